@@ -8,17 +8,18 @@ from itertools import product
 import pytest
 
 from strongroom import file_errors
-from strongroom.semantics.file import byte_ranges, deletion, opens
+from strongroom.semantics.file import accesses, byte_ranges, deletion, opens, oplocks
 from strongroom.semantics.file.accesses import Disposition, FileOperation, Use
 from strongroom.semantics.file.deletion import DeletionState, FileFacts
 from strongroom.semantics.file.opens import (
     BreakAwaited,
+    HandleRequest,
     OpenAdmitted,
     OpenRefused,
     OpenTable,
     RestRequest,
 )
-from strongroom.semantics.file.oplocks import Cause
+from strongroom.semantics.file.oplocks import CachingKind, Cause
 from tests.semantics.file.open_cases import (
     ALL,
     EMPTY,
@@ -274,6 +275,64 @@ def test_an_overwrite_goes_on_at_once_where_only_reads_and_handles_are_cached() 
         (OTHER, False),
     ]
     assert state_of(answered(result.table, HOLDER), HOLDER) == state_of(result.table, OTHER) == "-"
+
+
+def test_an_open_waits_until_a_break_has_ended_that_is_not_for_its_sake() -> None:
+    """smbtorture, lease.breaking3: both opens wait through both steps."""
+    opening, overwriting = handle(2), handle(3, disposition=Disposition.OVERWRITE)
+    table = entered(EMPTY, handle(1, lease="holder", wanted="RWH"))
+    for request in (opening, overwriting):
+        result = admit(table, request)
+        assert isinstance(result, BreakAwaited)
+        table = result.table
+    for told in ("RH", "R"):
+        holder = opens.holder_of(table, HOLDER)
+        assert holder is not None and holder.told == STATES[told]
+        for request in (opening, replace(overwriting, has_waited=True)):
+            result = admit(table, request)
+            assert isinstance(result, BreakAwaited) and result.notices == ()
+            assert result.holders == (HOLDER,)
+        assert outcome_of(admit(table, handle(4, Use.NONE))) == "ok"
+        answer = oplocks.lease_acknowledged(holder, STATES[told])
+        assert isinstance(answer, tuple)
+        table = opens.with_holder(table, answer[0])
+    assert state_of(table, HOLDER) == "-"
+    assert outcome_of(admit(table, overwriting)) == outcome_of(admit(table, opening)) == "ok"
+
+
+def test_an_overwrite_that_comes_during_a_break_of_reads_and_handles_goes_on_at_once() -> None:
+    table = entered(EMPTY, handle(1, lease="holder", wanted="RH"))
+    first = admit(table, handle(2, disposition=Disposition.OVERWRITE))
+    assert isinstance(first, OpenAdmitted) and len(first.notices) == 1
+    second = admit(first.table, handle(3, disposition=Disposition.OVERWRITE))
+    assert isinstance(second, OpenAdmitted) and second.notices == ()
+    assert outcome_of(admit(first.table, handle(4))) == "wait"
+
+
+@pytest.mark.parametrize("lease", ["", "other"])
+@pytest.mark.parametrize("state", ["RW", "RWH"])
+def test_an_open_for_security_breaks_oplocks_and_no_leases(state: str, lease: str) -> None:
+    """smb.md 3.6: 0x120180 for leases, 0x100180 for oplocks. How the holder caches decides."""
+    asked = replace(handle(2, Use.NONE, lease=lease), mask=accesses.READ_CONTROL)
+    leased = admit(entered(EMPTY, handle(1, lease="holder", wanted=state)), asked)
+    assert isinstance(leased, OpenAdmitted) and leased.notices == ()
+    assert outcome_of(admit(entered(EMPTY, handle(1, wanted=state)), asked)) == "wait"
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [*product((CachingKind.LEASE_V1, CachingKind.LEASE_V2), repeat=2)], ids=str
+)
+def test_a_lease_stays_of_the_version_of_its_first_open(
+    first: CachingKind, second: CachingKind
+) -> None:
+    def asked(open_id: int, wanted: str, kind: CachingKind) -> HandleRequest:
+        return replace(handle(open_id, lease="holder", wanted=wanted), kind=kind, epoch=40)
+
+    result = admit(entered(EMPTY, asked(1, "R", first)), asked(2, "RH", second))
+    assert isinstance(result, OpenAdmitted) and result.caching == STATES["RH"]
+    assert result.kind is first and result.epoch == (42 if first is CachingKind.LEASE_V2 else 0)
+    nothing = admit(EMPTY, asked(1, "-", second))
+    assert isinstance(nothing, OpenAdmitted) and nothing.kind is second
 
 
 def test_a_rest_lease_refuses_at_once_whatever_is_cached() -> None:

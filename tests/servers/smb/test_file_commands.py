@@ -29,6 +29,7 @@ from strongroom.wire.smb.requests.change_notify import (
 )
 from strongroom.wire.smb.requests.create_contexts import (
     DISK_ID,
+    LEASE,
     MAXIMAL_ACCESS,
     chain,
     write_chain,
@@ -141,6 +142,24 @@ def test_a_file_is_no_name_that_ends_in_a_separator() -> None:
     async def scenario(ann: SmbCaller) -> None:
         await ann.close(await ann.create("a"))
         assert await smb.status(ann.open("a\\", options=0x40)) == NAME_INVALID
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(("first", "second"), [(32, 52), (52, 32), (32, 32), (52, 52)])
+def test_a_lease_is_answered_in_the_version_of_its_first_open(first: int, second: int) -> None:
+    """smbtorture, lease.v2_epoch2 and v2_epoch3; version 2 has 52 bytes, version 1 has 32."""
+
+    async def scenario(ann: SmbCaller) -> None:
+        for size, state in ((first, 1), (second, 3)):
+            data = b"k" * 16 + struct.pack("<I", state).ljust(32, b"\0") + struct.pack("<HH", 7, 0)
+            asked = write_chain([(LEASE, data[:size])])
+            made = await ann.open("a", Disposition.OPEN_IF, asked, oplock_level=0xFF)
+            answered = bytes(dict(chain(memoryview(made.contexts)))[LEASE])
+            assert len(answered) == first
+            assert struct.unpack_from("<II", answered, 16) == (state, 0)
+            if first == 52:
+                assert struct.unpack_from("<H", answered, 48) == ({1: 8, 3: 9}[state],)
 
     run(scenario)
 

@@ -47,7 +47,7 @@ class OpenEntry:
         stake: what it uses and denies now; a handle's disposition counts at admission only.
         key: whose caches its operations leave alone; None for REST.
         mask: what a handle was granted; 0 for REST.
-        is_stat: whether it only looks at attributes, so that it is in nobody's way.
+        is_stat: whether it only looks at attributes or security, so that it is in nobody's way.
     """
 
     id: int
@@ -82,6 +82,7 @@ class HandleRequest:
         key: of its lease; None = the open itself.
         wanted: the caching that it asks for: bits of a lease, or those of an oplock's level.
         epoch: of a lease of version 2, as the client sent it.
+        has_waited: whether it asks again after it was told to wait.
     """
 
     id: int
@@ -93,6 +94,7 @@ class HandleRequest:
     wanted: int = 0
     epoch: int = 0
     deletes_on_close: bool = False
+    has_waited: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,7 @@ class OpenAdmitted:
 
     Attributes:
         caching: what a handle may cache now.
+        kind: of its lease, which the first open with the key has set; or of its oplock.
         is_breaking: whether its lease is being broken (SMB2_LEASE_FLAG_BREAK_IN_PROGRESS).
         epoch: of its lease.
     """
@@ -124,6 +127,7 @@ class OpenAdmitted:
     table: OpenTable
     notices: tuple[BreakNotice, ...] = ()
     caching: Caching = Caching.NONE
+    kind: CachingKind = CachingKind.OPLOCK
     is_breaking: bool = False
     epoch: int = 0
 
@@ -155,17 +159,15 @@ def admit_handle(table: OpenTable, request: HandleRequest, node: FileFacts) -> A
     attribute ReadOnly. Then share modes, for which Handle caches are broken, and other caches.
     """
     key = request.id if request.key is None else request.key
-    is_lease = request.kind is not CachingKind.OPLOCK
-    is_stat = accesses.is_stat(request.mask, request.disposition, is_lease=is_lease)
     overwrites = request.disposition in OVERWRITES
     cause = Cause.OVERWRITE if overwrites else Cause.OPEN
     refused = deletion.refusal_while_pending(table.deletion)
     if refused is not None:
         return OpenRefused(refused)
-    if not is_stat:
-        first = _broken(table, _batch_only(cause), but=key)
-        if first.waits:
-            return first.awaited()
+    effect = _open_effect(request, cause)
+    first = _broken(table, lambda holder: effect(holder) if _is_batch(holder) else None, but=key)
+    if first.waits:
+        return first.awaited()
     refused = _handle_refusal(request, node)
     if refused is not None:
         return OpenRefused(refused)
@@ -173,10 +175,11 @@ def admit_handle(table: OpenTable, request: HandleRequest, node: FileFacts) -> A
     conflict = _conflict(table, stake, key, node, others=table.entries)
     if conflict is not None:
         return conflict
-    rest = _broken(table, lambda holder: None if is_stat else oplocks.effect(holder, cause), key)
+    rest = _broken(table, effect, key)
     if rest.waits:
         return rest.awaited()
     kept = accesses.stake_of_handle(request.mask, request.share)
+    is_stat = accesses.is_stat(request.mask, request.disposition, is_lease=True)
     entry = OpenEntry(request.id, kept, key, request.mask, is_stat)
     return _entered(rest, entry, request, node, overwrites=overwrites)
 
@@ -322,12 +325,30 @@ def _broken(table: OpenTable, effect: _Effect, but: CachingKey | None = None) ->
     return _Breaks(replace(table, holders=tuple(holders)), tuple(notices), tuple(waits))
 
 
-def _batch_only(cause: Cause) -> _Effect:
+def _open_effect(request: HandleRequest, cause: Cause) -> _Effect:
+    """What an open does to a holder. Whether it only looks depends on how the holder caches.
+
+    While a lease is being broken, an open waits for the answer, also to a break for somebody else's
+    sake. Only an open that asks for the first time and breaks no write cache goes on at once. An
+    open that has waited waits for the last step of the break (smbtorture, lease.breaking3).
+    """
+
     def effect(holder: CachingHolder) -> Broken | None:
-        is_batch = holder.kind is CachingKind.OPLOCK and holder.held == oplocks.RWH
-        return oplocks.effect(holder, cause) if is_batch else None
+        is_lease = holder.kind is not CachingKind.OPLOCK
+        if accesses.is_stat(request.mask, request.disposition, is_lease=is_lease):
+            return None
+        found = oplocks.effect(holder, cause)
+        if not holder.is_breaking:
+            return found
+        if found is None:
+            return Broken(holder.held, waits=True)
+        return Broken(found.to, waits=found.waits or request.has_waited)
 
     return effect
+
+
+def _is_batch(holder: CachingHolder) -> bool:
+    return holder.kind is CachingKind.OPLOCK and holder.held == oplocks.RWH
 
 
 def _unlink(request: RestRequest) -> Cause:
@@ -413,7 +434,9 @@ def _entered(
     if request.deletes_on_close:
         state = replace(state, on_close=state.on_close | {entry.id})
     table = replace(_with(table, entry), deletion=state)
-    return OpenAdmitted(table, broken.notices, found.held, found.is_breaking, found.epoch)
+    return OpenAdmitted(
+        table, broken.notices, found.held, found.kind, found.is_breaking, found.epoch
+    )
 
 
 def _surroundings(

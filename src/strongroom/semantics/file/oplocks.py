@@ -224,18 +224,22 @@ def broken(holder: CachingHolder, broken_to: Caching) -> tuple[CachingHolder, Br
         return replace(holder, target=target), None
     if target == holder.held:
         return holder, None
-    return _notified(holder, target)
+    return _notified(replace(holder, epoch=_next_epoch(holder)), target, target)
 
 
-def _notified(holder: CachingHolder, to: Caching) -> tuple[CachingHolder, BreakNotice]:
+def _next_epoch(holder: CachingHolder) -> int:
+    return (holder.epoch + 1) & 0xFFFF if holder.kind is CachingKind.LEASE_V2 else 0
+
+
+def _notified(
+    holder: CachingHolder, to: Caching, target: Caching
+) -> tuple[CachingHolder, BreakNotice]:
     # Who caches reads only has nothing to flush and nothing to close: its state changes at once.
     needs_answer = holder.held != R
-    is_v2 = holder.kind is CachingKind.LEASE_V2
-    epoch = (holder.epoch + 1) & 0xFFFF if is_v2 else 0
-    notice = BreakNotice(holder.key, holder.kind, holder.held, to, needs_answer, epoch)
+    notice = BreakNotice(holder.key, holder.kind, holder.held, to, needs_answer, holder.epoch)
     if needs_answer:
-        return replace(holder, told=to, target=to, epoch=epoch), notice
-    return replace(holder, held=to, told=None, target=None, epoch=epoch), notice
+        return replace(holder, told=to, target=target), notice
+    return replace(holder, held=to, told=None, target=None), notice
 
 
 def lease_acknowledged(
@@ -281,9 +285,15 @@ def oplock_acknowledged(
 
 
 def _answered(holder: CachingHolder, kept: Caching) -> tuple[CachingHolder, BreakNotice | None]:
-    target = N if holder.target is None else holder.target
+    """The holder keeps so much for now. A break that goes on takes another step in the same epoch.
+
+    A step leaves Read while more than Read is held (smbtorture, lease.breaking3).
+    """
+    target = kept & (N if holder.target is None else holder.target)
     settled = replace(holder, held=kept, told=None, target=None)
-    return broken(settled, target)
+    if target == kept:
+        return settled, None
+    return _notified(settled, target if kept == R else target | R, target)
 
 
 def timed_out(holder: CachingHolder) -> CachingHolder:

@@ -199,7 +199,9 @@ def _answered_contexts(request: CreateRequest, opened: OpenedHandle) -> list[tup
 
 
 def _granted(asked: LeaseContext, opened: OpenedHandle) -> LeaseContext:
-    flags = asked.flags & contexts.LEASE_PARENT_KEY_SET if asked.is_v2 else 0
+    """What is answered: in the version of the lease, which its first open has set."""
+    is_v2 = opened.kind is CachingKind.LEASE_V2
+    flags = asked.flags & contexts.LEASE_PARENT_KEY_SET if asked.is_v2 and is_v2 else 0
     if opened.is_breaking:
         flags |= contexts.LEASE_BREAK_IN_PROGRESS
     has_parent = bool(flags & contexts.LEASE_PARENT_KEY_SET)
@@ -209,4 +211,5 @@ def _granted(asked: LeaseContext, opened: OpenedHandle) -> LeaseContext:
         flags=flags,
         parent_key=asked.parent_key if has_parent else bytes(16),
         epoch=opened.epoch,
+        is_v2=is_v2,
     )

@@ -9,6 +9,7 @@ Nothing is awaited: the answer takes effect, and whoever waited for it asks agai
 
 from __future__ import annotations
 
+import asyncio
 from typing import Final
 
 from strongroom import file_errors
@@ -57,7 +58,8 @@ def acknowledge_oplock(services: Services, handle: Handle, level: int) -> Oplock
     _settle(services, held, handle.partition, answered, notice)
     if refused is not None:
         raise StorageError(_ROWS[refused])
-    return next(name for name, caching in LEVELS.items() if caching == answered.held)
+    left = _left(answered, notice)
+    return next(name for name, caching in LEVELS.items() if caching == left)
 
 
 def acknowledge_lease(
@@ -80,7 +82,12 @@ def acknowledge_lease(
         raise StorageError(_ROWS[found])
     answered, notice = found
     _settle(services, held, file, answered, notice)
-    return answered.held
+    return _left(answered, notice)
+
+
+def _left(answered: CachingHolder, notice: BreakNotice | None) -> Caching:
+    """What the answer leaves. A notice that follows may change it at once; it says so itself."""
+    return answered.held if notice is None else notice.current
 
 
 def _settle(
@@ -91,6 +98,12 @@ def _settle(
     notice: BreakNotice | None,
 ) -> None:
     held.answered(file, answered.key)
-    held.put(file, opens.with_holder(held.table(file), answered))
     if notice is not None:
+        # It follows the answer to this acknowledgment, and comes before what those do who waited.
+        asyncio.get_running_loop().call_soon(_tell, services, held, file, notice)
+    held.put(file, opens.with_holder(held.table(file), answered))
+
+
+def _tell(services: Services, held: Opens, file: Partition, notice: BreakNotice) -> None:
+    if opens.holder_of(held.table(file), notice.key) is not None:
         held.notify(services, file, [notice])

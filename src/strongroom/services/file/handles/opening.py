@@ -124,6 +124,7 @@ class _Opening:
         self._asked = asked
         self._owner = owner
         self._patience = patience
+        self._has_waited = False
         self._id = self._fresh_id()
 
     def _fresh_id(self) -> int:
@@ -291,6 +292,7 @@ class _Opening:
             wanted=cache.wanted,
             epoch=cache.epoch,
             deletes_on_close=asked.deletes_on_close,
+            has_waited=self._has_waited,
         )
         file = handle.partition
         found = opens.admit_handle(self._held.table(file), request, facts)
@@ -298,6 +300,7 @@ class _Opening:
             raise StorageError(found.row)
         self._held.put(file, found.table)
         if isinstance(found, OpenAdmitted):
+            handle.kind = found.kind
             self._held.admitted(handle)
             place = NodePlace(self._access, handle.node_id)
             self._held.may_be_removed(
@@ -306,6 +309,7 @@ class _Opening:
             self._held.notify(self._services, file, found.notices)
             return found
         self._held.notify(self._services, file, found.notices)
+        self._has_waited = True
         await self._patience.until(self._held.change(file))
         # What it has waited for may have changed the file.
         raise PathChanged
