@@ -17,6 +17,7 @@ from strongroom.operations.file import file
 from strongroom.semantics.file import accesses, oplocks
 from strongroom.semantics.file.accesses import Use
 from strongroom.semantics.file.oplocks import Caching
+from strongroom.services.core import lateness
 from strongroom.services.core.leasing import AcquireLease, BreakLease, ReleaseLease
 from strongroom.services.core.runner import Services
 from strongroom.services.file.files import SetFileMetadata, SetFileProperties
@@ -252,6 +253,34 @@ def test_rest_breaks_the_caches_of_clients(
 
 
 FLUSH_DELAY: Final = (408, "ClientCacheFlushDelay")
+
+
+@pytest.mark.parametrize("operation", ["Get", "GetProps", "PutRange", "Delete", "Rename"])
+def test_a_shorter_timeout_of_the_request_ends_its_wait_with_the_same_answer(
+    operation: str,
+) -> None:
+    """smb.md 4.5: a request waits for min(its timeout, 30 s)."""
+
+    async def scenario() -> None:
+        on = await file_calls.services()
+        await file_calls.write(on, "f", b"text")
+        ann = await mounted(on, answers=False)
+        await ann.open("f", accesses.READ_DATA, lease="a", wanted="RWH")
+        codes = []
+        for limit_s in (0.05, 0.5, 5, 50):
+            # A busy machine may take long until the request waits.
+            with pytest.raises(StorageError) as late:
+                await lateness.in_time(MORE[operation](on), limit_s)
+            codes.append((late.value.row.status, late.value.row.code))
+            if codes[-1] == FLUSH_DELAY:
+                break
+        assert codes[-1] == FLUSH_DELAY
+        assert set(codes[:-1]) <= {(500, "OperationTimedOut")}
+        # It has left nothing behind that would hold others up.
+        await ann.leave()
+        await MORE[operation](on)
+
+    given.run(scenario)
 
 
 @pytest.mark.parametrize("operation", ["Create", "Get", "PutRange"])

@@ -9,12 +9,11 @@ section 1 (headers of every answer).
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Awaitable
 from typing import Any, Final, TypeVar
 
-from strongroom import errors, limits
+from strongroom import limits
 from strongroom.auth.claims import Claim
 from strongroom.auth.request import Service
 from strongroom.errors import StorageError
@@ -32,7 +31,7 @@ from strongroom.servers.admission import (
 )
 from strongroom.servers.batches import Whole
 from strongroom.servers.http.answer import broken_refusal
-from strongroom.services.core import account
+from strongroom.services.core import account, lateness
 from strongroom.services.core.calls import Call
 from strongroom.services.core.outcomes import BROKEN
 from strongroom.values import rfc1123
@@ -120,17 +119,13 @@ async def _run(context: Context, operation: Operation, call: Call[Any], asked: Q
 async def _in_time(asked: Query, result: Awaitable[T]) -> T:
     """The result, if it comes within the `timeout` of the query.
 
-    Raises: StorageError OperationTimedOut.
+    Raises: StorageError, as lateness.in_time.
     """
     limit = asked.get("timeout")
     if limit is None:
         return await result
-    try:
-        # Nine digits are for ever; of more, a float could not hold all.
-        async with asyncio.timeout(int(limit[:9])):
-            return await result
-    except TimeoutError:
-        raise StorageError(errors.OPERATION_TIMED_OUT) from None
+    # Nine digits are for ever; of more, a float could not hold all.
+    return await lateness.in_time(result, int(limit[:9]))
 
 
 def _origin(asked: Asked) -> Origin:

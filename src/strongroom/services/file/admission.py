@@ -41,6 +41,7 @@ from strongroom.semantics.file.oplocks import (
     Cause,
     timed_out,
 )
+from strongroom.services.core import lateness
 from strongroom.services.core.runner import Services
 from strongroom.services.core.waiting import NotYet
 from strongroom.services.file.held.barriers import Barriers, WritesUnderWay
@@ -353,7 +354,10 @@ async def displace_below(
 
 
 class RestPatience:
-    """How long a REST operation waits for all breaks together. Use it as a context manager."""
+    """How long a REST operation waits for all breaks together. Use it as a context manager.
+
+    The `timeout` of the request may end the wait earlier, with the same answer.
+    """
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -368,7 +372,8 @@ class RestPatience:
         """Wait for a change of a table. Raises: StorageError ClientCacheFlushDelay."""
         if self._limit is None:
             self._limit = asyncio.ensure_future(slept(self._services, REST_WAIT_LIMIT_S))
-        await asyncio.wait((change, self._limit), return_when=asyncio.FIRST_COMPLETED)
+        with lateness.waiting(file_errors.CLIENT_CACHE_FLUSH_DELAY):
+            await asyncio.wait((change, self._limit), return_when=asyncio.FIRST_COMPLETED)
         if not change.done():
             raise StorageError(file_errors.CLIENT_CACHE_FLUSH_DELAY)
 

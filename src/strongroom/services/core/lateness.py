@@ -1,0 +1,56 @@
+"""The `timeout` of a request: what it is answered when it has not ended by then.
+
+Lives here: the limit, and the note of what a request waits for meanwhile. Must not live here: waits
+themselves (waiting.py; services/file/admission.py for the caches of SMB clients). Source: "Setting
+timeouts" of the Azure Storage REST reference; smb.md 4.5.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Final, TypeVar
+
+from strongroom import errors
+from strongroom.errors import ErrorCode, StorageError
+
+T = TypeVar("T")
+
+# Set for the time of one request, whose task it belongs to.
+_WAITS: Final[ContextVar[list[ErrorCode] | None]] = ContextVar("waits", default=None)
+
+
+async def in_time(result: Awaitable[T], limit_s: float) -> T:
+    """The result, if it comes within the limit.
+
+    Raises: StorageError OperationTimedOut, or what the request was waiting for when it was over.
+    """
+    waits: list[ErrorCode] = []
+    token = _WAITS.set(waits)
+    try:
+        async with asyncio.timeout(limit_s):
+            return await result
+    except TimeoutError:
+        raise StorageError(waits[-1] if waits else errors.OPERATION_TIMED_OUT) from None
+    finally:
+        _WAITS.reset(token)
+
+
+@contextmanager
+def waiting(late: ErrorCode) -> Iterator[None]:
+    """While this lasts, a request whose `timeout` ends is answered `late`."""
+    waits = _WAITS.get()
+    if waits is None:
+        yield
+        return
+    waits.append(late)
+    try:
+        yield
+    except asyncio.CancelledError:
+        raise  # in_time has to know
+    except BaseException:
+        waits.remove(late)
+        raise
+    waits.remove(late)
