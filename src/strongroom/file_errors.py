@@ -302,6 +302,12 @@ SMB_DELETE_PENDING = row(
     "The specified resource is marked for deletion by an SMB client.",
     STATUS_DELETE_PENDING,
 )
+# No page says what a share for SMB answers; the code is the nearest of those of all services.
+LINKS_REFUSED = row(
+    "UnsupportedQueryParameter",
+    400,
+    "Links are for shares of the protocol NFS, and the shares of this server are for SMB.",
+)
 # What SMB answers to a rename of a file that is marked for deletion ([MS-FSA] 2.1.5.15.12).
 SHARE_ALREADY_EXISTS = row(
     "ShareAlreadyExists", 409, "The specified share already exists.", STATUS_OBJECT_NAME_COLLISION

@@ -259,7 +259,7 @@ FLUSH_DELAY: Final = (408, "ClientCacheFlushDelay")
 def test_a_shorter_timeout_of_the_request_ends_its_wait_with_the_same_answer(
     operation: str,
 ) -> None:
-    """smb.md 4.5: a request waits for min(its timeout, 30 s)."""
+    """F-HDL-04; smb.md 4.5: a request waits for min(its timeout, 30 s)."""
 
     async def scenario() -> None:
         on = await file_calls.services()

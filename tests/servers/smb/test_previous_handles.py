@@ -212,6 +212,8 @@ def test_nobody_is_told_of_changes_below_a_directory_of_a_snapshot() -> None:
 
 
 def test_rest_lists_and_closes_the_handles_of_a_snapshot() -> None:
+    """F-HDL-03."""
+
     async def scenario(ann: SmbCaller) -> None:
         stamp, file_id = await past(ann)
         present = (await ann.open("f")).file_id

@@ -24,6 +24,7 @@ from strongroom.operations.file import (
     file,
     from_url,
     handle,
+    links,
     rename,
     share,
     unserved,
@@ -51,7 +52,7 @@ ROUTES: Final = Routes(
         *file.OPERATIONS,
         *rename.OPERATIONS,
         *handle.OPERATIONS,
-        *unserved.OPERATIONS,
+        *links.OPERATIONS,
     )
 )
 _OF_HANDLES: Final = ("listhandles", "forceclosehandles")

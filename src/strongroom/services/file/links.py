@@ -1,0 +1,27 @@
+"""Create Symbolic Link, Get Symbolic Link, Create Hard Link: refused, since every share is for SMB.
+
+Lives here: the refusal. Must not live here: shares for NFS, of which there are none
+(semantics/file/shares.py). Sources: "Create Symbolic Link", "Read Symbolic Link", "Create Hard
+Link", each with the availability by protocol; reference file.md 5.
+"""
+
+from __future__ import annotations
+
+from strongroom import file_errors
+from strongroom.errors import StorageError
+from strongroom.services.core.calls import Call
+from strongroom.services.core.places import check_place, place_ref
+from strongroom.services.core.runner import Services
+from strongroom.services.file.past_states import require_snapshot
+
+
+async def refuse_link(services: Services, call: Call[None]) -> None:
+    """Refuse what only shares for NFS have, once it is clear that the share is there.
+
+    Raises: StorageError ShareNotFound, ShareSnapshotNotFound; always UnsupportedQueryParameter.
+    """
+    (share,) = await services.store.read([place_ref(call)])
+    check_place(call, share)
+    if call.target.snapshot is not None:
+        require_snapshot(call, share)
+    raise StorageError(file_errors.LINKS_REFUSED)
