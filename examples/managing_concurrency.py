@@ -1,4 +1,4 @@
-"""Managing concurrency: optimistic, pessimistic and last writer wins, on blobs, tables and queues.
+"""Managing concurrency: optimistic, pessimistic and last writer wins, on all four services.
 
     python examples/managing_concurrency.py
 
@@ -15,6 +15,7 @@ from typing import Any
 from azure.core import MatchConditions
 from azure.data.tables import TableClient, TableServiceClient, UpdateMode
 from azure.storage.blob import BlobClient, BlobLeaseClient, BlobServiceClient, ContainerClient
+from azure.storage.fileshare import ShareFileClient, ShareServiceClient
 from azure.storage.queue import QueueClient, QueueServiceClient
 from steps import Endpoint, endpoint, step
 
@@ -141,6 +142,34 @@ def messages(queue: QueueClient, at: Endpoint) -> None:
     step("delete it by the receipt of now", 204, lambda: queue.delete_message(again))
 
 
+def files(file: ShareFileClient) -> None:
+    """Of files the last writer wins: the File service has no conditional requests."""
+    print("Last writer wins: files")
+    made = step("create a file of 6 bytes", 201, lambda: file.create_file(6))
+    step("write to it", 201, lambda: file.upload_range(b"first ", 0, 6))
+    stale = {"If-Match": made["etag"]}
+    step(
+        "write with the old ETag: it is not looked at",
+        201,
+        lambda: file.upload_range(b"second", 0, 6, headers=stale),
+    )
+
+
+def leased_file(file: ShareFileClient) -> None:
+    """A file's lease has no end of its own. SMB clients meet it as a lock (smb_meets_rest.py)."""
+    print("Pessimistic concurrency: a lease on a file")
+    held = step("acquire, infinite", 201, file.acquire_lease)
+    step("acquire again, by another", 409, file.acquire_lease)
+    step("write with the lease id", 201, lambda: file.upload_range(b"mine  ", 0, 6, lease=held))
+    step("write without it", 412, lambda: file.upload_range(b"theirs", 0, 6))
+    step("delete without it", 412, file.delete_file)
+    step("read without it", 200, lambda: file.download_file().readall())
+    step("break it: its holder does not come back", 202, held.break_lease)
+    step("write with the id of a lease that was broken", 412,
+         lambda: file.upload_range(b"late  ", 0, 6, lease=held))  # fmt: skip
+    step("write without an id", 201, lambda: file.upload_range(b"theirs", 0, 6))
+
+
 def main() -> None:
     """Walk through all of it on one endpoint."""
     name = uuid.uuid4().hex[:8]
@@ -149,6 +178,7 @@ def main() -> None:
         blobs = stack.enter_context(BlobServiceClient.from_connection_string(given))
         tables = stack.enter_context(TableServiceClient.from_connection_string(given))
         queues = stack.enter_context(QueueServiceClient.from_connection_string(given))
+        shares = stack.enter_context(ShareServiceClient.from_connection_string(given))
         container = blobs.get_container_client(f"concurrency-{name}")
         step("create a container", 201, container.create_container)
         optimistic(container.get_blob_client("wiki-page"))
@@ -158,9 +188,13 @@ def main() -> None:
         locked_table(people, container.get_blob_client("people.lock"))
         queue = step("create a queue", 201, lambda: queues.create_queue(f"work-{name}"))
         messages(queue, at)
+        share = step("create a share", 201, lambda: shares.create_share(f"files-{name}"))
+        files(share.get_file_client("wiki-page"))
+        leased_file(share.get_file_client("wiki-page"))
         container_lease(container)
         step("delete the table", 204, people.delete_table)
         step("delete the queue", 204, queue.delete_queue)
+        step("delete the share", 202, share.delete_share)
 
 
 if __name__ == "__main__":
