@@ -83,6 +83,7 @@ class _SameSources(CopySources):
     def __init__(self, other: CopySources) -> None:
         self.other = other
         self._open = {}
+        self._pending = {}
 
 
 class SweeperOfBoth:

@@ -121,6 +121,7 @@ class Sweeper:
     async def _start_due(self) -> None:
         """Start what is due and not under way, the oldest first. Where all places are taken, the
         next call goes on from there: so jobs that wait do not keep younger ones waiting."""
+        await self._services.held.of(CopySources).give_up_ended()
         now = await self._services.store.now()
         until = Position(keys.number(now), b"")
         start: Position | None = self._next

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from functools import partial
 
 from strongroom import blob_errors, errors, limits
 from strongroom.clock import guid
@@ -38,7 +39,7 @@ from strongroom.services.blob.intake import Digests
 from strongroom.services.blob.rehydration import RehydrationDelays, begun
 from strongroom.services.core.calls import Call
 from strongroom.services.core.copies.opening import ordered
-from strongroom.services.core.copies.pending import ended
+from strongroom.services.core.copies.pending import ended, is_pending
 from strongroom.services.core.copies.sources import (
     CopySources,
     SourceBroken,
@@ -230,14 +231,23 @@ async def _begin(
         return _made(head, copy, None)
 
     # Before the commit: the copy may begin as soon as its job can be seen.
+    sources = services.held.of(CopySources)
     try:
-        await services.held.of(CopySources).hand_over(copy_id, source)
-        return await access.change_blob(services, call, decide)
+        await sources.hand_over(copy_id, source)
+        begun = await access.change_blob(services, call, decide)
     except BaseException:
-        left = services.held.of(CopySources).take(copy_id)
+        left = sources.take(copy_id)
         if left is not None:
             await left.close()
         raise
+    ref = Ref(keys.blob(generation_of(call), call.target.blob), keys.HEAD_KEY)
+    sources.begun(copy_id, partial(is_pending, services, ref, _copy_of, copy_id))
+    return begun
+
+
+def _copy_of(found: Record | None) -> Copy | None:
+    head = blob_records.visible(found)
+    return None if head is None else head.copy
 
 
 async def _awaited(

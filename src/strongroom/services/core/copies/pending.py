@@ -112,6 +112,20 @@ async def _fail(job: Job, pending: PendingCopy, reason: str) -> None:
         _log.debug("copy %s failed, but is not pending any more", job.token)
 
 
+async def is_pending(
+    services: Services, ref: Ref, copy_of: Callable[[Record | None], Copy | None], copy_id: str
+) -> bool:
+    """Whether a copy is pending still.
+
+    Arguments:
+        ref: the record of its destination.
+        copy_of: the copy that such a record tells of.
+    """
+    (found,) = await services.store.read([ref])
+    copy = copy_of(found)
+    return copy is not None and copy.id == copy_id and copies.is_pending(copy)
+
+
 async def ended(
     services: Services,
     call: Call[Any],

@@ -166,6 +166,10 @@ class CopyHold(Protocol):
         ...
 
 
+IsPending = Callable[[], Awaitable[bool]]
+"""Whether a copy is pending still, as its destination says."""
+
+
 class CopySources:
     """The openers that the program was composed with, and the sources that pending copies have
     open.
@@ -180,6 +184,7 @@ class CopySources:
         self.remote: RemoteReader | None = None
         self.hold: CopyHold | None = None
         self._open: dict[str, OpenSource] = {}
+        self._pending: dict[str, IsPending] = {}
 
     async def open_remote(self, url: str, wanted: SourceRequest) -> OpenSource:
         """Open a source elsewhere, without its tags. Raises: as RemoteReader.open."""
@@ -205,16 +210,33 @@ class CopySources:
             # The copy opens it again when its turn comes.
             await source.close()
 
+    def begun(self, copy_id: str, is_pending: IsPending) -> None:
+        """The copy is committed. Its source is given up once it is pending no more, since another
+        gateway may do all of it."""
+        if copy_id in self._open:
+            self._pending[copy_id] = is_pending
+
+    async def give_up_ended(self) -> None:
+        """Give up the sources of copies that ended without them. Call it from time to time."""
+        for copy_id, is_pending in list(self._pending.items()):
+            if await is_pending():
+                continue
+            left = self.take(copy_id)
+            if left is not None:
+                await left.close()
+
     def is_open(self, copy_id: str) -> bool:
         """Whether a source was left for a copy."""
         return copy_id in self._open
 
     def take(self, copy_id: str) -> OpenSource | None:
         """The source that was left for a copy, if there is one."""
+        self._pending.pop(copy_id, None)
         return self._open.pop(copy_id, None)
 
     async def close(self) -> None:
         """Give up every source that is still waiting for its copy."""
+        self._pending.clear()
         while self._open:
             await self._open.popitem()[1].close()
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 import msgspec
 
@@ -26,7 +27,7 @@ from strongroom.semantics.core.copies import Copy
 from strongroom.semantics.file.accesses import FileOperation
 from strongroom.services.core.calls import Call
 from strongroom.services.core.copies.opening import open_named, ordered
-from strongroom.services.core.copies.pending import ended
+from strongroom.services.core.copies.pending import ended, is_pending
 from strongroom.services.core.copies.sources import (
     CopySources,
     OpenSource,
@@ -181,8 +182,15 @@ async def _begin(
     if not copies.is_pending(FileCopied(begun.record).copy):
         sources.take(copy_id)
         await source.close()
+    ref = keys.file_attributes(generation_of(call), begun.where.id)
+    sources.begun(copy_id, partial(is_pending, services, ref, _copy_of, copy_id))
     services.work.set()
     return begun
+
+
+def _copy_of(found: Record | None) -> Copy | None:
+    record = file_records.FILE.of(found)
+    return None if record is None else record.copy
 
 
 class _Starting:
