@@ -304,6 +304,7 @@ SERVER_BUSY = row(
     "ServerBusy",
     503,
     "The server is currently unable to receive requests. Please retry your request.",
+    0xC000_022D,  # RETRY
 )
 UNSUPPORTED_HEADER = row(
     "UnsupportedHeader",

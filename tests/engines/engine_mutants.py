@@ -266,6 +266,39 @@ class HoldGrantedTwice(MemoryStore):
     _gateway_type = _HoldTwice
 
 
+class _HoldUnseen(MemoryGateway):
+    async def hold(self, name: bytes) -> MemoryHold | None:
+        seen = self.book.last_stamp
+        found = await super().hold(name)
+        self.book.last_stamp = seen
+        return found
+
+
+class HoldWithoutOrder(MemoryStore):
+    """Stamps under a hold may be below those of the gateway that had it before."""
+
+    _gateway_type = _HoldUnseen
+
+
+class _OnceLost(MemoryHold):
+    @property
+    def stands(self) -> bool:
+        self._lost = self._lost or not super().stands
+        return not self._lost
+
+
+class _HoldGone(MemoryGateway):
+    async def hold(self, name: bytes) -> MemoryHold | None:
+        found = await super().hold(name)
+        return None if found is None else _OnceLost(self, name)
+
+
+class HoldStandsNoMore(MemoryStore):
+    """A hold that was lost does not stand again with the next heartbeat."""
+
+    _gateway_type = _HoldGone
+
+
 class _HoldForEver(MemoryGateway):
     def has(self, name: bytes) -> bool:
         return True
@@ -358,6 +391,8 @@ MUTANTS: Final[tuple[tuple[type[MemoryStore], Case], ...]] = (
     (ReadersBeginAtTheirClock, contract_membership.a_reader_sees_what_it_does_not_hold_back),
     (HoldGrantedTwice, contract_gateways.a_hold_is_given_once_until_it_is_given_back),
     (HoldGrantedTwice, contract_membership.a_hold_excludes_the_other_gateway),
+    (HoldWithoutOrder, contract_membership.who_takes_a_hold_over_gives_later_stamps),
+    (HoldStandsNoMore, contract_membership.a_late_gateway_stops_and_its_hold_is_lost),
     (HoldNeverLost, contract_membership.a_late_gateway_stops_and_its_hold_is_lost),
     (QuietAtOnce, contract_gateways.after_quiet_no_older_commit_happens),
     (QuietAtOnce, contract_membership.quiet_waits_for_what_the_other_has_decided),

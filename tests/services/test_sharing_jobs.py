@@ -22,6 +22,10 @@ class Hold:
         self.lost = False
         self.released = False
 
+    @property
+    def stands(self) -> bool:
+        return not self.lost
+
     def release(self) -> None:
         self.released = True
 

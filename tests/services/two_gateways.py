@@ -19,12 +19,17 @@ OWN: Final = (
     "test_gateway_histories",
     "test_lost_looks",
     "test_readers_elsewhere",
+    "test_share_holds",
     "test_sharing_jobs",
     "test_two_gateways",
 )
 """Modules that make several gateways themselves."""
 
 HELD: Final = (
+    "test_deleted_shares",
+    "test_file_copies",
+    "test_file_renames",
+    "test_files",
     "test_handle_breaks",
     "test_handle_closing",
     "test_handle_histories",
@@ -34,8 +39,13 @@ HELD: Final = (
     "test_handle_opens",
     "test_handle_rest",
     "test_handle_watches",
+    "test_pending_file_copies",
+    "test_share_snapshot_crashes",
+    "test_share_snapshot_sequences",
+    "test_share_snapshots",
+    "test_share_usage",
 )
-"""Modules about handles of SMB, which are held by one gateway."""
+"""Modules about shares: one gateway at a time serves a share, and its handles die with it."""
 
 # The engine of one gateway is replaced in part, held back or cut off in the middle of a call, and
 # the call must meet that.
@@ -50,28 +60,6 @@ _ENGINE: Final = {
     "test_blocks": ("test_a_list_of_what_was_replaced_meanwhile_is_refused",),
     "test_containers": ("test_cut_off_inside_the_deletion_the_container_is_whole",),
     "test_deleted_containers": ("test_a_deletion_that_is_cut_off",),
-    "test_deleted_shares": (
-        "test_a_deletion_that_is_cut_off",
-        "test_an_end_of_the_retention_that_is_cut_off",
-    ),
-    "test_file_renames": ("test_cut_off_inside_a_rename_one_name_leads_to_the_file",),
-    "test_files": (
-        "test_cut_off_inside_a_creation_no_name_leads_to_nothing",
-        "test_cut_off_inside_a_deletion_a_job_removes_what_is_left",
-    ),
-    "test_share_snapshot_crashes": (
-        "test_a_sweep_that_is_cut_off_is_finished_by_the_next",
-        "test_cut_off_inside_a_change_the_snapshot_is_whole",
-        "test_cut_off_inside_taking_a_snapshot_it_is_there_or_not",
-    ),
-    # The stamps of two gateways have no order (services/file/file/past_states.py).
-    "test_share_snapshot_sequences": ("test_each_snapshot_holds_what_the_share_held",),
-    "test_share_snapshots": (
-        "test_a_reader_of_a_snapshot_gets_all_of_it_though_it_is_deleted",
-        # The stamps of two gateways have no order (services/file/file/past_states.py).
-        "test_a_snapshot_taken_among_writers_is_one_state_of_each_file",
-    ),
-    "test_share_usage": ("test_cut_off_inside_a_resize_the_usage_is_that_of_what_is_counted",),
     "test_find_blobs": (
         "test_a_container_that_is_deleted_during_a_search_is_not_found",
         "test_a_search_looks_at_the_blobs_of_the_rarest_tag",
@@ -86,7 +74,6 @@ _ENGINE: Final = {
     "test_kept_blobs": ("test_a_commit_that_is_cut_off",),
     "test_list_versions": ("test_a_listing_without_versions_reads_none",),
     "test_pages_from_url": ("test_pages_of_the_blob_itself_are_those_of_one_state",),
-    "test_pending_file_copies": ("test_a_target_that_is_deleted_meanwhile_is_created",),
     "test_queues": ("test_a_commit_that_is_cut_leaves_the_old_or_the_new",),
     "test_rereading": ("test_a_container_that_is_swept_meanwhile_is_not_found",),
     "test_staging_again": (
@@ -125,11 +112,6 @@ _EACH: Final = {
     "test_handing_over": (
         "test_a_source_is_given_up_when_another_gateway_has_copied_the_blob",
         "test_a_source_is_given_up_when_another_gateway_has_copied_the_file",
-    ),
-    # Handles of SMB are held by one gateway.
-    "test_pending_file_copies": (
-        "test_a_file_that_is_open_for_one_alone_does_not_become_a_blob",
-        "test_a_handle_changes_nothing_while_a_copy_is_pending",
     ),
     # A gateway that is alone drops at once what nobody reads; it knows its readers one by one.
     "test_page_sweeping": ("test_overwritten_cleared_and_truncated_pages_come_back",),

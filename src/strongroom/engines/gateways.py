@@ -86,6 +86,13 @@ class Hold(Protocol):
         declared dead. Once lost, a hold stays lost."""
         ...
 
+    @property
+    def stands(self) -> bool:
+        """Whether the gateway has the right, and may believe so at this moment. While the heartbeat
+        is late, it may not. If the gateway was not declared dead, the right stands again with the
+        next heartbeat: no other gateway had it meanwhile."""
+        ...
+
     def release(self) -> None:
         """Give the right back. Another gateway may get it only a heartbeat later. Idempotent."""
         ...
@@ -135,7 +142,12 @@ class Gateways(Protocol):
 
     async def hold(self, name: bytes) -> Hold | None:
         """Take the exclusive right called `name`; None if it is taken, be it by this gateway.
-        Raises Unavailable."""
+
+        Stamps that this gateway gives from then on are above those of all commits that were made
+        under the right before.
+
+        Raises: Unavailable.
+        """
         ...
 
     def begin_reading(self) -> ReaderMark:
@@ -224,7 +236,11 @@ class _OnlyHold:
 
     @property
     def lost(self) -> bool:
-        return self._name is None or self._stopped() is not None
+        return not self.stands
+
+    @property
+    def stands(self) -> bool:
+        return self._name is not None and self._stopped() is None
 
     def release(self) -> None:
         if self._name is not None:

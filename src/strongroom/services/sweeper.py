@@ -5,13 +5,15 @@ the work itself (the wings' `sweep.py`, containers/container_sweep.py, copies/jo
 deleted when its work is done, never before, and all work may be done again after a crash. A job
 that cannot be read is kept, and the log says so: a newer version may know it.
 
-Each gateway has a sweeper. Three rules let them share the jobs:
+Each gateway has a sweeper. Four rules let them share the jobs:
  1. A sweeper begins only jobs that its gateway owns, and takes a hold on what a job has to itself.
     It then looks whether the job is still there: another gateway may have done it meanwhile.
  2. A job begins only when no commit that is older than its due time can happen any more. So the
     commit that ordered it has happened or never will, and the same holds for every write that was
     decided before a deletion. What the work does not find then, no older commit adds later.
  3. Without its hold a job commits nothing more.
+ 4. A job on the files of a share is done by the gateway that serves the share. If none does, the
+    owner of the job takes the share.
 """
 
 from __future__ import annotations
@@ -38,6 +40,7 @@ from strongroom.services.core.copies.sources import CopySources
 from strongroom.services.core.decisions import Decision
 from strongroom.services.core.runner import Services
 from strongroom.services.file.copies.jobs import run_copy as run_file_copy
+from strongroom.services.file.held.share_holds import ShareHolds
 from strongroom.services.file.past_sweep import sweep_snapshot
 from strongroom.services.file.sweep import expire_share, sweep_file, sweep_share
 from strongroom.services.queue.sweep import expire_messages, sweep_messages
@@ -54,6 +57,9 @@ _COPIES_MAX: Final = 4
 _RETRY_S: Final = (1.0, 60.0)
 _FIRST: Final = Position(b"", b"")
 _COPIES: Final = b"copies"
+_IN_SHARES: Final = frozenset(
+    {JobKind.SWEEP_FILE, JobKind.SWEEP_SNAPSHOT, JobKind.SWEEP_SHARE, JobKind.COPY_FILE}
+)
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
@@ -145,6 +151,9 @@ class Sweeper:
         taken = sum(lane == other for other in self._lanes.values())
         if taken >= (_COPIES_MAX if lane == _COPIES else 1):
             return False
+        share = _share_of(face)
+        if share is not None and self._services.held.of(ShareHolds).has(share):
+            return True
         gateways = self._services.store.gateways
         return gateways.owns(_right(face)) or self._has_source(face)
 
@@ -183,8 +192,11 @@ class Sweeper:
         Arguments:
             now: store time, later than the job's due time.
         """
-        name = face.partition
+        name, share = face.partition, _share_of(face)
         try:
+            if share is not None and not await self._takes(share):
+                await self._leave(face)
+                return False
             hold = await self._services.store.gateways.hold(_right(face))
             if hold is None:
                 await self._leave(face)
@@ -204,6 +216,10 @@ class Sweeper:
         self._held.pop(name, None)
         self._failures.pop(name, None)
         return True
+
+    async def _takes(self, share: int) -> bool:
+        """Whether this gateway serves the share with this generation."""
+        return await self._services.held.of(ShareHolds).take(self._services, share)
 
     def _put_off(self, name: bytes, message: str) -> None:
         count, _ = self._failures.get(name, (0, 0.0))
@@ -298,6 +314,15 @@ def _lane(face: Face) -> bytes:
     if job.kind in (JobKind.COPY, JobKind.COPY_FILE):
         return _COPIES
     return b"%d/%b" % (job.generation, job.blob.encode())
+
+
+def _share_of(face: Face) -> int | None:
+    """The generation of the share in which a job works; None = it works in none."""
+    try:
+        job = records.JOB.decode(face.value)
+    except CorruptRecord:
+        return None
+    return job.generation if job.kind in _IN_SHARES else None
 
 
 def _right(face: Face) -> bytes:

@@ -12,7 +12,7 @@ import asyncio
 from typing import Final
 
 from strongroom.engines.gateways import GATEWAYS_MAX
-from strongroom.testing.contract_subject import Subject, face, is_lost, put
+from strongroom.testing.contract_subject import Subject, face, is_lost, put, stands
 
 _SOON_S: Final = 30.0
 _WRITERS: Final = 24
@@ -34,15 +34,15 @@ async def a_hold_is_given_once_until_it_is_given_back(subject: Subject) -> None:
     hold, other = await gateways.hold(b"name"), await gateways.hold(b"other")
     assert hold is not None and other is not None
     assert await gateways.hold(b"name") is None
-    assert not is_lost(hold)
+    assert not is_lost(hold) and stands(hold)
     hold.release()
-    assert is_lost(hold)
+    assert is_lost(hold) and not stands(hold)
     again = await gateways.hold(b"name")
     assert again is not None and not is_lost(again)
     hold.release()
     assert await gateways.hold(b"name") is None, "it was given back by one who no longer had it"
     await subject.restart()
-    assert is_lost(again) and is_lost(other)
+    assert is_lost(again) and is_lost(other) and not stands(other)
     assert await subject.store.gateways.hold(b"name") is not None
 
 

@@ -23,6 +23,7 @@ from strongroom.testing.contract_subject import (
     pieces,
     place,
     put,
+    stands,
     value,
 )
 
@@ -84,7 +85,7 @@ async def a_late_gateway_stops_and_its_hold_is_lost(subject: SharedSubject) -> N
     assert hold is not None and not is_lost(hold)
     subject.stop_heart(late)
     subject.clock.advance(_LATE_S)
-    assert is_lost(hold)
+    assert is_lost(hold) and not stands(hold)
     await _is_unavailable(late.read([face()]))
     await _is_unavailable(put(late, (face(), b"")))
     await _is_unavailable(late.gateways.hold(b"another"))
@@ -93,6 +94,7 @@ async def a_late_gateway_stops_and_its_hold_is_lost(subject: SharedSubject) -> N
     subject.start_heart(late)
     await put(late, (face(), b"goes on"))
     assert is_lost(hold), "a hold that was lost once is not to be believed again"
+    assert stands(hold), "nobody else has had it"
 
 
 async def a_dead_gateway_blocks_nothing_and_commits_nothing(subject: SharedSubject) -> None:
@@ -111,7 +113,7 @@ async def a_dead_gateway_blocks_nothing_and_commits_nothing(subject: SharedSubje
         later = await put(other, (face(b"other"), b""))
         await other.gateways.quiet(later)
         taken = await other.gateways.hold(b"lane")
-        assert hold is not None and is_lost(hold)
+        assert hold is not None and is_lost(hold) and not stands(hold)
         assert taken is not None and not is_lost(taken)
         horizon = await _horizon(other)
         assert horizon.frees(7, stamp) and horizon.frees(8, later)
@@ -121,9 +123,22 @@ async def a_dead_gateway_blocks_nothing_and_commits_nothing(subject: SharedSubje
     subject.start_heart(dead)
     await _is_unavailable(put(dead, (face(), b"late")))
     await _is_unavailable(dead.read([face()]))
+    assert not stands(hold) and stands(taken)
     hold.release()
     assert not is_lost(taken)
     assert await value(other, face()) == b"before"
+
+
+async def who_takes_a_hold_over_gives_later_stamps(subject: SharedSubject) -> None:
+    later, ahead = subject.store, await subject.second(skew_s=60.0)
+    hold = await ahead.gateways.hold(b"lane")
+    assert hold is not None
+    subject.stop_heart(ahead)
+    for number in range(3):
+        newest = await put(ahead, (face(b"%d" % number), b"under the hold"))
+    subject.clock.advance(_DEAD_S)
+    assert await later.gateways.hold(b"lane") is not None
+    assert await put(later, (face(partition=b"another"), b"")) > newest
 
 
 async def quiet_waits_for_what_the_other_has_decided(subject: SharedSubject) -> None:
@@ -236,6 +251,7 @@ CASES: Final = (
     a_hold_excludes_the_other_gateway,
     a_late_gateway_stops_and_its_hold_is_lost,
     a_dead_gateway_blocks_nothing_and_commits_nothing,
+    who_takes_a_hold_over_gives_later_stamps,
     quiet_waits_for_what_the_other_has_decided,
     quiet_passes_over_clocks_that_are_behind,
     a_reader_holds_back_the_horizon_of_the_other,

@@ -106,6 +106,11 @@ def is_lost(hold: Hold) -> bool:
     return hold.lost
 
 
+def stands(hold: Hold) -> bool:
+    """`hold.stands`, asked anew."""
+    return hold.stands
+
+
 class Refused(Exception):
     """A decision's own refusal."""
 

@@ -146,6 +146,7 @@ class MemoryGateway:
         if taken is None:
             return None
         self._members.table = taken
+        self.book.observe(self._members.highest)
         return MemoryHold(self, name)
 
     def begin_reading(self) -> Mark:
@@ -229,8 +230,13 @@ class MemoryHold:
     @property
     def lost(self) -> bool:
         """See Hold.lost."""
-        self._lost = self._lost or not self._gateway.has(self._name)
+        self._lost = self._lost or not self.stands
         return self._lost
+
+    @property
+    def stands(self) -> bool:
+        """See Hold.stands."""
+        return not self._released and self._gateway.has(self._name)
 
     def release(self) -> None:
         """See Hold.release."""

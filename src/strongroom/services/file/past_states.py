@@ -7,7 +7,8 @@ of one. Must not live here: taking and deleting snapshots (share_snapshots.py), 
 **Taking one** is one commit, which copies nothing. It notes its stamp in the share's record and
 adds a record for the snapshot beside it. Every decision in a share reads the share's record. So a
 commit with a later stamp sees the snapshot, and one with an earlier stamp came before it. The
-stamps of two gateways have no such order: a share with snapshots is for one gateway at a time.
+stamps of two gateways have no such order: a share is for one gateway at a time
+(held/share_holds.py).
 
 **Copy on write.** A name and a file's attributes are records, whose versions say since when they
 are as they are. A commit may replace or remove one that the newest snapshot sees. It then writes

@@ -21,6 +21,7 @@ from strongroom.semantics.file import names
 from strongroom.services.core.calls import Call
 from strongroom.services.core.places import check_place, generation_of, place_ref
 from strongroom.services.core.runner import Services
+from strongroom.services.file.held.share_holds import require_share
 from strongroom.services.file.past_states import name_at, require_snapshot
 from strongroom.store.core import keys
 from strongroom.store.file import file_records
@@ -126,15 +127,16 @@ async def resolve(services: Services, call: Call[Any], path: tuple[str, ...]) ->
 async def walk(
     services: Services, generation: int, path: tuple[str, ...], snapshot: int | None = None
 ) -> tuple[Where, tuple[str, ...]]:
-    """Follow a path of a share.
+    """Follow a path of a share, which this gateway takes if nobody has it.
 
     Arguments:
         snapshot: the share's snapshot in which it is followed; None = the share itself.
 
     Returns: where it leads, and its names as they are stored; one that nothing has, as it is asked.
 
-    Raises: StorageError ParentNotFound.
+    Raises: StorageError ParentNotFound, ServerBusy (another gateway serves the share).
     """
+    await require_share(services, generation)
     at, refs, ids, stored = generation, list[Ref](), list[int](), list[str]()
     entry: NameRecord | None = None
     for index, name in enumerate(path):

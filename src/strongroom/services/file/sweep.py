@@ -22,6 +22,7 @@ from strongroom.services.core.background import Removal
 from strongroom.services.core.decisions import Decision
 from strongroom.services.core.kept_places import KeptKind
 from strongroom.services.core.runner import Services
+from strongroom.services.file.held.share_holds import ShareHolds
 from strongroom.services.file.past_sweep import remove_file, sweep_node
 from strongroom.services.file.past_sweep import tidy as tidy
 from strongroom.store.core import keys, records, share_keys
@@ -78,7 +79,10 @@ async def sweep_share(services: Services, removal: Removal, job: Job, deleted: i
         return True  # the deletion was ordered, and its commit never happened
     if await services.store.read([_kept(job)]) != [None]:
         return True  # deleted by a later request, and kept: that deletion has a job of its own
-    return await _remove_share(services, removal, job, deleted)
+    is_done = await _remove_share(services, removal, job, deleted)
+    if is_done:
+        services.held.of(ShareHolds).give_up(job.generation)
+    return is_done
 
 
 async def expire_share(services: Services, job: Job, deleted: int) -> None:

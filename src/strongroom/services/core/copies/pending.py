@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, Final, Protocol, TypeVar
 
 from strongroom import blob_errors, errors
-from strongroom.engines.base import DataDamaged, Record, Ref
+from strongroom.engines.base import Busy, DataDamaged, Record, Ref
 from strongroom.errors import StorageError
 from strongroom.semantics.core import copies
 from strongroom.semantics.core.copies import Copy
@@ -76,6 +76,9 @@ async def run_pending(
     except SourceBroken as broken:
         await _fail(job, pending, str(broken))
     except StorageError as refusal:
+        if refusal.row is errors.SERVER_BUSY:
+            # It passes: another gateway serves the share of the source, for example.
+            raise Busy(refusal.message) from None
         await _fail(job, pending, f"{refusal.row.status} {refusal.row.code}")
     finally:
         if left is not None:

@@ -28,6 +28,7 @@ from strongroom.services.core.copies.sources import (
 from strongroom.services.core.runner import Services
 from strongroom.services.file import paths
 from strongroom.services.file.admission import enter, facts_of
+from strongroom.services.file.held.share_holds import require_share
 from strongroom.services.file.past_states import attributes_at
 from strongroom.services.file.paths import PathChanged, Where
 from strongroom.services.file.permissions import DEFAULT_KEY, DEFAULT_TEXT
@@ -149,6 +150,7 @@ async def _look(services: Services, source: LocalSource, stack: ExitStack) -> Fi
 
 async def _find(services: Services, source: LocalSource) -> Where:
     await _check_share(services, source)
+    await require_share(services, source.generation)
     try:
         path = paths.components(source.blob, trailing_dots=source.trailing_dots)
         where, _ = await paths.walk(services, source.generation, path, source.snapshot)

@@ -22,6 +22,7 @@ from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles import deciding
 from strongroom.services.file.handles.deciding import Patience, operating
 from strongroom.services.file.handles.model import AsyncRequest, Handle, LockWanted
+from strongroom.services.file.held.share_holds import check_share
 
 
 async def lock(
@@ -37,7 +38,7 @@ async def lock(
 
     Raises: StorageError INVALID_PARAMETER (none, or several that would wait; a directory),
         INVALID_LOCK_RANGE, LOCK_NOT_GRANTED, CANCELLED; RANGE_NOT_LOCKED when the handle is closed
-        while it waits.
+        while it waits. ServerBusy when another gateway may serve the share by now.
     """
     with operating(handle):
         if handle.is_directory or not wanted or (len(wanted) > 1 and not fails_immediately):
@@ -69,7 +70,9 @@ async def _take(
     ranges = [(one.offset, one.length) for one in locks]
     while (write := held.writes.over(file, ranges)) is not None:
         await patience.until(write)
-    # Nothing is awaited between this look and the entry in the table.
+    # Nothing is awaited between this look and the entry in the table. It reads no record, by which
+    # a gateway that is late or dead would notice that it is.
+    check_share(services, handle.access.generation)
     table = held.table(file)
     wait_id = held.next_id() if waits else None
     found = byte_ranges.lock(table.locks, locks, wait_id)
@@ -86,6 +89,7 @@ async def _take(
         while (write := held.writes.over(file, ranges)) is not None:
             # Whoever had the range locked has freed it while it still wrote there.
             await patience.until(write)
+        check_share(services, handle.access.generation)
     except BaseException:
         _give_up(held, handle, locks[0], wait_id, is_granted=granted.done())
         raise

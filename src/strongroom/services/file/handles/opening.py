@@ -51,6 +51,7 @@ from strongroom.services.file.handles.model import (
     ShareAccess,
 )
 from strongroom.services.file.held.changes import BYTES, Aspect, Watches, added, modified
+from strongroom.services.file.held.share_holds import require_share
 from strongroom.services.file.paths import PathChanged, Where
 from strongroom.store.core import extents, keys, records
 from strongroom.store.core.extents import Draft
@@ -65,7 +66,8 @@ _ID_BITS: Final = 1 << 62
 async def connect_share(services: Services, account: str, name: str) -> ShareAccess:
     """The share that a tree is connected to, whatever the case of its name.
 
-    Raises: StorageError ShareNotFound (BAD_NETWORK_NAME).
+    Raises: StorageError ShareNotFound (BAD_NETWORK_NAME), ServerBusy (RETRY) when another gateway
+        serves the share.
     """
     share = names.share_of_tree(name)
     found = None
@@ -73,6 +75,7 @@ async def connect_share(services: Services, account: str, name: str) -> ShareAcc
         found = records.SHARE.of((await services.store.read([keys.share(account, share)]))[0])
     if share is None or found is None:
         raise StorageError(file_errors.SHARE_NOT_FOUND)
+    await require_share(services, found.generation)
     return ShareAccess(account, share, found.generation)
 
 

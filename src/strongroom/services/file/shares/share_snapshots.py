@@ -24,8 +24,9 @@ from strongroom.semantics.core import lease as leases
 from strongroom.services.core.calls import Call
 from strongroom.services.core.decisions import Decision
 from strongroom.services.core.kept_places import PlaceDeletion
-from strongroom.services.core.places import check_place, place_ref
+from strongroom.services.core.places import check_place, generation_of, place_ref
 from strongroom.services.core.runner import Services
+from strongroom.services.file.held.share_holds import require_share
 from strongroom.services.file.past_states import require_snapshot, share_of
 from strongroom.services.file.sweep import KEPT_SHARES
 from strongroom.store.core import keys, records, share_keys
@@ -76,8 +77,10 @@ def snapshot_ref(call: Call[Any], stamp: int) -> Ref:
 async def snapshot_share(services: Services, call: Call[SnapshotShare]) -> ShareSnapshotTaken:
     """Snapshot Share: its files as they are, by one commit.
 
-    Raises: StorageError ShareNotFound, ShareSnapshotCountExceeded.
+    Raises: StorageError ShareNotFound, ShareSnapshotCountExceeded, ServerBusy (another gateway
+        serves the share: its commits and the snapshot would have no order).
     """
+    await require_share(services, generation_of(call))
     ref = place_ref(call)
     return await services.commit(
         _Snapshot(ref.partition, [ref], call.rule.purpose, call.as_of_now())

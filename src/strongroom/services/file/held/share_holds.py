@@ -1,0 +1,96 @@
+"""Which shares this gateway serves: the table of opens of a share is kept by one gateway at a time.
+
+Lives here: the holds of shares, and what a request is answered for a share that another gateway
+has. Must not live here: the table (admission.py), when a gateway counts as dead
+(engines/membership.py).
+
+A gateway takes a share with the first request for what lies in it, and keeps it until it stops or
+dies. Every commit checks that its gateway is alive. So a gateway that was paused, and whose shares
+others have taken over, commits nothing more. No decision here needs a guard of its own for that.
+
+Whoever takes a share over gives stamps above all those of the gateway before. So the rule of
+snapshots holds too: what has the later stamp happened later.
+
+On an engine that one process has to itself, the hold is always had.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from strongroom import errors
+from strongroom.engines.gateways import Hold
+from strongroom.errors import StorageError
+from strongroom.services.core.runner import Services
+
+RETRY_AFTER_S: Final = 1
+"""What clients are told. Another gateway may have the share, or this one may get it soon."""
+_BUSY: Final = "Another gateway serves this share at present. Retry your request, also elsewhere."
+
+
+class ShareHolds:
+    """The shares that this gateway serves, by their generations."""
+
+    def __init__(self) -> None:
+        self._holds: dict[int, Hold] = {}
+        self._taking: dict[int, asyncio.Task[bool]] = {}
+
+    def has(self, generation: int) -> bool:
+        """Whether this gateway has the share, and may believe so now."""
+        hold = self._holds.get(generation)
+        return hold is not None and hold.stands
+
+    async def take(self, services: Services, generation: int) -> bool:
+        """Take a share, unless this gateway has it already. Returns whether it has it.
+
+        Raises: Unavailable when this gateway is late or dead.
+        """
+        hold = self._holds.get(generation)
+        if hold is not None:
+            return hold.stands
+        taking = self._taking.get(generation)
+        if taking is None:
+            taking = asyncio.ensure_future(self._take(services, generation))
+            self._taking[generation] = taking
+            taking.add_done_callback(lambda done: self._taken(generation, done))
+        # One attempt for all who ask meanwhile. It goes on if the first of them gives up.
+        return await asyncio.shield(taking)
+
+    def give_up(self, generation: int) -> None:
+        """A share is gone for good, so nobody will ask for it."""
+        hold = self._holds.pop(generation, None)
+        if hold is not None:
+            hold.release()
+
+    async def _take(self, services: Services, generation: int) -> bool:
+        hold = await services.store.gateways.hold(b"share/%d" % generation)
+        if hold is not None:
+            self._holds[generation] = hold
+        return hold is not None
+
+    def _taken(self, generation: int, done: asyncio.Task[bool]) -> None:
+        del self._taking[generation]
+        if not done.cancelled():
+            done.exception()  # Those who asked may have gone.
+
+
+def served_elsewhere() -> StorageError:
+    """503 ServerBusy, with Retry-After."""
+    headers = (("Retry-After", str(RETRY_AFTER_S)),)
+    return StorageError(errors.SERVER_BUSY, _BUSY, headers=headers)
+
+
+async def require_share(services: Services, generation: int) -> None:
+    """Have the share, so that what lies in it may be looked at and changed here.
+
+    Raises: StorageError ServerBusy when another gateway has it; Unavailable.
+    """
+    if not await services.held.of(ShareHolds).take(services, generation):
+        raise served_elsewhere()
+
+
+def check_share(services: Services, generation: int) -> None:
+    """The share is still had, for what is granted from memory alone. Raises: ServerBusy."""
+    if not services.held.of(ShareHolds).has(generation):
+        raise served_elsewhere()
