@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import struct
 from pathlib import Path
 
@@ -51,6 +52,23 @@ def test_the_development_key_is_not_served_to_other_machines() -> None:
     ran = in_process("serve", "--in-memory", *port_flags(), *flags)
     assert ran.code == Exit.SETTINGS
     assert "development key" in ran.err
+
+
+@pytest.mark.parametrize("flag", [("--smb-port", "4450"), ("--smb-encryption", "offered")])
+def test_a_flag_of_smb_by_itself_is_refused(flag: tuple[str, str]) -> None:
+    ran = in_process("serve", "--in-memory", *port_flags(), *flag)
+    assert ran.code == Exit.USAGE
+    assert f"{flag[0]} does nothing without --smb" in ran.err
+
+
+def test_a_port_of_smb_that_is_taken_is_named() -> None:
+    port = free_port()
+    with socket.socket() as taken:
+        taken.bind((HOST, port))
+        taken.listen()
+        ran = in_process("serve", "--in-memory", *port_flags(), "--smb", "--smb-port", str(port))
+    assert ran.code == Exit.LISTEN
+    assert f"port {port}" in ran.err
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "store.example.net", "fd00::1"])

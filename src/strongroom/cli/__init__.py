@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from strongroom import __version__
-from strongroom.cli import account, backup, container, doctor, role, serve
+from strongroom.cli import account, backup, container, doctor, files, role, serve
 from strongroom.cli.coordination import coordinate, lock, locks, members, sim, slots
 from strongroom.cli.exits import EXIT_CODES_HELP
 
@@ -26,6 +26,7 @@ Examples
   strongroom account add orders
   strongroom role add "Storage Blob Data Reader" OBJECT_ID --account orders
   strongroom container protect orders/invoices --retention 30d
+  strongroom files handles documents
   strongroom backup ./strongroom-data ./backup-of-today
   strongroom doctor ./strongroom-data
   strongroom lock nightly-report --ttl 30 -- ./report.sh
@@ -45,6 +46,7 @@ app = typer.Typer(
 app.command("serve", help=serve.HELP)(serve.serve)
 app.add_typer(account.app, name="account")
 app.add_typer(container.app, name="container")
+app.add_typer(files.app, name="files")
 app.add_typer(role.app, name="role")
 app.command("backup", help=backup.BACKUP_HELP)(backup.backup)
 app.command("restore", help=backup.RESTORE_HELP)(backup.restore)

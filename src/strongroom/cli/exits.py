@@ -35,7 +35,7 @@ MEANINGS = {
     Exit.DATA: "a directory that cannot be used: in use, unknown format, not Strongroom's, damaged",
     Exit.LISTEN: "the address or port cannot be had",
     Exit.STORAGE: "the disk failed, or memory ran out, while serving; see to it and start again",
-    Exit.UNAVAILABLE: "the store where nodes meet does not answer",
+    Exit.UNAVAILABLE: "the store where nodes meet, or the server, does not answer",
     Exit.NOT_ACQUIRED: "a lock, a term, a permit, a gate or a barrier was not to be had in time",
     Exit.LOST: "what was held is lost; the command that ran under it is dead",
 }

@@ -170,6 +170,8 @@ def serve(
     from strongroom import config
 
     kept = _kept_in(context, data, in_memory)
+    if not smb:
+        _refuse_without_smb(context)
     given = (oauth, oauth_issuer, oauth_keys, oauth_audience or (), oauth_tenant)
     sources = _or_fail(config.account_sources, account or (), accounts_file, kept, os.environ)
     tokens = _or_fail(config.oauth_settings, *given)
@@ -198,6 +200,14 @@ def serve(
             log_format=log_format,
         )
     )
+
+
+def _refuse_without_smb(context: typer.Context) -> None:
+    """A flag of SMB by itself would do nothing, and whoever gave it wants SMB served."""
+    for name in ("smb_port", "smb_encryption"):
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            fail(Exit.USAGE, f"--{name.replace('_', '-')} does nothing without --smb; add --smb")
 
 
 def _or_fail(read: Callable[..., T], *given: object) -> T:

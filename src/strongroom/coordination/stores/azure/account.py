@@ -113,10 +113,10 @@ def _account(name: str, query: Mapping[str, str], connection_string: str) -> Azu
     if name and (key or sas):
         if not endpoint:
             developed = name == DEVELOPMENT_NAME
-            endpoint = _DEVELOPMENT_ENDPOINT if developed else _public_endpoint(name, "https")
+            endpoint = _DEVELOPMENT_ENDPOINT if developed else _public_endpoint(name)
         return AzureAccount(name, _decoded(key), endpoint, sas)
     if connection_string:
-        account = _from_connection_string(connection_string)
+        account = account_of(connection_string)
         if name in ("", account.name):
             return replace(account, endpoint=endpoint or account.endpoint)
     if name in ("", DEVELOPMENT_NAME):
@@ -127,16 +127,26 @@ def _account(name: str, query: Mapping[str, str], connection_string: str) -> Azu
     )
 
 
-def _from_connection_string(text: str) -> AzureAccount:
+def account_of(
+    text: str, service: str = "blob", development: str = _DEVELOPMENT_ENDPOINT
+) -> AzureAccount:
+    """Return the account of a connection string.
+
+    Arguments:
+        service: `blob`, `file` and so on: whose endpoint is meant.
+        development: the endpoint of that service for the development account.
+
+    Raises: Unsupported: it cannot be read, or names no key.
+    """
     fields: dict[str, str] = {}
     for part in text.split(";"):
         word, _, value = part.strip().partition("=")
         fields[word.lower()] = value
     if fields.get("usedevelopmentstorage", "").lower() == "true":
-        return _development("")
+        return _development(development)
     name, key = fields.get("accountname", ""), fields.get("accountkey", "")
     sas = fields.get("sharedaccesssignature", "").lstrip("?")
-    endpoint = fields.get("blobendpoint", "").rstrip("/")
+    endpoint = fields.get(f"{service}endpoint", "").rstrip("/")
     if not name and sas and endpoint:
         name = _account_in(endpoint)
     if not name or not (key or sas):
@@ -146,7 +156,7 @@ def _from_connection_string(text: str) -> AzureAccount:
         )
     scheme = fields.get("defaultendpointsprotocol", "https")
     suffix = fields.get("endpointsuffix", "core.windows.net")
-    endpoint = endpoint or _public_endpoint(name, scheme, suffix)
+    endpoint = endpoint or f"{scheme}://{name}.{service}.{suffix}"
     return AzureAccount(name, _decoded(key), endpoint, sas)
 
 
@@ -160,8 +170,8 @@ def _development(endpoint: str) -> AzureAccount:
     return AzureAccount(DEVELOPMENT_NAME, key, endpoint or _DEVELOPMENT_ENDPOINT)
 
 
-def _public_endpoint(name: str, scheme: str, suffix: str = "core.windows.net") -> str:
-    return f"{scheme}://{name}.blob.{suffix}"
+def _public_endpoint(name: str) -> str:
+    return f"https://{name}.blob.core.windows.net"
 
 
 def _decoded(key: str) -> bytes:

@@ -1,0 +1,198 @@
+"""A running server's File service, as commands ask it: signed requests, and what they answer.
+
+Lives here: which server and account are meant, one request, List Handles and Force Close Handles.
+Must not live here: flags, and what is shown (files.py). Sources: "List Handles", "Force Close
+Handles"; "Configure Azure Storage connection strings".
+
+A key comes from the accounts file or the environment, never from an argument: `ps` shows those.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import http.client
+import ssl
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from email.utils import formatdate
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote, urlencode, urlsplit
+
+from strongroom.errors import StorageError
+from strongroom.wire.core import xml
+from strongroom.wire.core.xml import Element
+
+if TYPE_CHECKING:
+    from strongroom.coordination.stores.azure.account import AzureAccount
+
+_VERSION: Final = "2021-12-02"
+_TIMEOUT_S: Final = 30.0
+_ANSWER_BYTES_MAX: Final = 64 * 1024 * 1024
+_REFUSED_FROM: Final = 300
+_HANDLE: Final = "x-ms-handle-id"
+
+
+class NotAnswered(Exception):
+    """No server answers, or what answers is none; the text says which."""
+
+
+class Refused(Exception):
+    """The server has refused a request; the text has its code and message."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedFile:
+    """One handle of SMB, as List Handles shows it.
+
+    Attributes:
+        opened: an RFC 1123 date.
+        rights: of Read, Write and Delete.
+    """
+
+    handle: str
+    path: str
+    client: str
+    session: str
+    opened: str
+    rights: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FileService:
+    """The File service of an account."""
+
+    account: AzureAccount
+
+    def handles(self, place: str, *, below: bool) -> Iterator[OpenedFile]:
+        """List Handles: those of a directory or file.
+
+        Arguments:
+            place: SHARE or SHARE/PATH.
+            below: what lies below a directory counts too.
+
+        Raises: Refused, NotAnswered.
+        """
+        marker = ""
+        while True:
+            query = {"comp": "listhandles"} | ({"marker": marker} if marker else {})
+            _, body = self._ask("GET", place, query, _recursive(below))
+            page = _document(body, "EnumerationResults")
+            entries = page.child("Entries")
+            yield from map(_opened, () if entries is None else entries.children)
+            marker = _text(page, "NextMarker")
+            if not marker:
+                return
+
+    def close(self, place: str, handle: str, *, below: bool) -> tuple[int, int]:
+        """Force Close Handles. Returns: how many were closed, and how many could not be.
+
+        Arguments:
+            place: SHARE or SHARE/PATH.
+            handle: its id; `*` = all.
+            below: what lies below a directory counts too.
+
+        Raises: Refused, NotAnswered.
+        """
+        closed = failed = 0
+        marker = ""
+        while True:
+            query = {"comp": "forceclosehandles"} | ({"marker": marker} if marker else {})
+            headers = {_HANDLE: handle, "content-length": "0", **_recursive(below)}
+            answer, _ = self._ask("PUT", place, query, headers)
+            closed += _count(answer.get("x-ms-number-of-handles-closed"))
+            failed += _count(answer.get("x-ms-number-of-handles-failed"))
+            # This server closes all at once; Azure may go on.
+            marker = answer.get("x-ms-marker") or ""
+            if not marker:
+                return closed, failed
+
+    def _ask(
+        self, method: str, place: str, query: Mapping[str, str], more: Mapping[str, str]
+    ) -> tuple[http.client.HTTPMessage, bytes]:
+        base = urlsplit(self.account.endpoint)
+        path = f"{base.path}/{quote(place, safe='/')}"
+        headers = {"x-ms-date": formatdate(usegmt=True), "x-ms-version": _VERSION, **more}
+        # A length of 0 is sent and not signed.
+        signed = {name: value for name, value in headers.items() if name != "content-length"}
+        text = urlencode(query, quote_via=quote)
+        if self.account.sas:
+            text = f"{text}&{self.account.sas}"
+        else:
+            headers["authorization"] = self.account.authorization(method, path, query, signed)
+        return self._sent(method, f"{path}?{text}", headers)
+
+    def _sent(
+        self, method: str, target: str, headers: Mapping[str, str]
+    ) -> tuple[http.client.HTTPMessage, bytes]:
+        base = urlsplit(self.account.endpoint)
+        server = f"{base.scheme}://{base.netloc}"
+        kind = http.client.HTTPSConnection if base.scheme == "https" else http.client.HTTPConnection
+        try:
+            with closing(kind(base.netloc, timeout=_TIMEOUT_S)) as connection:
+                connection.request(method, target, headers=dict(headers))
+                answer = connection.getresponse()
+                body = answer.read(_ANSWER_BYTES_MAX)
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise NotAnswered(f"{server} does not answer: {_reason(error)}") from None
+        if answer.status >= _REFUSED_FROM:
+            raise Refused(_refusal(answer, body))
+        return answer.headers, body
+
+
+def _recursive(below: bool) -> dict[str, str]:
+    return {"x-ms-recursive": "true"} if below else {}
+
+
+def _opened(found: Element) -> OpenedFile:
+    rights = found.child("AccessRightList")
+    return OpenedFile(
+        _text(found, "HandleId"),
+        _text(found, "Path"),
+        _text(found, "ClientIp"),
+        _text(found, "SessionId"),
+        _text(found, "OpenTime"),
+        tuple(one.text for one in rights.children) if rights is not None else (),
+    )
+
+
+def _text(found: Element, name: str) -> str:
+    child = found.child(name)
+    return "" if child is None else child.text
+
+
+def _document(body: bytes, root: str) -> Element:
+    try:
+        return xml.read(body, root, _ANSWER_BYTES_MAX)
+    except StorageError:
+        raise NotAnswered("the answer is no list of handles: is it a File service?") from None
+
+
+def _count(text: str | None) -> int:
+    if text is None or not (text.isascii() and text.isdigit()):
+        raise NotAnswered("the answer does not count handles: is it a File service?")
+    return int(text)
+
+
+def _refusal(answer: http.client.HTTPResponse, body: bytes) -> str:
+    """`CODE: message`, as far as the answer says them."""
+    code = answer.headers.get("x-ms-error-code") or str(answer.status)
+    try:
+        message = _text(_document(body, "Error"), "Message").partition("\n")[0]
+    except NotAnswered:
+        message = ""
+    return f"{code}: {message or answer.reason}"
+
+
+def _reason(error: object) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        # See docs/operating.md: the server's own certificate is trusted by naming its file.
+        return f"{error.verify_message}; SSL_CERT_FILE names the certificate to trust"
+    return (getattr(error, "strerror", None) or str(error)) if error else "no reason is given"
+
+
+def with_endpoint(account: AzureAccount, endpoint: str) -> AzureAccount:
+    """The account at another URL; without a path the account's name is added."""
+    parts = urlsplit(endpoint.rstrip("/"))
+    url = endpoint.rstrip("/") if parts.path else f"{endpoint.rstrip('/')}/{account.name}"
+    return dataclasses.replace(account, endpoint=url)

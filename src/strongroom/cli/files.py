@@ -1,0 +1,184 @@
+"""`strongroom files`: who has files of a share open over SMB, and closing them by force.
+
+Lives here: flags, and what is shown. Must not live here: requests to the server
+(file_service.py), what a close by force ends (services/file/handles/closing.py). Source: "List
+Handles", "Force Close Handles".
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+from urllib.parse import urlsplit
+
+import typer
+
+from strongroom.cli.account import Data, File, read_file
+from strongroom.cli.exits import Exit, fail
+from strongroom.cli.plain import plain
+
+if TYPE_CHECKING:
+    from strongroom.cli.file_service import FileService, OpenedFile
+    from strongroom.coordination.stores.azure.account import AzureAccount
+
+_HELP = """
+Handles that clients of SMB have open in a share of a running server.
+
+PLACE is SHARE, or SHARE/PATH for one directory or file. A whole share is meant
+with all that lies in it; of a directory, --recursive adds what lies below.
+
+The server is the File service of AZURE_STORAGE_CONNECTION_STRING, or the one on
+this machine with the development account. With --account, the key is that of an
+account in the accounts file of --data. --endpoint names another server.
+
+Examples
+
+  strongroom files handles documents
+  strongroom files handles documents/reports --recursive --json
+  strongroom files handles documents --account orders --data /srv/strongroom
+  strongroom files close documents --handle 4611686018427387905
+  strongroom files close documents/reports/march.xlsx --all
+  strongroom files close documents --all --endpoint https://store.example.net:10003
+"""
+
+app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode="rich")
+
+_DATA = Path("strongroom-data")
+DEFAULT_ENDPOINT = "http://127.0.0.1:10003"
+Place = Annotated[str, typer.Argument(help="SHARE or SHARE/PATH.")]
+Recursive = Annotated[
+    bool, typer.Option("--recursive", help="With what lies below the directory, at any depth.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
+AccountName = Annotated[
+    str | None, typer.Option("--account", help="Use the key of this account of the accounts file.")
+]
+Endpoint = Annotated[
+    str | None, typer.Option(help=f"URL of the File service (default: {DEFAULT_ENDPOINT}).")
+]
+
+
+@app.command("handles")
+def handles(
+    place: Place,
+    recursive: Recursive = False,
+    as_json: AsJson = False,
+    account: AccountName = None,
+    endpoint: Endpoint = None,
+    *,
+    data: Data = _DATA,
+    accounts_file: File = None,
+) -> None:
+    """List the handles of a share, a directory or a file."""
+    path, below = _meant(place, recursive)
+    with _asking(account, endpoint, data, accounts_file) as service:
+        found = list(service.handles(path, below=below))
+    if as_json:
+        typer.echo(json.dumps([_facts(one) for one in found], indent=2))
+        return
+    if not found:
+        typer.echo(f"No client of SMB has anything open in {plain(path)}.")
+    for one in found:
+        typer.echo(_line(one))
+
+
+@app.command("close")
+def close(
+    place: Place,
+    handle: Annotated[
+        str | None, typer.Option("--handle", help="The id of one handle, as handles shows it.")
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Close every handle.")] = False,
+    recursive: Recursive = False,
+    as_json: AsJson = False,
+    account: AccountName = None,
+    *,
+    endpoint: Endpoint = None,
+    data: Data = _DATA,
+    accounts_file: File = None,
+) -> None:
+    """Close handles by force. Their locks are freed, what clients have cached and not sent is lost,
+    and a file that was to be deleted on close goes. Exit code 1: there is no such handle."""
+    if (handle is None) != everything:
+        fail(Exit.USAGE, "say which: --handle ID for one, or --all")
+    if handle is not None and not (handle.isascii() and handle.isdigit()):
+        fail(Exit.USAGE, f"--handle {handle!r}: give the number that 'files handles' shows")
+    path, below = _meant(place, recursive)
+    with _asking(account, endpoint, data, accounts_file) as service:
+        closed, failed = service.close(path, handle or "*", below=below)
+    if as_json:
+        typer.echo(json.dumps({"closed": closed, "failed": failed}))
+    else:
+        typer.echo("1 handle is closed." if closed == 1 else f"{closed} handles are closed.")
+    if failed:
+        fail(Exit.REFUSED, f"{failed} handles could not be closed")
+    if handle is not None and not closed:
+        fail(Exit.REFUSED, f"nobody has a handle {handle} open in {plain(path)}")
+
+
+def _meant(place: str, recursive: bool) -> tuple[str, bool]:
+    """The path that a place names, and whether what lies below it counts too."""
+    path = place.strip("/")
+    share, _, below = path.partition("/")
+    if not share:
+        fail(Exit.USAGE, f"{place!r}: give SHARE or SHARE/PATH")
+    return path, recursive or not below
+
+
+@contextmanager
+def _asking(
+    name: str | None, endpoint: str | None, data: Path, accounts_file: Path | None
+) -> Iterator[FileService]:
+    """The File service that the flags mean; what it refuses ends the command with one line."""
+    from strongroom.cli.file_service import FileService, NotAnswered, Refused
+
+    try:
+        yield FileService(_account(name, endpoint, data, accounts_file))
+    except Refused as error:
+        fail(Exit.REFUSED, plain(str(error)))
+    except NotAnswered as error:
+        fail(Exit.UNAVAILABLE, plain(str(error)))
+
+
+def _account(
+    name: str | None, endpoint: str | None, data: Path, accounts_file: Path | None
+) -> AzureAccount:
+    from strongroom.cli.file_service import with_endpoint
+    from strongroom.coordination.errors import Unsupported
+    from strongroom.coordination.stores.azure.account import (
+        CONNECTION_STRING,
+        DEVELOPMENT_NAME,
+        AzureAccount,
+        account_of,
+    )
+
+    if endpoint is not None and urlsplit(endpoint).scheme not in ("http", "https"):
+        fail(Exit.USAGE, f"--endpoint {endpoint!r}: give a URL such as {DEFAULT_ENDPOINT}")
+    if name is not None:
+        found = next((one for one in read_file(data, accounts_file) if one.name == name), None)
+        if found is None:
+            fail(Exit.SETTINGS, f"there is no account {name!r} in the accounts file")
+        account = AzureAccount(name, found.keys[0], "")
+        return with_endpoint(account, endpoint or DEFAULT_ENDPOINT)
+    text = os.environ.get(CONNECTION_STRING, "") or "UseDevelopmentStorage=true"
+    try:
+        account = account_of(text, "file", f"{DEFAULT_ENDPOINT}/{DEVELOPMENT_NAME}")
+    except Unsupported as error:
+        fail(Exit.SETTINGS, str(error))
+    return account if endpoint is None else with_endpoint(account, endpoint)
+
+
+def _line(one: OpenedFile) -> str:
+    # The root of a share has an empty path.
+    rights = "+".join(one.rights) or "-"
+    words = (one.handle, one.client, one.opened, rights, f"/{one.path}")
+    return "  ".join(map(plain, words))
+
+
+def _facts(one: OpenedFile) -> dict[str, object]:
+    return dataclasses.asdict(one)
