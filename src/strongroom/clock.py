@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from typing import Final, Protocol
 
 from strongroom.values import TICKS_PER_S, UNIX_EPOCH_TICKS
@@ -47,6 +48,10 @@ class SystemClock:
 
     def random_bytes(self, count: int) -> bytes:
         return os.urandom(count)
+
+
+elapsed_s: Final[Callable[[], float]] = time.perf_counter
+"""Seconds since an arbitrary start, to measure short work with. No rule depends on it."""
 
 
 _BOOTTIME: Final[int | None] = getattr(time, "CLOCK_BOOTTIME", None)

@@ -23,7 +23,7 @@ from strongroom.engines.conditions import (
 from strongroom.engines.embedded.records.condition_sql import test_of as sql_of
 from strongroom.engines.embedded.records.face_scan import _SLICE_LOOKED, Asked
 from strongroom.engines.embedded.records.sqlite import Reader, Writer
-from strongroom.engines.embedded.scans import at_once
+from strongroom.slices import at_once
 
 NUMBERS = (
     *("0", "-0.0", "1", "0.1", "1e300", "-1.7976931348623157e308", "5e-324", "9007199254740993"),

@@ -28,8 +28,8 @@ from strongroom.engines.embedded.check import Inspection, check
 from strongroom.engines.embedded.records.checksummed_pages import CHECKSUM_VFS, PAGE_BYTES
 from strongroom.engines.embedded.records.face_scan import Asked
 from strongroom.engines.embedded.records.sqlite import Reader
-from strongroom.engines.embedded.scans import at_once
 from strongroom.engines.embedded.store import EmbeddedOptions, EmbeddedStore, open_store
+from strongroom.slices import at_once
 from strongroom.testing.contract_subject import (
     commit,
     content,

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strongroom.semantics.blob import blocks
-from strongroom.semantics.blob.blocks import Block
 from strongroom.values import BlockListKind
 from tests.refusals import outcome
 
@@ -18,8 +17,7 @@ def text(decoded: bytes) -> str:
     return base64.b64encode(decoded).decode()
 
 
-COMMITTED = [Block(b"a", 1, "a old"), Block(b"b", 2, "b old"), Block(b"a", 3, "a twice")]
-STAGED = {b"b": Block(b"b", 4, "b new"), b"c": Block(b"c", 5, "c new")}
+SOURCES = blocks.block_sources({b"a": "a old", b"b": "b old"}, {b"b": "b new", b"c": "c new"})
 
 LISTS: list[tuple[list[tuple[BlockListKind, str]], list[str] | str]] = [
     ([], []),
@@ -38,24 +36,21 @@ LISTS: list[tuple[list[tuple[BlockListKind, str]], list[str] | str]] = [
 def test_lists(requested: list[tuple[BlockListKind, str]], expected: list[str] | str) -> None:
     entries = [(kind, text(name.encode())) for kind, name in requested]
     if isinstance(expected, str):
-        assert outcome(lambda: blocks.commit_list(entries, COMMITTED, STAGED)) == expected
+        assert outcome(lambda: list(blocks.named_blocks(entries, SOURCES))) == expected
     else:
-        found = blocks.commit_list(entries, COMMITTED, STAGED)
-        assert [block.content for block in found] == expected
+        assert list(blocks.named_blocks(entries, SOURCES)) == expected
 
 
 @pytest.mark.parametrize("bad", ["", "*", "a", "YQ", text(b"x" * 65), "é"])
 def test_an_entry_that_is_no_id_names_no_block(bad: str) -> None:
-    seen = outcome(lambda: blocks.commit_list([("Latest", bad)], COMMITTED, STAGED))
+    seen = outcome(lambda: list(blocks.named_blocks([("Latest", bad)], SOURCES)))
     assert seen == "400 InvalidBlockList"
     assert outcome(lambda: blocks.block_id(bad)) == "400 InvalidQueryParameterValue"
 
 
 def test_the_longest_list() -> None:
-    entry: tuple[BlockListKind, str] = ("Latest", text(b"c"))
-    assert len(blocks.commit_list([entry] * 50_000, (), STAGED)) == 50_000
-    seen = outcome(lambda: blocks.commit_list([entry] * 50_001, (), STAGED))
-    assert seen == "400 BlockListTooLong"
+    assert outcome(lambda: blocks.require_list_length(50_000)) == "ok"
+    assert outcome(lambda: blocks.require_list_length(50_001)) == "400 BlockListTooLong"
 
 
 def test_staged_ids_are_of_one_length() -> None:

@@ -51,9 +51,7 @@ def test_what_is_stored_again_is_verified_first(parts: list[tuple[int, int]]) ->
         wanted = [Span(written.id, offset, length) for offset, length in parts]
 
         async def gathered() -> bytes:
-            return b"".join(
-                [data async for data in read_spans(store.contents, deque(wanted), to_store())]
-            )
+            return b"".join([data async for data in read_spans(store, deque(wanted), to_store())])
 
         assert await gathered() == b"".join(body[at : at + length] for at, length in parts)
         store.damage(written.id)

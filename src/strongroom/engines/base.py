@@ -42,6 +42,7 @@ import msgspec
 
 from strongroom.engines.conditions import Condition
 from strongroom.engines.gateways import Gateways
+from strongroom.slices import SliceTurns
 from strongroom.values import FileSlice, Health, Purpose
 
 T = TypeVar("T")
@@ -250,6 +251,12 @@ class ContentMissing(EngineError):
 
 class Engine(Protocol):
     """The records of a store."""
+
+    @property
+    def turns(self) -> SliceTurns:
+        """The turns of the loop that the store runs on, for its own long work and for that of its
+        callers."""
+        ...
 
     @property
     def wakes(self) -> int:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 
 from strongroom.engines.base import Record, Ref
 from strongroom.engines.bounds import check_reads
+from strongroom.slices import SliceTurns
 
 
 class Watchers:
@@ -84,10 +85,12 @@ class WaitingEngine(ABC):
 
     Attributes:
         watchers: who waits.
+        turns: see Engine.turns.
     """
 
     def __init__(self) -> None:
         self.watchers = Watchers()
+        self.turns = SliceTurns()
 
     @abstractmethod
     async def read(self, reads: Sequence[Ref]) -> list[Record | None]:

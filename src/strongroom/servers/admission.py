@@ -200,7 +200,9 @@ async def admit(context: Context, asked: Asked, claim: Claim) -> tuple[Operation
     )
     if not asked.sound:
         endpoint.check_names(asked.addressed)
-    return operation, await codec.decode(operation, request, asked.query, admitted)
+    return operation, await codec.decode(
+        operation, request, asked.query, admitted, context.services.turns
+    )
 
 
 def _version(asked: Asked, claim: Claim) -> str | None:

@@ -76,7 +76,7 @@ async def _answer(context: Context, asked: Asked, request_id: str) -> Response:
         return await transactions.answer(whole, _run)
     result = await _run(context, operation, call, asked.query)
     response = codec.encode(operation, result, call, _origin(asked))
-    return await codec.complete(response, context.services.pacing)
+    return await codec.complete(response, context.services.turns)
 
 
 async def _identified(context: Context, asked: Asked) -> Claim:
@@ -96,7 +96,7 @@ async def _respond_to_part(context: Context, asked: Asked) -> Response:
         operation, call = await admit(context, asked, claim)
         result = await _run(context, operation, call, asked.query)
         encoded = codec.encode(operation, result, call, _origin(asked))
-        response = await codec.complete(encoded, context.services.pacing)
+        response = await codec.complete(encoded, context.services.turns)
     except StorageError as error:
         response = _refusal(context, error, request, request_id, asked)
     except BROKEN as error:

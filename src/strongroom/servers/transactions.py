@@ -146,7 +146,7 @@ def _headers(whole: Whole, part: PartRequest) -> list[tuple[str, str]]:
 
 async def _answered(whole: Whole, part: _Part, result: Any) -> PartResponse:
     encoded = codec.encode(part.operation, result, part.call, part.origin)
-    response = await codec.complete(encoded, whole.context.services.pacing)
+    response = await codec.complete(encoded, whole.context.services.turns)
     assert isinstance(response.body, bytes)
     headers = (*whole.context.endpoint.always, *response.headers)
     return PartResponse(response.status, headers, response.body, part.request.content_id)

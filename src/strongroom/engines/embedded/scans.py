@@ -11,25 +11,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import closing
 from typing import Final, TypeVar
 
 from strongroom.engines.base import Unavailable
-from strongroom.engines.embedded.records.face_scan import Slices
 from strongroom.engines.embedded.records.sqlite import Reader
+from strongroom.slices import SliceTurns, Steps
 
 T = TypeVar("T")
 
 _AT_ONCE: Final = 4
-
-
-def at_once(slices: Slices[T]) -> T:
-    """Read all slices without a pause. Raises apsw.Error."""
-    while True:
-        try:
-            next(slices)
-        except StopIteration as end:
-            result: T = end.value
-            return result
 
 
 class Scans:
@@ -37,32 +28,36 @@ class Scans:
 
     Arguments:
         connect: opens a connection.
+        turns: of the loop.
     """
 
-    def __init__(self, connect: Callable[[], Reader]) -> None:
+    def __init__(self, connect: Callable[[], Reader], turns: SliceTurns) -> None:
         self._connect = connect
+        self._turns = turns
         self._idle: list[Reader] = []
         self._ended = False
         self._room = asyncio.Semaphore(_AT_ONCE)
 
-    async def read(self, ask: Callable[[Reader], Slices[T]]) -> T:
+    async def read(self, ask: Callable[[Reader], Steps[T]]) -> T:
         """Read slice by slice. Raises apsw.Error; Unavailable when `end` comes first."""
         async with self._room:
             self._check()
             reader = self._idle.pop() if self._idle else self._connect()
-            slices = ask(reader)
             try:
-                while True:
-                    try:
-                        next(slices)
-                    except StopIteration as end:
-                        result: T = end.value
-                        return result
-                    await asyncio.sleep(0)
-                    self._check()
+                return await self._turns.run(self._checked(ask(reader)))
             finally:
-                slices.close()
                 self._idle.append(reader)
+
+    def _checked(self, steps: Steps[T]) -> Steps[T]:
+        with closing(steps):
+            while True:
+                try:
+                    next(steps)
+                except StopIteration as end:
+                    result: T = end.value
+                    return result
+                yield
+                self._check()
 
     def _check(self) -> None:
         if self._ended:

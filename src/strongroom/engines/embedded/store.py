@@ -60,15 +60,16 @@ from strongroom.engines.embedded.log.checkpoints import (
 from strongroom.engines.embedded.log.gate import clear_log_tail, refuse_damaged_log
 from strongroom.engines.embedded.log.space import LogSpace
 from strongroom.engines.embedded.records.checksummed_pages import log_frames, unreadable
-from strongroom.engines.embedded.records.face_scan import Asked, Slices
+from strongroom.engines.embedded.records.face_scan import Asked
 from strongroom.engines.embedded.records.record_cache import RecordCache
 from strongroom.engines.embedded.records.sqlite import Reader, Writer
 from strongroom.engines.embedded.reserve import Reserve
-from strongroom.engines.embedded.scans import Scans, at_once
+from strongroom.engines.embedded.scans import Scans
 from strongroom.engines.embedded.store_time import ContentIds, DurableTime
 from strongroom.engines.embedded.threads import started_pool
 from strongroom.engines.gateways import OnlyGateway
 from strongroom.engines.watchers import WaitingEngine
+from strongroom.slices import Steps, at_once
 from strongroom.values import TICKS_PER_S, Health, Purpose
 
 T = TypeVar("T")
@@ -117,7 +118,7 @@ class EmbeddedStore(WaitingEngine):
         new_id = ContentIds(time, max(writer.last_content(), time.ceiling)).new
         path = directory.layout.records
         self._reader = Reader(path, options.vfs, scanning=False)
-        self._scans = Scans(lambda: Reader(path, options.vfs, scanning=True))
+        self._scans = Scans(lambda: Reader(path, options.vfs, scanning=True), self.turns)
         self._io_threads = started_pool(_IO_THREADS, "strongroom-io")
         self._thread = CommitThread(asyncio.get_running_loop(), "strongroom-commit")
         self._cache = RecordCache()
@@ -312,7 +313,7 @@ class EmbeddedStore(WaitingEngine):
                 _log.warning("the log was left as it is: %s", error)
         self._directory.close()
 
-    async def _query(self, ask: Callable[[Reader], Slices[T]], inline: bool) -> T:
+    async def _query(self, ask: Callable[[Reader], Steps[T]], inline: bool) -> T:
         try:
             if not inline:
                 return await self._scans.read(ask)

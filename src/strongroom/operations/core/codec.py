@@ -7,7 +7,7 @@ one operation. Source: reference section 1 of limits-and-errors (headers of ever
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any, Final
 
 import msgspec
@@ -33,7 +33,7 @@ from strongroom.services.core.calls import (
     Terms,
 )
 from strongroom.services.core.container_conditions import CONTAINER_CONDITIONS
-from strongroom.services.core.pacing import SliceTurns
+from strongroom.slices import SliceTurns, joined
 from strongroom.values import ACCOUNT_SCOPE
 from strongroom.wire.core import headers as wire
 from strongroom.wire.core.http import Request, Response
@@ -73,9 +73,16 @@ class Admitted(msgspec.Struct, frozen=True):
 
 
 async def decode(
-    operation: Operation, request: Request, query: Query, admitted: Admitted
+    operation: Operation,
+    request: Request,
+    query: Query,
+    admitted: Admitted,
+    turns: SliceTurns,
 ) -> Call[Any]:
     """The typed call of a request.
+
+    Arguments:
+        turns: those that a long document is read in.
 
     Raises: StorageError for every header, parameter or document that is not as it must be.
     """
@@ -103,7 +110,7 @@ async def decode(
         unsaid = None
     given = None if unsaid is None else unsaid.input
     if given is None:
-        given = await _input(operation, request, query, unsaid)
+        given = await _input(operation, request, query, unsaid, turns)
     named = CallTarget(
         admitted.service,
         target.account,
@@ -121,7 +128,11 @@ async def decode(
 
 
 async def _input(
-    operation: Operation, request: Request, query: Query, unsaid: Unsaid | None
+    operation: Operation,
+    request: Request,
+    query: Query,
+    unsaid: Unsaid | None,
+    turns: SliceTurns,
 ) -> Any:
     """The operation's input from its own fields, which may all be absent, and its document."""
     if unsaid is not None:
@@ -132,10 +143,16 @@ async def _input(
     body = operation.body
     if body is not None and body.parse is not None:
         data = await request.body.read_all(body.max_bytes)
-        values[body.name] = body.parse(data)
+        values[body.name] = await _read(body.parse, data, turns)
         if body.receipt is not None:
-            values["received"] = body.receipt(data)
+            values["received"] = await _read(body.receipt, data, turns)
     return operation.input(**values)
+
+
+async def _read(read: Callable[[bytes], Any], document: bytes, turns: SliceTurns) -> Any:
+    """What a document says; long ones are read in steps."""
+    found = read(document)
+    return await turns.run(found) if isinstance(found, Generator) else found
 
 
 def _check_length(request: Request) -> None:
@@ -270,10 +287,10 @@ def encode(operation: Operation, result: Any, call: Call[Any], origin: Origin) -
     return Response(status, headers, content.pieces, content.size_bytes, finished=content.release)
 
 
-async def complete(response: Response, pacing: SliceTurns) -> Response:
+async def complete(response: Response, turns: SliceTurns) -> Response:
     """The response, once a body that is made piece by piece is there."""
     pieces: object = response.body
     if isinstance(pieces, Iterator):
-        response.body = whole = await pacing.joined(pieces)
+        response.body = whole = await turns.run(joined(pieces))
         response.size_bytes = len(whole)
     return response

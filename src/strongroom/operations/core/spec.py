@@ -93,7 +93,7 @@ class Body:
 
     Attributes:
         name: the field of the input that a document becomes.
-        parse: reads the document; None = the body is a stream.
+        parse: reads the document, in steps if it may be long; None = the body is a stream.
         max_bytes: the document's greatest length.
         receipt: makes the field `received` from the document's bytes, for operations that verify
             them against digests.

@@ -6,27 +6,17 @@ Must not live here: where block contents lie, XML. Sources: "Put Block", "Put Bl
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, Generic, TypeVar
-
-import msgspec
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, TypeVar
 
 from strongroom import blob_errors, limits
 from strongroom.errors import StorageError, invalid_query
 from strongroom.values import BlockListKind
 
-Content = TypeVar("Content")
+Block = TypeVar("Block")
 
-
-class Block(msgspec.Struct, Generic[Content], frozen=True, array_like=True, gc=False):
-    """One block: its decoded id, its length, and where its content lies."""
-
-    id: bytes
-    size_bytes: int
-    content: Content
-
-
-Sources = Mapping[BlockListKind, Mapping[bytes, Block[Content]]]
+Sources = Mapping[BlockListKind, tuple[Mapping[bytes, Block], ...]]
+"""Where the entries of each kind look for their blocks, by decoded id: in which order."""
 
 
 def block_id(text: str) -> bytes:
@@ -75,50 +65,41 @@ def check_staged_count(count: int) -> None:
         )
 
 
-def commit_list(
-    requested: Sequence[tuple[BlockListKind, str]],
-    committed: Iterable[Block[Content]],
-    uncommitted: Mapping[bytes, Block[Content]],
-) -> tuple[Block[Content], ...]:
-    """The blocks that a list names, in its order; the same block may be named again and again.
+def block_sources(
+    committed: Mapping[bytes, Block], uncommitted: Mapping[bytes, Block]
+) -> Sources[Block]:
+    """Where the entries of each kind look for their blocks.
 
     Arguments:
-        requested: kind and base64 id of every entry.
-        committed: the blob's present blocks; of two with the same id the first is meant.
+        committed: the blob's present blocks by decoded id; of two with the same id the first.
         uncommitted: the staged blocks by decoded id.
-
-    Raises: BlockListTooLong; InvalidBlockList for an entry that names no block.
     """
-    require_list_length(len(requested))
-    present: dict[bytes, Block[Content]] = {}
-    for block in committed:
-        present.setdefault(block.id, block)
-    return tuple(named_blocks(requested, block_sources(present, uncommitted)))
-
-
-def block_sources(
-    committed: Mapping[bytes, Block[Content]], uncommitted: Mapping[bytes, Block[Content]]
-) -> Sources[Content]:
-    """Where the entries of each kind look for their blocks, by decoded id."""
     return {
-        "Committed": committed,
-        "Uncommitted": uncommitted,
-        "Latest": {**committed, **uncommitted},
+        "Committed": (committed,),
+        "Uncommitted": (uncommitted,),
+        "Latest": (uncommitted, committed),
     }
 
 
 def named_blocks(
-    requested: Iterable[tuple[BlockListKind, str]], sources: Sources[Content]
-) -> list[Block[Content]]:
-    """The blocks that some entries of a list name. Raises InvalidBlockList."""
-    found = []
+    requested: Iterable[tuple[BlockListKind, str]], sources: Sources[Block]
+) -> Iterator[Block]:
+    """The blocks that the entries of a list name, in its order. The same block may be named again
+    and again. Raises InvalidBlockList for an entry that names no block."""
     for kind, text in requested:
         decoded = _decoded(text)
-        named = None if decoded is None else sources[kind].get(decoded)
-        if named is None:
+        found = None if decoded is None else _first(decoded, sources[kind])
+        if found is None:
             raise StorageError(blob_errors.INVALID_BLOCK_LIST)
-        found.append(named)
-    return found
+        yield found
+
+
+def _first(decoded: bytes, places: tuple[Mapping[bytes, Block], ...]) -> Block | None:
+    for place in places:
+        found = place.get(decoded)
+        if found is not None:
+            return found
+    return None
 
 
 _TEXT_CHARS_MAX: Final = (limits.BLOCK_ID_BYTES_MAX + 2) // 3 * 4

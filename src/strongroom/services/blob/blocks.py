@@ -7,7 +7,7 @@ Source: "Put Block", "Put Block List", "Get Block List"; reference section 3.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -15,11 +15,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from strongroom import errors
-from strongroom.engines.base import ContentMissing, Key, Partition, Ref
+from strongroom.engines.base import ContentMissing, Item, Key, Partition, Ref
 from strongroom.errors import StorageError
 from strongroom.semantics.blob import blocks as rules
 from strongroom.semantics.blob import tiers
-from strongroom.semantics.blob.blocks import Block
 from strongroom.semantics.blob.immutability import Immutability
 from strongroom.semantics.core import copies
 from strongroom.services.blob import access, intake
@@ -33,9 +32,10 @@ from strongroom.services.blob.rereading import Rereading, Stale
 from strongroom.services.core.calls import Call
 from strongroom.services.core.places import generation_of
 from strongroom.services.core.runner import Services
+from strongroom.slices import Steps, parts
 from strongroom.store.blob import blob_records
 from strongroom.store.blob.blob_records import BlobRecord, StagedBlock, Upload
-from strongroom.store.blob.bodies.blocks import ListedBlock
+from strongroom.store.blob.bodies.blocks import ListedBlock, ListWriter, StoredBlockList
 from strongroom.store.blob.bodies.body import Body, BodyPlace, NewBody
 from strongroom.store.blob.bodies.empty import EMPTY
 from strongroom.store.blob.bodies.listed import make_list
@@ -163,18 +163,13 @@ class PutBlockList:
     immutability: Immutability | None = None
 
 
-class _Extent(NamedTuple):
-    content: int
-    offset_bytes: int
-
-
 @dataclass(frozen=True, slots=True)
 class _Basis:
     """The blocks that a list may name, and what must not have changed when it is committed."""
 
     body: Body
     upload: Upload | None
-    committed: tuple[ListedBlock, ...]
+    committed: StoredBlockList
     staged: dict[bytes, StagedBlock]
 
 
@@ -227,37 +222,39 @@ async def _staged(services: Services, partition: Partition, upload: Upload | Non
     first, until = begin, _ = keys.staged_range(upload.number)
     while True:
         page = await services.store.read_range(partition, True, first, until, _PAGE_RECORDS)
-        for item in page:
-            found[keys.staged_id(item.name)] = blob_records.STAGED.decode(item.value)
+        await services.turns.run(_decoded(page, found))
         if len(page) < _PAGE_RECORDS:
             return _Staged(found, first == begin)
         first = page[-1].name + b"\0"
 
 
-async def _chosen(
-    services: Services, given: PutBlockList, basis: _Basis
-) -> tuple[ListedBlock, ...]:
-    """The blocks that the list names, in its order; many of them over several turns."""
-    pacing, present = services.pacing, dict[bytes, Block[_Extent]]()
-    async for some in pacing.slices(basis.committed, _BLOCKS_AT_ONCE):
-        for one in some:
-            extent = _Extent(one.content, one.offset_bytes)
-            present.setdefault(one.id, Block(one.id, one.size_bytes, extent))
-    staged = dict[bytes, Block[_Extent]]()
-    async for several in pacing.slices(basis.staged.items(), _BLOCKS_AT_ONCE):
+def _decoded(page: Sequence[Item], found: dict[bytes, StagedBlock]) -> Steps[None]:
+    for part in parts(page, _BLOCKS_AT_ONCE):
+        for item in part:
+            found[keys.staged_id(item.name)] = blob_records.STAGED.decode(item.value)
+        yield
+
+
+def _chosen(given: PutBlockList, basis: _Basis) -> Steps[StoredBlockList]:
+    """The blocks that the list names, in its order."""
+    present = dict[bytes, ListedBlock]()
+    for segment in basis.committed.segments:
+        for one in segment.blocks():
+            present.setdefault(one.id, one)
+        yield
+    staged = dict[bytes, ListedBlock]()
+    for several in parts(basis.staged.items(), _BLOCKS_AT_ONCE):
         for block_id, block in several:
-            staged[block_id] = Block(block_id, block.size_bytes, _Extent(block.content, 0))
-    sources = rules.block_sources(present, staged)
-    chosen: list[ListedBlock] = []
-    async for part in pacing.slices(given.blocks, _BLOCKS_AT_ONCE):
-        named = rules.named_blocks(part, sources)
-        chosen += [ListedBlock(block.id, block.size_bytes, *block.content) for block in named]
-    return tuple(chosen)
+            staged[block_id] = ListedBlock(block_id, block.size_bytes, block.content)
+        yield
+    chosen = ListWriter()
+    yield from chosen.add(rules.named_blocks(given.blocks, rules.block_sources(present, staged)))
+    return chosen.end()
 
 
 async def _commit(services: Services, call: Call[PutBlockList], basis: _Basis) -> BlobWritten:
     try:
-        chosen = await _chosen(services, call.input, basis)
+        chosen = await services.turns.run(_chosen(call.input, basis))
     except StorageError as refusal:
         error = refusal
         await access.change_blob(services, call, lambda state, change: _refuse(basis, state, error))
@@ -376,8 +373,7 @@ async def _lists(
     committed = uncommitted = None
     if call.input.committed:
         listed = await view.blob.body.blocks(BodyPlace(services.store, partition))
-        items = ((block.id, block.size_bytes) for block in listed)
-        committed = tuple(await _items(services, items))
+        committed = tuple(await services.turns.run(_committed_items(listed)))
     # Public access shows what is committed, whatever is asked for.
     if call.input.uncommitted and not call.caller.grant.anonymous:
         uncommitted = await _uncommitted_items(services, call, partition, view)
@@ -397,12 +393,25 @@ async def _uncommitted_items(
         raise Stale
     if now != upload and not staged.at_once:
         raise _Overtaken
-    blocks = ((block_id, block.size_bytes) for block_id, block in staged.blocks.items())
-    return tuple(sorted(await _items(services, blocks)))
+    return tuple(await services.turns.run(_staged_items(staged.blocks)))
 
 
-async def _items(services: Services, blocks: Iterable[tuple[bytes, int]]) -> list[BlockItem]:
+def _committed_items(listed: StoredBlockList) -> Steps[list[BlockItem]]:
     found: list[BlockItem] = []
-    async for part in services.pacing.slices(blocks, _BLOCKS_AT_ONCE):
-        found += [BlockItem(rules.block_id_text(block_id), size) for block_id, size in part]
+    for segment in listed.segments:
+        found += [_item(block.id, block.size_bytes) for block in segment.blocks()]
+        yield
     return found
+
+
+def _staged_items(staged: Mapping[bytes, StagedBlock]) -> Steps[list[BlockItem]]:
+    """In the order of their ids."""
+    found: list[BlockItem] = []
+    for part in parts(staged.items(), _BLOCKS_AT_ONCE):
+        found += [_item(block_id, block.size_bytes) for block_id, block in part]
+        yield
+    return sorted(found)
+
+
+def _item(block_id: bytes, size_bytes: int) -> BlockItem:
+    return BlockItem(rules.block_id_text(block_id), size_bytes)

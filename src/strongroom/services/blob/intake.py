@@ -18,6 +18,7 @@ from strongroom.errors import StorageError
 from strongroom.services.blob import access
 from strongroom.services.core.calls import BodySource, Call
 from strongroom.services.core.runner import Services
+from strongroom.slices import Steps
 from strongroom.store.blob.bodies import received as bodies
 from strongroom.store.blob.bodies.received import Received
 from strongroom.values import crc64_text, md5_text
@@ -95,9 +96,9 @@ async def receive(
     return await bodies.receive(services.store.contents, body, md5, inline)
 
 
-def document(data: bytes) -> Received:
+def document(data: bytes) -> Steps[Received]:
     """The receipt of a body that was a document: its digests are judged like any body's."""
-    return bodies.inline_body(data)
+    return bodies.digested(data)
 
 
 def verify(said: Digests, received: Received) -> None:

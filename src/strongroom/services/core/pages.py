@@ -14,6 +14,7 @@ from strongroom.engines import base
 from strongroom.engines.base import Position
 from strongroom.semantics.core.listing import WANT_MOST, Page
 from strongroom.services.core.runner import Services
+from strongroom.slices import Steps, parts
 
 T = TypeVar("T")
 
@@ -41,10 +42,15 @@ async def fill(services: Services, keyspace: bytes, page: Page[T], rows: Rows[T]
         want = max(page.want, least)
         until = None if page.until is None else Position(*page.until)
         found = await services.store.scan(keyspace, Position(*page.first), until, want)
-        async for part in services.pacing.slices(rows(found), _ROWS_AT_ONCE):
-            if page.take(part):
-                break
+        await services.turns.run(_taken(page, rows(found)))
         page.go_on(found.resume)
         scanned += len(found.values)
         scanned_bytes += sum(map(len, found.values))
         least = min(2 * want, WANT_MOST) if page.first == found.resume else 0
+
+
+def _taken(page: Page[T], rows: Iterable[tuple[bytes, bytes, T | None]]) -> Steps[None]:
+    for part in parts(rows, _ROWS_AT_ONCE):
+        if page.take(part):
+            break
+        yield

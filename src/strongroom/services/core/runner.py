@@ -18,7 +18,6 @@ from strongroom.engines.base import Store
 from strongroom.errors import StorageError
 from strongroom.services.core.calls import Call, Client, Place
 from strongroom.services.core.decisions import Decision
-from strongroom.services.core.pacing import SliceTurns
 from strongroom.services.core.places import PLACES, check_place, place_ref
 from strongroom.services.core.process_state import ProcessState
 from strongroom.services.core.waiting import NotYet, Waiting
@@ -36,7 +35,7 @@ class Services:
 
     Attributes:
         held: what is authoritative and dies with the process: readers, copies in flight.
-        pacing: whose slice of long work is next.
+        turns: those of the loop, for long work.
         disposable: what only saves work or keeps an order. It may be thrown away at any time.
     """
 
@@ -53,7 +52,7 @@ class Services:
         self.disposable = ProcessState()
         self.work = asyncio.Event()
         self.listings = asyncio.Semaphore(limits.LISTINGS_AT_ONCE_MAX)
-        self.pacing = SliceTurns()
+        self.turns = store.turns
         self.waiting = Waiting(store, self.disposable)
 
     def commit(self, decision: Decision[T]) -> Awaitable[T]:

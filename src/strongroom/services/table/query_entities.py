@@ -13,7 +13,6 @@ the other records; what it returns is judged here.
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
@@ -99,6 +98,7 @@ class _Query:
 
     def __init__(self, services: Services, keyspace: bytes, given: QueryEntities) -> None:
         self._store = services.store
+        self._turns = services.turns
         self._keyspace = keyspace
         self._top = given.top
         self._predicate = self._where = None
@@ -210,9 +210,8 @@ class _Query:
     async def _take_all(self, parts: Sequence[Candidates]) -> bool:
         """As `_take`, with turns for others in between."""
         any_taken = False
-        for at, part in enumerate(parts):
-            if at:
-                await asyncio.sleep(0)
+        for part in parts:
+            await self._turns.pause()
             any_taken |= self._take(part)
             if self.next is not None:
                 break

@@ -14,7 +14,7 @@ from strongroom.store.core import keys
 from strongroom.store.table import entity_records
 
 # Others get a turn after so many have been judged: a filter may be a hundred comparisons.
-_JUDGED_AT_ONCE: Final = 1000
+_JUDGED_AT_ONCE: Final = 250
 
 
 class Scanned:

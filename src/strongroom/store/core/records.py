@@ -189,9 +189,13 @@ class Codec(Generic[R]):
         """The record's bytes."""
         return self._version + self._encoder.encode(value)
 
+    def wrote(self, data: bytes) -> bool:
+        """Whether stored bytes have the version of this codec."""
+        return data[:1] == self._version
+
     def decode(self, data: bytes) -> R:
         """The value of stored bytes. Raises CorruptRecord."""
-        if data[:1] != self._version:
+        if not self.wrote(data):
             raise CorruptRecord(f"record version {data[:1]!r} is not {self._version!r}")
         try:
             return self._decode(data[1:])

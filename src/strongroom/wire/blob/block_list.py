@@ -6,33 +6,28 @@ Must not live here: whether the blocks exist (semantics/blob/blocks.py). Sources
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Final, cast, get_args
 
 from strongroom import blob_errors, limits
 from strongroom.errors import StorageError
+from strongroom.slices import Steps
 from strongroom.values import BlockListKind
 from strongroom.wire.core import xml
 
-# In a long document, one long tag or text is an attack: a million attributes of one element, or a
-# text that is put together from a thousand pieces, would take a second.
-_LONG_PIECE: Final = re.compile(rb"<[^<]{4096}")
 _KINDS: Final = frozenset(get_args(BlockListKind))
 
 
-def read_block_list(body: bytes) -> list[tuple[BlockListKind, str]]:
+def read_block_list(body: bytes) -> Steps[list[tuple[BlockListKind, str]]]:
     """Kind and base64 id of every entry, in order; the ids are not decoded yet.
 
     Raises: InvalidXmlDocument, BlockListTooLong, RequestBodyTooLarge.
     """
-    is_long = limits.XML_BODY_BYTES_MAX < len(body) <= limits.BLOCK_LIST_BODY_BYTES_MAX
-    if is_long and _LONG_PIECE.search(body):
-        raise xml.invalid_document("A tag or a text is too long.")
     entries: list[tuple[BlockListKind, str]] = []
     reader = _Reader(entries)
-    xml.parse(body, limits.BLOCK_LIST_BODY_BYTES_MAX, reader.start, reader.end, reader.text)
+    handlers = xml.Handlers(reader.start, reader.end, reader.text)
+    yield from xml.parse_long(body, limits.BLOCK_LIST_BODY_BYTES_MAX, handlers)
     return entries
 
 

@@ -14,15 +14,20 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import quote
 from xml.parsers import expat
 
 from strongroom import errors, limits
 from strongroom.errors import StorageError
+from strongroom.slices import Steps, at_once
 
 DECLARATION: Final = '<?xml version="1.0" encoding="utf-8"?>'
 _DEPTH_MAX: Final = 16
+# Half a millisecond's work.
+_FED_BYTES: Final = 8 * limits.KIB
+_PIECE_BYTES_MAX: Final = 4096
+_LONG_PIECE: Final = re.compile(b"<[^<]{%d}" % _PIECE_BYTES_MAX)
 _ILLEGAL_CLASS: Final = "\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff"
 _ILLEGAL: Final = re.compile(f"[{_ILLEGAL_CLASS}]")
 _SPECIAL: Final = re.compile(f'[&<>"\r{_ILLEGAL_CLASS}]')
@@ -129,37 +134,71 @@ def read(body: bytes, root: str, max_bytes: int = limits.XML_BODY_BYTES_MAX) -> 
     def text(data: str) -> None:
         open_elements[-1].text += data
 
-    parse(body, max_bytes, start, end, text)
+    parse(body, max_bytes, Handlers(start, end, text))
     return top.children[0]
 
 
-def parse(
-    body: bytes,
-    max_bytes: int,
-    start: Callable[[str, dict[str, str]], None],
-    end: Callable[[str], None],
-    text: Callable[[str], None],
-) -> None:
-    """Drive three handlers over a document: UTF-8, or UTF-16 with its mark, whatever it declares.
+class Handlers(NamedTuple):
+    """What is called for each start and end of an element, and for text."""
+
+    start: Callable[[str, dict[str, str]], None]
+    end: Callable[[str], None]
+    text: Callable[[str], None]
+
+
+def parse(body: bytes, max_bytes: int, handlers: Handlers) -> None:
+    """Drive the handlers over a document: UTF-8, or UTF-16 with its mark, whatever it declares.
 
     Raises: InvalidXmlDocument, RequestBodyTooLarge, and what else the handlers raise.
+    """
+    at_once(_fed(body, max_bytes, handlers, len(body)))
+
+
+def parse_long(body: bytes, max_bytes: int, handlers: Handlers) -> Steps[None]:
+    """As `parse`, in steps. In a document above XML_BODY_BYTES_MAX, a tag or a text above 4 KiB is
+    refused. A million attributes would take a second, and so would a text in many pieces."""
+    if len(body) <= limits.XML_BODY_BYTES_MAX:
+        return _fed(body, max_bytes, handlers, _FED_BYTES)
+    return _fed(body, max_bytes, handlers, _FED_BYTES, _refuse_long_piece)
+
+
+def _fed(
+    body: bytes,
+    max_bytes: int,
+    handlers: Handlers,
+    step_bytes: int,
+    check: Callable[[bytes], None] = lambda part: None,
+) -> Steps[None]:
+    """Parse a document part by part.
+
+    Arguments:
+        check: judges each part, which then begins _PIECE_BYTES_MAX before the last one ended.
     """
     if len(body) > max_bytes:
         raise errors.body_too_large(max_bytes)
     parser = expat.ParserCreate("UTF-8")
     parser.buffer_text = True
-    parser.StartElementHandler = start
-    parser.EndElementHandler = end
-    parser.CharacterDataHandler = text
+    parser.StartElementHandler, parser.EndElementHandler = handlers.start, handlers.end
+    parser.CharacterDataHandler = handlers.text
     parser.StartDoctypeDeclHandler = _refuse_doctype
     try:
-        parser.Parse(body, True)
+        for begin in range(0, len(body), step_bytes or 1):
+            end = begin + step_bytes
+            check(body[max(0, begin - _PIECE_BYTES_MAX) : end])
+            parser.Parse(body[begin:end], False)
+            yield
+        parser.Parse(b"", True)
     except expat.ExpatError as error:
         reason = expat.ErrorString(error.code)
         raise invalid_document(reason, (error.lineno, error.offset + 1)) from None
     except Unacceptable as error:
         place = (parser.CurrentLineNumber, parser.CurrentColumnNumber + 1)
         raise invalid_document(str(error), place) from None
+
+
+def _refuse_long_piece(part: bytes) -> None:
+    if _LONG_PIECE.search(part):
+        raise invalid_document("A tag or a text is too long.")
 
 
 def _refuse_doctype(*_declaration: object) -> None:

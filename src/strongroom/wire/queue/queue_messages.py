@@ -41,7 +41,8 @@ def read_message(body: bytes) -> str:
     Raises: InvalidXmlDocument, MissingRequiredXmlNode, UnsupportedXmlNode, RequestBodyTooLarge.
     """
     reader = _Reader()
-    xml.parse(body, limits.MESSAGE_BODY_BYTES_MAX, reader.start, reader.end, reader.text)
+    handlers = xml.Handlers(reader.start, reader.end, reader.text)
+    xml.parse(body, limits.MESSAGE_BODY_BYTES_MAX, handlers)
     if not reader.found:
         raise xml.missing_node("MessageText")
     return "".join(reader.pieces)

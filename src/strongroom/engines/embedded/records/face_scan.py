@@ -3,21 +3,24 @@
 Lives here: the statements of a scan, and how far it goes. Must not live here: the other statements
 of a reader (sqlite.py), when the next slice is read (scans.py).
 
-With a condition, SQLite chooses among the records of a slice. A slice is so many records that are
-looked at, whether they are chosen or not. So a condition that nothing satisfies pauses as often.
+A reading is one snapshot. Until it is exhausted or closed, its connection shows that snapshot to
+others too. With a condition, SQLite chooses among the records of a slice. A slice is so many
+records that are looked at, whether they are chosen or not. So a condition that nothing satisfies
+pauses as often.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Generator, Sequence
-from typing import Any, Final, NamedTuple, TypeVar
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
 
 import apsw
 
 from strongroom.engines.base import SCAN_LOOKED_MAX, Page, Position
 from strongroom.engines.conditions import Condition
 from strongroom.engines.embedded.records.condition_sql import Test, test_of
+from strongroom.slices import Steps
 
 # How many records are taken from SQLite at a time: a tenth of a millisecond's work.
 SLICE_RECORDS: Final = 256
@@ -42,11 +45,6 @@ _WHOLE: Final = (
     "WHERE keyspace = ? AND partition >= ? AND partition < ?",
 )
 _SLICE_END: Final = "SELECT partition, key FROM face {} ORDER BY partition, key LIMIT 1 OFFSET ?"
-
-T = TypeVar("T")
-Slices = Generator[None, None, T]
-"""A reading that pauses after each slice; it returns what was asked for, and is one snapshot. Until
-it is exhausted or closed, its connection shows that snapshot to others too."""
 
 
 class Asked(NamedTuple):
@@ -76,7 +74,7 @@ class FaceScan:
         self._size_bytes = 0
         self.last = asked.first
 
-    def read(self) -> Slices[Page]:
+    def read(self) -> Steps[Page]:
         """The page. Raises apsw.Error."""
         where = self._asked.where
         test = None if where is None else test_of(where)
@@ -87,7 +85,7 @@ class FaceScan:
         partitions, names, values, versions = self._columns
         return Page(partitions, names, values, versions, resume)
 
-    def _all(self) -> Slices[Position | None]:
+    def _all(self) -> Steps[Position | None]:
         keyspace, first, until, max_records = self._asked[:4]
         bounds = first if until is None else first + until
         given = (keyspace, *bounds, max_records + 1)
@@ -100,7 +98,7 @@ class FaceScan:
             yield
         return None
 
-    def _chosen(self, test: Test) -> Slices[Position | None]:
+    def _chosen(self, test: Test) -> Steps[Position | None]:
         ends_snapshot = not self._connection.in_transaction
         if ends_snapshot:
             self._cursor.execute("BEGIN")

@@ -39,9 +39,9 @@ from strongroom.engines.embedded.records.face_scan import (
     SLICE_RECORDS,
     Asked,
     FaceScan,
-    Slices,
 )
 from strongroom.engines.embedded.records.record_walk import Walked, walk
+from strongroom.slices import Steps
 
 _WRITER_CACHE_KIB: Final = 12 * 1024
 # Of a million records, enough for all pages above the leaves; records are kept one by one
@@ -345,7 +345,7 @@ class Reader:
             raise
         return found
 
-    def range(self, ref: Ref, until: bytes | None, max_records: int) -> Slices[list[Item]]:
+    def range(self, ref: Ref, until: bytes | None, max_records: int) -> Steps[list[Item]]:
         """Records of one partition from `ref` on, in order, from one snapshot."""
         (keyspace, partition), (hidden, first) = ref
         bounds = (first,) if until is None else (first, until)
@@ -366,7 +366,7 @@ class Reader:
             cursor.close(force=True)
         return items
 
-    def scan(self, asked: Asked) -> Slices[Page]:
+    def scan(self, asked: Asked) -> Steps[Page]:
         """A page of face records from one snapshot."""
         scanning = FaceScan(self._connection, asked)
         try:

@@ -30,6 +30,7 @@ from strongroom.semantics.blob.tag_queries import (
 )
 from strongroom.services.core.calls import Call
 from strongroom.services.core.runner import Services
+from strongroom.slices import parts
 from strongroom.store.blob import blob_records, tag_index
 from strongroom.store.core import keys, records, tag_keys
 from strongroom.store.core.tag_keys import TagEntry
@@ -41,6 +42,8 @@ INCLUDES: Final = frozenset(("none", VERSIONS))
 # Entries whose blobs are looked up together, at least (where nothing else is left) and at most.
 _LEAST: Final = 32
 _TOGETHER: Final = 250
+# To look so many up takes half a millisecond.
+_CHECKED_AT_ONCE: Final = 32
 # How many entries of each tag are counted to find the rarest, in turn.
 _PROBES: Final = (2, 64, 1024)
 _CONTAINERS_TOGETHER: Final = 100
@@ -204,11 +207,22 @@ class _Search:
         self, container: str, generation: int, partitions: Sequence[bytes]
     ) -> bytes | None:
         """Show the blobs of entries that count and match. Returns the entry that found no room."""
+        for part in parts(partitions, _CHECKED_AT_ONCE):
+            stopped = await self._check_part(container, generation, part)
+            if stopped is not None:
+                return stopped
+            await self.services.turns.pause()
+        return None
+
+    async def _check_part(
+        self, container: str, generation: int, partitions: Sequence[bytes]
+    ) -> bytes | None:
+        """As `_check`; of a few entries."""
         query, room = self.call.input.query, self.call.input.max_results
         with_versions = VERSIONS in self.call.input.include
         leads = [(partition, tag_keys.tag_entry_of(partition)) for partition in partitions]
         refs = [_place(generation, entry) for _, entry in leads]
-        found = await self.services.store.read(refs) if refs else []
+        found = await self.services.store.read(refs)
         for (partition, entry), record in zip(leads, found, strict=True):
             blob, version = blob_records.BLOB.of(record), entry.version_id
             if blob is None or not tag_index.counts(blob, entry.token):

@@ -12,7 +12,7 @@ from typing import ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar
 import msgspec
 
 from strongroom.engines.base import ContentMissing, Contents, Key, Opened, Partition, Record, Store
-from strongroom.store.blob.bodies.blocks import ListedBlock, Span
+from strongroom.store.blob.bodies.blocks import NO_BLOCKS, Span, StoredBlockList
 from strongroom.store.core.extents import MapReaders
 from strongroom.store.core.keys import Past
 from strongroom.values import Piece
@@ -211,10 +211,10 @@ class Body(msgspec.Struct, frozen=True, array_like=True, gc=False):
         """
         raise NotImplementedError  # each kind has its own; a struct cannot be an abstract class
 
-    async def blocks(self, place: BodyPlace) -> tuple[ListedBlock, ...]:
+    async def blocks(self, place: BodyPlace) -> StoredBlockList:
         """The committed blocks, none for a body that is not made of blocks. Raises ContentMissing,
         DataDamaged."""
-        return ()
+        return NO_BLOCKS
 
     @property
     def appended_count(self) -> int:
@@ -262,7 +262,8 @@ class Body(msgspec.Struct, frozen=True, array_like=True, gc=False):
     async def parts(self, place: BodyPlace) -> frozenset[int]:
         """The contents to which those that are named lead; none when they are gone already."""
         try:
-            return frozenset(block.content for block in await self.blocks(place))
+            blocks = await self.blocks(place)
+            return await place.store.turns.run(blocks.contents())
         except ContentMissing:
             return frozenset()
 

@@ -6,16 +6,15 @@ copying blocks. Must not live here: which blocks a client may name (semantics/bl
 
 from __future__ import annotations
 
-import asyncio
 import functools
-from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from typing import ClassVar, Final
 
 import msgspec
 
 from strongroom.engines.base import ContentMissing, Contents, Ref
-from strongroom.store.blob.bodies.blocks import BLOCK_LIST, ListedBlock, Span, spans
+from strongroom.slices import SliceTurns, Steps, at_once
+from strongroom.store.blob.bodies.blocks import ListedBlock, ListWriter, StoredBlockList
 from strongroom.store.blob.bodies.body import (
     Body,
     BodyFindings,
@@ -36,8 +35,6 @@ from strongroom.store.core import keys
 # that is larger. So no copy needs more contents than one commit can adopt.
 GROUP_BYTES: Final = 64 * 1024 * 1024
 GROUPS_MAX: Final = 200
-# Of a long list others get a turn after so many: half a millisecond's work.
-_SPANS_AT_ONCE: Final = 250
 
 
 class Listed(Body, frozen=True, array_like=True, tag=3):
@@ -55,23 +52,21 @@ class Listed(Body, frozen=True, array_like=True, tag=3):
     async def open(self, place: BodyPlace, offset: int, length: int, take: Take[P]) -> OpenBody[P]:
         """See Body.open. Contents are pinned one after another; a registered reader keeps those
         that are still to be read."""
-        blocks = await self.blocks(place)
-        left = deque[Span]()
-        for span in spans(blocks, offset, length):
-            left.append(span)
-            if len(left) % _SPANS_AT_ONCE == 0:
-                await asyncio.sleep(0)
-        pieces = read_spans(place.store.contents, left, take)
-        return OpenBody(pieces, None, left, functools.partial(copy_blocks, blocks))
+        turns, blocks = place.store.turns, await self.blocks(place)
+        left = await turns.run(blocks.locate(offset, length))
+        pieces = read_spans(place.store, left, take)
+        return OpenBody(pieces, None, left, functools.partial(copy_blocks, turns, blocks))
 
-    async def blocks(self, place: BodyPlace) -> tuple[ListedBlock, ...]:
+    async def blocks(self, place: BodyPlace) -> StoredBlockList:
         """See Body.blocks."""
         if self.list_content is not None:
-            return BLOCK_LIST.decode(await read_content(place.store.contents, self.list_content))
+            return StoredBlockList.decode(
+                await read_content(place.store.contents, self.list_content)
+            )
         (found,) = await place.store.read([Ref(place.partition, keys.block_list(self.number))])
         if found is None:
             raise ContentMissing(f"block list {self.number}")
-        return BLOCK_LIST.decode(found.value)
+        return StoredBlockList.decode(found.value)
 
     @property
     def named(self) -> Named:
@@ -89,12 +84,13 @@ class Listed(Body, frozen=True, array_like=True, tag=3):
             data = found.content(self.list_content)
         if data is None:
             return BodyFindings(None, named)
-        blocks = BLOCK_LIST.decode(data)
-        problem = f"{found.which} says {self.count} blocks, but has {len(blocks)}"
+        blocks = StoredBlockList.decode(data)
+        count = blocks.count
+        problem = f"{found.which} says {self.count} blocks, but has {count}"
         return BodyFindings(
-            sum(block.size_bytes for block in blocks),
-            {*named, *(block.content for block in blocks)},
-            () if len(blocks) == self.count else (problem,),
+            blocks.size_bytes,
+            {*named, *at_once(blocks.contents())},
+            () if count == self.count else (problem,),
         )
 
 
@@ -102,22 +98,18 @@ class NewList(msgspec.Struct, frozen=True):
     """A list that no commit has taken yet. `copied` are contents that the commit adopts with it;
     those of staged blocks are adopted already."""
 
-    blocks: tuple[ListedBlock, ...]
+    count: int
+    size_bytes: int
     encoded: Received
     copied: tuple[int, ...] = ()
 
     crc64: ClassVar[None] = None
 
-    @property
-    def size_bytes(self) -> int:
-        """The length of all blocks together."""
-        return sum(block.size_bytes for block in self.blocks)
-
     def take(self, change: Change) -> Listed:
         """See NewBody.take."""
         for content in self.copied:
             change.adopt(content)
-        encoded, count = self.encoded, len(self.blocks)
+        encoded, count = self.encoded, self.count
         if encoded.content is not None:
             change.adopt(encoded.content)
             return Listed(change.stamp, count, encoded.content)
@@ -131,47 +123,56 @@ class NewList(msgspec.Struct, frozen=True):
             contents.discard(content)
 
 
-async def make_list(contents: Contents, blocks: tuple[ListedBlock, ...]) -> NewList | Received:
+async def make_list(contents: Contents, blocks: StoredBlockList) -> NewList | Received:
     """Make a body of blocks; of none, an empty one. Raises: Full, Unavailable."""
-    if not blocks:
+    if not blocks.segments:
         return NO_BYTES
-    return NewList(blocks, await keep(contents, BLOCK_LIST.encode(blocks)))
+    return NewList(blocks.count, blocks.size_bytes, await keep(contents, blocks.encode()))
 
 
-async def copy_blocks(blocks: Sequence[ListedBlock], contents: Contents, feed: Feed) -> NewList:
+async def copy_blocks(
+    turns: SliceTurns, blocks: StoredBlockList, contents: Contents, feed: Feed
+) -> NewList:
     """Store the bytes of a body that is made of `blocks` in the same blocks. They lie one after
     another in a few contents, so that one commit can adopt all of them.
 
     Raises: what `feed` raises; Full, Unavailable. Nothing is left behind then.
     """
     copied: list[int] = []
-    moved: list[ListedBlock] = []
+    moved = ListWriter()
     try:
-        for group in _groups(blocks):
+        for group in await turns.run(_groups(blocks)):
             size_bytes = sum(block.size_bytes for block in group)
             written = await contents.write(feed.next_bytes(size_bytes), size_bytes)
             copied.append(written.id)
-            offset_bytes = 0
-            for block in group:
-                moved.append(ListedBlock(block.id, block.size_bytes, written.id, offset_bytes))
-                offset_bytes += block.size_bytes
-        encoded = await keep(contents, BLOCK_LIST.encode(tuple(moved)))
+            await turns.run(moved.add(_moved(group, written.id)))
+        made = moved.end()
+        encoded = await keep(contents, made.encode())
     except BaseException:
         for content in copied:
             contents.discard(content)
         raise
-    return NewList(tuple(moved), encoded, tuple(copied))
+    return NewList(made.count, made.size_bytes, encoded, tuple(copied))
 
 
-def _groups(blocks: Sequence[ListedBlock]) -> list[list[ListedBlock]]:
-    total_bytes = sum(block.size_bytes for block in blocks)
-    enough_bytes = max(GROUP_BYTES, total_bytes // GROUPS_MAX)
+def _moved(blocks: Iterable[ListedBlock], content: int) -> Iterator[ListedBlock]:
+    """The blocks as they lie one after another in a content."""
+    offset_bytes = 0
+    for block in blocks:
+        yield ListedBlock(block.id, block.size_bytes, content, offset_bytes)
+        offset_bytes += block.size_bytes
+
+
+def _groups(blocks: StoredBlockList) -> Steps[list[list[ListedBlock]]]:
+    enough_bytes = max(GROUP_BYTES, blocks.size_bytes // GROUPS_MAX)
     groups: list[list[ListedBlock]] = [[]]
     size_bytes = 0
-    for block in blocks:
-        if size_bytes >= enough_bytes:
-            groups.append([])
-            size_bytes = 0
-        groups[-1].append(block)
-        size_bytes += block.size_bytes
+    for segment in blocks.segments:
+        for block in segment.blocks():
+            if size_bytes >= enough_bytes:
+                groups.append([])
+                size_bytes = 0
+            groups[-1].append(block)
+            size_bytes += block.size_bytes
+        yield
     return groups

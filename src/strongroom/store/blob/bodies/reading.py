@@ -10,7 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
 
-from strongroom.engines.base import VERIFIED_BYTES_MAX, Contents, Opened
+from strongroom.engines.base import VERIFIED_BYTES_MAX, Contents, Opened, Store
 from strongroom.store.blob.bodies.blocks import Span
 from strongroom.store.blob.bodies.body import P, Take
 from strongroom.values import Piece
@@ -49,12 +49,13 @@ def to_store(verified_bytes_max: int | None = None) -> Take[bytes]:
     return take
 
 
-async def read_spans(contents: Contents, left: deque[Span], take: Take[P]) -> AsyncIterator[P]:
+async def read_spans(store: Store, left: deque[Span], take: Take[P]) -> AsyncIterator[P]:
     """The bytes of spans, in order; each content is pinned meanwhile. A span leaves `left` when it
     was read. Raises ContentMissing, DataDamaged."""
     while left:
+        await store.turns.pause()  # reading may never suspend
         span = left[0]
-        opened = await contents.open(span.content)
+        opened = await store.contents.open(span.content)
         try:
             async for piece in take(opened, span):
                 yield piece

@@ -9,12 +9,15 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from strongroom.engines.base import Engine
+from strongroom.slices import Steps, parts
 from strongroom.store.core.extents import versions
 from strongroom.store.core.extents.model import LEAF_BYTES, Extent, Extents, MapPlace
 
 LEAVES_MAX: Final = 16 * 1024
 """How many leaves one page of ranges looks at: 1 GiB where everything is allocated."""
 _PAGE_LEAVES: Final = 256
+# Of the most fragmented ones: some tenths of a millisecond.
+_LEAVES_AT_ONCE: Final = 4
 
 
 class Range(NamedTuple):
@@ -72,28 +75,40 @@ async def list_changes(
 
 
 async def _list(engine: Engine, place: MapPlace, at: tuple[int, ...], asked: RangeQuery) -> Ranges:
-    offset, end, max_ranges, grain_bytes, leaves_max = asked
+    offset, end, leaves_max = asked.offset, asked.end, asked.leaves_max
     found: list[Range] = []
     looked = 0
     first, until = offset // LEAF_BYTES, -(-end // LEAF_BYTES)
     page_leaves = min(_PAGE_LEAVES, leaves_max)
     async for page in versions.pages(engine, place, at, first, until, page_leaves):
-        for number, states in page.leaves:
-            for one in _of_leaf(number, states, at[0], grain_bytes):
-                start, stop = max(one.start, offset), min(one.end, end)
-                if start >= stop:
-                    continue
-                if found and found[-1].end == start and found[-1].is_clear == one.is_clear:
-                    found[-1] = found[-1]._replace(end=stop)
-                elif len(found) >= max_ranges:
-                    return Ranges(tuple(found), start)
-                else:
-                    found.append(Range(start, stop, one.is_clear))
+        left_over = await engine.turns.run(_take(page, at[0], asked, found))
+        if left_over is not None:
+            return Ranges(tuple(found), left_over)
         looked += page_leaves
         reached = page.until * LEAF_BYTES
         if looked >= leaves_max and reached < end:
             return Ranges(tuple(found), reached)
     return Ranges(tuple(found), None)
+
+
+def _take(
+    page: versions.LeafPage, since: int, asked: RangeQuery, found: list[Range]
+) -> Steps[int | None]:
+    """Add the ranges of a page. Returns: the offset of the first that finds no room."""
+    for part in parts(page.leaves, _LEAVES_AT_ONCE):
+        for number, states in part:
+            for one in _of_leaf(number, states, since, asked.grain_bytes):
+                start, stop = max(one.start, asked.offset), min(one.end, asked.end)
+                if start >= stop:
+                    continue
+                if found and found[-1].end == start and found[-1].is_clear == one.is_clear:
+                    found[-1] = found[-1]._replace(end=stop)
+                elif len(found) >= asked.max_ranges:
+                    return start
+                else:
+                    found.append(Range(start, stop, one.is_clear))
+        yield
+    return None
 
 
 def _of_leaf(
