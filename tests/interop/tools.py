@@ -16,6 +16,7 @@ _INSTALL = {
     "rclone": "install rclone (Debian: apt install rclone)",
     "restic": "install restic (Debian: apt install restic)",
     "smbclient": "install smbclient (Debian: apt install smbclient)",
+    "smbtorture": "install Samba's tests (Debian: apt install samba-testsuite)",
 }
 
 

@@ -1,0 +1,70 @@
+"""Which of smbtorture's tests Strongroom has to pass, and how a run compares with that.
+
+Lives here: how the gate follows from what smbd passes, as pure functions. Must not live here: the
+names themselves (the list files), running (running.py).
+
+| list file | what it holds |
+| --- | --- |
+| `smbd.txt` | every test that counts, with its outcomes in the runs of smbd |
+| `wanted.txt` | what smbd does not pass, since Windows differs from it: smbtorture's word counts |
+| `excluded.txt` | what is not asked for, each with the reason |
+| `gate.txt` | what follows from these three: the tests to pass |
+| `misses.txt` | tests of the gate that are known to fail, each with the reason |
+| `subset.txt` | tests of the gate that are quick and steady: run with each change |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final
+
+from tests.smbtorture.outcomes import Outcome, Result
+
+RUNS: Final = 3
+
+
+def outcomes_of(runs: Sequence[Iterable[Result]]) -> dict[str, str]:
+    """Each test's outcomes in these runs, as `passed passed failed`: the notes of `smbd.txt`."""
+    found: dict[str, list[str]] = {}
+    for run in runs:
+        for result in run:
+            found.setdefault(result.name, []).append(result.outcome.value)
+    return {name: " ".join(outcomes) for name, outcomes in found.items()}
+
+
+def passes_each_time(note: str) -> bool:
+    """Whether a note of `smbd.txt` says that all of its runs passed."""
+    outcomes = note.split()
+    return len(outcomes) >= RUNS and set(outcomes) == {Outcome.PASSED.value}
+
+
+def made(smbd: Mapping[str, str], wanted: Collection[str], excluded: Collection[str]) -> list[str]:
+    """The gate, in the order of `smbd`: what smbd passes each time, and what is wanted anyway.
+
+    Raises ValueError for a test that is neither in the gate nor excluded with a reason, and for a
+    name that smbd was not measured with.
+    """
+    unknown = {*wanted, *excluded} - set(smbd)
+    if unknown:
+        raise ValueError(f"not among the tests that count: {sorted(unknown)}")
+    gate = [
+        name
+        for name, note in smbd.items()
+        if name in wanted or (passes_each_time(note) and name not in excluded)
+    ]
+    unexplained = [name for name in smbd if name not in gate and name not in excluded]
+    if unexplained:
+        raise ValueError(f"neither in the gate nor in excluded.txt: {unexplained}")
+    return gate
+
+
+def complaints(results: Iterable[Result], misses: Collection[str]) -> list[str]:
+    """What is wrong with these results: a failure that is not known, a known one that passes."""
+    found = []
+    for result in results:
+        passed = result.outcome is Outcome.PASSED
+        if passed and result.name in misses:
+            found.append(f"{result.name} passes now: take it out of misses.txt")
+        elif not passed and result.name not in misses:
+            found.append(f"{result.name}: {result.outcome}: {result.text}")
+    return found

@@ -1,0 +1,115 @@
+"""`docs/smbtorture.md`: what of smbtorture passes, beside smbd.
+
+Lives here: how the page follows from the list files. Must not live here: which test is in which
+list (gate.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tests.smbtorture.gate import passes_each_time
+from tests.smbtorture.names import FOLDER, suite_of
+
+PAGE: Final = FOLDER.parents[1] / "docs" / "smbtorture.md"
+_INTRODUCTION: Final = """\
+# Samba's tests of SMB servers
+
+Made by `python -m tests.smbtorture page`, not by hand.
+
+smbtorture is Samba's collection of tests for SMB servers. `make proof` runs the tests of the gate
+against Strongroom twice: with signed sessions, and with encrypted ones. `make interop` runs a quick
+subset of {subset} tests with each change.
+
+The gate is what Debian's smbd 4.17 passes in three of three runs. There smbd serves an ordinary
+user, without modules. Where Windows differs from smbd, the expectation of smbtorture counts. Each
+test starts with an empty share.
+
+| column | meaning |
+| --- | --- |
+| gate | tests of the suite that have to pass |
+| smbd | those that smbd 4.17 passes |
+| Strongroom | those that Strongroom passes |
+
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Lists:
+    """The list files that the page is made from: names with their notes."""
+
+    smbd: Mapping[str, str]
+    gate: Mapping[str, str]
+    wanted: Mapping[str, str]
+    excluded: Mapping[str, str]
+    misses: Mapping[str, str]
+    subset: Mapping[str, str]
+
+
+def text(lists: Lists) -> str:
+    """The page."""
+    lines = [
+        _INTRODUCTION.format(subset=len(lists.subset)),
+        *_table(lists),
+        "",
+        "## What Strongroom does not pass",
+        "",
+        *(_reasons(lists.misses) if lists.misses else ["Nothing of the gate."]),
+        "",
+        "## What smbd does not pass",
+        "",
+        "Here Windows differs from smbd, and these tests are in the gate.",
+        "",
+        *_reasons(lists.wanted),
+        "",
+        "## What is not in the gate",
+        "",
+        *_reasons(lists.excluded),
+        "",
+    ]
+    return "\n".join(lines).replace("\n\n\n", "\n\n")
+
+
+def _table(lists: Lists) -> Iterator[str]:
+    yield "| suite | gate | smbd | Strongroom |"
+    yield "| --- | --- | --- | --- |"
+    for suite in dict.fromkeys(map(suite_of, lists.smbd)):
+        names = [name for name in lists.gate if suite_of(name) == suite]
+        if names:
+            yield _row(f"`smb2.{suite}`", names, lists)
+    yield _row("**all**", list(lists.gate), lists)
+
+
+def _row(title: str, names: list[str], lists: Lists) -> str:
+    of_smbd = sum(passes_each_time(lists.smbd[name]) for name in names)
+    ours = sum(name not in lists.misses for name in names)
+    return f"| {title} | {len(names)} | {of_smbd} | {ours} |"
+
+
+def _reasons(notes: Mapping[str, str]) -> Iterator[str]:
+    """A table with a line for each reason, and the tests that it holds for."""
+    yield "| tests | reason |"
+    yield "| --- | --- |"
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in notes.items():
+        by_reason.setdefault(reason, []).append(name)
+    for reason, names in by_reason.items():
+        yield f"| {'<br>'.join(_joined(names))} | {reason} |"
+
+
+def _joined(names: Iterable[str]) -> Iterator[str]:
+    """The names by suite: `lock`: `cancel`, `unlock`."""
+    by_suite: dict[str, list[str]] = {}
+    for name in names:
+        by_suite.setdefault(suite_of(name), []).append(name)
+    for suite, found in by_suite.items():
+        last = [name.split(".", 2)[2] for name in found if name.count(".") > 1]
+        yield f"{suite}: {', '.join(f'`{name}`' for name in last)}" if last else f"`{suite}`"
+
+
+def write(lists: Lists, page: Path = PAGE) -> None:
+    """Write the page anew."""
+    page.write_text(text(lists), encoding="utf-8")

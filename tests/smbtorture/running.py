@@ -1,0 +1,81 @@
+"""Running smbtorture, one test at a time, each within a time limit and on an empty share.
+
+Lives here: the command line and its life. Must not live here: what its output means (outcomes.py).
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from strongroom.testing.ports import HOST
+from tests.smbtorture.names import suite_of
+from tests.smbtorture.outcomes import Outcome, Result, read_verdict
+from tests.smbtorture.targets import Target
+
+# A holder of an oplock that never answers costs 35 seconds, some tests have three of them.
+_LIMIT_S: Final = 240.0
+# Where a server sends no event, tests of `notify` wait for ever. The others create many files.
+_LIMITS_S: Final = {"notify": 90.0, "dir": 1500.0, "compound_find": 1500.0}
+_SMBTORTURE: Final = "smbtorture"
+
+
+def listing() -> str:
+    """What `smbtorture --list` prints. Raises FileNotFoundError, with the remedy."""
+    found = shutil.which(_SMBTORTURE)
+    if found is None:
+        raise FileNotFoundError("smbtorture is missing (Debian: apt install samba-testsuite)")
+    return subprocess.run([found, "--list"], capture_output=True, text=True, check=True).stdout
+
+
+def run_tests(
+    target: Target, names: Iterable[str], folder: Path, *, encrypted: bool
+) -> Iterator[Result]:
+    """Run the tests one after the other, and yield each result when it is there.
+
+    Arguments:
+        target: the server.
+        names: of the tests.
+        folder: for smbtorture's own files.
+        encrypted: force encryption; otherwise the client signs.
+    """
+    login = folder / "login"
+    login.touch(mode=0o600)
+    login.write_text(f"username={target.user}\npassword={target.password}\n")
+    settings = folder / "client.conf"
+    settings.write_text("[global]\nclient min protocol = SMB2_02\n")
+    protection = "encrypt" if encrypted else "sign"
+    for name in names:
+        command = [
+            *(_SMBTORTURE, f"//{HOST}/{target.empty_share()}", "-p", str(target.port)),
+            *("-s", str(settings), "-A", str(login), "-m", "SMB3"),
+            *(f"--client-protection={protection}", f"--basedir={folder}", "--seed=1", name),
+        ]
+        yield _run_one(name, command, folder)
+
+
+def _run_one(name: str, command: list[str], folder: Path) -> Result:
+    started = time.monotonic()
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    late = False
+    try:
+        output, _ = process.communicate(timeout=_LIMITS_S.get(suite_of(name), _LIMIT_S))
+    except subprocess.TimeoutExpired:
+        late = True
+    finally:
+        process.kill()
+    if late:
+        output, _ = process.communicate()
+    outcome, text = read_verdict(output.decode("utf-8", "replace"))
+    elapsed_s = round(time.monotonic() - started, 1)
+    return Result(name, Outcome.LATE if late else outcome, elapsed_s, text)
