@@ -39,6 +39,7 @@ def lists() -> page.Lists:
         gate=load("gate"),
         wanted=load("wanted"),
         excluded=load("excluded"),
+        signed=load("signed"),
         misses=load("misses"),
         subset=load("subset"),
     )
@@ -119,7 +120,11 @@ def main(arguments: Sequence[str]) -> int:
 
 def _compare(given: argparse.Namespace) -> int:
     """Run the tests asked for; 1 if misses.txt does not expect what comes out."""
-    known = names.counted(listing()) if given.names else names.load("gate")
+    known = (
+        names.counted(listing())
+        if given.names
+        else gate.to_run(names.load("gate"), names.load("signed"), encrypted=given.encrypted)
+    )
     chosen = _chosen(known, given.names)
     results = _run(given.on, chosen, encrypted=given.encrypted, out=given.out)
     found = gate.complaints(results, names.load("misses"))

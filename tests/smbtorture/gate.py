@@ -9,6 +9,7 @@ names themselves (the list files), running (running.py).
 | `wanted.txt` | what smbd does not pass, since Windows differs from it: smbtorture's word counts |
 | `excluded.txt` | what is not asked for, each with the reason |
 | `gate.txt` | what follows from these three: the tests to pass |
+| `signed.txt` | tests of the gate that are run with signed sessions only, each with the reason |
 | `misses.txt` | tests of the gate that are known to fail, each with the reason |
 | `subset.txt` | tests of the gate that are quick and steady: run with each change |
 """
@@ -56,6 +57,11 @@ def made(smbd: Mapping[str, str], wanted: Collection[str], excluded: Collection[
     if unexplained:
         raise ValueError(f"neither in the gate nor in excluded.txt: {unexplained}")
     return gate
+
+
+def to_run(gate: Iterable[str], signed_only: Collection[str], *, encrypted: bool) -> list[str]:
+    """The tests of the gate that count with sessions of this kind."""
+    return [name for name in gate if not (encrypted and name in signed_only)]
 
 
 def complaints(results: Iterable[Result], misses: Collection[str]) -> list[str]:

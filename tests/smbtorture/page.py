@@ -32,7 +32,7 @@ test starts with an empty share.
 | --- | --- |
 | gate | tests of the suite that have to pass |
 | smbd | those that smbd 4.17 passes |
-| Strongroom | those that Strongroom passes |
+| Strongroom | those that Strongroom passes, with signed sessions and with encrypted ones |
 
 """
 
@@ -45,6 +45,7 @@ class Lists:
     gate: Mapping[str, str]
     wanted: Mapping[str, str]
     excluded: Mapping[str, str]
+    signed: Mapping[str, str]
     misses: Mapping[str, str]
     subset: Mapping[str, str]
 
@@ -64,6 +65,10 @@ def text(lists: Lists) -> str:
         "Here Windows differs from smbd, and these tests are in the gate.",
         "",
         *_reasons(lists.wanted),
+        "",
+        "## What is run with signed sessions only",
+        "",
+        *_reasons(lists.signed),
         "",
         "## What is not in the gate",
         "",
