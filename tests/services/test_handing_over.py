@@ -3,7 +3,6 @@ with it."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 from unittest import mock
 
@@ -16,15 +15,11 @@ from strongroom.limits import COPY_AT_ONCE_BYTES_MAX
 from strongroom.operations.blob import blob
 from strongroom.services.core.copies.sources import CopySources
 from strongroom.services.core.runner import Services
-from strongroom.services.file.readers import FileReaders
 from strongroom.services.sweeper import Sweeper
 from strongroom.store.blob.bodies.readers import Readers
 from strongroom.store.core import keys
 from tests.services import blob_calls as do
-from tests.services import file_calls as files
-from tests.services import file_copy_calls as file_copies
 from tests.services.container_calls import run
-from tests.services.file_copy_calls import ready
 from tests.services.sweeps import fresh, swept
 
 LARGE = b"x" * (COPY_AT_ONCE_BYTES_MAX + 1)
@@ -88,49 +83,23 @@ def test_a_copy_that_was_not_committed_leaves_no_source(unknown: bool) -> None:
     run(test)
 
 
-def copied_elsewhere(
-    scenario: Callable[[Services], Awaitable[None]], ended: Callable[[Services], Awaitable[bool]]
-) -> None:
-    """A copy begins at one gateway, and another one does all of it."""
-
+def test_a_source_is_given_up_when_another_gateway_has_copied_the_blob() -> None:
     async def test() -> None:
-        on = await ready()
+        on, _ = await fresh()
         store = on.store
         assert isinstance(store, MemoryStore)
         other = Services(store.second(), on.clock)
-        await scenario(on)
+        await do.put(on, "source", LARGE)
+        await do.start_copy(on, "source", "copy")
         sources = on.held.of(CopySources)
         await sources.give_up_ended()
         assert len(sources._open) == 1, "the copy is pending"
-        owns_all = mock.patch.object(other.store.gateways, "owns", return_value=True)
-        with owns_all:
+        with mock.patch.object(other.store.gateways, "owns", return_value=True):
             assert await swept(other, Sweeper(other))
         assert len(sources._open) == 1
         await swept(on, Sweeper(on))
         assert not sources._open and not sources._pending
-        assert not on.held.of(Readers)._active and not on.held.of(FileReaders).maps._readers
-        assert await ended(on)
+        assert not on.held.of(Readers)._active
+        assert await do.read(on, "copy") == LARGE
 
     run(test)
-
-
-def test_a_source_is_given_up_when_another_gateway_has_copied_the_blob() -> None:
-    async def begin(on: Services) -> None:
-        await do.put(on, "source", LARGE)
-        await do.start_copy(on, "source", "copy")
-
-    async def is_copied(on: Services) -> bool:
-        return await do.read(on, "copy") == LARGE
-
-    copied_elsewhere(begin, is_copied)
-
-
-def test_a_source_is_given_up_when_another_gateway_has_copied_the_file() -> None:
-    async def begin(on: Services) -> None:
-        await files.write(on, "a", file_copies.DATA)
-        await file_copies.begin(on, f"{file_copies.HERE}file/a", "b")
-
-    async def is_copied(on: Services) -> bool:
-        return await files.read(on, "b") == file_copies.DATA
-
-    copied_elsewhere(begin, is_copied)

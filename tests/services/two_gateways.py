@@ -108,11 +108,8 @@ _EACH: Final = {
         "test_a_clock_that_is_moved_ends_no_wait",
         "test_a_blob_that_is_another_by_now_is_answered_as_begun",
     ),
-    # The gateways of these tests are their own.
-    "test_handing_over": (
-        "test_a_source_is_given_up_when_another_gateway_has_copied_the_blob",
-        "test_a_source_is_given_up_when_another_gateway_has_copied_the_file",
-    ),
+    # The gateways of this test are its own.
+    "test_handing_over": ("test_a_source_is_given_up_when_another_gateway_has_copied_the_blob",),
     # A gateway that is alone drops at once what nobody reads; it knows its readers one by one.
     "test_page_sweeping": ("test_overwritten_cleared_and_truncated_pages_come_back",),
     "test_sweeping": ("test_jobs_that_wait_for_readers_do_not_hold_up_others",),
