@@ -19,7 +19,7 @@ from strongroom.auth.accounts import (
     Account,
     development_account,
 )
-from strongroom.config import AccountSources, Settings
+from strongroom.config import AccountSources, Settings, SmbFlags
 from strongroom.servers.identities.accounts_file import change_accounts
 from strongroom.testing.ports import free_port
 from strongroom.testing.server import InProcessServer
@@ -34,6 +34,7 @@ class Running:
         data: its data directory; None = in memory.
         copy_source_hosts: hosts of its own network that it may copy from.
         rehydration_s: how long rehydrations take, with priority Standard and High.
+        smb: whether SMB is served too.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class Running:
         data: Path | None = None,
         copy_source_hosts: tuple[str, ...] = (),
         rehydration_s: tuple[float, float] = (0.0, 0.0),
+        smb: bool = False,
     ) -> None:
         self.credential = Credential(DEVELOPMENT_ACCOUNT_NAME, DEVELOPMENT_ACCOUNT_KEY)
         self._numbers = itertools.count(1)
@@ -58,7 +60,9 @@ class Running:
             copy_source_hosts=copy_source_hosts,
             strict=True,
             rehydration_s=rehydration_s,
+            smb=SmbFlags(free_port()) if smb else None,
         )
+        self.smb_port = 0 if settings.smb is None else settings.smb.port
         self.server = InProcessServer(settings)
         self.port = self.server.port
         self.queue_port = int(self.server.queue_url.rpartition(":")[2])

@@ -38,6 +38,7 @@ from strongroom.wire.smb.header import (
     write_header,
 )
 from strongroom.wire.smb.setup import ntlm
+from strongroom.wire.smb.setup.negotiate_contexts import NegotiateContext
 from strongroom.wire.smb.statuses import (
     STATUS_MORE_PROCESSING_REQUIRED,
     STATUS_USER_SESSION_DELETED,
@@ -180,6 +181,10 @@ class Client:
         self.protocol = SmbServerConnection(server, server.shared)
         self.transport = MemoryTransport(self.protocol, address)
         self.protocol.connection_made(self.transport)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Nothing is agreed on yet."""
         self.dialect = 0
         self.cipher_id = self.signing_id = 0
         self.session_id = 0
@@ -315,9 +320,14 @@ class Client:
         signings: Sequence[int] = (0, 1, 2),
         *,
         can_encrypt: bool = True,
+        more: Sequence[NegotiateContext] = (),
     ) -> Reply:
-        """Agree on a dialect."""
-        body = negotiate_body(dialects, ciphers, signings, can_encrypt=can_encrypt)
+        """Agree on a dialect.
+
+        Arguments:
+            more: contexts that the server may ignore.
+        """
+        body = negotiate_body(dialects, ciphers, signings, can_encrypt=can_encrypt, more=more)
         message = self.message(Command.NEGOTIATE, body, credits=1)
         self.send(message, protects="")
         payload = await self.frame()

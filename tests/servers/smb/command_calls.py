@@ -1,10 +1,13 @@
-"""Commands of SMB as a client sends them, carried out by their handlers without a socket."""
+"""Commands of SMB as a client sends them, and how handlers carry them out without a socket.
+
+A client with a socket is in sockets.py.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
-from typing import Any
+from typing import Any, Protocol
 
 from strongroom.errors import StorageError
 from strongroom.semantics.file.accesses import Disposition
@@ -69,8 +72,8 @@ class Connection:
         self.breaks.append((body, of_lease))
 
 
-class SmbCaller:
-    """A session with one tree: each method is one command."""
+class _Handlers:
+    """A session with one tree whose commands go to their handlers."""
 
     def __init__(self, services: Services, name: str, access: Any) -> None:
         self.on = services
@@ -104,6 +107,15 @@ class SmbCaller:
 
     async def send(self, command: Command, body: bytes) -> SmbAnswer:
         return await RULES[command].handler(self.element(command, body))
+
+
+class SmbCalls(Protocol):
+    """A client's commands: each method is one of them.
+
+    All raise SmbError, or what handlers raise where there is no connection.
+    """
+
+    async def send(self, command: Command, body: bytes) -> SmbAnswer: ...
 
     async def open(
         self, name: str, disposition: int = Disposition.OPEN, chain: bytes = b"", **more: Any
@@ -192,6 +204,10 @@ class SmbCaller:
     async def acknowledge(self, file_id: FileId, level: int) -> None:
         body = oplock_break.write_oplock_break(oplock_break.OplockBreak(file_id, level))
         await self.send(Command.OPLOCK_BREAK, body)
+
+
+class SmbCaller(_Handlers, SmbCalls):
+    """A client whose commands are carried out by their handlers."""
 
 
 def message_of(answer: SmbAnswer) -> memoryview:

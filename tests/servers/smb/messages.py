@@ -27,11 +27,12 @@ def negotiate_body(
     signings: Sequence[int],
     *,
     can_encrypt: bool = True,
+    more: Sequence[NegotiateContext] = (),
 ) -> bytes:
     """NEGOTIATE; an empty list leaves its context out."""
-    contexts = []
+    contexts = list(more)
     if 0x0311 in dialects:
-        contexts.append(NegotiateContext(1, struct.pack("<HHH", 1, 0, 1)))
+        contexts.insert(0, NegotiateContext(1, struct.pack("<HHH", 1, 0, 1)))
         for kind, ids in ((2, ciphers), (8, signings)):
             if ids:
                 data = struct.pack(f"<H{len(ids)}H", len(ids), *ids)

@@ -36,6 +36,7 @@ SMB_VALUES: Final = (
     file_errors.FILE_INVALID_PERMISSION_KEY,
 )
 """What SMB properties may fail with."""
+_SEEN: Final = (*NAMES, file_errors.SMB_DELETE_PENDING)
 _CHANGED: Final = (give.NODE_ETAG, give.NODE_LAST_MODIFIED, give.ENCRYPTED)
 
 CREATE_DIRECTORY: Final = Operation(
@@ -51,7 +52,7 @@ CREATE_DIRECTORY: Final = Operation(
     success=201,
     returns=_CHANGED,
     spreads=give.smb_headers,
-    fails=(*NAMES, *SMB_VALUES, file_errors.FILE_ALREADY_EXISTS),
+    fails=(*_SEEN, *SMB_VALUES, file_errors.FILE_ALREADY_EXISTS),
     run=creating.create_directory,
 )
 
@@ -66,7 +67,12 @@ DELETE_DIRECTORY: Final = Operation(
     input=OnPath,
     accepts=(fields.TRAILING_DOTS,),
     success=202,
-    fails=(*NAMES, file_errors.DIRECTORY_NOT_EMPTY, file_errors.CANNOT_DELETE),
+    fails=(
+        *_SEEN,
+        file_errors.DIRECTORY_NOT_EMPTY,
+        file_errors.CANNOT_DELETE,
+        file_errors.SHARING_VIOLATION,
+    ),
     run=files.delete_directory,
 )
 
@@ -83,7 +89,7 @@ GET_DIRECTORY_PROPERTIES: Final = Operation(
     accepts=(fields.TRAILING_DOTS,),
     returns=(give.NODE_ETAG, give.NODE_LAST_MODIFIED),
     spreads=give.directory_headers,
-    fails=(*NAMES, file_errors.SHARE_SNAPSHOT_NOT_FOUND),
+    fails=(*_SEEN, file_errors.SHARE_SNAPSHOT_NOT_FOUND),
     run=files.get_directory,
 )
 
@@ -100,7 +106,7 @@ SET_DIRECTORY_PROPERTIES: Final = Operation(
     accepts=(fields.SMB, fields.TRAILING_DOTS),
     returns=_CHANGED,
     spreads=give.smb_headers,
-    fails=(*NAMES, *SMB_VALUES),
+    fails=(*_SEEN, *SMB_VALUES),
     run=files.set_directory_properties,
 )
 
@@ -118,7 +124,7 @@ GET_DIRECTORY_METADATA: Final = Operation(
     accepts=(fields.TRAILING_DOTS,),
     returns=(give.NODE_ETAG, give.NODE_LAST_MODIFIED),
     spreads=give.metadata,
-    fails=(*NAMES, file_errors.SHARE_SNAPSHOT_NOT_FOUND),
+    fails=(*_SEEN, file_errors.SHARE_SNAPSHOT_NOT_FOUND),
     run=files.get_directory,
 )
 
@@ -134,7 +140,7 @@ SET_DIRECTORY_METADATA: Final = Operation(
     input=files.SetFileMetadata,
     accepts=(METADATA, fields.TRAILING_DOTS),
     returns=_CHANGED,
-    fails=NAMES,
+    fails=_SEEN,
     run=files.set_directory_metadata,
 )
 

@@ -32,6 +32,7 @@ _SHARED: Final = (
     file_errors.SMB_DELETE_PENDING,
     file_errors.SHARING_VIOLATION,
     file_errors.FILE_LOCK_CONFLICT,
+    file_errors.CLIENT_CACHE_FLUSH_DELAY,
 )
 _SEEN: Final = (*_SHARED, file_errors.SHARE_SNAPSHOT_NOT_FOUND)
 CHANGES: Final = (

@@ -93,6 +93,7 @@ _FAILS: Final = (
     file_errors.SHARING_VIOLATION,
     file_errors.SMB_DELETE_PENDING,
     file_errors.FILE_LOCK_CONFLICT,
+    file_errors.CLIENT_CACHE_FLUSH_DELAY,
     blob_errors.PENDING_COPY_OPERATION,
     errors.LEASE_ID_MISSING,
     errors.LEASE_LOST,
