@@ -60,17 +60,22 @@ class FileWorker:
     def run(self, client: Client, stop: threading.Event) -> None:
         """Work until `stop` is set or the connection breaks."""
         rng = random.Random(self.seed)
-        while not stop.is_set():
-            try:
-                if self.is_begun:
-                    self._one(client, rng)
-                else:
-                    self._begin(client)
-            except (OSError, http.client.HTTPException):
-                return
-            except AssertionError as error:
-                self.failure = f"{self.directories[0]}: {error}"
-                return
+        while not stop.is_set() and self.step(client, rng):
+            pass
+
+    def step(self, client: Client, rng: random.Random) -> bool:
+        """One change. Returns: False when the connection broke, or something is wrong."""
+        try:
+            if self.is_begun:
+                self._one(client, rng)
+            else:
+                self._begin(client)
+        except (OSError, http.client.HTTPException):
+            return False
+        except AssertionError as error:
+            self.failure = f"{self.directories[0]}: {error}"
+            return False
+        return True
 
     def _begin(self, client: Client) -> None:
         for name in self.directories:

@@ -33,10 +33,12 @@ from tests.conformance.table_client import TableClient
 from tests.durability.file_workload import FileWorker, make_share
 from tests.durability.queue_workload import QueueWorker
 from tests.durability.retention_workload import RetainedWorker, retain
+from tests.durability.smb_workload import MixedWorker
 from tests.durability.table_workload import TableWorker, make_table
 from tests.durability.workload import Worker
 
 WORKERS = 8
+PATIENCE_S = 60.0
 CREDENTIAL = Credential(DEVELOPMENT_ACCOUNT_NAME, DEVELOPMENT_ACCOUNT_KEY)
 
 
@@ -62,6 +64,8 @@ class Workload:
         worker: (number, seed) -> a client.
         client: speaks to the service.
         switches: those of the account, which is in an accounts file then.
+        flags: further ones of `strongroom serve`.
+        is_under_way: whether the server may be killed already.
     """
 
     flag: str
@@ -69,6 +73,8 @@ class Workload:
     worker: Callable[[int, int], AnyWorker]
     client: type[Client] = Client
     switches: Switches | None = None
+    flags: tuple[str, ...] = ()
+    is_under_way: Callable[[], bool] = lambda: True
 
 
 def _making(*places: str) -> Callable[[Client], None]:
@@ -93,6 +99,26 @@ QUEUES = Workload(
 )
 TABLES = Workload("--table-port", make_table, TableWorker, TableClient)
 FILES = Workload("--file-port", make_share, FileWorker)
+
+
+def files_of_both_protocols(made: list[MixedWorker]) -> Workload:
+    """Files that are changed over REST and over SMB.
+
+    Arguments:
+        made: gets all workers.
+    """
+    smb_port = free_port()
+
+    def worker(number: int, seed: int) -> MixedWorker:
+        made.append(MixedWorker(number, seed, smb_port=smb_port))
+        return made[-1]
+
+    def is_under_way() -> bool:
+        over_smb = sum(one.smb_acknowledged for one in made)
+        return 0 < over_smb < sum(one.acknowledged for one in made)
+
+    flags = ("--smb", "--smb-port", str(smb_port))
+    return replace(FILES, worker=worker, flags=flags, is_under_way=is_under_way)
 
 
 @contextmanager
@@ -135,7 +161,7 @@ def kill_rounds(
         ()
         if workload.flag == BLOBS.flag
         else ("--blob-port", str(free_port()), workload.flag, str(port))
-    )
+    ) + workload.flags
     if workload.switches is not None:
         key = base64.b64decode(DEVELOPMENT_ACCOUNT_KEY)
         account = Account(DEVELOPMENT_ACCOUNT_NAME, (key,), workload.switches)
@@ -183,8 +209,11 @@ def _write_and_kill(
     for thread in threads:
         thread.start()
     time.sleep(rng.uniform(0.02, 0.4))
+    until = time.monotonic() + PATIENCE_S
+    while not workload.is_under_way() and time.monotonic() < until:
+        time.sleep(0.005)
     os.kill(process.pid, signal.SIGKILL)
     stop.set()
     for thread in threads:
-        thread.join(timeout=60)
+        thread.join(timeout=PATIENCE_S)
         assert not thread.is_alive(), "a worker hangs"

@@ -8,7 +8,16 @@ from pathlib import Path
 from strongroom.engines.embedded.check import Inspection
 from strongroom.store.integrity import Integrity
 from tests.cli.command import in_process
-from tests.durability.rounds import FILES, QUEUES, RETAINED, TABLES, VERSIONS, kill_rounds
+from tests.durability.rounds import (
+    FILES,
+    QUEUES,
+    RETAINED,
+    TABLES,
+    VERSIONS,
+    files_of_both_protocols,
+    kill_rounds,
+)
+from tests.durability.smb_workload import MixedWorker
 
 
 def test_nothing_acknowledged_is_lost_when_the_server_is_killed(tmp_path: Path) -> None:
@@ -59,4 +68,16 @@ def test_no_file_is_lost_or_torn_when_the_server_is_killed(tmp_path: Path) -> No
     assert lost == []
     assert acknowledged > 0
     with Inspection(tmp_path / "data") as inspection:
+        assert list(Integrity(inspection).findings()) == []
+
+
+def test_no_file_is_lost_or_torn_when_both_protocols_write(tmp_path: Path) -> None:
+    """F-CRA-01: over SMB too, each answered write is durable, and doctor finds nothing."""
+    workers: list[MixedWorker] = []
+    data, workload = tmp_path / "data", files_of_both_protocols(workers)
+    acknowledged, lost = kill_rounds(data, rounds=3, seed=6, workload=workload)
+    assert lost == []
+    over_smb = sum(worker.smb_acknowledged for worker in workers)
+    assert 0 < over_smb < acknowledged
+    with Inspection(data) as inspection:
         assert list(Integrity(inspection).findings()) == []

@@ -6,7 +6,18 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from tests.durability.rounds import FILES, QUEUES, RETAINED, TABLES, VERSIONS, kill_rounds
+from strongroom.engines.embedded.check import Inspection
+from strongroom.store.integrity import Integrity
+from tests.durability.rounds import (
+    FILES,
+    QUEUES,
+    RETAINED,
+    TABLES,
+    VERSIONS,
+    files_of_both_protocols,
+    kill_rounds,
+)
+from tests.durability.smb_workload import MixedWorker
 
 ROUNDS = 200
 
@@ -51,3 +62,15 @@ def test_200_kills_lose_no_file(tmp_path: Path) -> None:
     acknowledged, lost = kill_rounds(tmp_path / "data", ROUNDS, seed, FILES)
     assert lost == []
     assert acknowledged > ROUNDS
+
+
+def test_200_kills_lose_no_file_that_both_protocols_write(tmp_path: Path) -> None:
+    seed = random.SystemRandom().getrandbits(32)
+    workers: list[MixedWorker] = []
+    data, workload = tmp_path / "data", files_of_both_protocols(workers)
+    acknowledged, lost = kill_rounds(data, ROUNDS, seed, workload)
+    assert lost == []
+    over_smb = sum(worker.smb_acknowledged for worker in workers)
+    assert over_smb > ROUNDS and acknowledged - over_smb > ROUNDS
+    with Inspection(data) as inspection:
+        assert list(Integrity(inspection).findings()) == []
