@@ -65,7 +65,7 @@ class Workload:
         client: speaks to the service.
         switches: those of the account, which is in an accounts file then.
         flags: further ones of `strongroom serve`.
-        is_under_way: whether the server may be killed already.
+        progress: a number that grows with the work; no server is killed before it has grown.
     """
 
     flag: str
@@ -74,7 +74,7 @@ class Workload:
     client: type[Client] = Client
     switches: Switches | None = None
     flags: tuple[str, ...] = ()
-    is_under_way: Callable[[], bool] = lambda: True
+    progress: Callable[[], int] | None = None
 
 
 def _making(*places: str) -> Callable[[Client], None]:
@@ -113,12 +113,12 @@ def files_of_both_protocols(made: list[MixedWorker]) -> Workload:
         made.append(MixedWorker(number, seed, smb_port=smb_port))
         return made[-1]
 
-    def is_under_way() -> bool:
+    def progress() -> int:
         over_smb = sum(one.smb_acknowledged for one in made)
-        return 0 < over_smb < sum(one.acknowledged for one in made)
+        return min(over_smb, sum(one.acknowledged for one in made) - over_smb)
 
     flags = ("--smb", "--smb-port", str(smb_port))
-    return replace(FILES, worker=worker, flags=flags, is_under_way=is_under_way)
+    return replace(FILES, worker=worker, flags=flags, progress=progress)
 
 
 @contextmanager
@@ -201,6 +201,8 @@ def _write_and_kill(
     rng: random.Random,
 ) -> None:
     stop = threading.Event()
+    progress = workload.progress or (lambda: 0)
+    before = -1 if workload.progress is None else progress()
     threads = []
     for worker in workers:
         worker.seed = rng.getrandbits(32)
@@ -210,7 +212,7 @@ def _write_and_kill(
         thread.start()
     time.sleep(rng.uniform(0.02, 0.4))
     until = time.monotonic() + PATIENCE_S
-    while not workload.is_under_way() and time.monotonic() < until:
+    while progress() <= before and time.monotonic() < until:
         time.sleep(0.005)
     os.kill(process.pid, signal.SIGKILL)
     stop.set()

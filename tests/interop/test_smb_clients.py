@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import struct
 import subprocess
 from collections.abc import Iterator
@@ -37,6 +39,7 @@ from tests.interop.tools import require_tool
 
 SHARE = "documents"
 PATIENCE_S = 100
+MIB = 1 << 20
 LARGE = bytes(range(256)) * 20_000
 
 
@@ -48,7 +51,13 @@ class Mounted:
     rest: ShareClient
     folder: Path
 
-    def samba(self, *commands: str, options: tuple[str, ...] = (), key: str = "") -> str:
+    def samba(
+        self,
+        *commands: str,
+        options: tuple[str, ...] = (),
+        key: str = "",
+        patience_s: float = PATIENCE_S,
+    ) -> str:
         """What smbclient prints about these commands; it fails with the first that does."""
         secret = key or DEVELOPMENT_ACCOUNT_KEY
         login = self.folder / "login"
@@ -61,7 +70,7 @@ class Mounted:
             cwd=self.folder,
             capture_output=True,
             text=True,
-            timeout=PATIENCE_S,
+            timeout=patience_s,
         )
         return ran.stdout + ran.stderr
 
@@ -74,7 +83,8 @@ class Mounted:
         return rf"\\{HOST}\{SHARE}\{name}"
 
 
-def _mounted(folder: Path, *flags: str) -> Iterator[Mounted]:
+def mounted_share(folder: Path, *flags: str) -> Iterator[Mounted]:
+    """A share on a server of its own, with these flags."""
     port = free_port()
     given = ("--smb", "--smb-port", str(port), *flags)
     with Server.start(data=folder / "data", test_clock=False, flags=given) as server:
@@ -89,13 +99,13 @@ def _mounted(folder: Path, *flags: str) -> Iterator[Mounted]:
 
 @pytest.fixture
 def mounted(tmp_path: Path) -> Iterator[Mounted]:
-    yield from _mounted(tmp_path)
+    yield from mounted_share(tmp_path)
 
 
 @pytest.fixture
 def in_the_clear(tmp_path: Path) -> Iterator[Mounted]:
     """Encryption is offered; who does not take it has to sign."""
-    yield from _mounted(tmp_path, "--smb-encryption", "offered")
+    yield from mounted_share(tmp_path, "--smb-encryption", "offered")
 
 
 @pytest.fixture
@@ -138,6 +148,40 @@ def test_smbclient_signs_where_it_may(in_the_clear: Mounted, algorithm: str) -> 
     in_the_clear.samba("put large", "get large back", options=options)
     assert (in_the_clear.folder / "back").read_bytes() == LARGE
     assert in_the_clear.content("large") == LARGE
+
+
+PROTECTIONS = {
+    "signed": ("--client-protection=sign",),
+    "encrypted": ("--client-protection=encrypt",),
+}
+
+
+def copy_there_and_back(
+    share: Mounted, size_mib: int, options: tuple[str, ...], patience_s: float = PATIENCE_S
+) -> None:
+    """smbclient puts a file of random bytes and gets it back: the digests are the same."""
+    sent, back = hashlib.sha256(), hashlib.sha256()
+    with (share.folder / "sent").open("wb") as file:
+        for _ in range(size_mib):
+            piece = os.urandom(MIB)
+            sent.update(piece)
+            file.write(piece)
+    printed = share.samba("put sent Sent", options=options, patience_s=patience_s)
+    assert "NT_STATUS" not in printed, printed
+    printed = share.samba("get Sent back", options=options, patience_s=patience_s)
+    assert "NT_STATUS" not in printed, printed
+    assert share.rest.get_file_client("Sent").get_file_properties().size == size_mib * MIB
+    with (share.folder / "back").open("rb") as file:
+        while piece := file.read(MIB):
+            back.update(piece)
+    assert back.digest() == sent.digest()
+
+
+@pytest.mark.parametrize("protection", PROTECTIONS)
+def test_smbclient_copies_a_large_file_there_and_back(
+    in_the_clear: Mounted, protection: str
+) -> None:
+    copy_there_and_back(in_the_clear, 32, PROTECTIONS[protection])
 
 
 def test_smbclient_sees_what_rest_has_stored(mounted: Mounted) -> None:
