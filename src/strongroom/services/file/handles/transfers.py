@@ -193,8 +193,8 @@ def tell(services: Services, handle: Handle, aspects: Aspect) -> None:
     services.held.of(Watches).tell(handle.access.generation, modified(handle.path, aspects))
 
 
-async def _once(data: bytes | memoryview) -> AsyncIterator[bytes]:
-    yield bytes(data)
+async def _once(data: bytes | memoryview) -> AsyncIterator[bytes | memoryview]:
+    yield data
 
 
 async def flush(services: Services, handle: Handle, request: AsyncRequest) -> None:

@@ -131,7 +131,11 @@ class Draft:
 
 
 async def receive(
-    store: Store, place: MapPlace, offset: int, source: AsyncIterable[bytes], length: int
+    store: Store,
+    place: MapPlace,
+    offset: int,
+    source: AsyncIterable[bytes | memoryview],
+    length: int,
 ) -> Draft:
     """Take in the bytes of a write at any offset.
 
@@ -248,27 +252,27 @@ async def _once(data: bytes) -> AsyncIterator[bytes]:
 
 
 async def _pieces(
-    source: AsyncIterable[bytes], spans: Sequence[LeafSpan]
+    source: AsyncIterable[bytes | memoryview], spans: Sequence[LeafSpan]
 ) -> AsyncIterator[tuple[LeafSpan, bytes]]:
-    """The bytes of each span. Raises ValueError when the source ends early or late."""
-    waiting = bytearray()
+    """The bytes of each span, copied once. Raises ValueError when the source ends early or late."""
     rest = iter(spans)
-    span = next(rest)
-    is_done = False
+    span: LeafSpan | None = next(rest)
+    held: list[bytes] = []
+    missing = 0 if span is None else span.end - span.start
     async for chunk in source:
-        if is_done and chunk:
-            raise ValueError("a write is longer than was said")
-        waiting += chunk
-        while not is_done and len(waiting) >= span.end - span.start:
-            length = span.end - span.start
-            yield span, bytes(waiting[:length])
-            del waiting[:length]
-            following = next(rest, None)
-            is_done = following is None
-            span = following or span
-        if is_done and waiting:
-            raise ValueError("a write is longer than was said")
-    if not is_done:
+        left = memoryview(chunk)
+        while left:
+            if span is None:
+                raise ValueError("a write is longer than was said")
+            held.append(bytes(left[:missing]))
+            left = left[missing:]
+            missing -= len(held[-1])
+            if missing:
+                break
+            yield span, held[0] if len(held) == 1 else b"".join(held)
+            held, span = [], next(rest, None)
+            missing = 0 if span is None else span.end - span.start
+    if span is not None:
         raise ValueError("a write is shorter than was said")
 
 
