@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from strongroom import file_errors
+from strongroom.semantics.file import oplocks
 from strongroom.semantics.file.accesses import Disposition
 from strongroom.services.core.runner import Services
 from strongroom.services.file.admission import Opens
@@ -36,6 +37,36 @@ def test_what_is_deleted_on_close_is_pending_until_the_last_handle_goes() -> Non
 
     async def scenario() -> None:
         await deleted_on_close(await file_calls.services())
+
+    given.run(scenario)
+
+
+def test_what_is_deleted_on_close_asks_those_who_cache_their_handles_to_close() -> None:
+    """smb.md 3.4, and smbtorture, lease.unlink. Nobody waits for them."""
+
+    async def scenario() -> None:
+        on = await file_calls.services()
+        ann, bob = await mounted(on, "ann", answers=False), await mounted(on, "bob")
+        await ann.close(await ann.create("f"))
+        cached = await ann.handle("f", lease="a", wanted="RH")
+        await bob.close(await bob.handle("f", lease="b", wanted="RH", deletes_on_close=True))
+        assert [(one.to, one.needs_answer) for _, one in ann.notices] == [(oplocks.R, True)]
+        await ann.close(cached)
+        assert await given.refused(file_calls.look(on, "f")) == (404, "ResourceNotFound")
+        assert do.nothing_is_left(on)
+
+    given.run(scenario)
+
+
+def test_a_deletion_on_close_takes_nothing_from_its_own_key() -> None:
+    async def scenario() -> None:
+        on = await file_calls.services()
+        ann = await mounted(on, "ann", answers=False)
+        one = await ann.create("f", lease="a", wanted="RH")
+        await ann.close(await ann.handle("f", lease="a", wanted="RH", deletes_on_close=True))
+        assert ann.notices == []
+        await ann.close(one)
+        assert do.nothing_is_left(on)
 
     given.run(scenario)
 

@@ -215,6 +215,10 @@ def test_rights_are_asked_for_by_each_operation() -> None:
         root = await ann.handle("")
         assert await do.status(ann.read(root)) == file_errors.STATUS_INVALID_DEVICE_REQUEST
         assert await do.status(ann.write(writes, 1 << 43, b"x")) == file_errors.STATUS_DISK_FULL
+        last = (1 << 44) - (1 << 16) - 1
+        assert await do.status(ann.write(writes, last, b"x")) == file_errors.STATUS_DISK_FULL
+        assert await do.status(ann.write(writes, last, b"xy")) == INVALID
+        assert await do.status(ann.write(writes, last + 1, b"")) == 0
         assert await do.status(ann.write(writes, (1 << 63) - 1, b"x")) == INVALID
 
     given.run(scenario)

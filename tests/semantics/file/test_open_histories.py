@@ -63,6 +63,8 @@ class OpenHistories(RuleBasedStateMachine):
             self.table = result.table
             self.told(result.notices)
             assert result.holders and set(result.holders) <= set(self.owing)
+            if isinstance(request, HandleRequest):
+                request = replace(request, has_waited=True)
             self.waiting.append((request, frozenset(result.holders)))
         elif isinstance(result, OpenAdmitted):
             self.table = result.table

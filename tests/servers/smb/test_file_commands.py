@@ -120,6 +120,7 @@ def test_names_of_opens(name: str, expected: int) -> None:
         ({"options": 0x10_0000}, statuses.STATUS_NOT_SUPPORTED),
         ({"options": 0x00EF_CF7E & ~0x1041}, 0),
         ({"impersonation": 4}, statuses.STATUS_BAD_IMPERSONATION_LEVEL), ({"access": 0}, DENIED),
+        ({"access": 0x10_0000}, 0),
         ({"options": 1}, statuses.STATUS_NOT_A_DIRECTORY), ({"attributes": 0x8}, INVALID),
         ({"access": 0x0100_0000}, statuses.STATUS_PRIVILEGE_NOT_HELD),
         ({"chain": write_chain([(b"TWrp", bytes(8))])}, NOT_FOUND),

@@ -226,10 +226,17 @@ def act(table: OpenTable, open_id: int, cause: Cause) -> OpenAdmitted | BreakAwa
     return OpenAdmitted(others.table, notices)
 
 
-def displace(table: OpenTable, cause: Cause) -> OpenAdmitted | BreakAwaited:
-    """What somebody does to all caches of a file who has no open of it: a rename of a directory
-    above it."""
-    broken = _broken(table, lambda one: oplocks.effect(one, cause))
+def displace(
+    table: OpenTable, cause: Cause, but: CachingKey | None = None
+) -> OpenAdmitted | BreakAwaited:
+    """What is done to the caches of a file without an open of it.
+
+    A directory above it is renamed, or a handle was closed that has left it to be deleted.
+
+    Arguments:
+        but: the key whose cache stays: that of the closed handle.
+    """
+    broken = _broken(table, lambda one: oplocks.effect(one, cause), but)
     return broken.awaited() if broken.waits else OpenAdmitted(broken.table, broken.notices)
 
 

@@ -15,7 +15,9 @@ from dataclasses import replace
 from strongroom import file_errors
 from strongroom.engines.base import EngineError
 from strongroom.errors import StorageError
+from strongroom.semantics.file import opens
 from strongroom.semantics.file.deletion import FileFacts
+from strongroom.semantics.file.oplocks import Cause
 from strongroom.services.core.runner import Services
 from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles import information
@@ -67,8 +69,17 @@ async def _end(services: Services, handle: Handle) -> None:
     removal = held.depart(handle.partition, handle.id, facts)
     if held.table(handle.partition).deletion.is_pending:
         services.held.of(Watches).deleted(handle)
+        _ask_others_to_close(services, handle)
     if removal is not None:
         await removal
+
+
+def _ask_others_to_close(services: Services, handle: Handle) -> None:
+    """The file goes with its last handle: who only caches one closes it. Nobody waits for that."""
+    held, file = services.held.of(Opens), handle.partition
+    found = opens.displace(held.table(file), Cause.NAME_CHANGE, but=handle.key)
+    held.put(file, found.table)
+    held.notify(services, file, found.notices)
 
 
 async def _is_empty(services: Services, handle: Handle) -> bool:

@@ -40,6 +40,8 @@ from strongroom.store.file.file_records import FileRecord
 
 FILE_BYTES_MAX: Final = limits.FILE_BYTES_MAX
 """4 TiB, as over REST."""
+# What no file of NTFS can have; smbtorture's rw.invalid expects another refusal beyond it.
+_NTFS_BYTES_MAX: Final = (1 << 44) - (1 << 16)
 _GIB: Final = 1024 * limits.MIB
 # How often a change waits for a sweep before the client is refused.
 _SWEEPS_MAX: Final = 20
@@ -148,7 +150,8 @@ async def write(
     Arguments:
         data: at most 8 MiB.
 
-    Raises: StorageError FileLockConflict, ACCESS_DENIED, DISK_FULL.
+    Raises: StorageError FileLockConflict, ACCESS_DENIED, DISK_FULL, INVALID_PARAMETER (beyond
+        what NTFS can address).
     """
     with operating(handle):
         _check_file(handle)
@@ -157,6 +160,8 @@ async def write(
         _check_offsets(offset, len(data))
         if not data:
             return
+        if end > _NTFS_BYTES_MAX:
+            raise StorageError(file_errors.INVALID_OPEN)
         if end > FILE_BYTES_MAX:
             raise StorageError(file_errors.DISK_FULL)
         await deciding.act(services, handle, Cause.WRITE, Patience(request, handle.ending))
