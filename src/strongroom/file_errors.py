@@ -183,6 +183,24 @@ TOO_MANY_HANDLES = row(
     "The file has as many handles as it may have. Close some of them.",
     STATUS_INSUFFICIENT_RESOURCES,
 )
+TOO_MANY_OPENS = row(
+    "HandleLimitExceeded",
+    400,
+    "The server has as many handles of SMB as it may have. Close some of them.",
+    STATUS_INSUFFICIENT_RESOURCES,
+)
+TOO_MANY_LOCKS = row(
+    "HandleLimitExceeded",
+    400,
+    "The file, or the server, has as many byte-range locks as it may have. Free some of them.",
+    STATUS_INSUFFICIENT_RESOURCES,
+)
+TOO_MANY_WATCHES = row(
+    "HandleLimitExceeded",
+    400,
+    "The server has as many watched directories as it may have. Close some of them.",
+    STATUS_INSUFFICIENT_RESOURCES,
+)
 CANNOT_DELETE = row(
     "CannotDeleteFileOrDirectory",
     409,

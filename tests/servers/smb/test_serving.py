@@ -13,6 +13,7 @@ from strongroom.servers.smb.serving import SmbMetrics
 from strongroom.servers.smb.settings import SmbSettings
 from strongroom.servers.smb.state import ConnectionState
 from strongroom.servers.telemetry import Telemetry
+from strongroom.services.file.admission import Opens
 from strongroom.wire.smb.commands import Command
 from tests.servers.smb.client import connected, listener
 from tests.servers.smb.commands import TestCommands, create
@@ -41,6 +42,14 @@ def test_what_was_answered_and_what_is_held_is_counted() -> None:
         assert found[requests, "CREATE", "0xC0000022"] == 1
         for held in ("connections", "sessions", "opens"):
             assert found[f"strongroom_smb_{held}",] == 1
+        assert found["strongroom_smb_locks",] == 0
+        opens = server.shared.services.held.of(Opens)
+        opens.breaks.asked, opens.breaks.acknowledged, opens.breaks.timed_out = 5, 3, 1
+        opens.lock_count = 7
+        counted = _values(metrics.collect())
+        for outcome, count in (("asked", 5), ("acknowledged", 3), ("timed_out", 1)):
+            assert counted["strongroom_smb_break_answers_total", outcome] == count
+        assert counted["strongroom_smb_locks",] == 7
         assert found["strongroom_smb_received_bytes_total",] > 500
         assert found["strongroom_smb_sent_bytes_total",] > 500
         client.transport.close()

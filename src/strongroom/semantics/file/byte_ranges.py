@@ -20,6 +20,8 @@ from strongroom.errors import ErrorCode
 from strongroom.semantics.file.accesses import FileOperation
 
 OFFSETS: Final = 1 << 64
+LOCKS_MAX: Final = 4096
+"""Of one file, waiting requests too: each look at a file's locks goes through all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +160,8 @@ def lock(
     refused = next(filter(None, (check_range(one.offset, one.length) for one in wanted)), None)
     if refused is not None:
         return LocksRefused(refused)
+    if len(table.locks) + len(table.waiting) + len(wanted) > LOCKS_MAX:
+        return LocksRefused(file_errors.TOO_MANY_LOCKS)
     locks = table.locks
     for one in wanted:
         if _is_blocked(locks, one):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from collections.abc import Coroutine
 from typing import Any, Final, Protocol
 
@@ -26,6 +27,22 @@ _log: Final = logging.getLogger("strongroom.smb")
 _WRITE_HIGH_BYTES: Final = 1024 * 1024
 # Where requests that wait for something else than their client's CANCEL are given up.
 _END_PATIENCE_S: Final = 10.0
+# After a minute of silence six questions, ten seconds apart.
+_KEEP_ALIVE: Final = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 6))
+# How fast a frame must come at least, beside the time that it may stand still.
+_PACE_BYTES_PER_S: Final = 16 * 1024
+
+
+def _keep_alive(transport: asyncio.Transport) -> None:
+    """Let the kernel ask a silent client whether it is there. One that has lost its power or its
+    network never says goodbye, and would hold its opens and locks for ever."""
+    found: socket.socket | None = transport.get_extra_info("socket")
+    if found is None or found.family not in (socket.AF_INET, socket.AF_INET6):
+        return
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEP_ALIVE:
+        if hasattr(socket, name):  # macOS lacks some
+            found.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 class SmbOwner(Protocol):
@@ -62,6 +79,8 @@ class SmbServerConnection(asyncio.BufferedProtocol):
         self._intake: FrameIntake | None = None
         self._authenticate_by: float | None = None
         self._progress_at = 0.0
+        self._frame_began_at = 0.0
+        self._is_reading = True
         self._ending: asyncio.Task[None] | None = None
         self.state: ConnectionState | None = None
 
@@ -78,11 +97,13 @@ class SmbServerConnection(asyncio.BufferedProtocol):
             transmit=self._transmit,
             authenticated=self._authenticated,
         )
-        self._intake = FrameIntake(self.state, self._spawn, self._busy)
+        self._intake = FrameIntake(self.state, self._spawn, self._busy, self._may_begin)
         transport.set_write_buffer_limits(high=_WRITE_HIGH_BYTES)
+        _keep_alive(transport)
         now = asyncio.get_running_loop().time()
         self._authenticate_by = now + self._shared.settings.authenticate_s
         self._progress_at = now
+        self._frame_began_at = now
         if not self._owner.admit(self, address):
             self._close("there are too many connections")
 
@@ -92,8 +113,11 @@ class SmbServerConnection(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         self._progress_at = asyncio.get_running_loop().time()
         assert self._intake is not None
+        if not self._frames.is_inside:
+            self._frame_began_at = self._progress_at
         try:
             for frame in self._frames.received(nbytes):
+                self._frame_began_at = self._progress_at
                 self._shared.counts.received_bytes += len(frame)
                 self._intake.arrived(frame)
         except (MalformedMessage, CloseConnection) as error:
@@ -156,6 +180,9 @@ class SmbServerConnection(asyncio.BufferedProtocol):
         limit_s = self._shared.settings.stalled_s
         if (stalls or self._is_stuck) and now > self._progress_at + limit_s:
             self._close("the client has stalled")
+        frame_s = limit_s + self._frames.frame_bytes_max / _PACE_BYTES_PER_S
+        if stalls and now > self._frame_began_at + frame_s:
+            self._close("a frame has come too slowly")
 
     def pace(self) -> None:
         """Read, or do not read, from the socket, as there is memory."""
@@ -179,6 +206,8 @@ class SmbServerConnection(asyncio.BufferedProtocol):
                 self.abort()
         if self._owner.draining and not self._running:
             self.finish()
+        else:
+            self._pace()
 
     # Memory and pace.
 
@@ -198,8 +227,25 @@ class SmbServerConnection(asyncio.BufferedProtocol):
             return
         if self._is_paused():
             transport.pause_reading()
+            self._is_reading = False
         else:
+            if not self._is_reading:
+                # A frame is not slow for the time that it was not read.
+                self._frame_began_at = asyncio.get_running_loop().time()
+            self._is_reading = True
             transport.resume_reading()
+        try:
+            assert self._intake is not None
+            self._intake.go_on()
+        except (MalformedMessage, CloseConnection) as error:
+            self._close(str(error))
+
+    def _may_begin(self) -> bool:
+        """Whether another frame may be carried out. One may whatever others hold, unless the client
+        does not read its answers."""
+        if self._is_stuck or self._transport is None or self._transport.is_closing():
+            return False
+        return not self._running or not self._is_paused()
 
     # Answers and the end.
 

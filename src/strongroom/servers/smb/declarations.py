@@ -229,6 +229,7 @@ class CommandRule:
         payload: how many bytes the request carries or its answer may carry, whichever is more.
             It gets a body of at least `request_size` bytes. One credit pays for 64 KiB.
         is_large: whether its messages may exceed 68 KiB.
+        has_large_answer: whether an answer is made at once that may carry the payload.
         changes: whether an old ChannelSequence refuses it: WRITE, SET_INFO, IOCTL.
         when_expired: whether an expired session may still ask for it.
     """
@@ -241,6 +242,7 @@ class CommandRule:
     other_size: int | None = None
     payload: PayloadSizes = no_payload
     is_large: bool = False
+    has_large_answer: bool = False
     changes: bool = False
     when_expired: bool = False
 

@@ -22,7 +22,7 @@ from strongroom.wire.smb import compounds
 from strongroom.wire.smb.commands import Command
 from strongroom.wire.smb.compounds import CompoundElement
 from strongroom.wire.smb.framing import ENCRYPTED_MARK, SMB1_MARK, SMB2_MARK
-from strongroom.wire.smb.header import SERVER_TO_REDIR, Header, write_header
+from strongroom.wire.smb.header import HEADER_BYTES, SERVER_TO_REDIR, Header, write_header
 from strongroom.wire.smb.setup.negotiate import WILDCARD, offers_smb2, write_negotiate
 from strongroom.wire.smb.structures import MalformedMessage
 from strongroom.wire.smb.transform import TransformHeader, read_transform
@@ -35,7 +35,8 @@ class FrameIntake:
 
     Arguments:
         spawn: runs work in a task of its own; a CloseConnection that it raises ends the connection.
-        busy: counts the memory of frames in work.
+        busy: counts the memory of frames in work, and of the answers that they may have.
+        may_begin: whether there is memory for another frame's answer.
     """
 
     def __init__(
@@ -43,12 +44,15 @@ class FrameIntake:
         state: ConnectionState,
         spawn: Callable[[Coroutine[Any, Any, None]], None],
         busy: Callable[[int], None],
+        may_begin: Callable[[], bool],
     ) -> None:
         self._state = state
         self._spawn = spawn
         self._busy = busy
-        self._waiting: deque[memoryview] = deque()  # frames that come after one in a thread
+        self._may_begin = may_begin
+        self._waiting: deque[memoryview] = deque()  # for memory, or for one in a thread
         self._is_decrypting = False
+        self._is_beginning = False
         self._is_first = True
 
     @property
@@ -62,11 +66,24 @@ class FrameIntake:
 
     def arrived(self, frame: memoryview) -> None:
         """Take a frame. Raises: MalformedMessage; CloseConnection."""
+        self._waiting.append(frame)
         self._busy(len(frame))
-        if self._is_decrypting or self._waiting:
-            self._waiting.append(frame)
-        else:
-            self._begin(frame)
+        self.go_on()
+
+    def go_on(self) -> None:
+        """Begin the frames that wait, while there is memory. A small request may have a large
+        answer, and a client may send thousands and read none.
+
+        Raises: MalformedMessage; CloseConnection.
+        """
+        if self._is_beginning:
+            return
+        self._is_beginning = True
+        try:
+            while self._waiting and not self._is_decrypting and self._may_begin():
+                self._begin(self._waiting.popleft())
+        finally:
+            self._is_beginning = False
 
     def _begin(self, frame: memoryview) -> None:
         """Start to work on a frame. Raises: MalformedMessage; CloseConnection."""
@@ -113,8 +130,7 @@ class FrameIntake:
             )
             self._start(plain, session, len(frame))
             self._is_decrypting = False
-            while self._waiting and not self._is_decrypting:
-                self._begin(self._waiting.popleft())
+            self.go_on()
         except MalformedMessage as error:
             raise CloseConnection(str(error)) from None
         finally:
@@ -127,9 +143,22 @@ class FrameIntake:
             return
         elements = compounds.split(frame)
         self._check(elements, encrypted_by)
+        answer_bytes = sum(map(self._answer_bytes, elements))
+        if answer_bytes > self._state.shared.settings.busy_bytes_max:
+            raise CloseConnection(f"a frame that asks for {answer_bytes} bytes")
+        self._busy(answer_bytes)
         for chain in compounds.chains(elements):
-            size = received_bytes if chain[-1] is elements[-1] else 0
+            size = sum(map(self._answer_bytes, chain))
+            size += received_bytes if chain[-1] is elements[-1] else 0
             self._spawn(self._carry_out(ChainRun(self._state, chain, encrypted_by), size))
+
+    def _answer_bytes(self, element: CompoundElement) -> int:
+        """How large an answer may be that is made at once. More than is allowed is refused."""
+        shared, body = self._state.shared, element.message[HEADER_BYTES:]
+        rule = shared.commands.get(element.header.command)
+        if rule is None or not rule.has_large_answer or len(body) < rule.request_size & ~1:
+            return 0
+        return min(rule.payload(body), shared.settings.io_bytes_max)
 
     def _check(self, elements: Sequence[CompoundElement], encrypted_by: SmbSession | None) -> None:
         """The checks of a whole frame. Raises: CloseConnection."""

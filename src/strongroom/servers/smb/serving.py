@@ -19,6 +19,7 @@ from strongroom.servers.smb.commands.table import FILE_COMMANDS
 from strongroom.servers.smb.listener import SmbListener
 from strongroom.servers.smb.settings import SmbSettings
 from strongroom.services.core.runner import Services
+from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles.opening import connect_share
 
 NAME: Final = "smb"
@@ -70,6 +71,15 @@ class SmbMetrics(Collector):
         for (command, status), count in counts.requests.items():
             requests.add_metric((command, f"0x{status:08X}"), count)
         yield requests
+        held = shared.services.held.of(Opens)
+        outcomes = CounterMetricFamily(
+            "strongroom_smb_break_answers",
+            "Break notifications that need an answer, by what became of them.",
+            labels=("outcome",),
+        )
+        for outcome in ("asked", "acknowledged", "timed_out"):
+            outcomes.add_metric((outcome,), getattr(held.breaks, outcome))
+        yield outcomes
         for name, what, count in (
             ("breaks", "Break notifications sent.", counts.breaks),
             ("logon_failures", "Authentications of SMB that failed.", counts.logon_failures),
@@ -82,5 +92,6 @@ class SmbMetrics(Collector):
             ("connections", "Connections of SMB open.", self._listener.connection_count),
             ("sessions", "Sessions of SMB authenticated.", sum(one.is_valid for one in sessions)),
             ("opens", "Files, directories and pipes open.", sum(len(s.opens) for s in sessions)),
+            ("locks", "Byte-range locks, with requests that wait for one.", held.lock_count),
         ):
             yield GaugeMetricFamily(f"strongroom_smb_{name}", what, value=count)

@@ -21,10 +21,34 @@ from strongroom.wire.smb.transform import TransformHeader
 
 TREES_MAX: Final = 256
 OPENS_MAX: Final = 16_384
+ALL_TREES_MAX: Final = 65_536
 _ID_MAX: Final = 0xFFFF_FFFF
 
 RandomId = Callable[[], int]
 """Returns 64 unpredictable bits."""
+
+
+class Places:
+    """How many of something all sessions together may have.
+
+    Arguments:
+        most: how many there may be.
+    """
+
+    __slots__ = ("left",)
+
+    def __init__(self, most: int) -> None:
+        self.left = most
+
+    def take(self) -> None:
+        """Raises: SmbError INSUFFICIENT_RESOURCES when there are as many as there may be."""
+        if not self.left:
+            raise SmbError(STATUS_INSUFFICIENT_RESOURCES)
+        self.left -= 1
+
+    def give(self, count: int = 1) -> None:
+        """So many have ended."""
+        self.left += count
 
 
 class FrameCipher(Protocol):
@@ -108,8 +132,11 @@ class SmbSession:
         owner: as which services know it (commands/targets.py); None until its first open.
     """
 
-    def __init__(self, session_id: int, random_id: RandomId) -> None:
+    def __init__(
+        self, session_id: int, random_id: RandomId, all_trees: Places | None = None
+    ) -> None:
         self.id = session_id
+        self._all_trees = Places(ALL_TREES_MAX) if all_trees is None else all_trees
         self.account = ""
         self.workstation = ""
         self.keys: SessionKeys | None = None
@@ -134,6 +161,7 @@ class SmbSession:
         """Connect to a share. Raises: SmbError when there are too many tree connects."""
         if len(self.trees) >= TREES_MAX:
             raise SmbError(STATUS_INSUFFICIENT_RESOURCES)
+        self._all_trees.take()
         while True:
             self._last_tree_id = self._last_tree_id % (_ID_MAX - 1) + 1
             if self._last_tree_id not in self.trees:
@@ -181,12 +209,14 @@ class SmbSession:
         """Forget a tree connect, and end its opens."""
         if self.trees.get(tree.id) is tree:
             del self.trees[tree.id]
+            self._all_trees.give()
         await self._end(
             [one for one in self.opens.values() if one.tree is tree], Ending.TREE_DISCONNECTED
         )
 
     async def end(self, ending: Ending) -> None:
         """Forget all tree connects, and end all opens."""
+        self._all_trees.give(len(self.trees))
         self.trees.clear()
         await self._end(list(self.opens.values()), ending)
 

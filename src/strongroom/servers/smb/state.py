@@ -18,7 +18,7 @@ from strongroom.servers.smb.message_ids import MessageIds
 from strongroom.servers.smb.observing import SmbCounts
 from strongroom.servers.smb.pending import PendingRequests
 from strongroom.servers.smb.security.logon_delays import LogonDelays
-from strongroom.servers.smb.sessions import Ending, SmbSession
+from strongroom.servers.smb.sessions import ALL_TREES_MAX, Ending, Places, SmbSession
 from strongroom.servers.smb.settings import SmbSettings
 from strongroom.services.core.runner import Services
 from strongroom.wire.smb.commands import Command
@@ -41,6 +41,7 @@ class SmbShared:
 
     Attributes:
         sessions: of all connections, by their ids.
+        trees: how many tree connects there may still be.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class SmbShared:
         self.delays = LogonDelays()
         self.counts = SmbCounts()
         self.sessions: dict[int, tuple[ConnectionState, SmbSession]] = {}
+        self.trees = Places(ALL_TREES_MAX)
 
     def random_id(self) -> int:
         """64 unpredictable bits."""
@@ -136,7 +138,7 @@ class ConnectionState:
 
     def add_session(self) -> SmbSession:
         """A session that is to be authenticated."""
-        session = SmbSession(self.shared.new_session_id(), self.shared.random_id)
+        session = SmbSession(self.shared.new_session_id(), self.shared.random_id, self.shared.trees)
         session.preauth = self.preauth
         self.sessions[session.id] = session
         self.shared.sessions[session.id] = (self, session)

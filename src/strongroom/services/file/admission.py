@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Final
 
@@ -70,6 +70,24 @@ def facts_of(record: FileRecord) -> FileFacts:
     )
 
 
+@dataclass(slots=True)
+class BreakCounts:
+    """How notices to the holders of caches have ended. Who closes its handle instead of an answer
+    is neither `acknowledged` nor `timed_out`.
+
+    Attributes:
+        asked: notices that need an answer.
+    """
+
+    asked: int = 0
+    acknowledged: int = 0
+    timed_out: int = 0
+
+
+def _locks_of(table: OpenTable) -> int:
+    return len(table.locks.locks) + len(table.locks.waiting)
+
+
 class Opens:
     """All tables of opens, and all handles. It dies with the process.
 
@@ -78,6 +96,8 @@ class Opens:
         reserved: bytes that were reserved behind a file's end, until its last open leaves.
         barriers: creations and renames under way, which opens wait for.
         writes: writes under way, which locks wait for.
+        lock_count: how many byte-range locks there are, with requests that wait for one.
+        breaks: how notices to the holders of caches have ended.
     """
 
     def __init__(self) -> None:
@@ -85,6 +105,8 @@ class Opens:
         self.reserved: dict[Partition, int] = {}
         self.barriers = Barriers()
         self.writes = WritesUnderWay()
+        self.lock_count = 0
+        self.breaks = BreakCounts()
         self._tables: dict[Partition, OpenTable] = {}
         self._removals: dict[Partition, Removal] = {}
         self._paths: dict[Partition, tuple[str, ...]] = {}
@@ -101,8 +123,10 @@ class Opens:
 
     def put(self, file: Partition, table: OpenTable) -> None:
         """Store what a rule has made of a table, and wake whoever waits for a change of it."""
-        if table == self.table(file):
+        before = self.table(file)
+        if table == before:
             return
+        self.lock_count += _locks_of(table) - _locks_of(before)
         if table == NOBODY:
             self._tables.pop(file, None)
             self._removals.pop(file, None)
@@ -215,6 +239,7 @@ class Opens:
         """A holder has answered a notice in time."""
         timer = self._timers.pop((file, key), None)
         if timer is not None:
+            self.breaks.acknowledged += 1
             timer.cancel()
 
     def grant(self, wait_ids: Sequence[int]) -> None:
@@ -264,6 +289,7 @@ class Opens:
                 assert owner is not None, "it is alive"
                 owner.notify_break(alive[0], notice)
             if notice.needs_answer:
+                self.breaks.asked += 1
                 timer = asyncio.ensure_future(self._timer(services, file, notice.key))
                 timer.add_done_callback(self._finished)
                 self._timers[file, notice.key] = timer
@@ -275,6 +301,7 @@ class Opens:
         table = self.table(file)
         holder = opens.holder_of(table, key)
         if holder is not None and holder.is_breaking:
+            self.breaks.timed_out += 1
             self.put(file, opens.with_holder(table, timed_out(holder)))
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from strongroom import errors
 from strongroom.errors import StorageError
-from strongroom.servers.smb.commands.targets import PipeTarget
+from strongroom.servers.smb.commands.targets import PipePlaces, PipeTarget
 from strongroom.servers.smb.declarations import SmbAnswer, SmbElement
 from strongroom.servers.smb.refusals import SmbError
 from strongroom.services.file.handles.volumes import share_names
@@ -46,14 +46,21 @@ PIPE_NODE: Final = NodeInformation(
 def open_pipe(element: SmbElement, request: CreateRequest) -> SmbAnswer:
     """Open one of the pipes, whatever the case of its name.
 
-    Raises: StorageError OBJECT_NAME_NOT_FOUND for any other name.
+    Raises: StorageError OBJECT_NAME_NOT_FOUND for any other name; SmbError INSUFFICIENT_RESOURCES.
     """
     name = request.name.removeprefix("\\").lower()
     if name not in CALLS:
         raise StorageError(errors.RESOURCE_NOT_FOUND)
     assert element.tree is not None
+    places = element.services.held.of(PipePlaces)
+    places.take()
+    target = PipeTarget(name, places)
     persistent = int.from_bytes(element.services.clock.random_bytes(8), "little")
-    made = element.session.add_open(element.tree, PipeTarget(name), persistent)
+    try:
+        made = element.session.add_open(element.tree, target, persistent)
+    except SmbError:
+        target.close()
+        raise
     answer = CreateAnswer(oplock_level=0, action=_OPENED, node=_NODE, file_id=made.file_id)
     return SmbAnswer(write_create_answer(answer), file_id=made.file_id)
 

@@ -49,7 +49,14 @@ FILE_RULES: Final = (
     CommandRule(Command.CLOSE, 24, Needs.OPEN, transfers.close, 8, when_expired=True),
     CommandRule(Command.FLUSH, 24, Needs.OPEN, transfers.flush, 8),
     CommandRule(
-        Command.READ, 49, Needs.OPEN, transfers.read, 16, payload=_sizes_at(4), is_large=True
+        Command.READ,
+        49,
+        Needs.OPEN,
+        transfers.read,
+        16,
+        payload=_sizes_at(4),
+        is_large=True,
+        has_large_answer=True,
     ),
     CommandRule(
         Command.WRITE,
@@ -70,6 +77,7 @@ FILE_RULES: Final = (
         8,
         payload=_ioctl_sizes,
         is_large=True,
+        has_large_answer=True,
         changes=True,
     ),
     CommandRule(
@@ -80,6 +88,7 @@ FILE_RULES: Final = (
         8,
         payload=_sizes_at(28),
         is_large=True,
+        has_large_answer=True,
     ),
     CommandRule(
         Command.CHANGE_NOTIFY,
@@ -98,6 +107,7 @@ FILE_RULES: Final = (
         24,
         payload=_sizes_at(4, 12),
         is_large=True,
+        has_large_answer=True,
     ),
     CommandRule(
         Command.SET_INFO,

@@ -19,7 +19,7 @@ from strongroom.semantics.file.oplocks import (
 )
 from strongroom.servers.smb.declarations import SmbConnection, SmbElement
 from strongroom.servers.smb.refusals import SmbError
-from strongroom.servers.smb.sessions import Ending, SmbOpen, SmbSession
+from strongroom.servers.smb.sessions import Ending, Places, SmbOpen, SmbSession
 from strongroom.services.core.runner import Services
 from strongroom.services.file.handles import closing
 from strongroom.services.file.handles.model import Handle
@@ -33,6 +33,7 @@ from strongroom.wire.smb.requests.oplock_break import (
 )
 from strongroom.wire.smb.rpc.pipe import RpcPipe
 
+_ALL_PIPES_MAX: Final = 256
 _LEVEL_OF: Final = {caching: level for level, caching in LEVELS.items()}
 
 
@@ -55,17 +56,28 @@ class FileTarget:
         await closing.close_all(self._services, [self.handle])
 
 
+class PipePlaces(Places):
+    """How many pipes all sessions may have open: a result may wait in each."""
+
+    def __init__(self) -> None:
+        super().__init__(_ALL_PIPES_MAX)
+
+
 class PipeTarget:
     """An open of a pipe.
+
+    Arguments:
+        places: one of them was taken for it.
 
     Attributes:
         ended: done when the open has ended, so that reads give up.
         written: set when a result may wait.
     """
 
-    __slots__ = ("ended", "name", "pipe", "written")
+    __slots__ = ("_places", "ended", "name", "pipe", "written")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, places: Places) -> None:
+        self._places = places
         self.name = name
         self.pipe = RpcPipe(name)
         self.ended = False
@@ -76,7 +88,9 @@ class PipeTarget:
         self.close()
 
     def close(self) -> None:
-        """Reads that wait give up."""
+        """Reads that wait give up. Idempotent."""
+        if not self.ended:
+            self._places.give()
         self.ended = True
         self.written.set()
 

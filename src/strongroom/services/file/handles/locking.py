@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 from strongroom import file_errors
 from strongroom.errors import StorageError
@@ -23,6 +24,9 @@ from strongroom.services.file.handles import deciding
 from strongroom.services.file.handles.deciding import Patience, operating
 from strongroom.services.file.handles.model import AsyncRequest, Handle, LockWanted
 from strongroom.services.file.held.share_holds import check_share
+
+_ALL_LOCKS_MAX: Final = 262_144
+"""Of all files; each takes some 150 bytes of memory."""
 
 
 async def lock(
@@ -75,6 +79,8 @@ async def _take(
     check_share(services, handle.access.generation)
     table = held.table(file)
     wait_id = held.next_id() if waits else None
+    if held.lock_count + len(locks) > _ALL_LOCKS_MAX:
+        raise StorageError(file_errors.TOO_MANY_LOCKS)
     found = byte_ranges.lock(table.locks, locks, wait_id)
     if isinstance(found, LocksRefused):
         raise StorageError(found.row)

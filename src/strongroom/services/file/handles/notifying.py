@@ -56,7 +56,7 @@ async def watch(
     all that has happened by then.
 
     Raises: StorageError INVALID_PARAMETER (no directory), ACCESS_DENIED, CANCELLED, DELETE_PENDING
-        (the directory is to be deleted).
+        (the directory is to be deleted), INSUFFICIENT_RESOURCES (too many watches).
     """
     with operating(handle):
         if not handle.is_directory:
@@ -96,7 +96,7 @@ async def _news(found: DirectoryWatch, patience: Patience) -> None:
 
 def _taken(found: DirectoryWatch, room_bytes: int) -> Watched:
     changes, has_overflowed = tuple(found.kept), found.has_overflowed
-    found.kept.clear()
+    found.clear()
     found.has_overflowed = False
     if found.is_deleted and not changes:
         raise StorageError(file_errors.SMB_DELETE_PENDING)

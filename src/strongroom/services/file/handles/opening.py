@@ -60,6 +60,8 @@ from strongroom.store.file.file_records import FileRecord
 
 _HANDLES_MAX: Final = 2000
 """Of one file or directory, as in Azure."""
+_ALL_HANDLES_MAX: Final = 65_536
+"""Of all files and clients. Each takes some 3 KiB of memory."""
 _ID_BITS: Final = 1 << 62
 
 
@@ -140,6 +142,8 @@ class _Opening:
 
     async def attempt(self) -> OpenedHandle:
         """Raises: PathChanged to be tried again."""
+        if len(self._held.handles) >= _ALL_HANDLES_MAX:
+            raise StorageError(file_errors.TOO_MANY_OPENS)
         access = self._access
         if access.snapshot is not None:
             return await self._look_back(access.snapshot)

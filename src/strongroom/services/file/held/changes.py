@@ -15,10 +15,16 @@ import enum
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from strongroom import file_errors
+from strongroom.errors import StorageError
 from strongroom.semantics.file import names
 from strongroom.services.file.held.open_handle import Handle
 
 _KEPT_MAX: Final = 1024
+_ALL_KEPT_MAX: Final = 65_536
+"""Changes that are kept for all watches together; each takes some 200 bytes of memory."""
+WATCHES_MAX: Final = 2048
+"""Of all handles: each change goes through all watches of its share."""
 
 
 class NodeAction(enum.IntEnum):
@@ -54,6 +60,15 @@ class NodeChanged(NamedTuple):
     aspects: Aspect
 
 
+class KeptRoom:
+    """How many changes all watches together may still keep."""
+
+    __slots__ = ("left",)
+
+    def __init__(self) -> None:
+        self.left = _ALL_KEPT_MAX
+
+
 class DirectoryWatch:
     """What one handle of a directory is told of.
 
@@ -66,7 +81,10 @@ class DirectoryWatch:
         waiting: the requests that wait, in order.
     """
 
-    def __init__(self, handle: Handle, aspects: Aspect, *, is_tree: bool, room_bytes: int) -> None:
+    def __init__(
+        self, handle: Handle, aspects: Aspect, room: KeptRoom, *, is_tree: bool, room_bytes: int
+    ) -> None:
+        self._room = room
         self.handle = handle
         self.aspects = aspects
         self.is_tree = is_tree
@@ -94,16 +112,22 @@ class DirectoryWatch:
             row = (change.action, change.path[depth:])
             if row[0] is NodeAction.MODIFIED and self.kept and self.kept[-1] == row:
                 continue
-            if len(self.kept) >= _KEPT_MAX:
+            if len(self.kept) >= _KEPT_MAX or not self._room.left:
                 self.overflow()
             elif not self.has_overflowed:
                 self.kept.append(row)
+                self._room.left -= 1
         self.wake()
 
     def overflow(self) -> None:
         """More has happened than can be told."""
-        self.kept.clear()
+        self.clear()
         self.has_overflowed = True
+
+    def clear(self) -> None:
+        """Keep nothing of what has happened so far."""
+        self._room.left += len(self.kept)
+        self.kept.clear()
 
     def wake(self) -> None:
         """Let the first request look, if there is something to see."""
@@ -119,6 +143,8 @@ class Watches:
 
     def __init__(self) -> None:
         self._watches: dict[tuple[int, int | None], dict[int, DirectoryWatch]] = {}
+        self._room = KeptRoom()
+        self._count = 0
 
     def of(self, handle: Handle) -> DirectoryWatch | None:
         """The watch of a handle, if it has one."""
@@ -127,15 +153,29 @@ class Watches:
     def begin(
         self, handle: Handle, aspects: Aspect, *, is_tree: bool, room_bytes: int
     ) -> DirectoryWatch:
-        """DirectoryWatch a directory from now on. What was asked for first stays for the handle."""
-        watches = self._watches.setdefault(_volume(handle), {})
-        new = DirectoryWatch(handle, aspects, is_tree=is_tree, room_bytes=room_bytes)
-        return watches.setdefault(handle.id, new)
+        """Watch a directory from now on. What was asked for first stays for the handle.
+
+        Raises: StorageError INSUFFICIENT_RESOURCES when there are WATCHES_MAX.
+        """
+        found = self.of(handle)
+        if found is not None:
+            return found
+        if self._count >= WATCHES_MAX:
+            raise StorageError(file_errors.TOO_MANY_WATCHES)
+        self._count += 1
+        new = DirectoryWatch(handle, aspects, self._room, is_tree=is_tree, room_bytes=room_bytes)
+        self._watches.setdefault(_volume(handle), {})[handle.id] = new
+        return new
 
     def forget(self, handle: Handle) -> None:
         """A handle is closed. Idempotent."""
         watches = self._watches.get(_volume(handle), {})
-        if watches.pop(handle.id, None) is not None and not watches:
+        watch = watches.pop(handle.id, None)
+        if watch is None:
+            return
+        watch.clear()
+        self._count -= 1
+        if not watches:
             del self._watches[_volume(handle)]
 
     def deleted(self, handle: Handle) -> None:

@@ -42,6 +42,8 @@ CALL_BYTES_MAX: Final = 64 * 1024
 """How much of a call's stub is collected from its fragments."""
 RESULTS_MAX: Final = 4096
 """How many PDUs may wait to be read."""
+UNREAD_MAX: Final = 64
+"""No further call is carried out while so many PDUs wait."""
 _CONTEXTS_MAX: Final = 16
 
 
@@ -155,6 +157,8 @@ class RpcPipe:
         return taken, bool(rest)
 
     def _pdu(self, head: _Head, body: bytes, inventory: Inventory) -> None:
+        if len(self._results) >= UNREAD_MAX:
+            raise MalformedMessage("results of earlier calls wait to be read")
         if head.type in (_BIND, _ALTER_CONTEXT):
             self._bind(head, body)
         elif head.type == _REQUEST:
