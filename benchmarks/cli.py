@@ -20,7 +20,9 @@ from benchmarks.comparison import throughput
 from benchmarks.endpoint import UnexpectedAnswer
 from benchmarks.engine import EngineFailed
 from benchmarks.etcd import ETCD, EtcdFailed, etcd_version
+from benchmarks.files import files, samba_version
 from benchmarks.results import Results, Row, cells
+from benchmarks.samba import SMBD
 from benchmarks.sampling import machine
 from benchmarks.servers import (
     AZURITE,
@@ -38,7 +40,7 @@ from benchmarks.workloads import WORKLOADS
 
 PARTS: Final = (
     "coordination", "tables", "queues", "tags", "throughput", "listing", "restart", "scale",
-    "memory",
+    "memory", "files",
 )  # fmt: skip
 # Only when they are asked for: one takes as long as it is told to, the other some minutes.
 LONG_PARTS: Final = ("soak", "fairness")
@@ -122,6 +124,8 @@ class Run:
         yield from self._entities_and_messages()
         yield from self._comparison()
         yield from self._growth()
+        if "files" in self.parts and STRONGROOM in self.names:
+            yield from files(self.folder / "files", self.scope.turns)
         if "fairness" in self.parts:
             yield from fairness.fairness(self.folder)
         if "soak" in self.parts:
@@ -235,10 +239,12 @@ def _folder(given: Path | None) -> Iterator[Path]:
 
 def _versions(names: tuple[str, ...], parts: tuple[str, ...]) -> dict[str, str]:
     """What takes part, and in which version."""
-    others = set(parts) - {"coordination"}
+    others = set(parts) - {"coordination", "files"}
     found = {name: _version(name) for name in names if others or name == STRONGROOM}
     etcd = etcd_version() if "coordination" in parts else None
-    return found if etcd is None else {**found, ETCD: etcd}
+    samba = samba_version() if "files" in parts else None
+    beside = {ETCD: etcd, SMBD: samba}
+    return found | {name: version for name, version in beside.items() if version is not None}
 
 
 def _version(name: str) -> str:

@@ -68,6 +68,17 @@ TARGETS: Final = {
     ("gate, 10 % of hints lost: stranded", 50): Target(0, at_least=False, of_ratio=False),
     ("idle waiter", 16): Target(0.2, at_least=False, of_ratio=False),
 }
+TARGETS_OF_FILES: Final = {
+    ("SMB put 256 MiB, encrypted", 1): ratio_at_least(0.3),
+    ("SMB get 256 MiB, encrypted", 1): ratio_at_least(0.3),
+    ("SMB put files of 4 KiB", 1): ratio_at_least(0.5),
+    ("SMB get files of 4 KiB", 1): ratio_at_least(0.5),
+    ("SMB list 10,000 files", 1): ratio_at_least(0.33),
+    ("Put Range 4 KiB", 32): ratio_at_least(0.5),
+    ("small GET beside an SMB put of 256 MiB: p99 added", 1): Target(
+        20, at_least=False, of_ratio=False
+    ),
+}
 UPLOAD_SHARE_OF_DISK: Final = 0.8  # of raw append and sync, in place of the ratio
 
 
@@ -134,7 +145,7 @@ def row(
     other: str = AZURITE,
 ) -> Row:
     """A row with its target from the table."""
-    target = TARGETS.get((measure, connections))
+    target = {**TARGETS, **TARGETS_OF_FILES}.get((measure, connections))
     middle = None if ratio is None else ratio.median
     spread = None if ratio is None else (ratio.low, ratio.high)
     reached = target.reached(strongroom, middle) if target and strongroom is not None else None

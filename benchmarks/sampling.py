@@ -45,6 +45,13 @@ def cpu_s(pid: int) -> float:
     return sum(int(f[11]) + int(f[12]) for f in fields if f) / _TICKS_PER_S
 
 
+def cpu_with_children_s(pid: int) -> float:
+    """CPU seconds of a process tree, those of its children that have ended included."""
+    fields = _stat_fields(pid)
+    ended = sum(int(field) for field in fields[13:15]) / _TICKS_PER_S
+    return cpu_s(pid) + ended
+
+
 def pss_mib(pid: int) -> float:
     """Memory of a process tree now; pages that processes share count once."""
     return sum(_kib(member, "smaps_rollup", "Pss") for member in process_tree(pid)) / 1024
