@@ -51,6 +51,7 @@ _PER_CONNECTION = 1_000
 # A server that has seen so many is replaced: what frames left behind makes each listing longer.
 _PER_SERVER = 2_000
 _LEASE_NOTICE_BYTES = 44
+_PROGRESS = 50_000
 _LOST_BLOCKS_MAX = 100_000
 _COMMANDS = {
     *("CREATE", "CLOSE", "FLUSH", "READ", "WRITE", "LOCK", "IOCTL", "ECHO", "QUERY_DIRECTORY"),
@@ -230,6 +231,8 @@ def test_after_authentication(caplog: pytest.LogCaptureFixture) -> None:
         while sent < frames():
             sent += await fuzz_server(changes)
             gc.collect()
+            if sent // _PROGRESS > (sent - _PER_SERVER) // _PROGRESS:
+                print(f"{sent} frames", flush=True)
             if sent < frames() // 2:
                 blocks = sys.getallocatedblocks()
         assert not blocks or sys.getallocatedblocks() < blocks + _LOST_BLOCKS_MAX
