@@ -46,6 +46,8 @@ STATUS_CANNOT_DELETE: Final = 0xC000_0121
 STATUS_FILE_CLOSED: Final = 0xC000_0128
 STATUS_INVALID_DEVICE_STATE: Final = 0xC000_0184
 STATUS_INVALID_LOCK_RANGE: Final = 0xC000_01A1
+STATUS_DUPLICATE_OBJECTID: Final = 0xC000_022A
+STATUS_FILE_NOT_AVAILABLE: Final = 0xC000_0467
 
 # Only handles of SMB meet the next rows; the codes are the nearest that REST has.
 ACCESS_DENIED_TO_HANDLE = row(
@@ -128,6 +130,24 @@ EXTENDED_ATTRIBUTES_REFUSED = row(
     STATUS_EAS_NOT_SUPPORTED,
 )
 HANDLE_CLOSED = row("ResourceNotFound", 404, "The handle is closed.", STATUS_FILE_CLOSED)
+HANDLE_OF_OTHER_USER = row(
+    "InsufficientAccountPermissions",
+    403,
+    "The handle belongs to another user, or has another lease.",
+    STATUS_ACCESS_DENIED,
+)
+CREATE_REPEATED = row(
+    "InvalidInput",
+    400,
+    "An open with this CreateGuid exists, and the request does not say that it is repeated.",
+    STATUS_DUPLICATE_OBJECTID,
+)
+CREATE_UNDER_WAY = row(
+    "InvalidOperation",
+    400,
+    "The open with this CreateGuid is still under way; send the request again later.",
+    STATUS_FILE_NOT_AVAILABLE,
+)
 INVALID_OPEN = row(
     "InvalidInput",
     400,

@@ -15,6 +15,7 @@ from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles import (
     breaking,
     closing,
+    durable,
     enumerating,
     information,
     opening,
@@ -141,7 +142,7 @@ class Mount:
 
     async def leave(self) -> None:
         self.alive = False
-        await closing.disconnected(self.on, self)
+        await durable.disconnected(self.on, self)
 
 
 async def mounted(on: Services, name: str = "ann", *, answers: bool = True) -> Mount:
@@ -194,4 +195,7 @@ async def status_over_rest(outcome: Awaitable[object]) -> int:
 def nothing_is_left(on: Services) -> bool:
     """Whether no handle, no entry and no timer is left, once all has been closed."""
     held = on.held.of(Opens)
-    return not (held.handles or held._tables or held._timers or held._leases or held.writes._writes)
+    durable = held.durable
+    waiting = durable._waiting or durable._per_account or durable._leaving or durable._creates
+    tables = held._tables or held._timers or held._leases or held.writes._writes
+    return not (held.handles or tables or waiting)

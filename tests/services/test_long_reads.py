@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 
 import pytest
 
 from strongroom.semantics.file.accesses import Disposition
+from strongroom.slices import SliceTurns
 from tests.services import container_calls as given
 from tests.services import file_calls
 from tests.services.handle_calls import mounted
@@ -21,6 +23,8 @@ def test_one_long_read_is_carried_out_in_a_turn(size: int, turns: int) -> None:
 
     async def scenario() -> None:
         on = await file_calls.services()
+        seconds = itertools.count()
+        on.turns = SliceTurns(lambda: float(next(seconds)))  # whatever is done takes too long
         ann = await mounted(on)
         handle = await ann.handle("f", disposition=Disposition.OPEN_IF)
         await ann.write(handle, 0, bytes(COUNT * LONG))

@@ -8,13 +8,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from strongroom.file_errors import STATUS_ACCESS_DENIED, STATUS_INVALID_PARAMETER
+from strongroom.file_errors import (
+    STATUS_ACCESS_DENIED,
+    STATUS_FILE_NOT_AVAILABLE,
+    STATUS_INVALID_PARAMETER,
+)
 from strongroom.servers.smb.checks import CHECKS
 from strongroom.wire.smb.commands import Command
 from strongroom.wire.smb.header import REPLAY_OPERATION, SIGNED, FileId, read_header, write_header
 from strongroom.wire.smb.statuses import (
     STATUS_FILE_CLOSED,
-    STATUS_FILE_NOT_AVAILABLE,
     STATUS_NETWORK_NAME_DELETED,
     STATUS_NETWORK_SESSION_EXPIRED,
     STATUS_NOT_SUPPORTED,
@@ -271,7 +274,9 @@ def test_a_request_from_before_a_reconnection_changes_nothing() -> None:
         assert await call(Command.WRITE, 5) == 0
         assert await call(Command.WRITE, 4) == STATUS_FILE_NOT_AVAILABLE
         assert await call(Command.READ, 4) == 0
-        assert await call(Command.WRITE, 4, REPLAY_OPERATION) == 0
+        repeated = await call(Command.WRITE, 4, REPLAY_OPERATION)
+        assert repeated == STATUS_FILE_NOT_AVAILABLE == 0xC000_0467
+        assert await call(Command.WRITE, 5, REPLAY_OPERATION) == 0
         assert await call(Command.WRITE, 5 + 0x7FFF) == 0
         assert await call(Command.WRITE, 5) == STATUS_FILE_NOT_AVAILABLE
 

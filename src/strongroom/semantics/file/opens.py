@@ -48,6 +48,7 @@ class OpenEntry:
         key: whose caches its operations leave alone; None for REST.
         mask: what a handle was granted; 0 for REST.
         is_stat: whether it only looks at attributes or security, so that it is in nobody's way.
+        is_disconnected: whether a durable handle waits for its client.
     """
 
     id: int
@@ -55,6 +56,7 @@ class OpenEntry:
     key: CachingKey | None
     mask: int = 0
     is_stat: bool = False
+    is_disconnected: bool = False
 
     @property
     def is_handle(self) -> bool:
@@ -202,13 +204,21 @@ def admit_rest(table: OpenTable, request: RestRequest, node: FileFacts) -> Admis
     conflict = _conflict(table, stake, None, None, others=handles, cause=_unlink(request))
     if conflict is not None:
         return conflict
+    cause = oplocks.REST_CAUSES[request.operation]
+
+    def effect(holder: CachingHolder) -> Broken | None:
+        return None if cause is None else oplocks.effect(holder, cause)
+
+    # Before the locks are judged: those of a disconnected handle go with it.
+    gone = _broken(table, lambda one: effect(one) if is_disconnected(table, one.key) else None)
+    if gone.waits:
+        return gone.awaited()
     use = byte_ranges.REST_LOCK_USES.get(request.operation)
     if use is not None:
         refused = byte_ranges.conflict(table.locks, use, request.offset, request.length)
         if refused is not None:
             return OpenRefused(refused)
-    cause = oplocks.REST_CAUSES[request.operation]
-    broken = _broken(table, lambda one: None if cause is None else oplocks.effect(one, cause), None)
+    broken = _broken(table, effect)
     if broken.waits:
         return broken.awaited()
     entry = OpenEntry(request.id, stake, None)
@@ -231,12 +241,19 @@ def displace(
 ) -> OpenAdmitted | BreakAwaited:
     """What is done to the caches of a file without an open of it.
 
-    A directory above it is renamed, or a handle was closed that has left it to be deleted.
+    A directory above it is renamed, or a handle was closed that has left it to be deleted. Nobody
+    closes a disconnected handle for it, so that each of them goes.
 
     Arguments:
         but: the key whose cache stays: that of the closed handle.
     """
-    broken = _broken(table, lambda one: oplocks.effect(one, cause), but)
+
+    def effect(one: CachingHolder) -> Broken | None:
+        found = oplocks.effect(one, cause)
+        is_alone = found is None and is_disconnected(table, one.key)
+        return oplocks.effect(one, Cause.UNLINK) if is_alone else found
+
+    broken = _broken(table, effect, but)
     return broken.awaited() if broken.waits else OpenAdmitted(broken.table, broken.notices)
 
 
@@ -268,6 +285,21 @@ def entry_of(table: OpenTable, open_id: int) -> OpenEntry:
 def holder_of(table: OpenTable, key: CachingKey) -> CachingHolder | None:
     """The lease or oplock of a key, also when it has been broken to nothing."""
     return next((one for one in table.holders if one.key == key), None)
+
+
+def is_disconnected(table: OpenTable, key: CachingKey) -> bool:
+    """Whether all opens of an oplock or a lease wait for their client, which cannot answer."""
+    own = [one.is_disconnected for one in table.entries if one.key == key]
+    return bool(own) and all(own)
+
+
+def with_connection(table: OpenTable, open_id: int, *, is_connected: bool) -> OpenTable:
+    """The table after a durable handle lost its client, or got it back."""
+    entries = tuple(
+        replace(one, is_disconnected=not is_connected) if one.id == open_id else one
+        for one in table.entries
+    )
+    return replace(table, entries=entries)
 
 
 def with_holder(table: OpenTable, holder: CachingHolder) -> OpenTable:
@@ -324,7 +356,8 @@ def _broken(table: OpenTable, effect: _Effect, but: CachingKey | None = None) ->
     for holder in table.holders:
         found = None if holder.key == but else effect(holder)
         if found is not None:
-            if found.waits:
+            # Nobody answers for a disconnected handle: it is closed, and the operation goes on.
+            if found.waits or is_disconnected(table, holder.key):
                 waits.append(holder.key)
             holder, notice = oplocks.broken(holder, found.to)
             notices += [notice] if notice is not None else []

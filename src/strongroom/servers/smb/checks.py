@@ -12,7 +12,11 @@ from typing import Final
 
 import msgspec
 
-from strongroom.file_errors import STATUS_ACCESS_DENIED, STATUS_INVALID_PARAMETER
+from strongroom.file_errors import (
+    STATUS_ACCESS_DENIED,
+    STATUS_FILE_NOT_AVAILABLE,
+    STATUS_INVALID_PARAMETER,
+)
 from strongroom.servers.smb.declarations import CommandRule, Needs
 from strongroom.servers.smb.refusals import CloseConnection, SmbError
 from strongroom.servers.smb.security.signing import is_signed_right
@@ -21,7 +25,6 @@ from strongroom.wire.smb.commands import Command
 from strongroom.wire.smb.header import (
     FILE_ID,
     HEADER_BYTES,
-    REPLAY_OPERATION,
     SIGNED,
     FileId,
     Header,
@@ -29,7 +32,6 @@ from strongroom.wire.smb.header import (
 from strongroom.wire.smb.setup.negotiate import DIALECT_311
 from strongroom.wire.smb.statuses import (
     STATUS_FILE_CLOSED,
-    STATUS_FILE_NOT_AVAILABLE,
     STATUS_NETWORK_NAME_DELETED,
     STATUS_NETWORK_SESSION_EXPIRED,
     STATUS_NOT_SUPPORTED,
@@ -124,11 +126,11 @@ class Incoming:
     def find_open(self) -> bool:
         """Look its open up; whether there is one of its tree connect."""
         assert self.session is not None and self.rule.file_id_at is not None
-        file_id = self._chain_file_id
+        file_id, is_inherited = self._chain_file_id, self._chain_file_id is not None
         if file_id is None:
             file_id = FILE_ID.read(self.body, self.rule.file_id_at)
         try:
-            self.open = self.session.find_open(file_id)
+            self.open = self.session.find_open(file_id, is_inherited=is_inherited)
         except SmbError:
             return False
         return self.open.tree is self.tree
@@ -238,14 +240,21 @@ def _open_is_known(one: Incoming) -> bool:
 
 def _sequence_is_current(one: Incoming) -> bool:
     """[MS-SMB2] 3.3.5.2.10, with one channel. A request behind the newest sequence was sent before
-    the client lost its connection. It may not change anything any more."""
+    the client lost its connection. It may not change anything any more, repeated or not.
+
+    What the lost connection began has ended before its opens are given back. So the counts of
+    requests under way, which the section compares, are always 0.
+    """
+    if one.open is None and one.rule.changes and not one.find_open():
+        # IOCTL needs no open.
+        one.open = None
     if one.open is None:
         return True
     ahead = (one.header.channel_sequence - one.open.channel_sequence) & 0xFFFF
     if ahead < _SEQUENCE_BEHIND:
         one.open.channel_sequence = one.header.channel_sequence
         return True
-    return not one.rule.changes or bool(one.header.flags & REPLAY_OPERATION)
+    return not one.rule.changes
 
 
 # Row 16 of smb.md is missing: encryption is demanded of sessions, not of single shares.

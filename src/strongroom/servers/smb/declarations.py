@@ -178,8 +178,9 @@ class SmbElement:
 
         Raises: SmbError(FILE_CLOSED).
         """
-        named = file_id if self._chain_file_id is None else self._chain_file_id
-        found = self.session.find_open(named)
+        chained = self._chain_file_id
+        named = file_id if chained is None else chained
+        found = self.session.find_open(named, is_inherited=chained is not None)
         if found.tree is not self.tree:
             raise SmbError(STATUS_FILE_CLOSED)
         return found

@@ -88,10 +88,12 @@ class SmbMetrics(Collector):
         ):
             yield CounterMetricFamily(f"strongroom_smb_{name}", what, value=count)
         sessions = [session for _, session in shared.sessions.values()]
+        waiting = held.durable.waiting_count
         for name, what, count in (
             ("connections", "Connections of SMB open.", self._listener.connection_count),
             ("sessions", "Sessions of SMB authenticated.", sum(one.is_valid for one in sessions)),
             ("opens", "Files, directories and pipes open.", sum(len(s.opens) for s in sessions)),
             ("locks", "Byte-range locks, with requests that wait for one.", held.lock_count),
+            ("disconnected_handles", "Durable handles that wait for their clients.", waiting),
         ):
             yield GaugeMetricFamily(f"strongroom_smb_{name}", what, value=count)

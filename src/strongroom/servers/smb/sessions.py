@@ -84,15 +84,18 @@ class SmbOpen:
 
     Attributes:
         channel_sequence: the newest that a request carried (smb.md 1.6).
+        first_named: is called when a request names the open by its FileId for the first time: its
+            client has had the answer to its CREATE. None = nobody wants to know.
     """
 
-    __slots__ = ("channel_sequence", "file_id", "target", "tree")
+    __slots__ = ("channel_sequence", "file_id", "first_named", "target", "tree")
 
     def __init__(self, file_id: FileId, tree: TreeConnect, target: OpenTarget) -> None:
         self.file_id = file_id
         self.tree = tree
         self.target = target
         self.channel_sequence = 0
+        self.first_named: Callable[[], None] | None = None
 
 
 class TreeConnect:
@@ -188,11 +191,20 @@ class SmbSession:
         self.opens[volatile] = found
         return found
 
-    def find_open(self, file_id: FileId) -> SmbOpen:
-        """The open that a FileId names. Raises: SmbError(FILE_CLOSED)."""
+    def find_open(self, file_id: FileId, *, is_inherited: bool = False) -> SmbOpen:
+        """The open that a FileId names.
+
+        Arguments:
+            is_inherited: whether a chain names it, whose client may not know the FileId yet.
+
+        Raises: SmbError(FILE_CLOSED).
+        """
         found = self.opens.get(file_id.volatile)
         if found is None or found.file_id.persistent != file_id.persistent:
             raise SmbError(STATUS_FILE_CLOSED)
+        if found.first_named is not None and not is_inherited:
+            found.first_named()
+            found.first_named = None
         return found
 
     def remove_open(self, gone: SmbOpen) -> bool:

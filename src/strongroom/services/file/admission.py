@@ -21,7 +21,7 @@ from strongroom import file_errors
 from strongroom.engines.base import Key, Partition, Ref
 from strongroom.errors import StorageError
 from strongroom.semantics.core import copies
-from strongroom.semantics.file import byte_ranges, deletion, names, opens
+from strongroom.semantics.file import byte_ranges, deletion, durability, names, opens
 from strongroom.semantics.file.accesses import FileOperation
 from strongroom.semantics.file.attributes import Attribute
 from strongroom.semantics.file.byte_ranges import LockUse
@@ -45,6 +45,7 @@ from strongroom.services.core import lateness
 from strongroom.services.core.runner import Services
 from strongroom.services.core.waiting import NotYet
 from strongroom.services.file.held.barriers import Barriers, WritesUnderWay
+from strongroom.services.file.held.durable_handles import DurableHandles
 from strongroom.services.file.held.open_handle import Handle
 from strongroom.store.file.file_records import FileRecord
 from strongroom.values import TICKS_PER_S
@@ -98,6 +99,7 @@ class Opens:
         writes: writes under way, which locks wait for.
         lock_count: how many byte-range locks there are, with requests that wait for one.
         breaks: how notices to the holders of caches have ended.
+        durable: handles that wait for their clients.
     """
 
     def __init__(self) -> None:
@@ -107,6 +109,7 @@ class Opens:
         self.writes = WritesUnderWay()
         self.lock_count = 0
         self.breaks = BreakCounts()
+        self.durable = DurableHandles()
         self._tables: dict[Partition, OpenTable] = {}
         self._removals: dict[Partition, Removal] = {}
         self._paths: dict[Partition, tuple[str, ...]] = {}
@@ -142,7 +145,13 @@ class Opens:
                 waiter.set_result(None)
 
     def change(self, file: Partition) -> asyncio.Future[None]:
-        """Done once the table of a file has changed. Ask for it before anything is awaited."""
+        """Done once the table of a file has changed. Ask for it before anything is awaited.
+
+        While a disconnected handle is being closed, done once that is over.
+        """
+        leaving = self.durable.leaving(file)
+        if leaving is not None:
+            return leaving
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         waiters = self._changes.setdefault(file, [])
         waiters[:] = [one for one in waiters if not one.done()]
@@ -259,8 +268,11 @@ class Opens:
         removal, path = self._removals.get(file), self._paths.get(file, ())
         self.put(file, found.table)
         self.grant(found.granted_locks)
-        if gone is not None and all(one.key != gone.key for one in self.handles_on(file)):
-            self._leases.pop(gone.key, None)
+        if gone is not None:
+            self.durable.end_wait(gone)
+            self.durable.used(gone)
+            if all(one.key != gone.key for one in self.handles_on(file)):
+                self._leases.pop(gone.key, None)
         if not found.removes or removal is None:
             return None
         return self.spawn(self._remove(file, removal(path)))
@@ -280,15 +292,20 @@ class Opens:
             self.put(file, NOBODY)
 
     def notify(self, services: Services, file: Partition, notices: Sequence[BreakNotice]) -> None:
-        """Send notices to the holders of caches, and begin to wait for their answers."""
+        """Send notices to the holders of caches, and begin to wait for their answers. Holders that
+        wait for their clients are closed."""
         for notice in notices:
             holders = [one for one in self.handles_on(file) if one.key == notice.key]
-            alive = [one for one in holders if one.owner is not None and one.owner.alive]
+            connected = [one for one in holders if one.owner is not None]
+            alive = [one for one in connected if one.owner is not None and one.owner.alive]
             if alive:
                 owner = alive[0].owner
                 assert owner is not None, "it is alive"
                 owner.notify_break(alive[0], notice)
-            if notice.needs_answer:
+            if not durability.survives_break(notice.to, is_anybody_connected=bool(connected)):
+                for handle in holders:
+                    self.durable.expel(handle)
+            if notice.needs_answer and connected:
                 self.breaks.asked += 1
                 timer = asyncio.ensure_future(self._timer(services, file, notice.key))
                 timer.add_done_callback(self._finished)

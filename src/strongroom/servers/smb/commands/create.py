@@ -7,6 +7,7 @@ open itself (services/file/handles), the layout (wire/smb). Sources: [MS-SMB2] s
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -16,6 +17,7 @@ from strongroom.errors import StorageError
 from strongroom.semantics.file import previous_versions
 from strongroom.semantics.file.accesses import Disposition, Use
 from strongroom.semantics.file.attributes import FILETIME_EPOCH_TICKS
+from strongroom.semantics.file.durability import Parting
 from strongroom.semantics.file.oplocks import LEVELS, CachingKind, OplockLevel
 from strongroom.servers.smb.commands import pipes
 from strongroom.servers.smb.commands.nodes import information_of, path_of, volume_id
@@ -26,15 +28,20 @@ from strongroom.servers.smb.commands.targets import (
 )
 from strongroom.servers.smb.declarations import SmbAnswer, SmbElement
 from strongroom.servers.smb.refusals import SmbError
-from strongroom.services.file.handles import closing, opening
+from strongroom.servers.smb.sessions import SmbOpen
+from strongroom.services.file.admission import Opens
+from strongroom.services.file.handles import closing, durable, opening
 from strongroom.services.file.handles.model import (
     NO_CACHE_WANTED,
     CacheWanted,
     DurableWanted,
+    Handle,
     OpenedHandle,
     OpenWanted,
+    ReconnectWanted,
 )
 from strongroom.wire.smb import statuses
+from strongroom.wire.smb.header import REPLAY_OPERATION, FileId
 from strongroom.wire.smb.information.file_information import network_open
 from strongroom.wire.smb.information.sddl import sddl
 from strongroom.wire.smb.information.security_descriptors import read_descriptor
@@ -64,37 +71,113 @@ _NONE_MAPPED: Final = 0xC000_0073
 async def create(element: SmbElement) -> SmbAnswer:
     """Carry out a CREATE."""
     request = read_create(element.message)
+    assert element.tree is not None
+    reconnects = request.contexts.reconnects
+    if reconnects and not element.tree.has_pipes:
+        # Nothing else of the request counts.
+        return await _reconnected(element, request)
     if request.impersonation > _IMPERSONATION_MAX:
         raise SmbError(statuses.STATUS_BAD_IMPERSONATION_LEVEL)
-    assert element.tree is not None
+    if reconnects:
+        raise StorageError(errors.RESOURCE_NOT_FOUND)
     if element.tree.has_pipes:
         return pipes.open_pipe(element, request)
-    wanted = _wanted(request)
-    _refuse(request.contexts)
-    owner, tree, session = owner_of(element), element.tree, element.session
-    opened = await opening.open_node(element.services, tree.access, wanted, owner, element)
-    handle = opened.handle
+    wanted = _wanted(request, is_replay=bool(element.header.flags & REPLAY_OPERATION))
+    owner, services = owner_of(element), element.services
+    opened = await opening.open_node(services, element.tree.access, wanted, owner, element)
+    if opened.is_repeated:
+        return _answered_again(element, request, opened)
     try:
-        if session.trees.get(tree.id) is not tree:
-            raise SmbError(statuses.STATUS_NETWORK_NAME_DELETED)
-        made = session.add_open(tree, FileTarget(element.services, handle), handle.id)
+        made = _added(element, opened.handle)
     except SmbError:
-        await closing.close(element.services, handle)
+        await closing.close(services, opened.handle)
         raise
+    durable_handles = services.held.of(Opens).durable
+    made.first_named = partial(durable_handles.used, opened.handle)
+    return _answer(request, opened, made.file_id)
+
+
+async def _reconnected(element: SmbElement, request: CreateRequest) -> SmbAnswer:
+    """Give a client its durable handle back, under a new volatile id."""
+    assert element.tree is not None
+    owner, services = owner_of(element), element.services
+    wanted = _reconnect_wanted(request)
+    opened = await durable.reconnect(services, element.tree.access, wanted, owner)
+    try:
+        made = _added(element, opened.handle)
+    except SmbError:
+        await durable.parted(services, [opened.handle], Parting.DISCONNECTED)
+        raise
+    only = CreateContexts(lease=request.contexts.lease)
+    return _answer(msgspec.structs.replace(request, contexts=only), opened, made.file_id)
+
+
+def _reconnect_wanted(request: CreateRequest) -> ReconnectWanted:
+    given = request.contexts
+    v1, v2, lease = given.durable_reconnect, given.durable_reconnect_v2, given.lease
+    try:
+        path = path_of(request.name)
+    except SmbError:
+        path = None
+    kind = None
+    if lease is not None:
+        kind = CachingKind.LEASE_V2 if lease.is_v2 else CachingKind.LEASE_V1
+    return ReconnectWanted(
+        v1.persistent if v2 is None and v1 is not None else v2.persistent if v2 else 0,
+        None if v2 is None else v2.create_guid,
+        None if lease is None else lease.key,
+        kind,
+        path,
+    )
+
+
+def _added(element: SmbElement, handle: Handle) -> SmbOpen:
+    """Give a handle its FileId. Raises: SmbError when the tree connect or the room is gone."""
+    session, tree, owner = element.session, element.tree, owner_of(element)
+    assert tree is not None
+    if session.trees.get(tree.id) is not tree:
+        raise SmbError(statuses.STATUS_NETWORK_NAME_DELETED)
+    made = session.add_open(tree, FileTarget(element.services, handle), handle.id)
     owner.opened(handle, made.file_id)
     made.channel_sequence = element.header.channel_sequence
-    is_lease = opened.kind is not CachingKind.OPLOCK
+    return made
+
+
+def _answer(
+    request: CreateRequest, opened: OpenedHandle, file_id: FileId, level: int | None = None
+) -> SmbAnswer:
+    """The answer of an open.
+
+    Arguments:
+        level: what it says of the oplock in place of what is held.
+    """
+    if level is None:
+        is_lease = opened.kind is not CachingKind.OPLOCK
+        level = OplockLevel.LEASE if is_lease else level_of(opened.caching)
     answer = CreateAnswer(
-        oplock_level=OplockLevel.LEASE if is_lease else level_of(opened.caching),
+        oplock_level=level,
         action=opened.action,
         node=network_open(information_of(opened.info)),
-        file_id=made.file_id,
+        file_id=file_id,
         contexts=contexts.write_chain(_answered_contexts(request, opened)),
     )
-    return SmbAnswer(write_create_answer(answer), file_id=made.file_id)
+    return SmbAnswer(write_create_answer(answer), file_id=file_id)
 
 
-def _wanted(request: CreateRequest) -> OpenWanted:
+def _answered_again(element: SmbElement, request: CreateRequest, opened: OpenedHandle) -> SmbAnswer:
+    """Answer a repeated CREATE. As smbd, it names the oplock that the repetition asks for, and says
+    whether that could have been durable; the open keeps what it has."""
+    file_id = owner_of(element).file_id_of(opened.handle)
+    if file_id is None:
+        # Its first answer is not made yet.
+        raise SmbError(file_errors.STATUS_FILE_NOT_AVAILABLE)
+    level = request.oplock_level
+    if level not in (OplockLevel.BATCH, OplockLevel.LEASE):
+        opened = msgspec.structs.replace(opened, durable_timeout_ms=None)
+    return _answer(request, opened, file_id, level)
+
+
+def _wanted(request: CreateRequest, *, is_replay: bool) -> OpenWanted:
     """What is asked for. Raises: SmbError for values that no open can have."""
     options = request.options
     if options & _RESERVED or request.share & ~0x7 or request.disposition > max(Disposition):
@@ -116,7 +199,7 @@ def _wanted(request: CreateRequest) -> OpenWanted:
         is_unbuffered=bool(options & _NO_INTERMEDIATE_BUFFERING),
         mode=options & _MODE,
         cache=_cache_wanted(request),
-        durable=_durable_wanted(given),
+        durable=_durable_wanted(given, is_replay=is_replay),
         allocation_bytes=given.allocation,
         permission=None if given.security is None else _permission(given.security),
         has_extended_attributes=given.extended_attributes is not None,
@@ -154,25 +237,16 @@ def _cache_wanted(request: CreateRequest) -> CacheWanted:
     return CacheWanted(kind, lease.state, lease.key, lease.epoch)
 
 
-def _durable_wanted(given: CreateContexts) -> DurableWanted | None:
+def _durable_wanted(given: CreateContexts, *, is_replay: bool) -> DurableWanted | None:
     v2 = given.durable_request_v2
     if v2 is not None:
-        return DurableWanted(v2.create_guid, v2.timeout_ms)
+        return DurableWanted(v2.create_guid, v2.timeout_ms, is_replay)
     return DurableWanted() if given.durable_request else None
 
 
 def _permission(data: bytes) -> str:
     descriptor = read_descriptor(memoryview(data))
     return sddl(descriptor, owner=NAMED["BA"], group=NAMED["BA"])
-
-
-def _refuse(given: CreateContexts) -> None:
-    """Handles die with their process and connection, so that none is there to come back to.
-
-    Raises: StorageError OBJECT_NAME_NOT_FOUND.
-    """
-    if given.durable_reconnect is not None or given.durable_reconnect_v2 is not None:
-        raise StorageError(errors.RESOURCE_NOT_FOUND)
 
 
 def _answered_contexts(request: CreateRequest, opened: OpenedHandle) -> list[tuple[bytes, bytes]]:

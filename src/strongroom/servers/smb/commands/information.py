@@ -105,7 +105,7 @@ async def _query_file(element: SmbElement, request: QueryInfoRequest) -> Informa
         check_may(file.handle, _RIGHTS[kind])
     classes.check_query(kind, has_normalized_names=has_names)
     info = await services_information.attributes(element.services, file.handle)
-    return classes.query(kind, information_of(info, file.position))
+    return classes.query(kind, information_of(info, file.handle.position))
 
 
 async def _query_volume(element: SmbElement, request: QueryInfoRequest) -> Information:
@@ -175,7 +175,7 @@ async def _change_file(element: SmbElement, file: FileTarget, change: FileChange
     elif isinstance(change, classes.EndOfFileChange):
         await services_information.set_end_of_file(services, handle, change.size, element)
     elif isinstance(change, classes.PositionChange):
-        file.position = change.position
+        file.handle.position = change.position
     elif isinstance(change, classes.ModeChange):
         handle.mode = handle.mode & ~classes.SETTABLE_MODE | change.mode
 

@@ -6,11 +6,13 @@ Lives here: from the request to the services and back. Must not live here: confl
 
 from __future__ import annotations
 
+from functools import partial
+
 from strongroom import file_errors
 from strongroom.servers.smb.commands.targets import handle_of
 from strongroom.servers.smb.declarations import SmbAnswer, SmbElement
 from strongroom.servers.smb.refusals import SmbError
-from strongroom.services.file.handles import locking
+from strongroom.services.file.handles import durable, locking
 from strongroom.services.file.handles.model import Handle, LockWanted
 from strongroom.wire.smb.requests.lock import LOCK_ANSWER, LockRequest, read_lock
 from strongroom.wire.smb.statuses import STATUS_NETWORK_SESSION_EXPIRED
@@ -22,18 +24,20 @@ async def lock(element: SmbElement) -> SmbAnswer:
     handle = handle_of(element)
     if element.session.is_expired and not request.unlocks:
         raise SmbError(STATUS_NETWORK_SESSION_EXPIRED)
-    if request.unlocks:
-        await _unlock(element, handle, request)
-    else:
-        wanted = [LockWanted(one.offset, one.length, one.is_exclusive) for one in request.elements]
-        await locking.lock(
-            element.services,
-            handle,
-            wanted,
-            element,
-            fails_immediately=request.fails_immediately,
-        )
+    work = partial(_unlock if request.unlocks else _lock, element, handle, request)
+    await durable.lock_once(handle, request.sequence_index, request.sequence_number, work)
     return SmbAnswer(LOCK_ANSWER)
+
+
+async def _lock(element: SmbElement, handle: Handle, request: LockRequest) -> None:
+    wanted = [LockWanted(one.offset, one.length, one.is_exclusive) for one in request.elements]
+    await locking.lock(
+        element.services,
+        handle,
+        wanted,
+        element,
+        fails_immediately=request.fails_immediately,
+    )
 
 
 async def _unlock(element: SmbElement, handle: Handle, request: LockRequest) -> None:

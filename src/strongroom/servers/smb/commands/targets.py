@@ -10,6 +10,7 @@ import asyncio
 from typing import Final
 
 from strongroom import file_errors
+from strongroom.semantics.file.durability import Parting
 from strongroom.semantics.file.oplocks import (
     LEVELS,
     BreakNotice,
@@ -21,7 +22,7 @@ from strongroom.servers.smb.declarations import SmbConnection, SmbElement
 from strongroom.servers.smb.refusals import SmbError
 from strongroom.servers.smb.sessions import Ending, Places, SmbOpen, SmbSession
 from strongroom.services.core.runner import Services
-from strongroom.services.file.handles import closing
+from strongroom.services.file.handles import durable
 from strongroom.services.file.handles.model import Handle
 from strongroom.wire.smb import statuses
 from strongroom.wire.smb.header import FileId
@@ -37,23 +38,25 @@ _ALL_PIPES_MAX: Final = 256
 _LEVEL_OF: Final = {caching: level for level, caching in LEVELS.items()}
 
 
+_PARTINGS: Final = {
+    Ending.TREE_DISCONNECTED: Parting.TREE_DISCONNECTED,
+    Ending.LOGGED_OFF: Parting.LOGGED_OFF,
+    Ending.DISCONNECTED: Parting.DISCONNECTED,
+}
+
+
 class FileTarget:
-    """An open of a file or directory.
+    """An open of a file or directory."""
 
-    Attributes:
-        position: where its last READ ended, or what SET_INFO has said; it shows, and does nothing.
-    """
-
-    __slots__ = ("_services", "handle", "position")
+    __slots__ = ("_services", "handle")
 
     def __init__(self, services: Services, handle: Handle) -> None:
         self._services = services
         self.handle = handle
-        self.position = 0
 
     async def end(self, ending: Ending) -> None:
         """See OpenTarget."""
-        await closing.close_all(self._services, [self.handle])
+        await durable.parted(self._services, [self.handle], _PARTINGS[ending])
 
 
 class PipePlaces(Places):
@@ -118,6 +121,10 @@ class SessionOwner:
         self._opens[handle.id] = file_id
         for notice in self._early.pop(handle.id, ()):
             asyncio.get_running_loop().call_soon(self.notify_break, handle, notice)
+
+    def file_id_of(self, handle: Handle) -> FileId | None:
+        """The FileId of a handle; None = the handle has none."""
+        return self._opens.get(handle.id)
 
     def closed(self, handle: Handle) -> None:
         """A handle has none any more."""

@@ -61,7 +61,7 @@ async def read(element: SmbElement) -> SmbAnswer:
         element.services, file.handle, request.offset, request.length, element
     )
     length = sum(map(len, pieces))
-    file.position = request.offset + length
+    file.handle.position = request.offset + length
     if length < request.minimum:
         raise SmbError(statuses.STATUS_END_OF_FILE)
     return SmbAnswer((wire.write_read_answer(length), *pieces))

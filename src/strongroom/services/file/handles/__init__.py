@@ -8,7 +8,8 @@ here: bytes of SMB, rules (semantics/file), what REST does by paths (the folder 
 | model | the values that commands and services exchange, and `Handle` |
 | opening | `connect_share`, `open_node`: every disposition and option |
 | snapshots | `tokens`, `access_at`: previous versions |
-| closing | `close`, `disconnected`, `force_close`: the last close deletes what is pending |
+| closing | `close`, `close_all`: the last close deletes what is pending |
+| durable | `parted`, `reconnect`, and second answers to a CREATE |
 | transfers | `read`, `write`, `flush`, `zero_data`, `allocated_ranges` |
 | information | `attributes`, `set_basic`, `set_end_of_file`, `set_allocation`, `security` |
 | renaming | `set_disposition`, `rename` |

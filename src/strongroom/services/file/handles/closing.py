@@ -21,7 +21,7 @@ from strongroom.semantics.file.oplocks import Cause
 from strongroom.services.core.runner import Services
 from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles import information
-from strongroom.services.file.handles.model import Handle, HandleOwner, NodeInfo
+from strongroom.services.file.handles.model import Handle, NodeInfo
 from strongroom.services.file.held.changes import Watches
 from strongroom.store.core import keys
 from strongroom.store.file import file_records
@@ -47,12 +47,14 @@ async def close(
             info = await information.attributes(services, handle)
     if handle.is_closed:
         raise StorageError(file_errors.HANDLE_CLOSED)
-    await asyncio.shield(_begin(services, handle))
+    await asyncio.shield(begin(services, handle))
     return info
 
 
-def _begin(services: Services, handle: Handle) -> asyncio.Task[None]:
-    """No operation begins any more from here on, and what waits on its behalf gives up."""
+def begin(services: Services, handle: Handle) -> asyncio.Task[None]:
+    """Begin to close a handle that is not being closed yet. The result is done when it is closed.
+
+    No operation begins any more from here on, and what waits on its behalf gives up."""
     handle.is_closed = True
     handle.ending.set_result(None)
     services.held.of(Watches).forget(handle)
@@ -92,18 +94,12 @@ async def _is_empty(services: Services, handle: Handle) -> bool:
     return node is not None and not node.children
 
 
-async def disconnected(services: Services, owner: HandleOwner) -> None:
-    """Close all handles of a session that has ended, or whose connection has gone."""
-    handles = services.held.of(Opens).handles.values()
-    await close_all(services, [one for one in handles if one.owner is owner])
-
-
 async def close_all(services: Services, handles: Iterable[Handle]) -> int:
     """Close handles: of a tree, or by force. Those that are being closed already are passed over.
 
     Returns: how many were closed.
     """
-    ends = [_begin(services, handle) for handle in handles if not handle.is_closed]
+    ends = [begin(services, handle) for handle in handles if not handle.is_closed]
     if ends:
         await asyncio.shield(asyncio.gather(*ends, return_exceptions=True))
     return len(ends)

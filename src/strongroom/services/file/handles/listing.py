@@ -130,6 +130,6 @@ def _row(handle: Handle) -> HandleRow:
         session_id=handle.session_id,
         client_ip=handle.peer,
         opened=handle.opened,
-        reconnected=None,
+        reconnected=handle.reconnected,
         rights=tuple(name for use, name in _RIGHTS if uses & use),
     )

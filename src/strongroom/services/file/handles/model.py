@@ -59,10 +59,29 @@ class DurableWanted(msgspec.Struct, frozen=True):
     Attributes:
         create_guid: of DH2Q; None = version 1.
         timeout_ms: of DH2Q; 0 = the server's default.
+        is_replay: SMB2_FLAGS_REPLAY_OPERATION: the client had no answer to the same CREATE.
     """
 
     create_guid: bytes | None = None
     timeout_ms: int = 0
+    is_replay: bool = False
+
+
+class ReconnectWanted(msgspec.Struct, frozen=True):
+    """DHnC or DH2C: the handle that a client wants back.
+
+    Attributes:
+        handle: its id, the persistent half of SMB's FileId.
+        create_guid: of DH2C; None = version 1.
+        lease_key, lease_kind: of RqLs; None = it was not sent.
+        path: None = the name of the request is no path.
+    """
+
+    handle: int
+    create_guid: bytes | None = None
+    lease_key: bytes | None = None
+    lease_kind: CachingKind | None = None
+    path: tuple[str, ...] | None = None
 
 
 class OpenWanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -150,6 +169,7 @@ class OpenedHandle(msgspec.Struct, frozen=True):
         epoch: of a lease of version 2.
         maximal_access: for MxAc.
         durable_timeout_ms: None = it is not durable.
+        is_repeated: whether this is another answer to a CREATE that was carried out before.
     """
 
     handle: Handle
@@ -161,6 +181,7 @@ class OpenedHandle(msgspec.Struct, frozen=True):
     epoch: int = 0
     maximal_access: int = accesses.EVERYTHING
     durable_timeout_ms: int | None = None
+    is_repeated: bool = False
 
 
 class EnumeratedNode(msgspec.Struct, frozen=True):
@@ -221,6 +242,7 @@ __all__ = [
     "NodeInfo",
     "OpenWanted",
     "OpenedHandle",
+    "ReconnectWanted",
     "RenameWanted",
     "ShareAccess",
 ]

@@ -33,6 +33,7 @@ from strongroom.services.file.admission import Opens, facts_of
 from strongroom.services.file.handles import (
     creating,
     deciding,
+    durable,
     removing,
     snapshots,
     transfers,
@@ -96,18 +97,24 @@ async def open_node(
     Raises: StorageError; CANCELLED when the request was cancelled; SNAPSHOT_UNKNOWN when the share
         has no snapshot of the time that is asked for.
     """
-    wanted.check(asked)
-    if asked.at is not None:
-        access = await snapshots.access_at(services, access, asked.at)
-        # What never changes needs no oplock and no lease.
-        asked = msgspec.structs.replace(asked, cache=NO_CACHE_WANTED)
-    now = await services.store.now()
-    opening = _Opening(services, access, asked, owner, Patience(request), now)
-    while True:
-        try:
-            return await opening.attempt()
-        except PathChanged:
-            continue
+    repeated = durable.repeated(services, access, asked, owner)
+    if repeated is not None:
+        return await durable.answered_again(services, repeated)
+    with services.held.of(Opens).durable.creating(durable.create_key(asked, owner)) as made:
+        wanted.check(asked)
+        if asked.at is not None:
+            access = await snapshots.access_at(services, access, asked.at)
+            # What never changes needs no oplock and no lease.
+            asked = msgspec.structs.replace(asked, cache=NO_CACHE_WANTED)
+        now = await services.store.now()
+        opening = _Opening(services, access, asked, owner, Patience(request), now)
+        while True:
+            try:
+                opened = await opening.attempt()
+            except PathChanged:
+                continue
+            made(opened.handle)
+            return opened
 
 
 class _Opening:
@@ -378,6 +385,13 @@ class _Opening:
         reserved = self._asked.allocation_bytes
         if reserved is not None and not record.is_directory and action is not CreateAction.OPENED:
             self._held.reserved[handle.partition] = reserved
+        handle.durable = durable.granted(
+            self._asked.durable,
+            self._owner,
+            admitted.caching,
+            action,
+            is_file=not handle.is_directory,
+        )
         return OpenedHandle(
             handle,
             action,
@@ -387,6 +401,7 @@ class _Opening:
             is_breaking=admitted.is_breaking,
             epoch=admitted.epoch,
             maximal_access=wanted.maximal_access(record, self._access.snapshot),
+            durable_timeout_ms=durable.timeout_of(handle),
         )
 
 

@@ -43,7 +43,7 @@ FILE_BYTES_MAX: Final = limits.FILE_BYTES_MAX
 # What no file of NTFS can have; smbtorture's rw.invalid expects another refusal beyond it.
 _NTFS_BYTES_MAX: Final = (1 << 44) - (1 << 16)
 _GIB: Final = 1024 * limits.MIB
-# A client has many long reads under way at once; one is carried out in a turn of the loop.
+# A client has many long reads under way at once; each may give way to others first.
 _LONG_BYTES: Final = 64 * limits.KIB
 # How often a change waits for a sweep before the client is refused.
 _SWEEPS_MAX: Final = 20
@@ -98,7 +98,7 @@ async def read(
         if not length:
             return ()
         if length > _LONG_BYTES:
-            await services.pacing.turn()
+            await services.turns.pause()
         await deciding.act(services, handle, Cause.READ, Patience(request, handle.ending))
         _check_locks(services, handle, LockUse.READ, offset, length)
         return await _bytes(services, handle, offset, length)

@@ -92,6 +92,26 @@ class Enumeration:
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
+@dataclass(slots=True)
+class DurableState:
+    """What is kept of an open that its client may come back to, or whose CREATE it may repeat.
+
+    Attributes:
+        client_guid: of the client that opened it.
+        create_guid: of DH2Q; None = version 1.
+        timeout_ms: how long it waits for its client; 0 = it is not durable.
+        action: what the open has done, by its number on the wire.
+        lock_numbers: of the last LOCK of each bucket that succeeded.
+    """
+
+    client_guid: bytes
+    create_guid: bytes | None
+    user: str
+    timeout_ms: int
+    action: int
+    lock_numbers: dict[int, int] = field(default_factory=dict)
+
+
 @dataclass(slots=True, eq=False)
 class Handle:
     """An open of a file or directory by SMB.
@@ -105,7 +125,9 @@ class Handle:
         mask: the access that was granted, without generic rights.
         key: of its oplock or lease.
         frozen: the times that its operations do not change (FILETIME -1, or set by it).
-        opened: store time, in ticks.
+        opened, reconnected: store time, in ticks; None = its client never came back to it.
+        durable: None = it ends with its connection, and its CREATE cannot be repeated.
+        position: where its last READ ended, or what SET_INFO has said; it shows, and does nothing.
         is_closed: no operation begins any more.
         under_way: operations that its close waits for.
         ending: done when it is to be closed: what waits on its behalf gives up.
@@ -132,6 +154,9 @@ class Handle:
     is_closed: bool = False
     under_way: int = 0
     idle: asyncio.Event = field(default_factory=asyncio.Event)
+    reconnected: int | None = None
+    durable: DurableState | None = None
+    position: int = 0
 
     @property
     def partition(self) -> Partition:

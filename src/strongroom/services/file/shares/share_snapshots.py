@@ -26,6 +26,7 @@ from strongroom.services.core.decisions import Decision
 from strongroom.services.core.kept_places import PlaceDeletion
 from strongroom.services.core.places import check_place, generation_of, place_ref
 from strongroom.services.core.runner import Services
+from strongroom.services.file.admission import Opens
 from strongroom.services.file.held.share_holds import require_share
 from strongroom.services.file.past_states import require_snapshot, share_of
 from strongroom.services.file.sweep import KEPT_SHARES
@@ -199,9 +200,12 @@ async def _delete_share(services: Services, call: Call[DeleteShare]) -> None:
             ref.partition, reads, purpose, call.as_of_now(), snapshots, deletion, days > 0
         )
         try:
-            return await services.commit(decision)
+            await services.commit(decision)
         except _Retaken:
             continue
+        # Nobody can connect to it, so that their clients cannot come back.
+        services.held.of(Opens).durable.expel_from_share(share_of(found).generation)
+        return
 
 
 class _DeleteShare(Decision[None], frozen=True):

@@ -88,6 +88,11 @@ class CreateContexts(msgspec.Struct, frozen=True):
     security: bytes | None = None
     extended_attributes: bytes | None = None
 
+    @property
+    def reconnects(self) -> bool:
+        """Whether the client wants an open back, so that nothing is opened."""
+        return self.durable_reconnect is not None or self.durable_reconnect_v2 is not None
+
 
 class _Entry(msgspec.Struct, frozen=True):
     next: int

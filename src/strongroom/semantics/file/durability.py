@@ -1,0 +1,219 @@
+"""Durable handles: which are granted, which outlive their connection, and who gets one back.
+
+Lives here: the rules of durable handles of versions 1 and 2, of repeated CREATEs and of repeated
+LOCKs, as tables. Must not live here: clocks (a time-out is data), who waits (services), bytes of
+SMB. Sources: [MS-SMB2] sections 3.3.5.9.6 to 3.3.5.9.12, 3.3.5.14 and 3.3.7.1; smb.md 2.4, 2.6
+and 3.9.
+
+A durable handle can always be closed at once: whoever needs the file breaks its Handle caching, and
+nobody is there to answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from strongroom import errors, file_errors
+from strongroom.enums import Heading
+from strongroom.errors import ErrorCode
+from strongroom.semantics.file import names
+from strongroom.semantics.file.deletion import DeletionState
+from strongroom.semantics.file.oplocks import Caching, CachingHolder, CachingKey, CachingKind
+
+V1_TIMEOUT_MS: Final = 120_000
+V2_TIMEOUT_MS: Final = 60_000
+"""Of version 2 when the client leaves the choice to the server."""
+V2_TIMEOUT_MAX_MS: Final = 300_000
+LOCK_SEQUENCE_BUCKETS: Final = range(1, 65)
+_NO_GUID: Final = bytes(16)
+
+
+class Parting(Heading):
+    """How a client leaves its handle without a CLOSE."""
+
+    DISCONNECTED = "the connection was lost, or another session took the place of this one"
+    LOGGED_OFF = "LOGOFF"
+    TREE_DISCONNECTED = "TREE_DISCONNECT"
+
+
+def timeout_ms(create_guid: bytes | None, wanted_ms: int) -> int:
+    """How long a handle waits for its client.
+
+    Arguments:
+        create_guid: of version 2; None = version 1, whose clients cannot choose.
+        wanted_ms: 0 = the server's choice.
+    """
+    if create_guid is None:
+        return V1_TIMEOUT_MS
+    return min(wanted_ms or V2_TIMEOUT_MS, V2_TIMEOUT_MAX_MS)
+
+
+def is_granted(caching: Caching, *, is_directory: bool) -> bool:
+    """Whether an open that asks for it becomes durable: of oplocks only batch has Handle."""
+    return bool(caching & Caching.HANDLE) and not is_directory
+
+
+def is_kept(parting: Parting, holder: CachingHolder | None, deletion: DeletionState) -> bool:
+    """Whether a durable handle waits for its client, or is closed.
+
+    While its caching is being broken somebody waits for the file. While deletion is pending nobody
+    can open the file, and only this handle's close lets it go.
+
+    Arguments:
+        holder: of its oplock or lease; None = it has none.
+    """
+    if parting is Parting.TREE_DISCONNECTED or deletion.is_pending or holder is None:
+        return False
+    return bool(holder.held & Caching.HANDLE) and not holder.is_breaking
+
+
+def survives_break(to: Caching, *, is_anybody_connected: bool) -> bool:
+    """Whether a disconnected handle stays when its oplock or lease is broken to `to`.
+
+    Arguments:
+        is_anybody_connected: whether another open of the lease can answer the notice.
+    """
+    return is_anybody_connected and bool(to & Caching.HANDLE)
+
+
+@dataclass(frozen=True, slots=True)
+class DurableOpen:
+    """An open that a client wants back, or whose CREATE it repeats.
+
+    Attributes:
+        is_durable: whether it was granted.
+        is_connected: whether a session has it.
+        create_guid: of version 2; None = version 1, which DH2C names by zeros.
+        place: which share it is in, as a value to compare.
+        caching: what its oplock or lease holds now.
+        key, kind: of its oplock or lease; a lease's key begins with its ClientGuid.
+        path: as it is now.
+    """
+
+    is_durable: bool
+    is_connected: bool
+    create_guid: bytes | None
+    user: str
+    place: object
+    caching: Caching
+    key: CachingKey
+    kind: CachingKind
+    path: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReconnectClaim:
+    """What DHnC or DH2C asks for. All else of the CREATE means nothing.
+
+    Attributes:
+        create_guid: of DH2C; None = DHnC, which may also ask for an open of version 2.
+        lease_key, lease_kind: of RqLs, whatever the oplock level is; None = it was not sent.
+        path: None = the name of the request is no path.
+    """
+
+    create_guid: bytes | None
+    user: str
+    place: object
+    client_guid: bytes
+    lease_key: bytes | None
+    lease_kind: CachingKind | None
+    path: tuple[str, ...] | None
+
+
+_Row = tuple[Callable[[DurableOpen, ReconnectClaim], bool], ErrorCode]
+
+
+def _is_gone(found: DurableOpen, claim: ReconnectClaim) -> bool:
+    is_waiting = found.is_durable and not found.is_connected
+    return not is_waiting or not found.caching & Caching.HANDLE or found.place != claim.place
+
+
+def _has_other_guid(found: DurableOpen, claim: ReconnectClaim) -> bool:
+    return claim.create_guid is not None and claim.create_guid != (found.create_guid or _NO_GUID)
+
+
+def _has_other_lease(found: DurableOpen, claim: ReconnectClaim) -> bool:
+    if isinstance(found.key, int):
+        return claim.lease_key is not None
+    is_same_key = found.key == (claim.client_guid, claim.lease_key)
+    return not is_same_key or found.kind is not claim.lease_kind
+
+
+def _is_of_other_user(found: DurableOpen, claim: ReconnectClaim) -> bool:
+    return found.user != claim.user
+
+
+def _has_other_name(found: DurableOpen, claim: ReconnectClaim) -> bool:
+    if isinstance(found.key, int):
+        return False
+    asked = None if claim.path is None else tuple(map(names.fold, claim.path))
+    return asked != tuple(map(names.fold, found.path))
+
+
+# In the order of [MS-SMB2] 3.3.5.9.7 and 3.3.5.9.12: the first row that applies is the answer.
+RECONNECT_ROWS: Final[tuple[_Row, ...]] = (
+    (_is_gone, errors.RESOURCE_NOT_FOUND),
+    (_has_other_guid, errors.RESOURCE_NOT_FOUND),
+    (_has_other_lease, errors.RESOURCE_NOT_FOUND),
+    (_is_of_other_user, file_errors.HANDLE_OF_OTHER_USER),
+    (_has_other_name, file_errors.LEASE_OF_OTHER_FILE),
+)
+
+
+def reconnect_refusal(found: DurableOpen | None, claim: ReconnectClaim) -> ErrorCode | None:
+    """Why a client does not get an open back; None = it does.
+
+    Arguments:
+        found: the open with the id that the client names; None = there is none, for example since
+            the server was started anew.
+    """
+    if found is None:
+        return errors.RESOURCE_NOT_FOUND
+    return next((row for applies, row in RECONNECT_ROWS if applies(found, claim)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedCreate:
+    """A CREATE with the CreateGuid of one that has been answered, and whose open nobody used yet.
+
+    Attributes:
+        is_replay: SMB2_FLAGS_REPLAY_OPERATION.
+        is_own: whether the same session asks, by the same tree connect.
+        lease_key: of RqLs; None = it was not sent.
+    """
+
+    is_replay: bool
+    is_own: bool
+    user: str
+    client_guid: bytes
+    lease_key: bytes | None
+
+
+def repetition_refusal(found: DurableOpen | None, asked: RepeatedCreate) -> ErrorCode | None:
+    """Why a repeated CREATE is not answered as the first one was; None = it is.
+
+    Arguments:
+        found: the open of the first; None = the first still waits.
+    """
+    if found is None:
+        return file_errors.CREATE_UNDER_WAY
+    if not asked.is_replay:
+        return file_errors.CREATE_REPEATED
+    is_other_lease = (
+        asked.lease_key is not None and (asked.client_guid, asked.lease_key) != found.key
+    )
+    if found.user != asked.user or is_other_lease:
+        return file_errors.HANDLE_OF_OTHER_USER
+    return None if asked.is_own else file_errors.CREATE_REPEATED
+
+
+def is_repeated_lock(done: Mapping[int, int], bucket: int, number: int) -> bool:
+    """Whether a LOCK has been carried out before: its bucket had this number last.
+
+    Arguments:
+        done: the number of the last LOCK of each bucket that succeeded.
+        bucket: LockSequenceIndex; outside of LOCK_SEQUENCE_BUCKETS nothing is repeated.
+    """
+    return bucket in LOCK_SEQUENCE_BUCKETS and done.get(bucket) == number

@@ -1,0 +1,266 @@
+"""Durable handles: they outlive their connection until their client comes back, or time is up.
+
+Lives here: what a grant keeps, the wait, the way back, and second answers to a CREATE. Must not
+live here: the rules (semantics/file/durability.py), bounds and CreateGuids
+(held/durable_handles.py). Sources: [MS-SMB2] sections 3.3.5.9.6 to 3.3.5.9.12 and 3.3.7.1; smb.md
+3.9.
+
+Locks, delete-on-close, caching, position and id stay with the handle. It is held state, so that no
+handle outlives the process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
+
+from strongroom import errors
+from strongroom.errors import StorageError
+from strongroom.semantics.file import durability, opens
+from strongroom.semantics.file.durability import (
+    DurableOpen,
+    Parting,
+    ReconnectClaim,
+    RepeatedCreate,
+)
+from strongroom.semantics.file.oplocks import Caching, CachingHolder
+from strongroom.services.core.runner import Services
+from strongroom.services.file.admission import Opens, slept
+from strongroom.services.file.handles import closing, information
+from strongroom.services.file.handles.model import (
+    CreateAction,
+    DurableWanted,
+    Handle,
+    HandleOwner,
+    OpenedHandle,
+    OpenWanted,
+    ReconnectWanted,
+    ShareAccess,
+)
+from strongroom.services.file.held.durable_handles import CreateKey
+from strongroom.services.file.held.open_handle import DurableState
+
+_MS_PER_S = 1000
+
+
+def granted(
+    asked: DurableWanted | None,
+    owner: HandleOwner,
+    caching: Caching,
+    action: CreateAction,
+    *,
+    is_file: bool,
+) -> DurableState | None:
+    """What is kept of an open that asks to be durable. A CreateGuid is kept even if it is not
+    granted, since its CREATE may be repeated all the same."""
+    if asked is None:
+        return None
+    is_durable = durability.is_granted(caching, is_directory=not is_file)
+    if not is_durable and asked.create_guid is None:
+        return None
+    timeout_ms = durability.timeout_ms(asked.create_guid, asked.timeout_ms) if is_durable else 0
+    return DurableState(owner.client_guid, asked.create_guid, owner.user, timeout_ms, int(action))
+
+
+def timeout_of(handle: Handle) -> int | None:
+    """How long a handle waits for its client, in milliseconds; None = it is not durable."""
+    return None if handle.durable is None else handle.durable.timeout_ms or None
+
+
+async def parted(services: Services, handles: Iterable[Handle], parting: Parting) -> None:
+    """Clients leave their handles without a CLOSE: some wait for them, the others are closed."""
+    ended = []
+    for handle in handles:
+        if not handle.is_closed and not _waits(services, handle, parting):
+            ended.append(handle)
+    await closing.close_all(services, ended)
+
+
+async def disconnected(services: Services, owner: HandleOwner) -> None:
+    """The connection of a session is lost."""
+    handles = services.held.of(Opens).handles.values()
+    own = [one for one in handles if one.owner is owner]
+    await parted(services, own, Parting.DISCONNECTED)
+
+
+def _waits(services: Services, handle: Handle, parting: Parting) -> bool:
+    """Let a handle wait for its client, if it may."""
+    held, state = services.held.of(Opens), handle.durable
+    table = held.table(handle.partition)
+    holder = opens.holder_of(table, handle.key)
+    if state is None or not state.timeout_ms:
+        return False
+    if not durability.is_kept(parting, holder, table.deletion):
+        return False
+    if not held.durable.has_room(handle.access.account):
+        return False
+    timer = asyncio.ensure_future(_expire(services, handle, state.timeout_ms / _MS_PER_S))
+    held.durable.wait(handle, timer, partial(closing.begin, services, handle))
+    held.put(handle.partition, opens.with_connection(table, handle.id, is_connected=False))
+    return True
+
+
+async def _expire(services: Services, handle: Handle, timeout_s: float) -> None:
+    if await slept(services, timeout_s):
+        services.held.of(Opens).durable.expel(handle)
+
+
+async def reconnect(
+    services: Services, access: ShareAccess, wanted: ReconnectWanted, owner: HandleOwner
+) -> OpenedHandle:
+    """Give a handle back to its client.
+
+    What its lost connection began is waited for, so that nothing old comes after what is new.
+
+    Raises: StorageError OBJECT_NAME_NOT_FOUND (there is none for this client), ACCESS_DENIED
+        (another user's), INVALID_PARAMETER (its lease is of another file).
+    """
+    held = services.held.of(Opens)
+    handle = _claimed(services, access, wanted, owner)
+    if handle.under_way:
+        await handle.idle.wait()
+    now = await services.store.now()
+    try:
+        info = await information.attributes(services, handle)
+    except StorageError:
+        # Its share is gone.
+        raise StorageError(errors.RESOURCE_NOT_FOUND) from None
+    # Nothing is awaited from here on; meanwhile it may have been closed, or given back.
+    handle = _claimed(services, access, wanted, owner)
+    held.durable.end_wait(handle)
+    held.durable.used(handle)
+    handle.owner, handle.peer, handle.session_id = owner, owner.peer, owner.session_id
+    handle.reconnected = now
+    table = opens.with_connection(held.table(handle.partition), handle.id, is_connected=True)
+    held.put(handle.partition, table)
+    holder = opens.holder_of(table, handle.key)
+    assert holder is not None, "it was checked that it caches the handle"
+    return OpenedHandle(
+        handle, CreateAction.OPENED, info, holder.held, handle.kind, epoch=holder.epoch
+    )
+
+
+def _claimed(
+    services: Services, access: ShareAccess, wanted: ReconnectWanted, owner: HandleOwner
+) -> Handle:
+    """The handle that a client may have back. Raises: as `reconnect`."""
+    handle = services.held.of(Opens).handles.get(wanted.handle)
+    if handle is not None and handle.is_closed:
+        handle = None
+    claim = ReconnectClaim(
+        create_guid=wanted.create_guid,
+        user=owner.user,
+        place=access,
+        client_guid=owner.client_guid,
+        lease_key=wanted.lease_key,
+        lease_kind=wanted.lease_kind,
+        path=wanted.path,
+    )
+    found = None if handle is None else _facts(services, handle)
+    refused = durability.reconnect_refusal(found, claim)
+    if refused is not None or handle is None:
+        raise StorageError(refused or errors.RESOURCE_NOT_FOUND)
+    return handle
+
+
+def _holder(services: Services, handle: Handle) -> CachingHolder | None:
+    table = services.held.of(Opens).table(handle.partition)
+    return opens.holder_of(table, handle.key)
+
+
+def _facts(services: Services, handle: Handle) -> DurableOpen:
+    state, holder = handle.durable, _holder(services, handle)
+    return DurableOpen(
+        is_durable=state is not None and bool(state.timeout_ms),
+        is_connected=handle.owner is not None,
+        create_guid=None if state is None else state.create_guid,
+        user="" if state is None else state.user,
+        place=handle.access,
+        caching=Caching.NONE if holder is None else holder.held,
+        key=handle.key,
+        kind=handle.kind,
+        path=handle.path,
+    )
+
+
+# Second answers to a CREATE.
+
+
+def create_key(asked: OpenWanted, owner: HandleOwner) -> CreateKey | None:
+    """What a CREATE of version 2 is known by; None = it has no CreateGuid."""
+    guid = None if asked.durable is None else asked.durable.create_guid
+    return None if guid is None else (owner.client_guid, guid)
+
+
+def repeated(
+    services: Services, access: ShareAccess, asked: OpenWanted, owner: HandleOwner
+) -> Handle | None:
+    """The handle that a CREATE has made when it was carried out before; None = it is new.
+
+    Raises: StorageError FILE_NOT_AVAILABLE (it is still under way), DUPLICATE_OBJECTID,
+        ACCESS_DENIED (another user's, or another lease).
+    """
+    key, known = create_key(asked, owner), services.held.of(Opens).durable
+    if key is None or asked.durable is None or not known.is_known(key):
+        return None
+    handle = known.created(key)
+    again = RepeatedCreate(
+        asked.durable.is_replay,
+        handle is not None
+        and handle.owner is owner
+        and handle.access.generation == access.generation,
+        owner.user,
+        owner.client_guid,
+        asked.cache.lease_key,
+    )
+    found = None if handle is None else _facts(services, handle)
+    refused = durability.repetition_refusal(found, again)
+    if refused is not None:
+        raise StorageError(refused)
+    return handle
+
+
+async def answered_again(services: Services, handle: Handle) -> OpenedHandle:
+    """The answer to a CREATE that was carried out before, as things are now.
+
+    Raises: StorageError HANDLE_CLOSED, SHARE_GONE.
+    """
+    info = await information.attributes(services, handle)
+    assert handle.durable is not None, "it has a CreateGuid"
+    holder = _holder(services, handle)
+    return OpenedHandle(
+        handle,
+        CreateAction(handle.durable.action),
+        info,
+        Caching.NONE if holder is None else holder.held,
+        handle.kind,
+        is_breaking=holder is not None and holder.is_breaking,
+        epoch=0 if holder is None else holder.epoch,
+        durable_timeout_ms=timeout_of(handle),
+        is_repeated=True,
+    )
+
+
+# LOCKs that a client repeats after it has come back.
+
+
+async def lock_once(
+    handle: Handle, bucket: int, number: int, lock: Callable[[], Awaitable[None]]
+) -> None:
+    """Carry a LOCK of a durable handle out, unless its bucket shows that this was done before.
+
+    Arguments:
+        bucket, number: LockSequenceIndex and LockSequenceNumber.
+
+    Raises: what `lock` raises.
+    """
+    state = handle.durable
+    if state is None or not state.timeout_ms or bucket not in durability.LOCK_SEQUENCE_BUCKETS:
+        await lock()
+        return
+    if durability.is_repeated_lock(state.lock_numbers, bucket, number):
+        return
+    state.lock_numbers.pop(bucket, None)
+    await lock()
+    state.lock_numbers[bucket] = number

@@ -1,0 +1,140 @@
+"""Durable handles without a connection, and CREATEs that may be repeated, of this process.
+
+Lives here: held state, and its bounds: who waits for a client, and what CreateGuids stand for. Must
+not live here: rules (semantics/file/durability.py), the end of a handle (handles/closing.py).
+Source: [MS-SMB2] sections 3.3.1.10 and 3.3.2.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final, NamedTuple
+
+from strongroom.engines.base import Partition
+from strongroom.services.file.held.open_handle import Handle
+
+DISCONNECTED_MAX: Final = 8192
+"""Handles of all accounts together that wait for their clients."""
+DISCONNECTED_PER_ACCOUNT_MAX: Final = 2048
+
+CreateKey = tuple[bytes, bytes]
+"""ClientGuid and CreateGuid."""
+
+
+class _Waiting(NamedTuple):
+    handle: Handle
+    timer: asyncio.Task[None]
+    close: Callable[[], asyncio.Task[None]]
+
+
+class DurableHandles:
+    """Handles that wait for their clients, and the CREATEs of version 2 that may be repeated."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[int, _Waiting] = {}
+        self._per_account: Counter[str] = Counter()
+        self._leaving: dict[Partition, asyncio.Task[None]] = {}
+        self._creates: dict[CreateKey, Handle | None] = {}
+
+    @property
+    def waiting_count(self) -> int:
+        """How many handles wait for their clients."""
+        return len(self._waiting)
+
+    # Waiting for a client.
+
+    def has_room(self, account: str) -> bool:
+        """Whether one more handle of an account may wait."""
+        is_full = self._per_account[account] >= DISCONNECTED_PER_ACCOUNT_MAX
+        return not is_full and len(self._waiting) < DISCONNECTED_MAX
+
+    def wait(
+        self, handle: Handle, timer: asyncio.Task[None], close: Callable[[], asyncio.Task[None]]
+    ) -> None:
+        """A handle has lost its client, and waits for it.
+
+        Arguments:
+            timer: ends the wait; it is cancelled when the wait ends before.
+            close: closes the handle.
+        """
+        handle.owner = None
+        self._waiting[handle.id] = _Waiting(handle, timer, close)
+        self._per_account[handle.access.account] += 1
+
+    def end_wait(self, handle: Handle) -> None:
+        """A handle has its client again, or is being closed. Idempotent."""
+        gone = self._waiting.pop(handle.id, None)
+        if gone is None:
+            return
+        self._per_account[handle.access.account] -= 1
+        if not self._per_account[handle.access.account]:
+            del self._per_account[handle.access.account]
+        if gone.timer is not asyncio.current_task():
+            gone.timer.cancel()
+
+    def expel(self, handle: Handle) -> None:
+        """Close a handle that waits, since somebody needs its file. Idempotent."""
+        waiting = self._waiting.get(handle.id)
+        if waiting is None:
+            return
+        self.end_wait(handle)
+        end = self._leaving[handle.partition] = waiting.close()
+        end.add_done_callback(lambda _: self._left(handle.partition, end))
+
+    def expel_from_share(self, generation: int) -> None:
+        """Close the handles that wait in a share which is deleted."""
+        for waiting in list(self._waiting.values()):
+            if waiting.handle.access.generation == generation:
+                self.expel(waiting.handle)
+
+    def _left(self, file: Partition, end: asyncio.Task[None]) -> None:
+        if self._leaving.get(file) is end:
+            del self._leaving[file]
+
+    def leaving(self, file: Partition) -> asyncio.Task[None] | None:
+        """Done once a handle that was expelled from a file has left it; the file may go with it."""
+        return self._leaving.get(file)
+
+    # Repeated CREATEs.
+
+    def is_known(self, key: CreateKey) -> bool:
+        """Whether a CREATE with this CreateGuid is under way, or can still be repeated."""
+        return key in self._creates
+
+    def created(self, key: CreateKey) -> Handle | None:
+        """The handle that a CREATE has made; None = it is still under way."""
+        return self._creates[key]
+
+    @contextmanager
+    def creating(self, key: CreateKey | None) -> Iterator[Callable[[Handle], None]]:
+        """For the time of a CREATE, whose handle is then given to the yielded function.
+
+        Arguments:
+            key: None = it has no CreateGuid.
+        """
+        if key is None:
+            yield lambda handle: None
+            return
+        self._creates[key] = None
+
+        def made(handle: Handle) -> None:
+            self._creates[key] = handle
+
+        try:
+            yield made
+        finally:
+            if self._creates.get(key) is None:
+                self._creates.pop(key, None)
+
+    def used(self, handle: Handle) -> None:
+        """The client knows its handle, or the handle is closed: its CREATE is not repeated any
+        more. Idempotent."""
+        state = handle.durable
+        if state is None or state.create_guid is None:
+            return
+        key = (state.client_guid, state.create_guid)
+        if self._creates.get(key) is handle:
+            del self._creates[key]
