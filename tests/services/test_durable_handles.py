@@ -18,7 +18,6 @@ from strongroom.semantics.file.oplocks import Caching, CachingKind
 from strongroom.services.core.runner import Services
 from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles import durable, locking, renaming
-from strongroom.services.file.handles.deciding import operating
 from strongroom.services.file.handles.listing import CloseHandles, ListHandles
 from strongroom.services.file.handles.model import (
     DurableWanted,
@@ -337,21 +336,6 @@ def test_a_handle_outlives_its_session_but_not_its_tree_connect(
     given.run(scenario)
 
 
-def test_a_handle_that_is_asked_for_when_its_connection_is_lost_is_closed() -> None:
-    async def scenario() -> None:
-        on = await file_calls.services()
-        ann = await mounted(on, "ann", answers=False)
-        handle = (await opened(ann)).handle
-        bob, request = await mounted(on, "bob"), Patient()
-        second = asyncio.ensure_future(bob.open("f", request=request))
-        await asyncio.wait_for(request.has_waited.wait(), 60)
-        await ann.leave()
-        assert handle.is_closed
-        await asyncio.wait_for(second, 60)
-
-    given.run(scenario)
-
-
 def test_a_file_whose_deletion_is_pending_goes_with_its_connection() -> None:
     async def scenario() -> None:
         on = await file_calls.services()
@@ -436,21 +420,6 @@ def test_so_many_handles_wait_and_no_more(bound: str, monkeypatch: pytest.Monkey
         assert not more.is_closed, "there is room again"
 
     monkeypatch.setattr(durable_handles, bound, 2)
-    given.run(scenario)
-
-
-def test_what_the_lost_connection_began_ends_before_the_handle_is_given_back() -> None:
-    async def scenario() -> None:
-        on = await file_calls.services()
-        _, handle = await lost(on)
-        with operating(handle):
-            coming = asyncio.ensure_future(back(on, handle))
-            for _ in range(20):
-                await asyncio.sleep(0)
-            assert not coming.done() and handle.owner is None
-        await asyncio.wait_for(coming, 60)
-        assert handle.owner is not None
-
     given.run(scenario)
 
 

@@ -17,7 +17,7 @@ from tests.services import container_calls as given
 from tests.services import file_calls
 from tests.services import handle_calls as do
 from tests.services.handle_calls import Mount, Patient, R, mounted
-from tests.services.test_durable_handles import DENIED, GUID, NOT_FOUND, opened
+from tests.services.test_durable_handles import DENIED, GUID, NOT_FOUND, back, opened
 
 
 async def repeat(mount: Mount, path: str = "f", *, is_replay: bool = True, **more: Any) -> Any:
@@ -46,6 +46,20 @@ def test_a_repeated_create_is_answered_by_its_handle() -> None:
         on.held.of(Opens).durable.used(first.handle)
         assert await do.status(repeat(ann)) == collision, "it is known that it was answered"
         await ann.leave()
+
+    given.run(scenario)
+
+
+def test_a_client_that_came_back_does_not_repeat_its_create() -> None:
+    async def scenario() -> None:
+        on = await file_calls.services()
+        ann = await mounted(on, "ann")
+        first = await repeat(ann, wanted="RWH", is_replay=False)
+        await ann.leave()
+        owner = (await back(on, first.handle, guid=GUID)).handle.owner
+        assert isinstance(owner, Mount)
+        collision = file_errors.STATUS_OBJECT_NAME_COLLISION
+        assert await do.status(repeat(owner)) == collision
 
     given.run(scenario)
 

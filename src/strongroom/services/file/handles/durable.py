@@ -95,6 +95,9 @@ def _waits(services: Services, handle: Handle, parting: Parting) -> bool:
         return False
     if not held.durable.has_room(handle.access.account):
         return False
+    # What waits on its behalf gives up: nobody is left to be answered.
+    handle.ending.set_result(None)
+    handle.ending = asyncio.get_running_loop().create_future()
     timer = asyncio.ensure_future(_expire(services, handle, state.timeout_ms / _MS_PER_S))
     held.durable.wait(handle, timer, partial(closing.begin, services, handle))
     held.put(handle.partition, opens.with_connection(table, handle.id, is_connected=False))

@@ -130,7 +130,7 @@ class Handle:
         position: where its last READ ended, or what SET_INFO has said; it shows, and does nothing.
         is_closed: no operation begins any more.
         under_way: operations that its close waits for.
-        ending: done when it is to be closed: what waits on its behalf gives up.
+        ending: done when it is to be closed, or loses its client: what waits for it gives up.
     """
 
     id: int

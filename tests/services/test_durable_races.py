@@ -1,0 +1,99 @@
+"""Durable handles while something is under way: operations, locks that wait, breaks, closes."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from strongroom import file_errors
+from strongroom.semantics.file.durability import Parting
+from strongroom.services.file.admission import Opens
+from strongroom.services.file.handles import durable, information, locking
+from strongroom.services.file.handles.deciding import operating
+from strongroom.services.file.handles.model import LockWanted, NodeInfo
+from tests.services import container_calls as given
+from tests.services import file_calls
+from tests.services import handle_calls as do
+from tests.services.handle_calls import Patient, mounted
+from tests.services.test_durable_handles import NOT_FOUND, back, is_waiting, lock, lost, opened
+
+
+def test_a_handle_that_is_asked_for_when_its_connection_is_lost_is_closed() -> None:
+    async def scenario() -> None:
+        on = await file_calls.services()
+        ann = await mounted(on, "ann", answers=False)
+        handle = (await opened(ann)).handle
+        bob, request = await mounted(on, "bob"), Patient()
+        second = asyncio.ensure_future(bob.open("f", request=request))
+        await asyncio.wait_for(request.has_waited.wait(), 60)
+        await ann.leave()
+        assert handle.is_closed
+        await asyncio.wait_for(second, 60)
+
+    given.run(scenario)
+
+
+def test_what_the_lost_connection_began_ends_before_the_handle_is_given_back() -> None:
+    async def scenario() -> None:
+        on = await file_calls.services()
+        _, handle = await lost(on)
+        with operating(handle):
+            coming = asyncio.ensure_future(back(on, handle))
+            for _ in range(20):
+                await asyncio.sleep(0)
+            assert not coming.done() and handle.owner is None
+        await asyncio.wait_for(coming, 60)
+        assert handle.owner is not None
+
+    given.run(scenario)
+
+
+def test_a_handle_that_is_closed_while_it_is_given_back_is_not_given(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario() -> None:
+        on = await file_calls.services()
+        _, handle = await lost(on)
+        real = information.attributes
+
+        async def attributes(*args: Any) -> NodeInfo:
+            found = await real(*args)
+            # An operation under way keeps the handle in the table while it is being closed.
+            stack.enter_context(operating(handle))
+            on.held.of(Opens).durable.expel(handle)
+            return found
+
+        monkeypatch.setattr(information, "attributes", attributes)
+        with ExitStack() as stack:
+            assert await do.status(back(on, handle)) == NOT_FOUND
+        await on.held.of(Opens).settled()
+        assert do.nothing_is_left(on)
+
+    given.run(scenario)
+
+
+@pytest.mark.parametrize("parting", [Parting.DISCONNECTED, Parting.LOGGED_OFF])
+def test_a_lock_that_waits_gives_up_with_its_session_and_the_handle_stays(
+    parting: Parting,
+) -> None:
+    async def scenario() -> None:
+        on = await file_calls.services()
+        ann = await mounted(on, "ann")
+        first = (await opened(ann, lease="a")).handle
+        second = (await opened(ann, lease="a")).handle
+        await lock(on, first)
+        request, wanted = Patient(), [LockWanted(0, 10, is_exclusive=True)]
+        taking = locking.lock(on, second, wanted, request, fails_immediately=False)
+        waiting = asyncio.ensure_future(do.status(taking))
+        await asyncio.wait_for(request.has_waited.wait(), 60)
+        await durable.parted(on, [first, second], parting)
+        refused = await asyncio.wait_for(waiting, 60)
+        assert refused == file_errors.STATUS_RANGE_NOT_LOCKED
+        assert is_waiting(first) and is_waiting(second)
+        await back(on, second, lease="a")
+        assert await do.status(lock(on, second)) == file_errors.STATUS_LOCK_NOT_GRANTED
+
+    given.run(scenario)
