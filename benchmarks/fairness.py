@@ -8,6 +8,9 @@ other programs on the machine do not count. The load comes from processes of its
 import asyncio
 import base64
 import gc
+import http.client
+import json
+import os
 import statistics
 import threading
 import time
@@ -17,8 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from benchmarks.endpoint import BLOCK_BLOB, Endpoint, account_sas
-from benchmarks.engine import CYCLE, Load, Report, Step, StepReport
+from benchmarks.endpoint import API_VERSION, BLOCK_BLOB, HOST, Endpoint, account_sas
+from benchmarks.engine import CONNECTION, CYCLE, Load, Report, Step, StepReport
 from benchmarks.results import Row, row
 from benchmarks.table_workloads import entity_batches
 from benchmarks.workloads import make_container, put_blob
@@ -33,7 +36,9 @@ _BLOCKS: Final = 50_000
 _RANGES: Final = 2_000
 _SNAPSHOTS: Final = 2_000
 _ENTITIES: Final = 20_000
+_PLACES: Final = 2_000
 _PAGE_BYTES: Final = 512
+_BOUNDARY: Final = "batch_0f"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +79,18 @@ class _Turns:
 def fairness(folder: Path) -> Iterator[Row]:
     """A row for each kind: the longest turn, and the GET's p99 in the note."""
     # As `strongroom serve` does.
-    gc.set_threshold(COLLECTED_AT)
+    gc.set_threshold(*COLLECTED_AT)
     gc.freeze()
     with InProcessServer.start(data=folder / "fairness", test_clock=False) as server:
-        turns, sas = _Turns(), account_sas()
-        blob = Endpoint(server.port, sas)
-        table = Endpoint(int(server.table_url.rpartition(":")[2]), sas)
+        turns, sas = _Turns(), account_sas("bqtf")
+        urls = {
+            "blob": server.url, "queue": server.queue_url, "table": server.table_url,
+            "file": server.file_url,
+        }  # fmt: skip
+        endpoints = {
+            service: Endpoint(int(url.rpartition(":")[2]), sas) for service, url in urls.items()
+        }
+        blob = endpoints["blob"]
         asyncio.run_coroutine_threadsafe(turns.watch(), server.loop)
         try:
             make_container(blob, "/small")
@@ -87,7 +98,7 @@ def fairness(folder: Path) -> Iterator[Row]:
             blob.fill(small, 1)
             alone = statistics.median(_small(blob).p99_ms for _ in range(_ROUNDS))
             for kind in KINDS:
-                endpoint = table if kind.service == "table" else blob
+                endpoint = endpoints[kind.service]
                 kind.prepare(endpoint)
                 yield _measured(kind, endpoint, blob, turns, alone)
         finally:
@@ -168,6 +179,83 @@ def _prepare_tags(endpoint: Endpoint) -> None:
     endpoint.fill(endpoint.step("put", "PUT", path, 201, headers=fields, body=b"x"), _BLOBS)
 
 
+def _prepare_queues(endpoint: Endpoint) -> None:
+    endpoint.fill(endpoint.step("queue", "PUT", f"/queue{CYCLE}", 201), _PLACES)
+
+
+def _prepare_containers(endpoint: Endpoint) -> None:
+    path = f"/more{CYCLE}?restype=container"
+    endpoint.fill(endpoint.step("container", "PUT", path, 201), _PLACES)
+
+
+def _prepare_files(endpoint: Endpoint) -> None:
+    endpoint.make("/share?restype=share")
+    fields = {"x-ms-type": "file", "x-ms-content-length": "0"}
+    step = endpoint.step("file", "PUT", f"/share/{CYCLE}", 201, headers=fields)
+    endpoint.fill(step, _BLOBS)
+    size_bytes = 2 * _RANGES * _PAGE_BYTES
+    endpoint.make("/share/ranges", {"x-ms-type": "file", "x-ms-content-length": str(size_bytes)})
+    for at in range(_RANGES):
+        first = 2 * at * _PAGE_BYTES
+        fields = {"x-ms-write": "update", "x-ms-range": f"bytes={first}-{first + 511}"}
+        endpoint.make("/share/ranges?comp=range", fields, b"x" * _PAGE_BYTES)
+
+
+def _changed_ranges(endpoint: Endpoint) -> Step:
+    """What has changed in a page blob since a snapshot: every second of its ranges."""
+    target = endpoint.target("/ranges/one?comp=snapshot")
+    taken = http.client.HTTPConnection(HOST, endpoint.port)
+    taken.request("PUT", target, headers={"x-ms-version": API_VERSION, "Content-Length": "0"})
+    time_text = taken.getresponse().headers["x-ms-snapshot"]
+    taken.close()
+    for at in range(0, _RANGES, 2):
+        first = 2 * at * _PAGE_BYTES
+        fields = {"x-ms-page-write": "update", "x-ms-range": f"bytes={first}-{first + 511}"}
+        endpoint.make("/ranges/one?comp=page", fields, b"y" * _PAGE_BYTES)
+    return endpoint.step("long", "GET", f"/ranges/one?comp=pagelist&prevsnapshot={time_text}", 200)
+
+
+def _multipart(parts: list[str], content_type: str) -> bytes:
+    head = f"--{_BOUNDARY}\r\nContent-Type: {content_type}\r\n"
+    head += "Content-Transfer-Encoding: binary\r\n\r\n"
+    return ("".join(f"{head}{part}\r\n" for part in parts) + f"--{_BOUNDARY}--\r\n").encode()
+
+
+def _batch_of_deletes(endpoint: Endpoint) -> Step:
+    """256 blobs that are not there."""
+    target = endpoint.target("/many/none")
+    part = f"DELETE {target} HTTP/1.1\r\nContent-Length: 0\r\n\r\n"
+    fields = {"Content-Type": f"multipart/mixed; boundary={_BOUNDARY}"}
+    body = _multipart([part] * 256, "application/http")
+    return endpoint.step("long", "POST", "/?comp=batch", 202, headers=fields, body=body)
+
+
+def _long_entity(endpoint: Endpoint) -> Step:
+    """Insert Or Replace Entity of 900 KB in 30 properties."""
+    values = {f"Text{number}": "x" * 15_000 for number in range(30)}
+    body = json.dumps(values).encode()
+    fields = {"Content-Type": "application/json", "Accept": "application/json;odata=nometadata"}
+    path = f"/fair(PartitionKey='p',RowKey='{CONNECTION}')"
+    return endpoint.step("long", "PUT", path, 204, headers=fields, body=body)
+
+
+def _refused_json(endpoint: Endpoint) -> Step:
+    """A body of 4 MB, which no entity may have."""
+    body = json.dumps({f"Name{number}": number for number in range(190_000)}).encode()
+    fields = {"Content-Type": "application/json", "Accept": "application/json;odata=nometadata"}
+    return endpoint.step("long", "POST", "/fair", 400, 413, headers=fields, body=body)
+
+
+def _put_large(endpoint: Endpoint) -> Step:
+    body = os.urandom(8 * 1024 * 1024)
+    path = f"/small/large-{CONNECTION}"
+    return endpoint.step("long", "PUT", path, 201, headers=BLOCK_BLOB, body=body)
+
+
+def _get_large(endpoint: Endpoint) -> Step:
+    return endpoint.step("long", "GET", f"/small/large-{CONNECTION}", 200)
+
+
 def _nothing(endpoint: Endpoint) -> None:
     """What an earlier kind prepared is there."""
 
@@ -208,4 +296,17 @@ KINDS: Final = (
         _query("Name%20eq%20'no'"), "table",
     ),
     Kind("1,000 of 20,000 entities", _nothing, _query("Number%20ge%200"), "table"),
+    Kind("list 2,000 containers", _prepare_containers, _get("/?comp=list")),
+    Kind("list 2,000 queues", _prepare_queues, _get("/?comp=list"), "queue"),
+    Kind(
+        "list 5,000 files", _prepare_files,
+        _get("/share?restype=directory&comp=list&include=timestamps,etag,attributes"), "file",
+    ),
+    Kind("file ranges, 2,000", _nothing, _get("/share/ranges?comp=rangelist"), "file"),
+    Kind("page ranges since a snapshot", _nothing, _changed_ranges),
+    Kind("batch of 256 deletes", _nothing, _batch_of_deletes),
+    Kind("an entity of 900 KB", _nothing, _long_entity, "table"),
+    Kind("JSON of 4 MB", _nothing, _refused_json, "table"),
+    Kind("Put Blob of 8 MiB", _nothing, _put_large),
+    Kind("Get Blob of 8 MiB", _nothing, _get_large),
 )  # fmt: skip

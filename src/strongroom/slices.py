@@ -14,7 +14,8 @@ turn counts, and those that give way wait for each other, first come, first serv
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+import heapq
+import itertools
 from collections.abc import Callable, Generator, Iterable, Iterator
 from itertools import islice
 from typing import Final, TypeVar
@@ -27,6 +28,8 @@ Steps = Generator[None, None, T]
 """Long work that pauses after each step, and returns its result."""
 
 SLICE_S: Final = 0.002
+# Those that are woken in vain cost a few microseconds each.
+_WOKEN_MAX: Final = 16
 
 
 class SliceTurns:
@@ -41,16 +44,17 @@ class SliceTurns:
     def __init__(self, now_s: Callable[[], float] = elapsed_s, slice_s: float = SLICE_S) -> None:
         self._now_s = now_s
         self._slice_s = slice_s
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._waiting: list[tuple[int, asyncio.Future[bool]]] = []  # a heap
+        self._tickets = itertools.count()
         self._began_s = 0.0  # when the present turn began, while turns are measured
-        self._is_measured = False
+        self._measured: asyncio.AbstractEventLoop | None = None  # whose turns are
         self._is_used = False  # in the present turn
 
     async def run(self, steps: Steps[T]) -> T:
         """The result of `steps`. Short work does not suspend, unless others have just worked for
         long."""
         try:
-            if self._is_measured:
+            if self._measured is not None:
                 await self.pause()
             while True:
                 try:
@@ -64,32 +68,44 @@ class SliceTurns:
 
     async def pause(self) -> None:
         """Give way if the present turn has lasted long enough."""
+        loop = asyncio.get_running_loop()
         self._is_used = True
-        if not self._is_measured:
-            self._is_measured = True
+        if self._measured is not loop:
+            self._measured = loop
             self._began_s = self._now_s()
-            asyncio.get_running_loop().call_soon(self._begin)
-        elif self._now_s() - self._began_s >= self._slice_s:
-            await self._turn()
+            loop.call_soon(self._begin, loop)
+        elif self._is_over():
+            await self._wait()
 
-    async def _turn(self) -> None:
-        mine = asyncio.get_running_loop().create_future()
-        self._waiting.append(mine)
-        await mine
+    def _is_over(self) -> bool:
+        return self._now_s() - self._began_s >= self._slice_s
 
-    def _begin(self) -> None:
-        """A turn of the loop begins. One of those that wait goes on, in the next turn, which it
-        then has for itself. So the next turn must be measured before that."""
+    async def _wait(self) -> None:
+        """Wait for a turn that is not over. One that is woken in vain keeps its place."""
+        loop, ticket = asyncio.get_running_loop(), next(self._tickets)
+        while True:
+            mine: asyncio.Future[bool] = loop.create_future()
+            heapq.heappush(self._waiting, (ticket, mine))
+            is_first = await mine
+            if is_first or not self._is_over():
+                return
+
+    def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
+        """A turn of the loop begins. Those that wait go on in the next one, behind the measuring of
+        it. One of them goes on in any case, the others as long as that turn is not over."""
         self._began_s = self._now_s()
-        self._is_measured, self._is_used = bool(self._is_used or self._waiting), False
-        if not self._is_measured:
+        if not self._is_used and not self._waiting:
+            self._measured = None
             return
-        asyncio.get_running_loop().call_soon(self._begin)
-        while self._waiting:
-            first = self._waiting.popleft()
-            if not first.done():  # its task was cancelled
-                first.set_result(None)
-                break
+        loop.call_soon(self._begin, loop)
+        woken = 0
+        while self._waiting and woken < _WOKEN_MAX:
+            _, first = heapq.heappop(self._waiting)
+            if not first.done():  # else its task was cancelled
+                first.set_result(woken == 0)
+                woken += 1
+        # They may wait again in the next turn, which must then lead to another one.
+        self._is_used = woken > 0
 
 
 def at_once(steps: Steps[T]) -> T:

@@ -215,7 +215,7 @@ class ContentProperties(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return msgspec.structs.replace(self, md5=digest, other_md5=None)
 
 
-class AccessPolicy(msgspec.Struct, frozen=True, array_like=True):
+class AccessPolicy(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A stored access policy: times as the ISO 8601 text that was given, `None` = left to the
     SAS."""
 

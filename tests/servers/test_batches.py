@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from strongroom.servers import batches
-from strongroom.servers.batches import PARTS_IN_A_ROW, with_bearer
+from strongroom.servers.batches import with_bearer
+from strongroom.slices import SLICE_S, SliceTurns
 from strongroom.wire.core.http import Headers, Response
 from strongroom.wire.core.multipart import PartRequest
 
@@ -40,12 +41,22 @@ def test_only_a_part_without_credentials_has_the_token_of_the_whole(
     assert found.repeats == ()
 
 
+PARTS_IN_A_ROW = 16
+
+
 class Turns:
-    """Counts what is done in each turn of the loop."""
+    """Counts what is done in each turn of the loop. `slices` has the time of what is done: a slice
+    is over with the part PARTS_IN_A_ROW."""
 
     def __init__(self) -> None:
         self.now = 0
+        self.slices = SliceTurns(lambda: sum(self.done.values()) * SLICE_S / (PARTS_IN_A_ROW - 1.5))
         self.done = Counter[int]()
+
+    @property
+    def context(self) -> Any:
+        """A context that has nothing but the turns."""
+        return SimpleNamespace(services=SimpleNamespace(turns=self.slices))
 
     async def count(self) -> None:
         while True:
@@ -66,8 +77,7 @@ def test_parts_begin_some_each_turn_and_are_answered_in_order() -> None:
             return Response(part)
 
         parts: Any = range(200, 350)
-        # Needs no context.
-        answers = await batches._side_by_side(None, parts, respond)  # type: ignore[arg-type]
+        answers = await batches._side_by_side(turns.context, parts, respond)
         counting.cancel()
         assert [answer.status for answer in answers] == list(parts)
         assert max(turns.done.values()) <= PARTS_IN_A_ROW
@@ -87,8 +97,8 @@ def test_parts_are_read_some_each_turn(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(batches, "_read", read)
         monkeypatch.setattr(batches, "_check_stands_here", lambda whole, part: None)
         parts: Any = range(256)
-        # Needs no context.
-        found: Any = await batches._read_all(None, parts)  # type: ignore[arg-type]
+        whole: Any = SimpleNamespace(context=turns.context)
+        found: Any = await batches._read_all(whole, parts)
         counting.cancel()
         assert [one.part for one in found] == list(parts)
         assert max(turns.done.values()) <= PARTS_IN_A_ROW

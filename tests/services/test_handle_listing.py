@@ -158,7 +158,7 @@ def test_a_write_that_is_cancelled_keeps_others_away_until_it_has_happened_or_no
 
 def test_the_document_of_handles() -> None:
     row = ListedHandle(7, "a&b/f", 3, 2, 1, "127.0.0.1:5", 638_000_000_000_000_000, None, ("Read",))
-    text = write_handles([row], "next").decode()
+    text = b"".join(write_handles([row], "next")).decode()
     assert "<Path>a&amp;b/f</Path><FileId>3</FileId><ParentId>2</ParentId>" in text
     assert "<AccessRightList><AccessRight>Read</AccessRight></AccessRightList>" in text
     assert text.endswith("<NextMarker>next</NextMarker></EnumerationResults>")

@@ -147,7 +147,7 @@ def test_containers() -> None:
             *("b", 0x2F, TIME, "locked", "leased", "infinite", PublicAccess.BLOB, (("k", "v"),))
         ),
     ]
-    root = parsed(write_containers(PageRequest(ENDPOINT, "p", "m", 2), items, "b"))
+    root = parsed(b"".join(write_containers(PageRequest(ENDPOINT, "p", "m", 2), items, "b")))
     assert names(root) == ["Prefix", "Marker", "MaxResults", "Containers", "NextMarker"]
     first, second = root.findall("Containers/Container")
     assert names(first) == ["Name", "Properties"]
@@ -162,7 +162,7 @@ def test_containers() -> None:
     ]
     assert text(second, "Properties/PublicAccess") == "blob"
     assert text(second, "Metadata/k") == "v"
-    assert names(parsed(write_containers(PageRequest(ENDPOINT), [], ""))) == [
+    assert names(parsed(b"".join(write_containers(PageRequest(ENDPOINT), [], "")))) == [
         "Containers",
         "NextMarker",
     ]

@@ -98,7 +98,7 @@ def test_tables_alone_and_in_pages(level: Metadata) -> None:
     one = {**(links if level is FULL else {}), "TableName": "abc"}
     single = json.loads(documents.table("abc", level, place))
     assert single == {**context(level, "Tables/@Element"), **one}
-    page = json.loads(documents.tables(["abc", "xyz"], level, place))
+    page = json.loads(b"".join(documents.tables(["abc", "xyz"], level, place)))
     assert page.keys() == {*context(level, "Tables"), "value"}
     assert page["value"][0] == one and page["value"][1]["TableName"] == "xyz"
-    assert json.loads(documents.tables([], level, place))["value"] == []
+    assert json.loads(b"".join(documents.tables([], level, place)))["value"] == []

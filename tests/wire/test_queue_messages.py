@@ -143,7 +143,9 @@ def test_elements_come_in_the_order_of_the_reference() -> None:
 def test_a_list_of_queues() -> None:
     """Q-LST-01, Q-LST-02."""
     rows = [QueueItem("a"), QueueItem("b", (("k", "<v>"),))]
-    root = ET.fromstring(write_queues(PageRequest("http://h/a/", "", None, 2), rows, "next"))
+    root = ET.fromstring(
+        b"".join(write_queues(PageRequest("http://h/a/", "", None, 2), rows, "next"))
+    )
     assert root.get("ServiceEndpoint") == "http://h/a/"
     assert [child.tag for child in root] == ["Prefix", "MaxResults", "Queues", "NextMarker"]
     assert [queue.findtext("Name") for queue in root.iter("Queue")] == ["a", "b"]

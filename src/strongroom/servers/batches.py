@@ -36,9 +36,6 @@ from strongroom.wire.core.path import FullPath, Target
 # So many parts of a batch are under way at the same time: enough for one commit of all of them, and
 # few enough that other requests come in between.
 SIDE_BY_SIDE_MAX: Final = 64
-# How many parts are worked on in one turn of the loop: about a millisecond, so that others are
-# served in between.
-PARTS_IN_A_ROW: Final = 16
 _AUTHORIZATION: Final = "authorization"
 _VERSION: Final = "x-ms-version"
 _ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
@@ -170,9 +167,8 @@ async def answer(whole: Whole, respond: RespondToPart) -> Response:
     parts = await _read_all(whole, requests)
     answers = await _side_by_side(whole.context, parts, respond)
     # At random, so that nothing that is answered can hold the boundary.
-    content_type, body = multipart.write_each(
-        map(_answered, requests, answers), guid(whole.context.clock)
-    )
+    written = multipart.write_each(map(_answered, requests, answers), guid(whole.context.clock))
+    content_type, body = await whole.context.services.turns.run(written)
     return Response(202, [("Content-Type", content_type)], body, len(body))
 
 
@@ -191,14 +187,8 @@ async def _read_all(whole: Whole, requests: Sequence[PartRequest]) -> list[Asked
         if len(kinds) > 1:
             raise _invalid(index, "All requests of a batch must be of the same operation.")
         parts.append(part)
-        await let_others(index)
+        await whole.context.services.turns.pause()
     return parts
-
-
-async def let_others(index: int) -> None:
-    """Behind part `index` of a batch: wait for a turn of the loop if one is due."""
-    if index % PARTS_IN_A_ROW == PARTS_IN_A_ROW - 1:
-        await asyncio.sleep(0)
 
 
 def _kind(operation: Operation) -> str:
@@ -250,8 +240,7 @@ async def _side_by_side(
         return [await respond(context, parts[0])]
     found: list[Response] = []
     for at in range(0, len(parts), SIDE_BY_SIDE_MAX):
-        some_parts = enumerate(parts[at : at + SIDE_BY_SIDE_MAX])
-        begun = [_in_turn(index, partial(respond, context, part)) for index, part in some_parts]
+        begun = [_in_turn(context, part, respond) for part in parts[at : at + SIDE_BY_SIDE_MAX]]
         some = await asyncio.gather(*begun, return_exceptions=True)
         for one in some:
             if isinstance(one, BaseException):
@@ -260,11 +249,10 @@ async def _side_by_side(
     return found
 
 
-async def _in_turn(index: int, respond: Callable[[], Awaitable[Response]]) -> Response:
-    """The answer to part `index`. In each turn of the loop some begin, in their order."""
-    for _ in range(index // PARTS_IN_A_ROW):
-        await asyncio.sleep(0)
-    return await respond()
+async def _in_turn(context: Context, part: Asked, respond: RespondToPart) -> Response:
+    """The answer to a part. In each turn of the loop some begin, in their order."""
+    await context.services.turns.pause()
+    return await respond(context, part)
 
 
 def _answered(request: PartRequest, response: Response) -> PartResponse:

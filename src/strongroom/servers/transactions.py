@@ -27,7 +27,7 @@ from strongroom.operations.core.spec import Operation, Origin, Resource
 from strongroom.operations.table import entity_fields as fields
 from strongroom.semantics.table import entities
 from strongroom.servers.admission import Context, admit
-from strongroom.servers.batches import Whole, let_others, read_part, with_host
+from strongroom.servers.batches import Whole, read_part, with_host
 from strongroom.services.core.calls import Call
 from strongroom.services.table.entities import PartFailed, WriteEntity
 from strongroom.wire.core import multipart
@@ -67,7 +67,8 @@ async def answer(whole: Whole, run: Run) -> Response:
         responses = [_refused(whole, failed)]
     # At random, so that nothing that is answered can hold a boundary.
     batch_id, changeset_id = guid(clock), guid(clock)
-    content_type, body = multipart.write(responses, batch.is_changeset, batch_id, changeset_id)
+    written = multipart.write(responses, batch.is_changeset, batch_id, changeset_id)
+    content_type, body = await whole.context.services.turns.run(written)
     return Response(202, [("Content-Type", content_type)], body, len(body))
 
 
@@ -78,7 +79,7 @@ async def _changes(whole: Whole, requests: tuple[PartRequest, ...], run: Run) ->
     parts = list[_Part]()
     for index, request in enumerate(requests):
         parts.append(await _admitted(whole, index, request))
-        await let_others(index)
+        await whole.context.services.turns.pause()
     for index, part in enumerate(parts):
         if not isinstance(part.call.input, WriteEntity):
             raise PartFailed(index, entities.invalid("A change set holds writes of entities only."))

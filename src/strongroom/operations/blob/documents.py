@@ -6,6 +6,7 @@ live here: the XML itself (wire/). Source: response bodies of the operations' pa
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from strongroom.operations.core.answers import document, long_document
@@ -14,7 +15,7 @@ from strongroom.semantics.blob import tag_queries
 from strongroom.services.blob import structured
 from strongroom.services.blob.access import BlobView
 from strongroom.services.blob.blobs import Download
-from strongroom.services.blob.blocks import BlockList
+from strongroom.services.blob.blocks import BlockItem, BlockList
 from strongroom.services.blob.pages.ranges import PageList
 from strongroom.services.blob.tags.find_blobs import FindBlobs, FoundPage
 from strongroom.services.core.calls import Call
@@ -38,7 +39,12 @@ def download(result: Download, call: Call[Any], origin: Origin) -> Content:
 
 def block_list(result: BlockList, call: Call[Any], origin: Origin) -> Content:
     """The XML of Get Block List."""
-    return long_document(write_block_list(result.committed, result.uncommitted))
+    lists = (result.committed, result.uncommitted)
+    return long_document(write_block_list(*map(_block_rows, lists)))
+
+
+def _block_rows(items: tuple[BlockItem, ...] | None) -> Iterator[tuple[str, int]] | None:
+    return None if items is None else ((item.id, item.size_bytes) for item in items)
 
 
 def page_list(result: PageList, call: Call[Any], origin: Origin) -> Content:

@@ -177,9 +177,9 @@ def containers(page: ContainerPage, call: Call[ListContainers], origin: Origin) 
     """The answer of List Containers."""
     asked = page_request(origin, call.input.max_results)
     metadata = list_containers.METADATA in call.input.include
-    rows = [_container(row, page, metadata) for row in page.items]
+    rows = (_container(row, page, metadata) for row in page.items)
     marker = listing.encode_marker(page.marker)
-    return document(containers_xml.write_containers(asked, rows, marker))
+    return long_document(containers_xml.write_containers(asked, rows, marker))
 
 
 def _container(row: ContainerRow, page: ContainerPage, metadata: bool) -> ContainerItem:

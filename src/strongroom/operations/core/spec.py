@@ -162,7 +162,7 @@ class Operation:
         methods: the verbs; `resource` how deep the URL goes; `restype` and `comp` of the query.
         when: headers and parameters that select it among those with the same URL; the first match
             in the order of declaration is taken.
-        input: the type that `accepts` and `body` fill.
+        input: the type that `accepts` and `body` fill; or makes it, in steps if that may take long.
         permission: what a SAS or an anonymous caller needs.
         rule: lease, conditions and existence, as the runner checks them; and the purpose, which
             decides what it may do on a full disk.

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from strongroom.operations.core.answers import Headers, document
+from strongroom.operations.core.answers import Headers, document, long_document
 from strongroom.operations.core.copies import copy_headers
 from strongroom.operations.core.leases import lease_headers
 from strongroom.operations.core.spec import Content, Origin, Returned
@@ -140,7 +140,7 @@ def head_only(view: NodeView, call: Call[Any], origin: Origin) -> Content:
 
 def ranges(result: RangeList, call: Call[Any], origin: Origin) -> Content:
     """The answer of List Ranges."""
-    return document(
+    return long_document(
         xml.write_ranges((one.start, one.end - 1, one.is_clear) for one in result.ranges)
     )
 
@@ -169,10 +169,10 @@ def directory(page: DirectoryPage, call: Call[ListDirectory], origin: Origin) ->
             max_results=given.max_results if asked.get("maxresults") else None,
             snapshot=call.target.snapshot,
         ),
-        [_item(row, call) for row in page.rows],
+        (_item(row, call) for row in page.rows),
         listing.encode_marker(page.marker),
     )
-    return document(body)
+    return long_document(body)
 
 
 # From this version on, every list has ids.

@@ -12,7 +12,7 @@ import msgspec
 
 from strongroom import file_errors
 from strongroom.operations.core import permissions
-from strongroom.operations.core.answers import XML, document
+from strongroom.operations.core.answers import XML, long_document
 from strongroom.operations.core.fields import flag, header, parameter
 from strongroom.operations.core.listing_fields import max_results
 from strongroom.operations.core.spec import Content, Operation, Origin, Resource, Returned
@@ -38,7 +38,7 @@ def _handle(name: str, value: str) -> int | None:
 
 def _handles(result: HandlePage, call: Call[Any], origin: Origin) -> Content:
     rows = [ListedHandle(*msgspec.structs.astuple(row)) for row in result.rows]
-    return document(write_handles(rows, listing.encode_marker(result.marker)))
+    return long_document(write_handles(rows, listing.encode_marker(result.marker)))
 
 
 _MARKER: Final = parameter(

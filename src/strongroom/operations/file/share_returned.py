@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from strongroom.operations.core.answers import Headers, document, metadata
+from strongroom.operations.core.answers import Headers, document, long_document, metadata
 from strongroom.operations.core.leases import lease_headers
 from strongroom.operations.core.listing_fields import page_request
 from strongroom.operations.core.spec import Content, Origin, Returned
@@ -58,10 +58,10 @@ def shares(page: SharePage, call: Call[ListShares], origin: Origin) -> Content:
     with_metadata = list_shares.METADATA in given.include
     body = shares_xml.write_shares(
         page_request(origin, given.max_results),
-        [_item(row, max(page.now, row.version), with_metadata) for row in page.items],
+        (_item(row, max(page.now, row.version), with_metadata) for row in page.items),
         listing.encode_marker(page.marker),
     )
-    return document(body)
+    return long_document(body)
 
 
 def _item(row: ShareRow, now: int, with_metadata: bool) -> ShareItem:

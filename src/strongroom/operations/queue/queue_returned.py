@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from strongroom.operations.core.answers import document
+from strongroom.operations.core.answers import document, long_document
 from strongroom.operations.core.listing_fields import page_request
 from strongroom.operations.core.spec import Content, Origin, Returned
 from strongroom.semantics.core import listing
@@ -46,8 +46,9 @@ def queues(page: QueuePage, call: Call[ListQueues], origin: Origin) -> Content:
     """The answer of List Queues."""
     asked = page_request(origin, call.input.max_results)
     metadata = list_queues.METADATA in call.input.include
-    rows = [QueueItem(row.name, row.metadata if metadata else None) for row in page.items]
-    return document(queues_xml.write_queues(asked, rows, listing.encode_marker(page.marker)))
+    rows = (QueueItem(row.name, row.metadata if metadata else None) for row in page.items)
+    marker = listing.encode_marker(page.marker)
+    return long_document(queues_xml.write_queues(asked, rows, marker))
 
 
 def put_message(view: MessageView, call: Call[PutMessage], origin: Origin) -> Content:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from strongroom.operations.core.answers import Headers, document
+from strongroom.operations.core.answers import Headers, document, long_document
 from strongroom.operations.core.spec import Content, Origin, Returned
 from strongroom.operations.table.entity_fields import selected
 from strongroom.services.core.calls import Call
@@ -114,7 +114,7 @@ def created_table(result: TableNamed, call: Call[Any], origin: Origin) -> Conten
 def table_list(page: TablePage, call: Call[Any], origin: Origin) -> Content:
     """The document of Query Tables."""
     place = _place(origin, call, table_path.TABLES)
-    return document(odata_documents.tables(page.names, metadata_of(origin), place))
+    return long_document(odata_documents.tables(page.names, metadata_of(origin), place))
 
 
 def _place(origin: Origin, call: Call[Any], name: str) -> TableAddress:

@@ -31,7 +31,6 @@ _SENDFILE_BYTES: Final = MIB
 _READ_BYTES: Final = MIB
 # Tiny pieces that are at hand never wait for anything: without a pause they would hold up others.
 _PIECES_IN_A_ROW: Final = 32
-_BYTES_IN_A_ROW: Final = MIB  # the same for a client that reads as fast as we write
 
 _OWN_FIELDS: Final = frozenset(
     {
@@ -330,8 +329,8 @@ class Sender:
         for start in range(0, len(data), _WRITE_BYTES):
             self._write(view[start : start + _WRITE_BYTES])
             await self.drain()
-            if (start + _WRITE_BYTES) % _BYTES_IN_A_ROW == 0:
-                await asyncio.sleep(0)
+            # For a client that reads as fast as we write.
+            await asyncio.sleep(0)
 
     async def _send_pieces(
         self, pieces: AsyncIterable[bytes | FileSlice], size_bytes: int | None, chunked: bool

@@ -321,7 +321,7 @@ class GetBlockList:
     uncommitted: bool = False
 
 
-class BlockItem(NamedTuple):
+class BlockItem(msgspec.Struct, frozen=True, gc=False):
     """One block of a list: its base64 id and its length."""
 
     id: str
@@ -410,7 +410,7 @@ def _staged_items(staged: Mapping[bytes, StagedBlock]) -> Steps[list[BlockItem]]
     for part in parts(staged.items(), _BLOCKS_AT_ONCE):
         found += [_item(block_id, block.size_bytes) for block_id, block in part]
         yield
-    return sorted(found)
+    return sorted(found, key=lambda item: item.id)
 
 
 def _item(block_id: bytes, size_bytes: int) -> BlockItem:

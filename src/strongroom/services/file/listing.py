@@ -45,7 +45,7 @@ class ListDirectory(OnPath, frozen=True, kw_only=True):
     is_extended: bool = False
 
 
-class NodeRow(msgspec.Struct, frozen=True):
+class NodeRow(msgspec.Struct, frozen=True, gc=False):
     """One directory or file of a list."""
 
     name: NameRecord

@@ -35,7 +35,7 @@ class ListQueues:
     include: frozenset[str] = frozenset()
 
 
-class QueueRow(msgspec.Struct, frozen=True):
+class QueueRow(msgspec.Struct, frozen=True, gc=False):
     """One queue."""
 
     name: str

@@ -76,7 +76,7 @@ class BlobRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
     accessed: int = 0
 
 
-class Upload(msgspec.Struct, frozen=True, array_like=True):
+class Upload(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The blocks being staged on a blob. `number` is the stamp of the upload's first block,
     `id_bytes` the length of all its ids, `touched` the stamp of the last block."""
 

@@ -27,7 +27,7 @@ class CorruptRecord(Exception):
     """A record that this version cannot have written: damage, or a newer version's work."""
 
 
-class ContainerRecord(msgspec.Struct, frozen=True, array_like=True):
+class ContainerRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A container. Its blobs lie in the keyspace of `generation`. Times and `etag` are stamps.
     `deleting`: the mark of a deletion that looks whether the container is empty; 0 = none does.
     `scope` is the default encryption scope, "" = the account's own; `denies_scopes`: no write may
@@ -45,7 +45,7 @@ class ContainerRecord(msgspec.Struct, frozen=True, array_like=True):
     denies_scopes: bool = False
 
 
-class DeletedContainer(msgspec.Struct, frozen=True, array_like=True):
+class DeletedContainer(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A container that was deleted and can be restored before `until`. `deleted` is the stamp of
     the deletion. The container's record has no lease any more."""
 
@@ -54,7 +54,7 @@ class DeletedContainer(msgspec.Struct, frozen=True, array_like=True):
     until: int
 
 
-class QueueRecord(msgspec.Struct, frozen=True, array_like=True):
+class QueueRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A queue. Its messages lie in the keyspace of `generation`, in the partition of `epoch`:
     clearing the queue begins a new one. `secret` seals its pop receipts."""
 
@@ -65,7 +65,7 @@ class QueueRecord(msgspec.Struct, frozen=True, array_like=True):
     policies: tuple[AccessPolicy, ...] = ()
 
 
-class TableRecord(msgspec.Struct, frozen=True, array_like=True):
+class TableRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A table, under its name as it was created. Its entities lie in the keyspace of
     `generation`."""
 
@@ -74,7 +74,7 @@ class TableRecord(msgspec.Struct, frozen=True, array_like=True):
     policies: tuple[AccessPolicy, ...] = ()
 
 
-class ShareRecord(msgspec.Struct, frozen=True, array_like=True):
+class ShareRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A share of files. What lies in it hangs under `generation`. Times and `etag` are stamps.
 
     `fold_version` is that of the table by which its names are compared (semantics/file/upcase.py).
@@ -96,7 +96,7 @@ class ShareRecord(msgspec.Struct, frozen=True, array_like=True):
     lost: int = 0
 
 
-class DeletedShare(msgspec.Struct, frozen=True, array_like=True):
+class DeletedShare(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A share that was deleted, as DeletedContainer."""
 
     record: ShareRecord
@@ -124,7 +124,7 @@ class JobKind(enum.IntEnum):
     COPY_FILE = 16
 
 
-class CopyOrder(msgspec.Struct, frozen=True, array_like=True):
+class CopyOrder(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The source of a pending copy, and the parts of the request that outlive its answer.
 
     It reads the blob `blob` (or its snapshot) in `container` of this server while that has
@@ -150,7 +150,7 @@ class CopyOrder(msgspec.Struct, frozen=True, array_like=True):
     trailing_dots: bool = False
 
 
-class Job(msgspec.Struct, frozen=True, array_like=True):
+class Job(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Work to be done after the answer.
 
     Blob jobs name their blob. `token` is what the records must still say, else the job is void: a

@@ -19,7 +19,7 @@ from strongroom.store.core.records import Codec
 from strongroom.values import ContentProperties, Lease, Metadata
 
 
-class NameRecord(msgspec.Struct, frozen=True, array_like=True):
+class NameRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The target of a name; `name` is as it was given, the key has it folded."""
 
     id: int
@@ -27,7 +27,7 @@ class NameRecord(msgspec.Struct, frozen=True, array_like=True):
     is_directory: bool
 
 
-class NodeRecord(msgspec.Struct, frozen=True, array_like=True):
+class NodeRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Where the name of an id is, and how many names are below it. `size_bytes`: the length of a
     file that the share's usage counts for it."""
 
@@ -38,7 +38,7 @@ class NodeRecord(msgspec.Struct, frozen=True, array_like=True):
     size_bytes: int = 0
 
 
-class FileRecord(msgspec.Struct, frozen=True, array_like=True):
+class FileRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The attributes of a directory or file. Times are ticks; `etag` and `modified` are stamps.
 
     `attributes` are the bits of semantics/file/attributes.py. A file's bytes are the map whose
@@ -62,13 +62,13 @@ class FileRecord(msgspec.Struct, frozen=True, array_like=True):
     copy: Copy | None = None
 
 
-class UsageRecord(msgspec.Struct, frozen=True, array_like=True):
+class UsageRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The part of a share's quota that its files use: the sum of what their nodes say."""
 
     size_bytes: int
 
 
-class PastRecord(msgspec.Struct, frozen=True, array_like=True):
+class PastRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A name or attributes that a commit replaced or removed. `value` is what was there, as it was
     stored. `since` is the stamp of the commit that had written it."""
 
@@ -76,14 +76,14 @@ class PastRecord(msgspec.Struct, frozen=True, array_like=True):
     value: bytes
 
 
-class NamedRecord(msgspec.Struct, frozen=True, array_like=True):
+class NamedRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Which share the names are of."""
 
     account: str
     share: str
 
 
-class PermissionRecord(msgspec.Struct, frozen=True, array_like=True):
+class PermissionRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A security descriptor, as SDDL."""
 
     text: str

@@ -7,7 +7,6 @@ Must not live here: whether the blocks exist (semantics/blob/blocks.py). Sources
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import chain
 from typing import Final, cast, get_args
 
 from strongroom import blob_errors, limits
@@ -71,17 +70,15 @@ def write_block_list(
             for.
     """
     both = (("CommittedBlocks", committed), ("UncommittedBlocks", uncommitted))
-    rows = (row for name, blocks in both if blocks is not None for row in _section(name, blocks))
+    rows = (
+        row
+        for name, blocks in both
+        if blocks is not None
+        for row in xml.rows_in(name, map(_row, blocks))
+    )
     return xml.pieces(f"{xml.DECLARATION}<BlockList>", rows, "</BlockList>", 1000)
 
 
-def _section(name: str, blocks: Iterable[tuple[str, int]]) -> Iterator[str]:
-    left = iter(blocks)
-    first = next(left, None)
-    if first is None:
-        yield f"<{name} />"
-        return
-    yield f"<{name}>"
-    for id_, size_bytes in chain((first,), left):
-        yield f"<Block><Name>{id_}</Name><Size>{size_bytes}</Size></Block>"
-    yield f"</{name}>"
+def _row(block: tuple[str, int]) -> str:
+    id_, size_bytes = block
+    return f"<Block><Name>{id_}</Name><Size>{size_bytes}</Size></Block>"

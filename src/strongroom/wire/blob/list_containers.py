@@ -6,7 +6,7 @@ is the one that the service sends.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -36,9 +36,9 @@ class ContainerItem(msgspec.Struct, frozen=True):
 
 def write_containers(
     asked: xml.PageRequest, containers: Iterable[ContainerItem], next_marker: str
-) -> bytes:
-    """The page as XML; `next_marker` is empty when nothing is left."""
-    return xml.enumeration(asked, "Containers", "".join(map(_row, containers)), next_marker)
+) -> Iterator[bytes]:
+    """The page as XML, piece by piece; `next_marker` is empty when nothing is left."""
+    return xml.enumeration(asked, "Containers", map(_row, containers), next_marker)
 
 
 def _row(item: ContainerItem) -> str:

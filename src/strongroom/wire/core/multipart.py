@@ -14,7 +14,7 @@ before the first boundary and behind the last is ignored.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from http import HTTPStatus
 from typing import Final
 
@@ -22,6 +22,7 @@ import msgspec
 
 from strongroom import errors
 from strongroom.errors import StorageError
+from strongroom.slices import Steps
 
 Fields = tuple[tuple[str, str], ...]
 
@@ -37,6 +38,8 @@ _BEHIND_MARK: Final = re.compile(rb"(--)?[ \t]*+(?=\r?\n|\Z)")
 _NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _REQUEST_LINE: Final = re.compile(r"([A-Z]+) +([^\x00-\x20\x7f]+)(?: +HTTP/1\.[01])?[ \t]*")
+# To read or write so many takes some tenths of a millisecond.
+_PARTS_AT_ONCE: Final = 16
 _TOLD_ONCE: Final = frozenset(("content-type", "content-length", "content-id", "if-match"))
 
 
@@ -70,7 +73,7 @@ class PartResponse(msgspec.Struct, frozen=True):
     reason: str | None = None
 
 
-def parse(content_type: str, body: bytes, requests_max: int) -> Batch:
+def parse(content_type: str, body: bytes, requests_max: int) -> Steps[Batch]:
     """The requests of a batch.
 
     Arguments:
@@ -88,23 +91,32 @@ def parse(content_type: str, body: bytes, requests_max: int) -> Batch:
     kind = _first(fields, "content-type") or ""
     if _is(kind, "multipart/mixed"):
         changes = _limited(_parts(content, _boundary(kind)), requests_max + 1)
-        requests = tuple(_request(part) for part in changes)
+        requests = yield from _requests(changes)
         if not requests:
             raise _invalid("The changeset is empty.")
         return Batch(requests, True)
     return Batch((_request(parts[0]),), False)
 
 
-def parse_each(content_type: str, body: bytes, requests_max: int) -> tuple[PartRequest, ...]:
+def parse_each(content_type: str, body: bytes, requests_max: int) -> Steps[tuple[PartRequest, ...]]:
     """The requests of a batch in which each stands by itself. Arguments as of `parse`.
 
     Raises: StorageError InvalidInput for whatever is not a batch.
     """
     parts = _limited(_parts(body, _boundary(content_type)), requests_max + 1)
-    requests = tuple(_request(part) for part in parts)
+    requests = yield from _requests(parts)
     if not requests:
         raise _invalid("The batch is empty.")
     return requests
+
+
+def _requests(parts: Iterator[bytes]) -> Steps[tuple[PartRequest, ...]]:
+    found: list[PartRequest] = []
+    for part in parts:
+        found.append(_request(part))
+        if len(found) % _PARTS_AT_ONCE == 0:
+            yield
+    return tuple(found)
 
 
 def _limited(parts: Iterator[bytes], most: int) -> Iterator[bytes]:
@@ -229,7 +241,7 @@ def _invalid(reason: str) -> StorageError:
 
 def write(
     responses: Sequence[PartResponse], is_changeset: bool, batch_id: str, changeset_id: str
-) -> tuple[str, bytes]:
+) -> Steps[tuple[str, bytes]]:
     """The (Content-Type, body) that answers a batch.
 
     Arguments:
@@ -237,7 +249,7 @@ def write(
         batch_id, changeset_id: GUIDs for the two boundaries; nothing in the answers may have them.
     """
     boundary, inner = f"batchresponse_{batch_id}", f"changesetresponse_{changeset_id}"
-    written = [_written(response) for response in responses]
+    written = yield from _all_written(_written, responses)
     parts = b"".join(written)
     if is_changeset:
         head = f"Content-Type: multipart/mixed; boundary={inner}\r\n\r\n".encode()
@@ -245,15 +257,26 @@ def write(
     return f"multipart/mixed; boundary={boundary}", _enclosed([parts], boundary)
 
 
-def write_each(responses: Iterable[PartResponse], batch_id: str) -> tuple[str, bytes]:
+def write_each(responses: Iterable[PartResponse], batch_id: str) -> Steps[tuple[str, bytes]]:
     """The (Content-Type, body) that answers a batch in which each request stands by itself.
 
     Arguments:
         batch_id: a GUID for the boundary; nothing in the answers may have it.
     """
     boundary = f"batchresponse_{batch_id}"
-    parts = [_written_by_itself(response) for response in responses]
+    parts = yield from _all_written(_written_by_itself, responses)
     return f"multipart/mixed; boundary={boundary}", _enclosed(parts, boundary)
+
+
+def _all_written(
+    write: Callable[[PartResponse], bytes], responses: Iterable[PartResponse]
+) -> Steps[list[bytes]]:
+    written: list[bytes] = []
+    for response in responses:
+        written.append(write(response))
+        if len(written) % _PARTS_AT_ONCE == 0:
+            yield
+    return written
 
 
 def _enclosed(parts: Sequence[bytes], boundary: str) -> bytes:

@@ -240,7 +240,7 @@ def metadata_element(metadata: tuple[tuple[str, str], ...] | None) -> str:
     return f"<Metadata>{pairs}</Metadata>"
 
 
-def pieces(head: str, rows: Iterable[str], tail: str, rows_at_once: int = 250) -> Iterator[bytes]:
+def pieces(head: str, rows: Iterable[str], tail: str, rows_at_once: int = 64) -> Iterator[bytes]:
     """A long document, piece by piece.
 
     Arguments:
@@ -254,20 +254,36 @@ def pieces(head: str, rows: Iterable[str], tail: str, rows_at_once: int = 250) -
     yield tail.encode("utf-8", "replace")
 
 
-def enumeration(asked: PageRequest, tag: str, rows: str, next_marker: str) -> bytes:
-    """A page of a list of the account.
+def enumeration(
+    asked: PageRequest, tag: str, rows: Iterable[str], next_marker: str
+) -> Iterator[bytes]:
+    """A page of a list of the account, piece by piece.
 
     Arguments:
-        rows: ready; they come inside `<tag>`.
+        rows: each is made when its piece is; they come inside `<tag>`.
         next_marker: empty when nothing is left.
     """
     most = None if asked.max_results is None else str(asked.max_results)
-    return (
+    head = (
         f'{DECLARATION}<EnumerationResults ServiceEndpoint="{escape(asked.endpoint)}">'
         f"{optional_element('Prefix', asked.prefix)}{optional_element('Marker', asked.marker)}"
-        f"{optional_element('MaxResults', most)}<{tag}>{rows}</{tag}>"
-        f"{element('NextMarker', next_marker)}</EnumerationResults>"
-    ).encode("utf-8", "replace")
+        f"{optional_element('MaxResults', most)}<{tag}>"
+    )
+    tail = f"</{tag}>{element('NextMarker', next_marker)}</EnumerationResults>"
+    return pieces(head, rows, tail)
+
+
+def rows_in(tag: str, rows: Iterable[str]) -> Iterator[str]:
+    """The rows inside `<tag>`, as rows; `<tag />` when there is none."""
+    left = iter(rows)
+    first = next(left, None)
+    if first is None:
+        yield f"<{tag} />"
+        return
+    yield f"<{tag}>"
+    yield first
+    yield from left
+    yield f"</{tag}>"
 
 
 def _escaped(found: re.Match[str]) -> str:

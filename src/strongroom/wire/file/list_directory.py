@@ -5,7 +5,7 @@ Must not live here: what is listed. Source: these operations' pages; reference f
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import msgspec
@@ -50,19 +50,22 @@ class ListedNode(msgspec.Struct, frozen=True):
     permission_key: str | None = None
 
 
-def write_directory(of: DirectoryList, nodes: Iterable[ListedNode], next_marker: str) -> bytes:
-    """A page of a directory; `next_marker` is empty when nothing is left."""
+def write_directory(
+    of: DirectoryList, nodes: Iterable[ListedNode], next_marker: str
+) -> Iterator[bytes]:
+    """A page of a directory, piece by piece; `next_marker` is empty when nothing is left."""
     most = None if of.max_results is None else str(of.max_results)
     number = None if of.id is None else str(of.id)
     taken = "" if of.snapshot is None else f' ShareSnapshot="{iso7(of.snapshot)}"'
-    return (
+    head = (
         f'{xml.DECLARATION}<EnumerationResults ServiceEndpoint="{xml.escape(of.endpoint)}" '
         f'ShareName="{xml.escape(of.share)}"{taken} DirectoryPath="{xml.escape(of.path)}">'
         f"{xml.optional_element('Marker', of.marker)}{xml.optional_element('Prefix', of.prefix)}"
         f"{xml.optional_element('MaxResults', most)}{xml.optional_element('DirectoryId', number)}"
-        f"<Entries>{''.join(map(_row, nodes))}</Entries>"
-        f"{xml.element('NextMarker', next_marker)}</EnumerationResults>"
-    ).encode("utf-8", "replace")
+        "<Entries>"
+    )
+    tail = f"</Entries>{xml.element('NextMarker', next_marker)}</EnumerationResults>"
+    return xml.pieces(head, map(_row, nodes), tail)
 
 
 def _row(node: ListedNode) -> str:
@@ -87,15 +90,14 @@ def _properties(node: ListedNode) -> str:
     return f"<Properties>{found}</Properties>" if found else "<Properties />"
 
 
-def write_ranges(ranges: Iterable[tuple[int, int, bool]]) -> bytes:
-    """List Ranges: first and last byte of each, and whether it was cleared."""
-    rows = "".join(
+def write_ranges(ranges: Iterable[tuple[int, int, bool]]) -> Iterator[bytes]:
+    """List Ranges, piece by piece: first and last byte of each, and whether it was cleared."""
+    rows = (
         f"<{tag}><Start>{first}</Start><End>{last}</End></{tag}>"
         for first, last, is_clear in ranges
         for tag in ("ClearRange" if is_clear else "Range",)
     )
-    inner = f"<Ranges>{rows}</Ranges>" if rows else "<Ranges />"
-    return f"{xml.DECLARATION}{inner}".encode()
+    return xml.pieces(xml.DECLARATION, xml.rows_in("Ranges", rows), "", 1000)
 
 
 class ListedHandle(msgspec.Struct, frozen=True):
@@ -112,14 +114,11 @@ class ListedHandle(msgspec.Struct, frozen=True):
     rights: tuple[str, ...]
 
 
-def write_handles(handles: Iterable[ListedHandle], next_marker: str) -> bytes:
-    """A page of List Handles; `next_marker` is empty when nothing is left."""
-    rows = "".join(map(_handle, handles))
-    entries = f"<Entries>{rows}</Entries>" if rows else "<Entries />"
-    return (
-        f"{xml.DECLARATION}<EnumerationResults>{entries}"
-        f"{xml.element('NextMarker', next_marker)}</EnumerationResults>"
-    ).encode()
+def write_handles(handles: Iterable[ListedHandle], next_marker: str) -> Iterator[bytes]:
+    """A page of List Handles, piece by piece; `next_marker` is empty when nothing is left."""
+    rows = xml.rows_in("Entries", map(_handle, handles))
+    tail = f"{xml.element('NextMarker', next_marker)}</EnumerationResults>"
+    return xml.pieces(f"{xml.DECLARATION}<EnumerationResults>", rows, tail)
 
 
 def _handle(one: ListedHandle) -> str:

@@ -5,7 +5,7 @@ Must not live here: which shares are listed. Source: "List Shares"; reference fi
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -30,14 +30,15 @@ class ShareItem(msgspec.Struct, frozen=True):
     snapshot: int | None = None
 
 
-def write_shares(asked: xml.PageRequest, shares: Iterable[ShareItem], next_marker: str) -> bytes:
-    """The page as XML.
+def write_shares(
+    asked: xml.PageRequest, shares: Iterable[ShareItem], next_marker: str
+) -> Iterator[bytes]:
+    """The page as XML, piece by piece.
 
     Arguments:
         next_marker: empty when nothing is left.
     """
-    rows = "".join(map(_row, shares))
-    return xml.enumeration(asked, "Shares", rows, next_marker)
+    return xml.enumeration(asked, "Shares", map(_row, shares), next_marker)
 
 
 def _row(item: ShareItem) -> str:

@@ -5,7 +5,7 @@ Must not live here: which queues are listed. Source: "List Queues".
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -20,9 +20,11 @@ class QueueItem(msgspec.Struct, frozen=True):
     metadata: Metadata | None = None
 
 
-def write_queues(asked: xml.PageRequest, queues: Iterable[QueueItem], next_marker: str) -> bytes:
-    """The page as XML; `next_marker` is empty when nothing is left."""
-    return xml.enumeration(asked, "Queues", "".join(map(_row, queues)), next_marker)
+def write_queues(
+    asked: xml.PageRequest, queues: Iterable[QueueItem], next_marker: str
+) -> Iterator[bytes]:
+    """The page as XML, piece by piece; `next_marker` is empty when nothing is left."""
+    return xml.enumeration(asked, "Queues", map(_row, queues), next_marker)
 
 
 def _row(item: QueueItem) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
@@ -26,6 +27,9 @@ _TIMESTAMP: Final = "Timestamp"
 _PROPERTIES_READ_MAX: Final = 4096
 # What is longer is looked through before it becomes objects of Python, many times its size.
 _LONG_BYTES: Final = 128 * 1024
+# The end of a name, and an object or array behind it. Inside of a text the mark is escaped.
+_NESTED: Final = re.compile(rb'(?<!\\)"[ \t\r\n]*:[ \t\r\n]*[\[{]')
+_QUOTES_MAX: Final = 4 * 2 * _PROPERTIES_READ_MAX
 _NESTED_BYTES_MAX: Final = 64 * 1024
 _LOOKED_THROUGH: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 PLAIN_BYTES_MAX: Final = 16 * 1024
@@ -151,6 +155,13 @@ def _refuse_bulk(body: bytes) -> None:
 
     Raises: StorageError TooManyProperties, InvalidInput.
     """
+    # Each name has a quotation mark in front that is not escaped, and a text has two of them. To
+    # count them takes a tenth of the time of finding all members.
+    if body.count(b'"') - body.count(b'\\"') > _QUOTES_MAX:
+        # Both are wrong where it is nested further behind; the number is named then.
+        if _NESTED.search(body, 0, _LONG_BYTES) is not None:
+            raise _invalid("A value in the body is an object or array.")
+        raise StorageError(table_errors.TOO_MANY_PROPERTIES)
     try:
         members = _LOOKED_THROUGH.decode(body)
     except (msgspec.MsgspecError, ValueError, RecursionError):

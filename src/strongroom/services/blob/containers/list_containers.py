@@ -38,7 +38,7 @@ class ListContainers:
     include: frozenset[str] = frozenset()
 
 
-class ContainerRow(msgspec.Struct, frozen=True):
+class ContainerRow(msgspec.Struct, frozen=True, gc=False):
     """One container, as the commit `version` left it. `deleted`: it is one that is kept."""
 
     name: str

@@ -61,7 +61,7 @@ class FindBlobs(msgspec.Struct, frozen=True):
     include: frozenset[str] = frozenset()
 
 
-class FoundBlob(msgspec.Struct, frozen=True):
+class FoundBlob(msgspec.Struct, frozen=True, gc=False):
     """One blob, or one previous version of it (`is_current` False), with those of its tags that the
     query names. `version` is its id; 0 = it is none."""
 
@@ -104,7 +104,7 @@ class _Search:
     services: Services
     call: Call[FindBlobs]
     items: list[FoundBlob] = field(default_factory=list)
-    seen: set[tuple[int, str, int]] = field(default_factory=set)
+    seen: set[str] = field(default_factory=set)
     looked: int = 0
 
     async def run(self) -> FoundPage:
@@ -227,7 +227,8 @@ class _Search:
             blob, version = blob_records.BLOB.of(record), entry.version_id
             if blob is None or not tag_index.counts(blob, entry.token):
                 continue
-            one = (generation, entry.blob, version)
+            # As one text: the garbage collector looks at tuples.
+            one = f"{generation}/{version}/{entry.blob}"
             if not query.matches(dict(blob.tags)) or one in self.seen:
                 continue
             if len(self.items) == room:

@@ -60,9 +60,7 @@ class Listed(Body, frozen=True, array_like=True, tag=3):
     async def blocks(self, place: BodyPlace) -> StoredBlockList:
         """See Body.blocks."""
         if self.list_content is not None:
-            return StoredBlockList.decode(
-                await read_content(place.store.contents, self.list_content)
-            )
+            return StoredBlockList.decode(await read_content(place.store, self.list_content))
         (found,) = await place.store.read([Ref(place.partition, keys.block_list(self.number))])
         if found is None:
             raise ContentMissing(f"block list {self.number}")

@@ -10,7 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
 
-from strongroom.engines.base import VERIFIED_BYTES_MAX, Contents, Opened, Store
+from strongroom.engines.base import VERIFIED_BYTES_MAX, Opened, Store
 from strongroom.store.blob.bodies.blocks import Span
 from strongroom.store.blob.bodies.body import P, Take
 from strongroom.values import Piece
@@ -64,10 +64,15 @@ async def read_spans(store: Store, left: deque[Span], take: Take[P]) -> AsyncIte
         left.popleft()
 
 
-async def read_content(contents: Contents, content: int) -> bytes:
+async def read_content(store: Store, content: int) -> bytes:
     """All bytes of a content that this server made itself. Raises ContentMissing, DataDamaged."""
-    opened = await contents.open(content)
+    await store.turns.pause()  # reading may never suspend
+    opened = await store.contents.open(content)
+    found: list[bytes] = []
     try:
-        return b"".join([data async for data in opened.chunks()])
+        async for data in opened.chunks():
+            found.append(data)
+            await store.turns.pause()
+        return b"".join(found)
     finally:
         opened.close()
