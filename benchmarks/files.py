@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.endpoint import ACCOUNT, ACCOUNT_KEY, BLOCK_BLOB, Endpoint, account_sas
-from benchmarks.engine import CYCLE, Load
+from benchmarks.engine import CONNECTION, CYCLE, Load
 from benchmarks.results import Row, ratio_of, row
 from benchmarks.samba import (
     ENCRYPTED,
@@ -164,15 +164,16 @@ def _over_rest(ours: Served, work: Path, turns: Turns) -> Iterator[Row]:
     path = f"/{SHARE}/ranges/{CYCLE}"
     create = ours.files.step("create", "PUT", path, 201, headers=file)
     write = ours.files.step("write", "PUT", f"{path}?comp=range", 201, headers=_UPDATE, body=body)
-    one = f"/{SHARE}/ranges/one"
-    ours.files.make(one, file)
-    over = ours.files.step("over", "PUT", f"{one}?comp=range", 201, headers=_UPDATE, body=body)
+    own = f"/{SHARE}/ranges/of-{CONNECTION}"
+    first = ours.files.step("first", "PUT", own, 201, headers=file)
+    over = ours.files.step("over", "PUT", f"{own}?comp=range", 201, headers=_UPDATE, body=body)
     made, ranges, blobs = [], [], []
     for _ in range(turns.count):
         load = Load((create, write), _CONNECTIONS, turns.slice_s, turns.slice_s / 4)
         report = ours.files.load(load)
         made.append(report.step("write").count / report.window_s)
-        report = ours.files.load(Load((over,), _CONNECTIONS, turns.slice_s, turns.slice_s / 4))
+        load = Load((first, over), _CONNECTIONS, turns.slice_s, turns.slice_s / 4, prologue=1)
+        report = ours.files.load(load)
         ranges.append(report.step("over").count / report.window_s)
         report = ours.blobs.load(Load((put,), _CONNECTIONS, turns.slice_s, turns.slice_s / 4))
         blobs.append(report.step("put").count / report.window_s)
