@@ -19,6 +19,7 @@ from strongroom.wire.smb.header import FileId
 from strongroom.wire.smb.requests.change_notify import ChangeNotifyRequest, write_change_notify
 from strongroom.wire.smb.requests.create_contexts import (
     DISK_ID,
+    DURABLE_REQUEST,
     LEASE,
     MAXIMAL_ACCESS,
     LeaseContext,
@@ -94,8 +95,9 @@ def test_nothing_is_cached_of_a_snapshot() -> None:
         contexts = warp(stamp, (LEASE, lease_data(lease)))
         opened = await ann.open("f", access=READS, oplock_level=0xFF, chain=contexts)
         assert (opened.oplock_level, bytes(opened.contexts)) == (0, b"")
-        opened = await ann.open("f", access=READS, oplock_level=9, chain=warp(stamp))
-        assert opened.oplock_level == 0
+        durable = warp(stamp, (DURABLE_REQUEST, bytes(16)))
+        opened = await ann.open("f", access=READS, oplock_level=9, chain=durable)
+        assert (opened.oplock_level, bytes(opened.contexts)) == (0, b"")
 
     run(scenario)
 
