@@ -27,9 +27,14 @@ OWN: Final = (
 
 HELD: Final = (
     "test_deleted_shares",
+    "test_durable_handles",
+    "test_durable_histories",
+    "test_durable_races",
     "test_file_copies",
+    "test_file_damage",
     "test_file_renames",
     "test_files",
+    "test_handle_bounds",
     "test_handle_breaks",
     "test_handle_closing",
     "test_handle_histories",
@@ -39,7 +44,9 @@ HELD: Final = (
     "test_handle_opens",
     "test_handle_rest",
     "test_handle_watches",
+    "test_long_reads",
     "test_pending_file_copies",
+    "test_repeated_creates",
     "test_share_snapshot_crashes",
     "test_share_snapshot_sequences",
     "test_share_snapshots",
@@ -110,6 +117,8 @@ _EACH: Final = {
     ),
     # The gateways of this test are its own.
     "test_handing_over": ("test_a_source_is_given_up_when_another_gateway_has_copied_the_blob",),
+    # One gateway serves the share.
+    "test_pure_decisions": ("test_every_kind_of_decision_decides_the_same_when_it_runs_again",),
     # A gateway that is alone drops at once what nobody reads; it knows its readers one by one.
     "test_page_sweeping": ("test_overwritten_cleared_and_truncated_pages_come_back",),
     "test_sweeping": ("test_jobs_that_wait_for_readers_do_not_hold_up_others",),
