@@ -69,6 +69,16 @@ def _creates() -> Iterator[tuple[Command, bytes]]:
             chain = [(b"RqLs", lease_data(leased)), (b"MxAc", b""), (b"QFid", b"")]
             chain += [(b"DH2Q", bytes(16) + key), (b"AlSi", bytes(8))] if at > 2 else []
             yield Command.CREATE, create.write_create(request, write_chain(chain))
+    for context in (
+        (b"DHnQ", bytes(16)),
+        (b"DHnC", bytes(16)),
+        (b"DH2Q", bytes(16) + _LEASE_KEYS[0]),
+        (b"DH2C", bytes(36)),
+    ):
+        request = create.CreateRequest(
+            oplock_level=9, access=_ALL_ACCESS, share=7, disposition=3, name="durable"
+        )
+        yield Command.CREATE, create.write_create(request, write_chain([context]))
 
 
 def _transfers() -> Iterator[tuple[Command, bytes]]:

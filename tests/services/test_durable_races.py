@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from strongroom import file_errors
+from strongroom.errors import ErrorCode, StorageError
 from strongroom.semantics.file.durability import Parting
 from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles import durable, information, locking
@@ -95,5 +96,31 @@ def test_a_lock_that_waits_gives_up_with_its_session_and_the_handle_stays(
         assert is_waiting(first) and is_waiting(second)
         await back(on, second, lease="a")
         assert await do.status(lock(on, second)) == file_errors.STATUS_LOCK_NOT_GRANTED
+
+    given.run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("row", "status"),
+    [
+        (file_errors.SHARE_GONE, NOT_FOUND),
+        (file_errors.HANDLE_CLOSED, NOT_FOUND),
+        (file_errors.DISK_FULL, file_errors.STATUS_DISK_FULL),
+    ],
+)
+def test_a_handle_is_not_given_up_for_a_failure_that_passes(
+    row: ErrorCode, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        on = await file_calls.services()
+        _, handle = await lost(on)
+
+        async def fail(*args: Any) -> NodeInfo:
+            raise StorageError(row)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(information, "attributes", fail)
+            assert await do.status(back(on, handle)) == status
+        assert await do.status(back(on, handle)) == 0
 
     given.run(scenario)

@@ -14,8 +14,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
+from typing import Final
 
-from strongroom import errors
+from strongroom import errors, file_errors
 from strongroom.errors import StorageError
 from strongroom.semantics.file import durability, opens
 from strongroom.semantics.file.durability import (
@@ -41,7 +42,9 @@ from strongroom.services.file.handles.model import (
 from strongroom.services.file.held.durable_handles import CreateKey
 from strongroom.services.file.held.open_handle import DurableState
 
-_MS_PER_S = 1000
+_MS_PER_S: Final = 1000
+# The share was deleted, or the handle is closed by now.
+_GONE: Final = (file_errors.SHARE_GONE, file_errors.HANDLE_CLOSED)
 
 
 def granted(
@@ -126,8 +129,9 @@ async def reconnect(
     now = await services.store.now()
     try:
         info = await information.attributes(services, handle)
-    except StorageError:
-        # Its share is gone.
+    except StorageError as error:
+        if error.row not in _GONE:
+            raise
         raise StorageError(errors.RESOURCE_NOT_FOUND) from None
     # Nothing is awaited from here on; meanwhile it may have been closed, or given back.
     handle = _claimed(services, access, wanted, owner)
