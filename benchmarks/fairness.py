@@ -252,8 +252,12 @@ def _put_large(endpoint: Endpoint) -> Step:
     return endpoint.step("long", "PUT", path, 201, headers=BLOCK_BLOB, body=body)
 
 
+def _prepare_large(endpoint: Endpoint) -> None:
+    endpoint.make("/small/large", BLOCK_BLOB, os.urandom(8 * 1024 * 1024))
+
+
 def _get_large(endpoint: Endpoint) -> Step:
-    return endpoint.step("long", "GET", f"/small/large-{CONNECTION}", 200)
+    return endpoint.step("long", "GET", "/small/large", 200)
 
 
 def _nothing(endpoint: Endpoint) -> None:
@@ -308,5 +312,5 @@ KINDS: Final = (
     Kind("an entity of 900 KB", _nothing, _long_entity, "table"),
     Kind("JSON of 4 MB", _nothing, _refused_json, "table"),
     Kind("Put Blob of 8 MiB", _nothing, _put_large),
-    Kind("Get Blob of 8 MiB", _nothing, _get_large),
+    Kind("Get Blob of 8 MiB", _prepare_large, _get_large),
 )  # fmt: skip
