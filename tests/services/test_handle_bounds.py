@@ -77,14 +77,14 @@ def test_locks_of_all_files_are_bounded_and_counted(monkeypatch: pytest.MonkeyPa
         request = Patient()
         waiting = await waits(lock(on, other, 0, 1, request=request), request.has_waited)
         await lock(on, await ann.create("g"), 0, 1)
-        assert opens.lock_count == 3
+        assert opens.counts.locks == 3
         assert await do.status(lock(on, one, 5, 1)) == FULL
         await unlock(on, one, 0, 1)
         await waiting
-        assert opens.lock_count == 2
+        assert opens.counts.locks == 2
         await ann.leave()
         await bob.leave()
-        assert opens.lock_count == 0
+        assert opens.counts.locks == 0
 
     given.run(scenario)
 
@@ -141,7 +141,7 @@ def test_changes_that_are_kept_for_all_watches_are_bounded(
 def test_it_is_counted_how_breaks_end() -> None:
     async def scenario() -> None:
         on = await file_calls.services()
-        breaks = on.held.of(Opens).breaks
+        breaks = on.held.of(Opens).counts
         ann = await mounted(on, "ann", answers=True)
         await ann.open("f", disposition=Disposition.CREATE, lease="a", wanted="RWH")
         bob = await mounted(on, "bob")

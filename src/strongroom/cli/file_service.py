@@ -37,7 +37,7 @@ class NotAnswered(Exception):
     """No server answers, or what answers is none; the text says which."""
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """The server has refused a request; the text has its code and message."""
 
 
@@ -71,7 +71,7 @@ class FileService:
             place: SHARE or SHARE/PATH.
             below: what lies below a directory counts too.
 
-        Raises: Refused, NotAnswered.
+        Raises: RequestRefused, NotAnswered.
         """
         marker = ""
         while True:
@@ -92,7 +92,7 @@ class FileService:
             handle: its id; `*` = all.
             below: what lies below a directory counts too.
 
-        Raises: Refused, NotAnswered.
+        Raises: RequestRefused, NotAnswered.
         """
         closed = failed = 0
         marker = ""
@@ -136,7 +136,7 @@ class FileService:
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise NotAnswered(f"{server} does not answer: {_reason(error)}") from None
         if answer.status >= _REFUSED_FROM:
-            raise Refused(_refusal(answer, body))
+            raise RequestRefused(_refusal(answer, body))
         return answer.headers, body
 
 

@@ -135,11 +135,11 @@ def _asking(
     name: str | None, endpoint: str | None, data: Path, accounts_file: Path | None
 ) -> Iterator[FileService]:
     """The File service that the flags mean; what it refuses ends the command with one line."""
-    from strongroom.cli.file_service import FileService, NotAnswered, Refused
+    from strongroom.cli.file_service import FileService, NotAnswered, RequestRefused
 
     try:
         yield FileService(_account(name, endpoint, data, accounts_file))
-    except Refused as error:
+    except RequestRefused as error:
         fail(Exit.REFUSED, plain(str(error)))
     except NotAnswered as error:
         fail(Exit.UNAVAILABLE, plain(str(error)))

@@ -44,8 +44,8 @@ def test_what_was_answered_and_what_is_held_is_counted() -> None:
             assert found[f"strongroom_smb_{held}",] == 1
         assert found["strongroom_smb_locks",] == 0
         opens = server.shared.services.held.of(Opens)
-        opens.breaks.asked, opens.breaks.acknowledged, opens.breaks.timed_out = 5, 3, 1
-        opens.lock_count = 7
+        opens.counts.asked, opens.counts.acknowledged, opens.counts.timed_out = 5, 3, 1
+        opens.counts.locks = 7
         counted = _values(metrics.collect())
         for outcome, count in (("asked", 5), ("acknowledged", 3), ("timed_out", 1)):
             assert counted["strongroom_smb_break_answers_total", outcome] == count

@@ -78,7 +78,7 @@ class SmbMetrics(Collector):
             labels=("outcome",),
         )
         for outcome in ("asked", "acknowledged", "timed_out"):
-            outcomes.add_metric((outcome,), getattr(held.breaks, outcome))
+            outcomes.add_metric((outcome,), getattr(held.counts, outcome))
         yield outcomes
         for name, what, count in (
             ("breaks", "Break notifications sent.", counts.breaks),
@@ -93,7 +93,7 @@ class SmbMetrics(Collector):
             ("connections", "Connections of SMB open.", self._listener.connection_count),
             ("sessions", "Sessions of SMB authenticated.", sum(one.is_valid for one in sessions)),
             ("opens", "Files, directories and pipes open.", sum(len(s.opens) for s in sessions)),
-            ("locks", "Byte-range locks, with requests that wait for one.", held.lock_count),
+            ("locks", "Byte-range locks, with requests that wait for one.", held.counts.locks),
             ("disconnected_handles", "Durable handles that wait for their clients.", waiting),
         ):
             yield GaugeMetricFamily(f"strongroom_smb_{name}", what, value=count)

@@ -72,14 +72,16 @@ def facts_of(record: FileRecord) -> FileFacts:
 
 
 @dataclass(slots=True)
-class BreakCounts:
-    """How notices to the holders of caches have ended. Who closes its handle instead of an answer
-    is neither `acknowledged` nor `timed_out`.
+class OpenCounts:
+    """Byte-range locks, and how notices to the holders of caches have ended. Who closes its handle
+    instead of an answer is neither `acknowledged` nor `timed_out`.
 
     Attributes:
+        locks: how many there are, with requests that wait for one.
         asked: notices that need an answer.
     """
 
+    locks: int = 0
     asked: int = 0
     acknowledged: int = 0
     timed_out: int = 0
@@ -97,8 +99,7 @@ class Opens:
         reserved: bytes that were reserved behind a file's end, until its last open leaves.
         barriers: creations and renames under way, which opens wait for.
         writes: writes under way, which locks wait for.
-        lock_count: how many byte-range locks there are, with requests that wait for one.
-        breaks: how notices to the holders of caches have ended.
+        counts: of locks and of notices.
         durable: handles that wait for their clients.
     """
 
@@ -107,8 +108,7 @@ class Opens:
         self.reserved: dict[Partition, int] = {}
         self.barriers = Barriers()
         self.writes = WritesUnderWay()
-        self.lock_count = 0
-        self.breaks = BreakCounts()
+        self.counts = OpenCounts()
         self.durable = DurableHandles()
         self._tables: dict[Partition, OpenTable] = {}
         self._removals: dict[Partition, Removal] = {}
@@ -129,7 +129,7 @@ class Opens:
         before = self.table(file)
         if table == before:
             return
-        self.lock_count += _locks_of(table) - _locks_of(before)
+        self.counts.locks += _locks_of(table) - _locks_of(before)
         if table == NOBODY:
             self._tables.pop(file, None)
             self._removals.pop(file, None)
@@ -248,7 +248,7 @@ class Opens:
         """A holder has answered a notice in time."""
         timer = self._timers.pop((file, key), None)
         if timer is not None:
-            self.breaks.acknowledged += 1
+            self.counts.acknowledged += 1
             timer.cancel()
 
     def grant(self, wait_ids: Sequence[int]) -> None:
@@ -306,7 +306,7 @@ class Opens:
                 for handle in holders:
                     self.durable.expel(handle)
             if notice.needs_answer and connected:
-                self.breaks.asked += 1
+                self.counts.asked += 1
                 timer = asyncio.ensure_future(self._timer(services, file, notice.key))
                 timer.add_done_callback(self._finished)
                 self._timers[file, notice.key] = timer
@@ -318,7 +318,7 @@ class Opens:
         table = self.table(file)
         holder = opens.holder_of(table, key)
         if holder is not None and holder.is_breaking:
-            self.breaks.timed_out += 1
+            self.counts.timed_out += 1
             self.put(file, opens.with_holder(table, timed_out(holder)))
 
 

@@ -79,7 +79,7 @@ async def _take(
     check_share(services, handle.access.generation)
     table = held.table(file)
     wait_id = held.next_id() if waits else None
-    if held.lock_count + len(locks) > _ALL_LOCKS_MAX:
+    if held.counts.locks + len(locks) > _ALL_LOCKS_MAX:
         raise StorageError(file_errors.TOO_MANY_LOCKS)
     found = byte_ranges.lock(table.locks, locks, wait_id)
     if isinstance(found, LocksRefused):
