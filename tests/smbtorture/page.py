@@ -62,7 +62,7 @@ def text(lists: Lists) -> str:
         "",
         "## What smbd does not pass",
         "",
-        "Here Windows differs from smbd, and these tests are in the gate.",
+        "smbd passes all of the gate but these. Windows differs from it, or it loses events.",
         "",
         *_reasons(lists.wanted),
         "",
