@@ -209,7 +209,7 @@ async def _fuzz_connection(server: SmbListener, changes: Changes) -> int:
     return count
 
 
-@pytest.mark.timeout(3600)
+@pytest.mark.timeout(4 * 3600)
 def test_after_authentication(caplog: pytest.LogCaptureFixture) -> None:
     answered: set[str] = set()
     refused: set[int] = set()
@@ -261,7 +261,7 @@ def _openings() -> list[bytes]:
     ]
 
 
-@pytest.mark.timeout(3600)
+@pytest.mark.timeout(4 * 3600)
 def test_before_authentication(caplog: pytest.LogCaptureFixture) -> None:
     async def fuzz() -> None:
         server = await _server()
