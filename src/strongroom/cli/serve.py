@@ -56,9 +56,10 @@ Exit codes are those of strongroom --help.
 """
 
 _HOST_NAME = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
-# So many new objects, and passes over these. A pass looks at 10,000 objects then, in some
-# milliseconds. It holds everybody up.
-COLLECTED_AT = (2_500, 4)
+# After so many new objects they are looked at, after so many of these passes those that were left,
+# and after so many of those passes all objects. A pass holds everybody up: the second kind looks at
+# some 10,000 objects, and the third is rare.
+COLLECTED_AT = (2_500, 4, 50)
 
 _DATA = "Where everything is kept; created when it is missing."
 _ACCOUNT = (
