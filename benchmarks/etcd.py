@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from benchmarks.endpoint import HOST
 from benchmarks.servers import ServerFailed, free_ports
-from strongroom.coordination.clock import SystemClock
+from strongroom.coordination.clock import SystemClocks
 from strongroom.coordination.stores.connections.http_pool import HttpPool, NoAnswer
 
 ETCD: Final = "etcd"
@@ -118,7 +118,7 @@ class EtcdLock:
     """
 
     def __init__(self, url: str, name: str) -> None:
-        self._pool = HttpPool(url, SystemClock())
+        self._pool = HttpPool(url, SystemClocks())
         self._name = base64.b64encode(name.encode()).decode()
         self._lease = ""
         self._key = ""

@@ -32,9 +32,9 @@ from strongroom.config import (
     check_oauth,
 )
 from strongroom.engines.base import EngineError
-from strongroom.engines.embedded import EmbeddedStore, open_store
+from strongroom.engines.embedded import EmbeddedEngine, open_store
 from strongroom.engines.embedded.threads import started_pool
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory import MemoryEngine
 from strongroom.servers import free_memory, one_port, open_files, service_listeners
 from strongroom.servers.copies.addresses import SourceHosts
 from strongroom.servers.copies.client import CopyClient
@@ -88,7 +88,7 @@ class App:
     """
 
     # What `start` makes.
-    store: MemoryStore | EmbeddedStore
+    store: MemoryEngine | EmbeddedEngine
     services: Services
     accounts: ServedAccounts
 
@@ -153,10 +153,10 @@ class App:
         while self._closing:
             await self._closing.pop()()
 
-    async def _open_store(self) -> MemoryStore | EmbeddedStore:
+    async def _open_store(self) -> MemoryEngine | EmbeddedEngine:
         settings = self.settings
         if settings.data is None:
-            return MemoryStore(self._clock)
+            return MemoryEngine(self._clock)
         try:
             store = await open_store(settings.data, self._clock, test_clock=settings.test_clock)
         except EngineError as error:

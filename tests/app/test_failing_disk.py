@@ -15,7 +15,7 @@ import pytest
 
 from strongroom import app
 from strongroom.clock import Clock
-from strongroom.engines.embedded import EmbeddedStore, open_store
+from strongroom.engines.embedded import EmbeddedEngine, open_store
 from strongroom.engines.embedded.bodies.segments import LARGE_BODY_BYTES
 from strongroom.engines.embedded.check import check
 from strongroom.testing.disk import Disk
@@ -40,7 +40,7 @@ def served(disk: Disk, patch: pytest.MonkeyPatch) -> Iterator[InProcessServer]:
 
         async def open_here(
             directory: Path, clock: Clock, *, test_clock: bool = False
-        ) -> EmbeddedStore:
+        ) -> EmbeddedEngine:
             return await open_store(directory, clock, test_clock=test_clock, options=options)
 
         patch.setattr(app, "open_store", open_here)

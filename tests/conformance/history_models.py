@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from strongroom.testing.linearizability import UNKNOWN, Operation
+from strongroom.testing.linearizability import UNKNOWN, CompletedCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ class AppendModel:
         """The size that an append found."""
         return result.offset if isinstance(result, Appended) else None
 
-    def simplify(self, operations: Sequence[Operation]) -> Sequence[Operation]:
+    def simplify(self, operations: Sequence[CompletedCall]) -> Sequence[CompletedCall]:
         """Nothing can be left out."""
         return operations
 
@@ -285,7 +285,7 @@ class PageModel:
         """The ETag that a read showed."""
         return result.etag if isinstance(result, Cells) else None
 
-    def simplify(self, operations: Sequence[Operation]) -> Sequence[Operation]:
+    def simplify(self, operations: Sequence[CompletedCall]) -> Sequence[CompletedCall]:
         """Tells each write that was answered which answered write comes before it."""
         if not operations:
             return operations
@@ -362,7 +362,7 @@ class GuardedModel:
         """None, as `version`."""
         return None
 
-    def simplify(self, operations: Sequence[Operation]) -> Sequence[Operation]:
+    def simplify(self, operations: Sequence[CompletedCall]) -> Sequence[CompletedCall]:
         """Nothing can be left out."""
         return operations
 

@@ -14,16 +14,16 @@ from typing import Any
 import pytest
 
 from strongroom.testing.history import History, Model, check
-from strongroom.testing.models import Answer as Seen
 from strongroom.testing.models import (
     BlobModel,
-    Delete,
+    DeleteContent,
     DeleteIfMatch,
-    Get,
+    GetContent,
     Put,
     PutIfAbsent,
     PutIfMatch,
 )
+from strongroom.testing.models import Observation as Seen
 from tests.conformance import appending, blob_batches, pages
 from tests.conformance.answer import Answer, expect
 from tests.conformance.appending import MAX_SIZE, POSITION
@@ -229,13 +229,13 @@ def test_writes_of_pages_are_linearizable(place: Place) -> None:
 
 def next_call(chance: random.Random, content: int, etag: str | None) -> Hashable:
     """What a client does next; `etag` is the last that it saw."""
-    kinds: list[Hashable] = [Get(), PutIfAbsent(content)]
+    kinds: list[Hashable] = [GetContent(), PutIfAbsent(content)]
     return chance.choice(kinds if etag is None else [*kinds, *[PutIfMatch(content, etag)] * 3])
 
 
 def send_list(client: Client, target: str, call: Hashable) -> Seen:
     """One call on a blob that is made of two blocks, which are staged within the call."""
-    if isinstance(call, Get):
+    if isinstance(call, GetContent):
         answer = client.get(target)
         if answer.status != 200:
             return Seen(answer.status)
@@ -286,7 +286,7 @@ def test_parts_of_batches_are_linearizable(place: Place) -> None:
             content = number * 1000 + turn
             if number % 4:
                 target = chance.choice(targets)
-                call: Hashable = chance.choice((Get(), Put(content), PutIfAbsent(content)))
+                call: Hashable = chance.choice((GetContent(), Put(content), PutIfAbsent(content)))
                 record = history.invoke(f"client {number}", target, call)
                 answer = send_single(one, target, call)
                 record.returned(answer)
@@ -294,7 +294,7 @@ def test_parts_of_batches_are_linearizable(place: Place) -> None:
             calls: list[tuple[str, Hashable]] = []
             for target in chance.sample(targets, 4):
                 etags[target] = one.head(target).get("ETag") or '"0x1"'
-                given = DeleteIfMatch(etags[target]) if chance.randrange(2) else Delete()
+                given = DeleteIfMatch(etags[target]) if chance.randrange(2) else DeleteContent()
                 calls.append((target, given))
             deleted += send_batch(one, number, history, calls)
         return deleted
@@ -307,7 +307,7 @@ def test_parts_of_batches_are_linearizable(place: Place) -> None:
 
 def send_single(client: Client, target: str, call: Hashable) -> Seen:
     """One call outside of a batch."""
-    if isinstance(call, Get):
+    if isinstance(call, GetContent):
         answer = client.get(target)
         content = int(answer.body) if answer.status == 200 else None
         return Seen(answer.status, answer.get("ETag"), content)

@@ -11,13 +11,13 @@ import pytest
 from strongroom.testing.history import History, check
 from strongroom.testing.models import (
     Acquire,
-    Answer,
     BlobModel,
-    Delete,
+    DeleteContent,
     DeleteIfMatch,
-    Get,
+    GetContent,
     LeaseAnswer,
     LeaseModel,
+    Observation,
     Put,
     PutIfAbsent,
     PutIfMatch,
@@ -53,35 +53,35 @@ def place(
         running.stop()
 
 
-def send(client: Client, target: str, call: Hashable) -> Answer:
+def send(client: Client, target: str, call: Hashable) -> Observation:
     """One call on a blob, and what the client saw."""
     match call:
-        case Get():
+        case GetContent():
             answer = client.get(target)
             content = int(answer.body) if answer.status == 200 else None
-            return Answer(answer.status, answer.get("ETag"), content)
+            return Observation(answer.status, answer.get("ETag"), content)
         case Put(content):
             answer = client.put(target, PUT_BLOB, str(content).encode())
         case PutIfMatch(content, etag):
             answer = client.put(target, {**PUT_BLOB, "If-Match": etag}, str(content).encode())
         case PutIfAbsent(content):
             answer = client.put(target, {**PUT_BLOB, "If-None-Match": "*"}, str(content).encode())
-        case Delete():
+        case DeleteContent():
             answer = client.delete(target)
         case DeleteIfMatch(etag):
             answer = client.delete(target, {"If-Match": etag})
         case _:
             raise TypeError(call)
-    return Answer(answer.status, answer.get("ETag"))
+    return Observation(answer.status, answer.get("ETag"))
 
 
 def next_call(chance: random.Random, content: int, etag: str | None) -> Hashable:
     """What a client does next; `etag` is the last that it saw."""
-    kinds: list[Hashable] = [Get(), Get(), Put(content), PutIfAbsent(content)]
+    kinds: list[Hashable] = [GetContent(), GetContent(), Put(content), PutIfAbsent(content)]
     if etag is not None:
         kinds += [PutIfMatch(content, etag)] * 3 + [DeleteIfMatch(etag)]
     if not chance.randrange(8):
-        kinds.append(Delete())
+        kinds.append(DeleteContent())
     return chance.choice(kinds)
 
 
@@ -159,5 +159,5 @@ def test_a_history_that_is_wrong_is_refused() -> None:
     """The check itself: two writers with one ETag cannot both win."""
     history = History()
     for content, etag in ((1, "a"), (2, "b")):
-        history.invoke("client", "b", PutIfMatch(content, "first")).returned(Answer(201, etag))
+        history.invoke("client", "b", PutIfMatch(content, "first")).returned(Observation(201, etag))
     assert not check(history, BlobModel("first", 0)).linearizable

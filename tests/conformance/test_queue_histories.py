@@ -11,13 +11,13 @@ import pytest
 
 from strongroom.testing.history import check
 from strongroom.testing.queue_model import (
-    DeleteMessage,
-    GetMessage,
+    DeleteStep,
+    GetStep,
     Got,
     MessageModel,
-    PutMessage,
+    PutStep,
     QueueHistory,
-    UpdateMessage,
+    UpdateStep,
 )
 from tests.conformance.answer import expect
 from tests.conformance.client import Client
@@ -51,7 +51,7 @@ class Actor:
     def put(self) -> None:
         begun = self._history.begin()
         made = put(self._client, self._queue)
-        self._end(begun, {made.id: (PutMessage(), made.receipt)})
+        self._end(begun, {made.id: (PutStep(), made.receipt)})
         if not self._chance.randrange(3):
             # Its first receipt holds too, until somebody gets the message.
             self._held.append(made)
@@ -62,7 +62,7 @@ class Actor:
         found = get(self._client, self._queue, numofmessages=wanted, visibilitytimeout=HIDDEN_S)
         self._end(
             begun,
-            {one.id: (GetMessage(), Got(one.receipt or "", one.count or 0)) for one in found},
+            {one.id: (GetStep(), Got(one.receipt or "", one.count or 0)) for one in found},
         )
         self._held += found
 
@@ -71,7 +71,7 @@ class Actor:
         begun = self._history.begin()
         answer = delete(self._client, self._queue, message)
         assert answer.status in (204, 404), answer
-        call = DeleteMessage(message.receipt or "")
+        call = DeleteStep(message.receipt or "")
         self._end(begun, {message.id: (call, answer.status == 204)})
 
     def update(self) -> None:
@@ -79,7 +79,7 @@ class Actor:
         begun = self._history.begin()
         answer = update(self._client, self._queue, message, seconds=0)
         assert answer.status in (204, 404), answer
-        call = UpdateMessage(message.receipt or "")
+        call = UpdateStep(message.receipt or "")
         self._end(begun, {message.id: (call, answer.get("x-ms-popreceipt"))})
 
     def _pick(self) -> Message:
@@ -112,7 +112,7 @@ def test_messages_are_received_once_within_their_visibility(each_engine: Running
         crowd.go(act)
     operations = history.operations()
     calls = [operation.call for operation in operations]
-    for kind, least in ((PutMessage, 100), (GetMessage, 100), (DeleteMessage, 30)):
+    for kind, least in ((PutStep, 100), (GetStep, 100), (DeleteStep, 30)):
         assert sum(isinstance(call, kind) for call in calls) > least, kind
     verdict = check(operations, MessageModel())
     assert verdict.linearizable, verdict.explain()
@@ -123,23 +123,23 @@ def test_messages_are_received_once_within_their_visibility(each_engine: Running
     "wrong",
     [
         # Two hold it at once.
-        [(GetMessage(), Got("a", 1)), (GetMessage(), Got("b", 2))],
+        [(GetStep(), Got("a", 1)), (GetStep(), Got("b", 2))],
         # The count stands still.
-        [(GetMessage(), Got("a", 1)), (UpdateMessage("a"), "b"), (GetMessage(), Got("c", 1))],
+        [(GetStep(), Got("a", 1)), (UpdateStep("a"), "b"), (GetStep(), Got("c", 1))],
         # A receipt outlives the next one.
-        [(GetMessage(), Got("a", 1)), (UpdateMessage("a"), "b"), (DeleteMessage("a"), True)],
+        [(GetStep(), Got("a", 1)), (UpdateStep("a"), "b"), (DeleteStep("a"), True)],
         # A receipt that holds is refused.
-        [(GetMessage(), Got("a", 1)), (DeleteMessage("a"), False)],
+        [(GetStep(), Got("a", 1)), (DeleteStep("a"), False)],
         # It comes back.
-        [(DeleteMessage("put"), True), (GetMessage(), Got("a", 1))],
+        [(DeleteStep("put"), True), (GetStep(), Got("a", 1))],
         # The same receipt twice.
-        [(GetMessage(), Got("put", 1))],
+        [(GetStep(), Got("put", 1))],
     ],
 )
 def test_a_history_that_is_wrong_is_refused(wrong: list[tuple[Hashable, Hashable]]) -> None:
     """The check itself."""
     history = QueueHistory()
-    for call, result in [(PutMessage(), "put"), *wrong]:
+    for call, result in [(PutStep(), "put"), *wrong]:
         history.end("client", history.begin(), {"m": (call, result)})
     assert not check(history.operations(), MessageModel()).linearizable
 
@@ -149,11 +149,11 @@ def test_time_passes_for_messages_that_nobody_has_been_told_of_yet() -> None:
     history = QueueHistory()
     putting, getting, moving = history.begin(), history.begin(), history.begin()
     history.time_passed("clock", moving)
-    history.end("client", putting, {"m": (PutMessage(), "put")})
-    history.end("client", getting, {"m": (GetMessage(), Got("a", 1))})
+    history.end("client", putting, {"m": (PutStep(), "put")})
+    history.end("client", getting, {"m": (GetStep(), Got("a", 1))})
     again = history.begin()
-    history.end("client", again, {"m": (GetMessage(), Got("b", 2))})
+    history.end("client", again, {"m": (GetStep(), Got("b", 2))})
     assert check(history.operations(), MessageModel()).linearizable
     third = history.begin()
-    history.end("client", third, {"m": (GetMessage(), Got("c", 3))})
+    history.end("client", third, {"m": (GetStep(), Got("c", 3))})
     assert not check(history.operations(), MessageModel()).linearizable

@@ -15,11 +15,11 @@ import pytest
 
 from strongroom.testing.history import History, check
 from strongroom.testing.models import (
-    Answer,
     BlobModel,
-    Delete,
+    DeleteContent,
     DeleteIfMatch,
-    Get,
+    GetContent,
+    Observation,
     Put,
     PutIfAbsent,
     PutIfMatch,
@@ -58,20 +58,20 @@ def as_blob(sent: Sent, call: Hashable) -> int:
             return 412
         case (Put() | PutIfMatch(), 204):
             return 201
-        case (Delete() | DeleteIfMatch(), 204):
+        case (DeleteContent() | DeleteIfMatch(), 204):
             return 202
         case _:
             return sent.status
 
 
-def send(client: TableClient, row: str, call: Hashable) -> Answer:
+def send(client: TableClient, row: str, call: Hashable) -> Observation:
     """One call on an entity, and what the client saw."""
     target = entity("Seen", "p", row)
     match call:
-        case Get():
+        case GetContent():
             sent = client.get(target, JSON_SENT)
             content = json.loads(sent.body)["N"] if sent.status == 200 else None
-            return Answer(sent.status, sent.get("ETag"), content)
+            return Observation(sent.status, sent.get("ETag"), content)
         case Put(content):
             sent = client.put(target, JSON_SENT, json.dumps({"N": content}).encode())
         case PutIfMatch(content, etag):
@@ -80,13 +80,13 @@ def send(client: TableClient, row: str, call: Hashable) -> Answer:
         case PutIfAbsent(content):
             document = {"PartitionKey": "p", "RowKey": row, "N": content}
             sent = client.post("/Seen", document)
-        case Delete():
+        case DeleteContent():
             sent = client.delete(target, {"If-Match": "*"})
         case DeleteIfMatch(etag):
             sent = client.delete(target, {"If-Match": etag})
         case _:
             raise TypeError(call)
-    return Answer(as_blob(sent, call), sent.get("ETag"))
+    return Observation(as_blob(sent, call), sent.get("ETag"))
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -117,23 +117,23 @@ def test_entities_are_linearizable(place: TableClient, seed: int) -> None:
     assert verdict.linearizable, verdict.explain()
 
 
-def write_all(client: TableClient, value: int) -> Answer:
+def write_all(client: TableClient, value: int) -> Observation:
     """One batch that gives all entities of the partition the same value."""
     changes = [Change("PUT", entity("Seen", "p", row), {"N": value}) for row in ROWS]
     sent = send_batch(client, *changes)
     assert [part.status for part in sent] == [204] * len(ROWS)
     (etag,) = {part.headers["ETag"] for part in sent}
-    return Answer(201, etag)
+    return Observation(201, etag)
 
 
-def read_all(client: TableClient) -> Answer:
+def read_all(client: TableClient) -> Observation:
     """One query over the partition: never a part of a batch."""
     found = expect_json(client.get(query("Seen", filter="PartitionKey eq 'p'"), JSON_SENT), 200)
     seen = {(one["N"], one["odata.etag"]) for one in found["value"]}
     assert len(found["value"]) == len(ROWS)
     assert len(seen) == 1, f"half of a batch was seen: {seen}"
     ((value, etag),) = seen
-    return Answer(200, etag, value)
+    return Observation(200, etag, value)
 
 
 def test_a_partition_that_batches_write_is_one_register(place: TableClient) -> None:
@@ -145,7 +145,9 @@ def test_a_partition_that_batches_write_is_one_register(place: TableClient) -> N
     def act(one: TableClient, number: int) -> int:
         chance = random.Random(number)
         for index in range(OPERATIONS):
-            call: Hashable = Get() if chance.random() < 0.6 else Put(number * 1000 + index + 1)
+            call: Hashable = (
+                GetContent() if chance.random() < 0.6 else Put(number * 1000 + index + 1)
+            )
             record = history.invoke(f"client {number}", "p", call)
             match call:
                 case Put(int(value)):
@@ -163,8 +165,8 @@ def test_a_partition_that_batches_write_is_one_register(place: TableClient) -> N
 def test_a_history_of_entities_that_is_wrong_is_refused() -> None:
     """The check bites: a read that sees what an earlier read had left behind."""
     history = History()
-    history.invoke("one", "a", Put(1)).returned(Answer(201, "first"))
-    history.invoke("one", "a", Put(2)).returned(Answer(201, "second"))
-    history.invoke("two", "a", Get()).returned(Answer(200, "second", 2))
-    history.invoke("two", "a", Get()).returned(Answer(200, "first", 1))
+    history.invoke("one", "a", Put(1)).returned(Observation(201, "first"))
+    history.invoke("one", "a", Put(2)).returned(Observation(201, "second"))
+    history.invoke("two", "a", GetContent()).returned(Observation(200, "second", 2))
+    history.invoke("two", "a", GetContent()).returned(Observation(200, "first", 1))
     assert not check(history, BlobModel()).linearizable

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from strongroom.coordination.clock import Chance
 from strongroom.coordination.clock_rules import ClockRules
-from strongroom.coordination.context import Context
+from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.drivers_sync import run_steps
 from strongroom.coordination.effects import Cas, Get, Sleep, Steps
 from strongroom.coordination.errors import CoordinationError, StoreUnavailable
@@ -302,7 +302,7 @@ class Node:
         network: Any = Network(world, service, self._clock.rate)
         self._store._http = network
         promises = self._store.promises()
-        self._context = Context(self._clock, ClockRules(RATE), promises, f"node {id(self)}")
+        self._context = RecipeContext(self._clock, ClockRules(RATE), promises, f"node {id(self)}")
         self.last_s = -math.inf
 
     def perform(self, steps: Steps[Any]) -> Any:

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from strongroom.coordination.clock import SystemClock
+from strongroom.coordination.clock import SystemClocks
 from strongroom.coordination.effects import (
     UNCHANGED,
     Act,
@@ -26,7 +26,7 @@ from strongroom.coordination.names import key_of
 from strongroom.coordination.store import Store
 
 TIMEOUT_S = 5.0
-_clock = SystemClock()
+_clock = SystemClocks()
 _numbers = itertools.count(1)
 
 

@@ -22,7 +22,7 @@ from typing import Final
 from strongroom.coordination import Client
 from strongroom.coordination.store import Store
 from strongroom.testing.history import Verdict, check
-from strongroom.testing.linearizability import UNKNOWN, Operation
+from strongroom.testing.linearizability import UNKNOWN, CompletedCall
 from tests.coordination.history_client import (
     Journal,
     Kind,
@@ -63,7 +63,7 @@ class Told:
         )
 
 
-def judge(kind: Kind, operations: Sequence[Operation]) -> Told:
+def judge(kind: Kind, operations: Sequence[CompletedCall]) -> Told:
     """Look for an order of all that happened."""
     lost = sum(operation.result is UNKNOWN for operation in operations)
     failed = sum(isinstance(operation.result, Failed) for operation in operations)

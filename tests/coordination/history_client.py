@@ -30,7 +30,7 @@ from strongroom.coordination import (
 )
 from strongroom.coordination.recipes.register_core import Swap as Swapped
 from strongroom.coordination.recipes.register_core import Versioned
-from strongroom.testing.linearizability import NEVER, UNKNOWN, Operation
+from strongroom.testing.linearizability import NEVER, UNKNOWN, CompletedCall
 from tests.coordination.history_models import (
     Believe,
     Differs,
@@ -84,19 +84,19 @@ class Journal:
         os.write(self._file, len(record).to_bytes(4, "big") + record)
 
 
-def operations_of(paths: Sequence[Path]) -> list[Operation]:
+def operations_of(paths: Sequence[Path]) -> list[CompletedCall]:
     """Return the operations of some journals, numbered through."""
-    found: list[Operation] = []
+    found: list[CompletedCall] = []
     for path in paths:
         calls: dict[int, int] = {}
         for number, at, *rest in _records(path.read_bytes()):
             if len(rest) == 3:
                 client, key, call = rest
                 calls[number] = len(found)
-                found.append(Operation(len(found), client, key, call, UNKNOWN, at))
+                found.append(CompletedCall(len(found), client, key, call, UNKNOWN, at))
             else:
                 before = found[calls[number]]
-                found[calls[number]] = Operation(
+                found[calls[number]] = CompletedCall(
                     before.number, before.client, before.object_key, before.call, rest[0],
                     before.invoked, at,
                 )  # fmt: skip
@@ -113,7 +113,7 @@ def _records(data: bytes) -> Iterator[tuple[int, int, *tuple[Any, ...]]]:
         at += 4 + size
 
 
-def with_expiries(operations: Sequence[Operation]) -> list[Operation]:
+def with_expiries(operations: Sequence[CompletedCall]) -> list[CompletedCall]:
     """Add to the operations of locks that holds which were not given back end by time.
 
     Such a hold may end at any time after its holder last said that it held.
@@ -131,7 +131,7 @@ def with_expiries(operations: Sequence[Operation]) -> list[Operation]:
             if operation.call == Believe(fence):
                 believed = max(believed, operation.returned)
         if not given:
-            expire = Operation(
+            expire = CompletedCall(
                 len(found), "time", taken.object_key, Expire(fence), UNKNOWN, believed + 1, NEVER
             )
             found.append(expire)

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from strongroom.testing.linearizability import UNKNOWN, Operation
+from strongroom.testing.linearizability import UNKNOWN, CompletedCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,14 +156,14 @@ class RegisterModel:
                 return version
         return None
 
-    def simplify(self, operations: Sequence[Operation]) -> Sequence[Operation]:
+    def simplify(self, operations: Sequence[CompletedCall]) -> Sequence[CompletedCall]:
         """Lost writes whose value nobody mentions are all alike."""
         mentioned = {op.result.value for op in operations if isinstance(op.result, Saw)}
         mentioned |= {op.call.expected for op in operations if isinstance(op.call, Swap)}
         return [_plain(operation, mentioned) for operation in operations]
 
 
-def _plain(operation: Operation, mentioned: set[str | None]) -> Operation:
+def _plain(operation: CompletedCall, mentioned: set[str | None]) -> CompletedCall:
     call = operation.call
     if operation.result is UNKNOWN and isinstance(call, Put | Swap) and call.new not in mentioned:
         return replace(operation, call=replace(call, new=_NEVER_READ))

@@ -20,7 +20,12 @@ from strongroom.coordination.recipes.locks.lock_core import Acquisition
 from strongroom.coordination.recipes.locks.lock_keeper import LockKeeper
 from strongroom.coordination.recipes.locks.lock_state import Look, is_ahead
 from strongroom.coordination.records import LockRecord, Waiter, encode_lock
-from strongroom.coordination.simulation.lock_scenario import VARIANTS, Report, Variant, run_locks
+from strongroom.coordination.simulation.lock_scenario import (
+    VARIANTS,
+    LockReport,
+    LockVariant,
+    run_locks,
+)
 
 BY_NAME = {variant.name: variant for variant in VARIANTS}
 
@@ -265,9 +270,9 @@ def applied(mutant: Mutant) -> Iterator[None]:
             patcher.stop()
 
 
-def first_kill(mutant: Mutant, seeds: int) -> Report | None:
+def first_kill(mutant: Mutant, seeds: int) -> LockReport | None:
     """Return the first run that catches the mutant, if any of so many seeds does."""
-    variant: Variant = BY_NAME[mutant.variant]
+    variant: LockVariant = BY_NAME[mutant.variant]
     with applied(mutant):
         for seed in range(mutant.first_seed, mutant.first_seed + seeds):
             report = run_locks(seed, variant, mutant.rules)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from strongroom.coordination.context import Context
+from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.effects import (
     Applied,
     CasOutcome,
@@ -40,11 +40,13 @@ def _read(key: str) -> Steps[Found]:
     return (1, None) if entry is None else (int(entry.value), entry.version)
 
 
-def _write(context: Context, key: str, version: str | None, stop: int) -> Steps[CasOutcome]:
+def _write(context: RecipeContext, key: str, version: str | None, stop: int) -> Steps[CasOutcome]:
     return (yield from cas(key, version, b"%d" % stop, TIMEOUT_S, note=context.nonce()))
 
 
-def range_set_before_the_write(context: Context, state: Reserving, count: int) -> Steps[range]:
+def range_set_before_the_write(
+    context: RecipeContext, state: Reserving, count: int
+) -> Steps[range]:
     """The published listing: the local range is set first, and stays when the tries are used up."""
     left = state.open.pop("ghost", None)
     if left is not None:
@@ -58,7 +60,7 @@ def range_set_before_the_write(context: Context, state: Reserving, count: int) -
     raise IdsUnavailable(state.name, TRIES, "lost races")
 
 
-def version_read_anew(context: Context, state: Reserving, count: int) -> Steps[range]:
+def version_read_anew(context: RecipeContext, state: Reserving, count: int) -> Steps[range]:
     """Well-known descendants: the version is fetched just before the write, not with the data."""
     for _ in range(TRIES):
         start, _old = yield from _read(state.key)
@@ -69,7 +71,7 @@ def version_read_anew(context: Context, state: Reserving, count: int) -> Steps[r
     raise IdsUnavailable(state.name, TRIES, "lost races")
 
 
-def unknown_is_success(context: Context, state: Reserving, count: int) -> Steps[range]:
+def unknown_is_success(context: RecipeContext, state: Reserving, count: int) -> Steps[range]:
     """A write whose answer was lost is taken for done."""
     for _ in range(TRIES):
         start, version = yield from _read(state.key)
@@ -82,7 +84,7 @@ def unknown_is_success(context: Context, state: Reserving, count: int) -> Steps[
 _borrowed: dict[int, str | None] = {}
 
 
-def version_borrowed(context: Context, state: Reserving, count: int) -> Steps[range]:
+def version_borrowed(context: RecipeContext, state: Reserving, count: int) -> Steps[range]:
     """Two generators share a store object, which keeps the version of whatever was read last."""
     place = id(context)
     for _ in range(TRIES):
@@ -94,7 +96,7 @@ def version_borrowed(context: Context, state: Reserving, count: int) -> Steps[ra
     raise IdsUnavailable(state.name, TRIES, "lost races")
 
 
-def no_condition(context: Context, state: Reserving, count: int) -> Steps[range]:
+def no_condition(context: RecipeContext, state: Reserving, count: int) -> Steps[range]:
     """The last writer wins: written over whatever is there."""
     start, version = yield from _read(state.key)
     outcome = yield from _write(context, state.key, version, start + count)
@@ -104,7 +106,7 @@ def no_condition(context: Context, state: Reserving, count: int) -> Steps[range]
     return range(start, start + count)
 
 
-def _stale_change(context: Context, key: str, is_open: bool, payload: Any) -> Steps[GateView]:
+def _stale_change(context: RecipeContext, key: str, is_open: bool, payload: Any) -> Steps[GateView]:
     """A lost race is repeated with the new version and the old content."""
     view, version = yield from look_steps(key)
     after = replace(view, is_open=is_open, generation=view.generation + (not is_open))
@@ -116,7 +118,7 @@ def _stale_change(context: Context, key: str, is_open: bool, payload: Any) -> St
         _, version = yield from look_steps(key)
 
 
-def _rearm_forgets(context: Context, key: str) -> Steps[GateView]:
+def _rearm_forgets(context: RecipeContext, key: str) -> Steps[GateView]:
     """Re-arming deletes the flag, and the count of generations with it."""
     _, version = yield from look_steps(key)
     value = gate_core._encode(GateView(), context.nonce())
@@ -125,7 +127,7 @@ def _rearm_forgets(context: Context, key: str) -> Steps[GateView]:
 
 
 def _wait_for_a_change(
-    context: Context, name: str, key: str, timeout_s: float | None, generation: int | None
+    context: RecipeContext, name: str, key: str, timeout_s: float | None, generation: int | None
 ) -> Steps[GateView]:
     """Any change is taken for the opening, as if the message were the truth."""
     entry = yield from get(key, TIMEOUT_S)
@@ -137,7 +139,7 @@ def _wait_for_a_change(
 
 
 def _wait_for_an_open_one(
-    context: Context, name: str, key: str, timeout_s: float | None, generation: int | None
+    context: RecipeContext, name: str, key: str, timeout_s: float | None, generation: int | None
 ) -> Steps[GateView]:
     """Who waits looks for an open gate only, and sleeps through one that was re-armed."""
     while True:

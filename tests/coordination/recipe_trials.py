@@ -12,12 +12,12 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from strongroom import coordination as coord
-from strongroom.coordination.clock import SystemClock
+from strongroom.coordination.clock import SystemClocks
 from strongroom.coordination.effects import UNCHANGED, Act, Conflict, Entry, LeaseTerms
 from tests.coordination.conformance import TIMEOUT_S, applied, entry_of, fresh_key
 
 PATIENCE_S = 30.0
-_clock = SystemClock()
+_clock = SystemClocks()
 
 
 def fresh_name() -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from unittest.mock import patch
 
 from strongroom.coordination.clock_rules import ClockRules
-from strongroom.coordination.context import Context
+from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.effects import Applied, Steps, cas, get
 from strongroom.coordination.errors import StoreUnavailable
 from strongroom.coordination.handles import Hold
@@ -45,20 +45,20 @@ class Mutant:
     first_seed: int = 0
 
 
-def _drop_at_once(context: Context, key: str, slot: Slot, since_s: float) -> float:
+def _drop_at_once(context: RecipeContext, key: str, slot: Slot, since_s: float) -> float:
     """Whoever is not this client is taken for dead."""
     ours = slot.owner.startswith(f"{context.identity}-")
     return slot_left_s(context, key, slot, since_s) if ours else 0.0
 
 
-def _first_sight_is_enough(context: Context, key: str, slot: Slot, since_s: float) -> float:
+def _first_sight_is_enough(context: RecipeContext, key: str, slot: Slot, since_s: float) -> float:
     """A slot that was seen for long enough is over, renewed or not."""
     place = place_of(key, slot.owner)
     start_s = context.sightings.since_s(place, slot.owner, since_s)
     return start_s + context.rules.observer_wait_s(slot.ttl_s) - context.clock.monotonic_s()
 
 
-def _ttl_of_the_observer(context: Context, key: str, slot: Slot, since_s: float) -> float:
+def _ttl_of_the_observer(context: RecipeContext, key: str, slot: Slot, since_s: float) -> float:
     """The observer counts with a TTL of its own instead of the slot's."""
     return slot_left_s(context, key, replace(slot, ttl_s=slot.ttl_s / 2), since_s)
 

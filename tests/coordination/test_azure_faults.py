@@ -17,7 +17,7 @@ import pytest
 
 from strongroom import coordination as coord
 from strongroom.coordination import Client
-from strongroom.coordination.clock import SystemClock
+from strongroom.coordination.clock import SystemClocks
 from strongroom.coordination.effects import UNCHANGED, Act, Applied, LeaseTerms, Unknown
 from strongroom.coordination.stores.connections.http_pool import HttpPool
 from strongroom.testing import InProcessServer
@@ -26,7 +26,7 @@ from tests.coordination.conformance import TIMEOUT_S, applied, entry_of, fresh_k
 
 MODES = ("etag", "lease")
 WRITES = ("Put Blob", "Lease Blob*")
-_clock = SystemClock()
+_clock = SystemClocks()
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 from azure.storage.blob import AccountSasPermissions, ResourceTypes, generate_account_sas
 
 from strongroom import coordination as coord
-from strongroom.coordination.clock import SystemClock
+from strongroom.coordination.clock import SystemClocks
 from strongroom.coordination.effects import (
     UNCHANGED,
     Act,
@@ -41,7 +41,7 @@ from tests.coordination.conformance import CASES, TIMEOUT_S, applied, entry_of, 
 
 MODES = ("etag", "lease")
 PLACEHOLDER = {"if-none-match": "*", "x-ms-meta-placeholder": "1"}
-_clock = SystemClock()
+_clock = SystemClocks()
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from strongroom.coordination.child import LOST_EXIT, Child, Margins
-from strongroom.coordination.clock import Clock, ManualClock, SystemClock
+from strongroom.coordination.clock import Clocks, ManualClocks, SystemClocks
 from strongroom.coordination.handles import HeldBase, Hold
 from tests.cli.beats import await_file, boot_s
 from tests.coordination.test_renewal import NoKeeper
@@ -23,9 +23,9 @@ IN_TIME: Final = "the command was ended before others could have it"
 EXPIRED: Final = f"it could not be renewed within its {TTL_S:g} s"
 
 
-def _hold(clock: Clock | None = None, left_s: float = TTL_S) -> Hold:
+def _hold(clock: Clocks | None = None, left_s: float = TTL_S) -> Hold:
     """A hold that nobody renews and whose deadline nobody watches."""
-    clock = clock or SystemClock()
+    clock = clock or SystemClocks()
     return Hold(clock, "lock/a", "a", "n-1", 1, TTL_S, boot_s() + left_s, NoKeeper())
 
 
@@ -41,9 +41,9 @@ def _endless(hold: Hold, folder: Path) -> Child:
     return child
 
 
-def _apart(hold: Hold) -> ManualClock:
+def _apart(hold: Hold) -> ManualClocks:
     """Give the hold a clock of its own: the machine is suspended for it, and the guard sleeps."""
-    clock = ManualClock(boot_s())
+    clock = ManualClocks(boot_s())
     hold.clock = clock
     return clock
 

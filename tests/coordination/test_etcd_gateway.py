@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from strongroom import coordination as coord
-from strongroom.coordination.clock import SystemClock
+from strongroom.coordination.clock import SystemClocks
 from strongroom.coordination.effects import Act, CasOutcome, Conflict, LeaseTerms, Unknown
 from strongroom.coordination.stores.connections.http_connection import BadAnswer
 from strongroom.coordination.stores.etcd import stream as etcd_stream
@@ -21,7 +21,7 @@ from strongroom.testing.ports import HOST, free_port
 
 TIMEOUT_S = 5.0
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-clock = SystemClock()
+clock = SystemClocks()
 
 
 class Member:

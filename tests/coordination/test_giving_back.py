@@ -8,9 +8,9 @@ from typing import Any, Final, Literal, get_args
 
 import pytest
 
-from strongroom.coordination.clock import ManualClock
+from strongroom.coordination.clock import ManualClocks
 from strongroom.coordination.clock_rules import ClockRules
-from strongroom.coordination.context import Context
+from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.drivers_sync import run_steps
 from strongroom.coordination.effects import Cas, Delete, Effect, Get, Sleep, Steps, Unknown
 from strongroom.coordination.errors import StoreUnavailable
@@ -46,12 +46,12 @@ class FarStore:
     """
 
     def __init__(self, seed: int = 0, way: Way = "fails") -> None:
-        self.clock, self.registers, self.way = ManualClock(seed=seed), Registers(), way
+        self.clock, self.registers, self.way = ManualClocks(seed=seed), Registers(), way
         self.back_s = 0.0
         self.before: Callable[[Effect], None] = lambda effect: None
 
-    def context(self, label: str) -> Context:
-        return Context(self.clock, ClockRules(), MemoryStore().promises(), label)
+    def context(self, label: str) -> RecipeContext:
+        return RecipeContext(self.clock, ClockRules(), MemoryStore().promises(), label)
 
     def away(self, seconds: float) -> None:
         self.back_s = self.clock.boot_s() + seconds
@@ -87,11 +87,11 @@ class FarStore:
         return self.registers.cas(effect.key, effect.expected, effect.value, None, "", now_s)
 
 
-def _lock(context: Context, ttl_s: float) -> Steps[Any]:
+def _lock(context: RecipeContext, ttl_s: float) -> Steps[Any]:
     return Acquisition(context, Wanted("lock/a", "a", ttl_s, 0.0)).steps()
 
 
-def _permit(context: Context, ttl_s: float) -> Steps[Any]:
+def _permit(context: RecipeContext, ttl_s: float) -> Steps[Any]:
     rule = semaphore.SemaphoreRule("a", 1)
     wanted = SlotWanted(
         semaphore.KIND, "semaphore/a", "a", "hold", rule, ttl_s, 0.0, limit=1, reentrant=True
@@ -99,7 +99,7 @@ def _permit(context: Context, ttl_s: float) -> Steps[Any]:
     return SlotAcquisition(context, wanted).steps()
 
 
-def _writer(context: Context, ttl_s: float) -> Steps[Any]:
+def _writer(context: RecipeContext, ttl_s: float) -> Steps[Any]:
     wanted = SlotWanted(
         rwlock.KIND, "rwlock/a", "a", rwlock.WRITE, rwlock.WriteRule(), ttl_s, 0.0,
         rwlock.WANTS_WRITE,
@@ -107,7 +107,7 @@ def _writer(context: Context, ttl_s: float) -> Steps[Any]:
     return SlotAcquisition(context, wanted).steps()
 
 
-def _member(context: Context, ttl_s: float) -> Steps[Any]:
+def _member(context: RecipeContext, ttl_s: float) -> Steps[Any]:
     return join_steps(context, "a", None, ttl_s)
 
 
@@ -197,8 +197,10 @@ def test_it_is_tried_once_though_the_machine_was_suspended(kind: str) -> None:
 
 
 def test_the_first_try_is_made_and_no_other_when_the_time_is_over() -> None:
-    clock = ManualClock()
-    giving = GivingBack(Context(clock, ClockRules(), MemoryStore().promises(), "one"), LONG_TTL_S)
+    clock = ManualClocks()
+    giving = GivingBack(
+        RecipeContext(clock, ClockRules(), MemoryStore().promises(), "one"), LONG_TTL_S
+    )
     clock.advance(LONG_TTL_S)
     assert giving.go_on() and giving.timeout_s > 0
     assert giving.pause(troubled=True).seconds == 0

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from strongroom.coordination.client import Client
-from strongroom.coordination.clock import ManualClock
+from strongroom.coordination.clock import ManualClocks
 from strongroom.coordination.errors import StoreUnavailable, Unsupported
 from strongroom.coordination.hints import SCHEMES as KNOWN
-from strongroom.coordination.hints import Scheme, bus, multicast
+from strongroom.coordination.hints import HintScheme, bus, multicast
 from strongroom.coordination.hints.bus import BusHints, BusRefused, BusUnavailable, Line
 from strongroom.coordination.hints.memory import Losing, MemoryHints
 from strongroom.coordination.hints.strongroom import WatchedStore
@@ -62,7 +62,7 @@ def test_a_share_that_is_none(share: str) -> None:
 
 def test_losing_loses_its_share_for_each_listener_by_itself() -> None:
     inner = MemoryHints()
-    losing, heard = Losing(inner, 0.1, ManualClock(seed=5)), [0, 0]
+    losing, heard = Losing(inner, 0.1, ManualClocks(seed=5)), [0, 0]
 
     def first() -> None:
         heard[0] += 1
@@ -389,7 +389,7 @@ def test_a_missing_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_program_may_add_a_bus(monkeypatch: pytest.MonkeyPatch) -> None:
     target = "strongroom.coordination.hints.memory:open_url"
-    monkeypatch.setitem(KNOWN, "pigeon", Scheme(target))
+    monkeypatch.setitem(KNOWN, "pigeon", HintScheme(target))
     assert isinstance(multicast("pigeon://loft"), MemoryHints)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Hashable
 
 import pytest
 
-from strongroom.testing.linearizability import NEVER, UNKNOWN, Operation
+from strongroom.testing.linearizability import NEVER, UNKNOWN, CompletedCall
 from tests.coordination.histories import judge
 from tests.coordination.history_client import Kind
 from tests.coordination.history_models import (
@@ -116,7 +116,7 @@ REFUSED: dict[str, tuple[Kind, list[Line]]] = {
 
 def _linearizable(kind: Kind, lines: list[Line]) -> bool:
     operations = [
-        Operation(number, "client", "object", call, result, invoked, returned)
+        CompletedCall(number, "client", "object", call, result, invoked, returned)
         for number, (call, result, invoked, returned) in enumerate(lines)
     ]
     return judge(kind, operations).verdict.linearizable

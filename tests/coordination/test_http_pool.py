@@ -18,12 +18,12 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from strongroom.coordination import StoreRefused, StoreUnavailable, Unsupported
-from strongroom.coordination.clock import SystemClock
+from strongroom.coordination.clock import SystemClocks
 from strongroom.coordination.stores.connections.http_pool import HttpPool, NoAnswer
 from strongroom.testing.ports import HOST, free_port
 
 Script = Callable[[socket.socket, int], None]
-_clock = SystemClock()
+_clock = SystemClocks()
 
 
 class Scripted:

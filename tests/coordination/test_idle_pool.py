@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from strongroom.coordination.clock import ManualClock
+from strongroom.coordination.clock import ManualClocks
 from strongroom.coordination.stores.connections.idle_pool import IdlePool
 
 
@@ -33,12 +33,12 @@ def made() -> list[Fake]:
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
+def clock() -> ManualClocks:
+    return ManualClocks()
 
 
 @pytest.fixture
-def pool(made: list[Fake], clock: ManualClock) -> IdlePool[Fake]:
+def pool(made: list[Fake], clock: ManualClocks) -> IdlePool[Fake]:
     def connect(until_s: float) -> Fake:
         if until_s < 0:
             raise OSError("nobody is there")
@@ -76,7 +76,7 @@ def test_one_that_said_good_bye_is_not_lent(pool: IdlePool[Fake], made: list[Fak
 
 
 def test_what_a_burst_left_behind_goes(
-    pool: IdlePool[Fake], made: list[Fake], clock: ManualClock
+    pool: IdlePool[Fake], made: list[Fake], clock: ManualClocks
 ) -> None:
     lend_at_once(pool, 12)
     assert sum(one.closed for one in made) == 4

@@ -11,13 +11,13 @@ from contextlib import contextmanager
 
 import pytest
 
-from strongroom.coordination.clock import SystemClock
+from strongroom.coordination.clock import SystemClocks
 from strongroom.coordination.effects import UNCHANGED, Entry
 from strongroom.coordination.errors import StoreUnavailable
 from strongroom.coordination.stores.connections import listening
 from strongroom.coordination.stores.connections.listening import Switchboard, Ticket, watch_key
 
-_clock = SystemClock()
+_clock = SystemClocks()
 
 
 class FakeEar:

@@ -13,13 +13,13 @@ from strongroom.coordination.simulation.play import play
 from strongroom.coordination.simulation.register_scenario import (
     UNAVAILABLE,
     Read,
+    RegisterPut,
     Swapped,
-    Written,
     run_register,
 )
 from strongroom.coordination.simulation.report import Report
 from strongroom.testing.history import History, check
-from strongroom.testing.linearizability import UNKNOWN, Operation
+from strongroom.testing.linearizability import UNKNOWN, CompletedCall
 from tests.coordination.other_mutants import GATES, IDS, REGISTERS, in_force
 
 SEEDS = 4
@@ -37,7 +37,7 @@ class RegisterModel:
             return [state]
         if isinstance(call, Read):
             return [state] if result in (state, UNKNOWN) else []
-        if isinstance(call, Written):
+        if isinstance(call, RegisterPut):
             return [call.new]
         assert isinstance(call, Swapped)
         fits = state == call.expected
@@ -58,7 +58,7 @@ class RegisterModel:
             return call.expected
         return result if isinstance(call, Read) and result != UNAVAILABLE else None
 
-    def simplify(self, operations: Sequence[Operation]) -> Sequence[Operation]:
+    def simplify(self, operations: Sequence[CompletedCall]) -> Sequence[CompletedCall]:
         return operations
 
 

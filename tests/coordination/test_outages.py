@@ -10,7 +10,7 @@ import pytest
 
 from strongroom import coordination as coord
 from strongroom.coordination import Client, CoordTimeout, LockLost, StoreUnavailable
-from strongroom.coordination.clock import SystemClock
+from strongroom.coordination.clock import SystemClocks
 from strongroom.coordination.effects import Entry, Watched
 from strongroom.coordination.outage import Outage
 from strongroom.coordination.recipes.holding import Cancel
@@ -47,7 +47,7 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     ]
 
 
-class Stopped(SystemClock):
+class Stopped(SystemClocks):
     """A clock that the test moves."""
 
     now_s = 100.0

@@ -10,13 +10,13 @@ from typing import Self
 import pytest
 
 from strongroom import coordination as coord
-from strongroom.coordination.clock import SystemClock
+from strongroom.coordination.clock import SystemClocks
 from strongroom.coordination.effects import Unknown
 from strongroom.coordination.stores.redis.wire import RedisConnection, RedisError
 from strongroom.testing.ports import HOST, free_port
 
 MASTER = b"*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n"
-_clock = SystemClock()
+_clock = SystemClocks()
 
 
 class Answering:

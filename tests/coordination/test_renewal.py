@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from strongroom.coordination.clock import ManualClock
+from strongroom.coordination.clock import ManualClocks
 from strongroom.coordination.effects import Steps
 from strongroom.coordination.handles import Hold
 from strongroom.coordination.renewal import Timetable
@@ -20,13 +20,13 @@ class NoKeeper:
         raise AssertionError("nobody watches here")
 
 
-def new_hold(clock: ManualClock, number: int) -> Hold:
+def new_hold(clock: ManualClocks, number: int) -> Hold:
     deadline_s = clock.boot_s() + 15.0
     return Hold(clock, "lock/a", "a", f"n-{number}", number, 15.0, deadline_s, NoKeeper())
 
 
 def test_short_holds_do_not_wake_the_task_each_time() -> None:
-    clock, wakes = ManualClock(), []
+    clock, wakes = ManualClocks(), []
     table = Timetable(clock, lambda: wakes.append(clock.boot_s()))
     for number in range(1, 1001):
         hold = new_hold(clock, number)
@@ -40,7 +40,7 @@ def test_short_holds_do_not_wake_the_task_each_time() -> None:
 
 
 def test_what_is_over_is_not_due() -> None:
-    clock = ManualClock()
+    clock = ManualClocks()
     table = Timetable(clock, lambda: None)
     over, active = new_hold(clock, 1), new_hold(clock, 2)
     table.add(clock.boot_s() + 1.0, over)
@@ -55,7 +55,7 @@ def test_what_is_over_is_not_due() -> None:
 
 
 def test_an_earlier_hold_wakes_the_task() -> None:
-    clock, wakes = ManualClock(), []
+    clock, wakes = ManualClocks(), []
     table = Timetable(clock, lambda: wakes.append(True))
     table.add(clock.boot_s() + 5.0, new_hold(clock, 1))
     table.add(clock.boot_s() + 9.0, new_hold(clock, 2))

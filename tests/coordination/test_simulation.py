@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from strongroom.coordination.simulation.lock_scenario import VARIANTS, Variant, run_locks
+from strongroom.coordination.simulation.lock_scenario import VARIANTS, LockVariant, run_locks
 from tests.coordination.lock_mutants import MUTANTS, first_kill
 
 SEEDS = 4
@@ -16,7 +16,7 @@ MUTANT_SEEDS = 200
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.name)
-def test_locks_hold_under_faults(variant: Variant) -> None:
+def test_locks_hold_under_faults(variant: LockVariant) -> None:
     reports = [run_locks(seed, variant) for seed in range(SEEDS)]
     assert [report for report in reports if report.violations] == []
     assert sum(report.holds_count for report in reports) > SEEDS * 20

@@ -27,7 +27,7 @@ from strongroom.clock import ManualClock
 from strongroom.engines.base import EngineError
 from strongroom.engines.embedded.check import Inspection
 from strongroom.engines.embedded.store import EmbeddedOptions, open_store
-from strongroom.servers.admission import Context
+from strongroom.servers.admission import ServiceContext
 from strongroom.servers.pipeline import respond
 from strongroom.servers.service_listeners import ENDPOINTS
 from strongroom.services.core.runner import Services
@@ -87,7 +87,9 @@ class Door:
         self.client = kind(1, _CREDENTIAL)
         self.services = services
         self.clock = clock
-        self._context = Context(services, ENDPOINTS[service], _OneAccount(), clock, strict=True)
+        self._context = ServiceContext(
+            services, ENDPOINTS[service], _OneAccount(), clock, strict=True
+        )
 
     async def ask(
         self,

@@ -15,17 +15,17 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from strongroom.testing.history import Operation, Verdict, check
+from strongroom.testing.history import CompletedCall, Verdict, check
 from strongroom.testing.linearizability import UNKNOWN
 from strongroom.testing.queue_model import (
-    DeleteMessage,
-    GetMessage,
+    DeleteStep,
+    GetStep,
     Got,
     MessageModel,
     MessageState,
-    PutMessage,
+    PutStep,
     QueueHistory,
-    UpdateMessage,
+    UpdateStep,
 )
 from tests.conformance.answer import expect
 from tests.conformance.messages import Message, delete, get, put, update
@@ -85,7 +85,7 @@ class Recorder:
         with self.lock:
             self.lost.append(lost)
 
-    def operations(self) -> list[Operation]:
+    def operations(self) -> list[CompletedCall]:
         """Everything, with the lost calls where they may have happened."""
         found = list(self.history.operations())
         keys = {operation.object_key for operation in found}
@@ -93,18 +93,18 @@ class Recorder:
         retrievals: dict[int, int] = {}
         for one in self.lost:
             ended = min(position for position in self.crashed if position > one.begun)
-            if isinstance(one.call, GetMessage):
+            if isinstance(one.call, GetStep):
                 retrievals[ended] = min(one.begun, retrievals.get(ended, one.begun))
             elif (key := one.message_id or by_text.get(one.text, "")) in keys:
                 found.append(_perhaps(len(found), key, one.call, one.begun, ended))
         # However many were lost in a crash, a message is hidden from the second by the first.
         for (ended, begun), key in itertools.product(retrievals.items(), keys):
-            found.append(_perhaps(len(found), key, GetMessage(), begun, ended))
+            found.append(_perhaps(len(found), key, GetStep(), begun, ended))
         return found
 
 
-def _perhaps(number: int, key: str, call: Hashable, begun: int, ended: int) -> Operation:
-    return Operation(number, "a client", key, Perhaps(call), None, begun, ended)
+def _perhaps(number: int, key: str, call: Hashable, begun: int, ended: int) -> CompletedCall:
+    return CompletedCall(number, "a client", key, Perhaps(call), None, begun, ended)
 
 
 @dataclass
@@ -132,9 +132,9 @@ class Actor:
         try:
             made = put(client, self.queue, text)
         except LOST:
-            self.recorder.lose(_Lost(begun, PutMessage(), text=text))
+            self.recorder.lose(_Lost(begun, PutStep(), text=text))
             raise
-        self._end(begun, {made.id: (PutMessage(), made.receipt)})
+        self._end(begun, {made.id: (PutStep(), made.receipt)})
         self.recorder.texts[made.id] = text
         if not self.chance.randrange(3):
             # Its first receipt holds too, until somebody gets the message.
@@ -146,10 +146,10 @@ class Actor:
         try:
             found = get(client, self.queue, numofmessages=wanted, visibilitytimeout=HIDDEN_S)
         except LOST:
-            self.recorder.lose(_Lost(begun, GetMessage()))
+            self.recorder.lose(_Lost(begun, GetStep()))
             raise
         seen: dict[str, tuple[Hashable, Hashable]] = {
-            one.id: (GetMessage(), Got(one.receipt or "", one.count or 0)) for one in found
+            one.id: (GetStep(), Got(one.receipt or "", one.count or 0)) for one in found
         }
         self._end(begun, seen)
         for one in found:
@@ -158,7 +158,7 @@ class Actor:
 
     def _delete(self, client: OnceQueues) -> None:
         message = self._pick()
-        call, begun = DeleteMessage(message.receipt or ""), self.recorder.history.begin()
+        call, begun = DeleteStep(message.receipt or ""), self.recorder.history.begin()
         try:
             answer = delete(client, self.queue, message)
         except LOST:
@@ -169,7 +169,7 @@ class Actor:
 
     def _update(self, client: OnceQueues) -> None:
         message = self._pick()
-        call, begun = UpdateMessage(message.receipt or ""), self.recorder.history.begin()
+        call, begun = UpdateStep(message.receipt or ""), self.recorder.history.begin()
         try:
             answer = update(client, self.queue, message, seconds=0)
         except LOST:
@@ -237,14 +237,14 @@ def _drain(crashes: Crashes, actor: Actor, pass_time: object) -> None:
         recorder.history.end(
             "the judge",
             begun,
-            {one.id: (GetMessage(), Got(one.receipt or "", one.count or 0)) for one in found},
+            {one.id: (GetStep(), Got(one.receipt or "", one.count or 0)) for one in found},
         )
     deleted = {
         operation.object_key
         for operation in recorder.history.operations()
-        if isinstance(operation.call, DeleteMessage) and operation.result is True
+        if isinstance(operation.call, DeleteStep) and operation.result is True
     }
-    perhaps = {one.message_id for one in recorder.lost if isinstance(one.call, DeleteMessage)}
+    perhaps = {one.message_id for one in recorder.lost if isinstance(one.call, DeleteStep)}
     lost = set(recorder.texts) - there - deleted - perhaps
     assert not lost, f"messages are lost: {lost}"
     assert not there & deleted, f"messages came back: {there & deleted}"

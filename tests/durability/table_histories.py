@@ -12,7 +12,7 @@ import random
 from collections.abc import Hashable
 
 from strongroom.testing.history import History, Verdict, check
-from strongroom.testing.models import Answer, BlobModel, Get, Put, PutIfMatch
+from strongroom.testing.models import BlobModel, GetContent, Observation, Put, PutIfMatch
 from tests.conformance.table_client import JSON_SENT, expect_json, query
 from tests.conformance.table_client import entity as entity_target
 from tests.conformance.test_histories import next_call
@@ -67,7 +67,7 @@ def transactions(crashes: Crashes, clients: int, steps: int, kills: int, seed: i
 
     def act(client: OnceTables, number: int) -> None:
         chance, value = chances[number], number * 1_000_000 + len(history.operations())
-        call: Hashable = Get()
+        call: Hashable = GetContent()
         if chance.random() < 0.5:
             etag = etags.get(number)
             call = Put(value) if etag is None or chance.random() < 0.3 else PutIfMatch(value, etag)
@@ -99,10 +99,10 @@ def _work(
 
 def _record(
     history: History, client: OnceTables, number: int, partition: str, call: Hashable
-) -> Answer:
+) -> Observation:
     record = history.invoke(f"client {number}", partition, call)
     try:
-        result = _read(client, partition) if isinstance(call, Get) else _write(
+        result = _read(client, partition) if isinstance(call, GetContent) else _write(
             client, partition, call
         )  # fmt: skip
     except LOST:
@@ -112,7 +112,7 @@ def _record(
     return result
 
 
-def _write(client: OnceTables, partition: str, call: Hashable) -> Answer:
+def _write(client: OnceTables, partition: str, call: Hashable) -> Observation:
     """A transaction that gives all entities one value, if the middle one is still as it was."""
     assert isinstance(call, Put | PutIfMatch)
     etag = call.etag if isinstance(call, PutIfMatch) else None
@@ -128,22 +128,22 @@ def _write(client: OnceTables, partition: str, call: Hashable) -> Answer:
     sent = send_batch(client, *changes)
     if sent[0].status == 412:
         assert sent[0].message.startswith("1:")
-        return Answer(412)
+        return Observation(412)
     assert [part.status for part in sent] == [204] * len(TOGETHER), sent
     (found,) = {part.headers["ETag"] for part in sent}
-    return Answer(201, found)
+    return Observation(201, found)
 
 
-def _read(client: OnceTables, partition: str) -> Answer:
+def _read(client: OnceTables, partition: str) -> Observation:
     """One query over the partition."""
     target = query(TABLE, filter=f"PartitionKey eq '{partition}'", select="N")
     found = expect_json(client.get(target, JSON_SENT), 200)["value"]
     if not found:
-        return Answer(404)
+        return Observation(404)
     seen = {(one["N"], one["odata.etag"]) for one in found}
     assert len(found) == len(TOGETHER) and len(seen) == 1, f"half of a batch was seen: {found}"
     ((value, etag),) = seen
-    return Answer(200, etag, value)
+    return Observation(200, etag, value)
 
 
 def explained(verdict: Verdict) -> bool:

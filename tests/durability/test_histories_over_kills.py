@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from strongroom.testing.history import check
-from strongroom.testing.queue_model import DeleteMessage, GetMessage, Got, PutMessage
+from strongroom.testing.queue_model import DeleteStep, GetStep, Got, PutStep
 from tests.durability import queue_histories, table_histories
 from tests.durability.crashes import Crashes
 from tests.durability.queue_histories import CrashModel, Recorder
@@ -42,13 +42,13 @@ def _seen(recorder: Recorder, *calls: tuple[object, object]) -> bool:
 def test_what_a_crash_explains_and_what_it_does_not() -> None:
     """The check itself: a lost retrieval may have taken a message, but only one that was lost."""
     lost = Recorder()
-    lost.lose(queue_histories._Lost(lost.history.begin(), GetMessage()))
+    lost.lose(queue_histories._Lost(lost.history.begin(), GetStep()))
     lost.crash()
-    assert not _seen(lost, (PutMessage(), "put"), (GetMessage(), Got("a", 2)))
+    assert not _seen(lost, (PutStep(), "put"), (GetStep(), Got("a", 2)))
     taken = Recorder()
-    taken.history.end("client", taken.history.begin(), {"m": (PutMessage(), "put")})
-    taken.lose(queue_histories._Lost(taken.history.begin(), GetMessage()))
+    taken.history.end("client", taken.history.begin(), {"m": (PutStep(), "put")})
+    taken.lose(queue_histories._Lost(taken.history.begin(), GetStep()))
     taken.crash()
     taken.history.time_passed("clock", taken.history.begin())
-    assert _seen(taken, (GetMessage(), Got("a", 2)), (DeleteMessage("a"), True))
-    assert not _seen(taken, (GetMessage(), Got("b", 3)))
+    assert _seen(taken, (GetStep(), Got("a", 2)), (DeleteStep("a"), True))
+    assert not _seen(taken, (GetStep(), Got("b", 3)))

@@ -16,7 +16,7 @@ from typing import Final
 from strongroom.clock import Clock, ManualClock
 from strongroom.engines.embedded.bodies import segments
 from strongroom.engines.embedded.files import Files
-from strongroom.engines.embedded.store import EmbeddedOptions, EmbeddedStore, open_store
+from strongroom.engines.embedded.store import EmbeddedEngine, EmbeddedOptions, open_store
 from strongroom.testing.disk import Disk, DiskFiles
 from strongroom.testing.disk_sqlite import DiskVfs
 
@@ -54,7 +54,7 @@ async def store_on(
     compact: bool = False,
     commits_on_loop: bool = False,
     log_ahead: bool = True,
-) -> AsyncIterator[EmbeddedStore]:
+) -> AsyncIterator[EmbeddedEngine]:
     """A store in `data` on the disk, with small segments; no commit holds up the test's loop unless
     that is asked for."""
     with DiskVfs(disk, f"strongroom-test-{next(_vfs_numbers)}") as vfs:

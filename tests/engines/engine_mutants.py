@@ -16,7 +16,7 @@ from strongroom.engines.base import Commit, Decide, Page, Partition, Record, Ref
 from strongroom.engines.conditions import Condition, NumberWithin
 from strongroom.engines.gateways import STAMP_MAX, Horizon
 from strongroom.engines.membership import Mark
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory import MemoryEngine
 from strongroom.engines.memory.contents import MemoryContents
 from strongroom.engines.memory.data import MemoryData
 from strongroom.engines.memory.gateways import MemoryGateway, MemoryHold, MemoryMembers
@@ -34,21 +34,21 @@ T = TypeVar("T")
 Pairs = Sequence[tuple[Ref, Record | None]]
 
 
-class NoGuard(MemoryStore):
+class NoGuard(MemoryEngine):
     """A commit happens though a record of its partition has changed."""
 
     def _are_unchanged(self, pairs: Pairs) -> bool:
         return True
 
 
-class NoInputCheck(MemoryStore):
+class NoInputCheck(MemoryEngine):
     """A commit happens though a record of another partition has changed."""
 
     def _are_inputs_unchanged(self, pairs: Pairs) -> bool:
         return True
 
 
-class NoStampCheck(MemoryStore):
+class NoStampCheck(MemoryEngine):
     """A commit happens though its partition has a newer one."""
 
     def _do_stamps_rise(self, steps: Sequence[Step], stamp: int) -> bool:
@@ -59,7 +59,7 @@ class NothingCompared(NoGuard, NoStampCheck):
     """Neither."""
 
 
-class StampsWithoutNumber(MemoryStore):
+class StampsWithoutNumber(MemoryEngine):
     """Stamps do not carry the gateway's number."""
 
     def _stamp(self) -> int:
@@ -68,14 +68,14 @@ class StampsWithoutNumber(MemoryStore):
         return book.last_stamp
 
 
-class TimeBehindStamps(MemoryStore):
+class TimeBehindStamps(MemoryEngine):
     """Time is the clock's alone."""
 
     async def now(self) -> int:
         return self._time.now()
 
 
-class HalfSteps(MemoryStore):
+class HalfSteps(MemoryEngine):
     """Steps in other partitions are in sight before the commit."""
 
     async def update(
@@ -95,7 +95,7 @@ class HalfSteps(MemoryStore):
         return await super().update(partition, reads, early, purpose)
 
 
-class WaitsOnlyHere(MemoryStore):
+class WaitsOnlyHere(MemoryEngine):
     """Waiters hear only of commits of their own gateway."""
 
     def _apply(self, *given: Any) -> None:
@@ -107,7 +107,7 @@ class WaitsOnlyHere(MemoryStore):
             self._members.gateways = others
 
 
-class ClockMovedHere(MemoryStore):
+class ClockMovedHere(MemoryEngine):
     """Time is moved at one gateway only."""
 
     def advance(self, seconds: float) -> None:
@@ -115,14 +115,14 @@ class ClockMovedHere(MemoryStore):
         self.watchers.wake_all()
 
 
-class StopsWaitingOnce(MemoryStore):
+class StopsWaitingOnce(MemoryEngine):
     """Who waits later sleeps all the same."""
 
     def stop_waiting(self) -> None:
         self.watchers.wake_all()
 
 
-class _OtherData(MemoryStore):
+class _OtherData(MemoryEngine):
     """Records that are kept in another way."""
 
     data_type: type[MemoryData]
@@ -168,14 +168,14 @@ class EmptyPageEndsAScan(_OtherData):
     data_type = _Forgetful
 
 
-class DeadCommits(MemoryStore):
+class DeadCommits(MemoryEngine):
     """A commit does not look whether its gateway was declared dead."""
 
     async def _pause(self) -> None:
         await (asyncio.sleep(0) if self.before_commit is None else self.before_commit())
 
 
-class LateReads(MemoryStore):
+class LateReads(MemoryEngine):
     """A gateway goes on though its heartbeat is late."""
 
     def _check_serving(self) -> None:
@@ -189,7 +189,7 @@ class _Eager(MemoryContents):
         self._data.contents.pop(content_id, None)
 
 
-class DiscardDropsAdopted(MemoryStore):
+class DiscardDropsAdopted(MemoryEngine):
     """`discard` drops a content though a commit has adopted it."""
 
     _contents_type = _Eager
@@ -204,7 +204,7 @@ class _Hasty(MemoryContents):
             self._data.contents.pop(content_id, None)
 
 
-class DiscardDropsUndecided(MemoryStore):
+class DiscardDropsUndecided(MemoryEngine):
     """`discard` drops a content that an undecided commit adopts in the end."""
 
     _contents_type = _Hasty
@@ -215,7 +215,7 @@ class _NoHorizon(MemoryGateway):
         return Horizon(STAMP_MAX)
 
 
-class HorizonIgnored(MemoryStore):
+class HorizonIgnored(MemoryEngine):
     """Readers of other gateways do not count."""
 
     _gateway_type = _NoHorizon
@@ -226,7 +226,7 @@ class _NoNames(MemoryGateway):
         return Horizon((await super().horizon()).stamp)
 
 
-class NamesIgnored(MemoryStore):
+class NamesIgnored(MemoryEngine):
     """Contents that a slow reader has named do not count."""
 
     _gateway_type = _NoNames
@@ -237,7 +237,7 @@ class _OwnReaders(MemoryGateway):
         return self._members.look().horizon(-1)
 
 
-class OwnReadersCount(MemoryStore):
+class OwnReadersCount(MemoryEngine):
     """Readers of the gateway itself hold its horizon back."""
 
     _gateway_type = _OwnReaders
@@ -248,7 +248,7 @@ class _ClockReaders(MemoryGateway):
         return Mark(self.book, max(self.time.now(), self.book.last_stamp))
 
 
-class ReadersBeginAtTheirClock(MemoryStore):
+class ReadersBeginAtTheirClock(MemoryEngine):
     """A reader begins at a stamp below which commits may yet happen."""
 
     _gateway_type = _ClockReaders
@@ -260,7 +260,7 @@ class _HoldTwice(MemoryGateway):
         return found or MemoryHold(self, name)
 
 
-class HoldGrantedTwice(MemoryStore):
+class HoldGrantedTwice(MemoryEngine):
     """A hold is granted though it is taken."""
 
     _gateway_type = _HoldTwice
@@ -274,7 +274,7 @@ class _HoldUnseen(MemoryGateway):
         return found
 
 
-class HoldWithoutOrder(MemoryStore):
+class HoldWithoutOrder(MemoryEngine):
     """Stamps under a hold may be below those of the gateway that had it before."""
 
     _gateway_type = _HoldUnseen
@@ -293,7 +293,7 @@ class _HoldGone(MemoryGateway):
         return None if found is None else _OnceLost(self, name)
 
 
-class HoldStandsNoMore(MemoryStore):
+class HoldStandsNoMore(MemoryEngine):
     """A hold that was lost does not stand again with the next heartbeat."""
 
     _gateway_type = _HoldGone
@@ -304,7 +304,7 @@ class _HoldForEver(MemoryGateway):
         return True
 
 
-class HoldNeverLost(MemoryStore):
+class HoldNeverLost(MemoryEngine):
     """A hold is believed though the heartbeat is late."""
 
     _gateway_type = _HoldForEver
@@ -315,7 +315,7 @@ class _QuietAtOnce(MemoryGateway):
         return
 
 
-class QuietAtOnce(MemoryStore):
+class QuietAtOnce(MemoryEngine):
     """`quiet` waits for nobody."""
 
     _gateway_type = _QuietAtOnce
@@ -327,7 +327,7 @@ class _QuietHere(MemoryGateway):
             await self._members.change()
 
 
-class QuietHereOnly(MemoryStore):
+class QuietHereOnly(MemoryEngine):
     """`quiet` waits only for the decisions of its own gateway."""
 
     _gateway_type = _QuietHere
@@ -338,7 +338,7 @@ class _OwnsAll(MemoryGateway):
         return True
 
 
-class TwoSweepers(MemoryStore):
+class TwoSweepers(MemoryEngine):
     """Each gateway takes all work for its own."""
 
     _gateway_type = _OwnsAll
@@ -356,14 +356,14 @@ class _Undying(MemoryGateway):
         return super().beat()
 
 
-class NobodyDies(MemoryStore):
+class NobodyDies(MemoryEngine):
     """A gateway that sends no heartbeats stays alive."""
 
     _gateway_type = _Undying
 
 
 Case = Callable[[Any], Awaitable[None]]
-MUTANTS: Final[tuple[tuple[type[MemoryStore], Case], ...]] = (
+MUTANTS: Final[tuple[tuple[type[MemoryEngine], Case], ...]] = (
     (NoGuard, contract_records.counting_by_32_tasks_loses_nothing),
     (NoGuard, contract_shared.counting_over_two_gateways_loses_nothing),
     (NothingCompared, contract_shared.a_commit_held_back_is_decided_again),

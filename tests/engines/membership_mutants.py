@@ -11,7 +11,7 @@ import msgspec
 
 from strongroom.engines import membership
 from strongroom.engines.gateways import STAMP_MAX, Horizon
-from strongroom.engines.membership import Book, Identity, Mark, Membership, Row
+from strongroom.engines.membership import Book, GatewayRun, Mark, MembershipTable, Row
 from strongroom.values import TICKS_PER_S
 from tests.engines.membership_world import Rules
 
@@ -24,14 +24,14 @@ TWICE: Final = "was given twice"
 class DeadMayCommit(Rules):
     """The commit does not look whether its gateway is alive."""
 
-    def may_commit(self, table: Membership, gateway: Identity) -> bool:
+    def may_commit(self, table: MembershipTable, gateway: GatewayRun) -> bool:
         return True
 
 
 class DeadSoon(Rules):
     """A gateway is declared dead before it has noticed that it is late."""
 
-    def bury(self, table: Membership, now: int) -> Membership:
+    def bury(self, table: MembershipTable, now: int) -> MembershipTable:
         return membership.bury(table, now + 9 * TICKS_PER_S)
 
 
@@ -45,14 +45,14 @@ class NeverLate(Rules):
 class NoHorizon(Rules):
     """Readers of other gateways are forgotten."""
 
-    def horizon(self, table: Membership, number: int) -> Horizon:
+    def horizon(self, table: MembershipTable, number: int) -> Horizon:
         return Horizon(STAMP_MAX)
 
 
 class NamesForgotten(Rules):
     """Contents that slow readers have named are forgotten."""
 
-    def horizon(self, table: Membership, number: int) -> Horizon:
+    def horizon(self, table: MembershipTable, number: int) -> Horizon:
         return Horizon(table.horizon(number).stamp)
 
 
@@ -66,14 +66,14 @@ class ReaderAtItsClock(Rules):
 class QuietAtOnce(Rules):
     """Nobody is waited for."""
 
-    def is_quiet(self, table: Membership, stamp: int) -> bool:
+    def is_quiet(self, table: MembershipTable, stamp: int) -> bool:
         return True
 
 
 class QuietByOne(Rules):
     """It is enough that one gateway is beyond the stamp."""
 
-    def is_quiet(self, table: Membership, stamp: int) -> bool:
+    def is_quiet(self, table: MembershipTable, stamp: int) -> bool:
         return table.highest >= stamp
 
 
@@ -81,7 +81,9 @@ class LowestTakenBack(Rules):
     """A heartbeat that was overtaken counts, so that a promise is taken back; nothing in flight is
     promised."""
 
-    def beat(self, table: Membership, number: int, row: Row, now: int) -> Membership | None:
+    def beat(
+        self, table: MembershipTable, number: int, row: Row, now: int
+    ) -> MembershipTable | None:
         bold = msgspec.structs.replace(row, lowest=row.lowest + 30 * TICKS_PER_S)
         return membership.beat(table, number, bold, now)
 
@@ -89,7 +91,9 @@ class LowestTakenBack(Rules):
 class JoinsAnywhere(Rules):
     """A new gateway begins below the promises of others."""
 
-    def join(self, table: Membership, now: int, least: int) -> tuple[Membership, Identity] | None:
+    def join(
+        self, table: MembershipTable, now: int, least: int
+    ) -> tuple[MembershipTable, GatewayRun] | None:
         joined = membership.join(msgspec.structs.replace(table, highest=0), now)
         if joined is None:
             return None
@@ -100,14 +104,18 @@ class JoinsAnywhere(Rules):
 class HoldGrantedTwice(Rules):
     """A hold is granted though another gateway has it."""
 
-    def take(self, table: Membership, name: bytes, gateway: Identity) -> Membership | None:
+    def take(
+        self, table: MembershipTable, name: bytes, gateway: GatewayRun
+    ) -> MembershipTable | None:
         return msgspec.structs.replace(table, holds={**table.holds, name: gateway})
 
 
 class Undead(Rules):
     """A heartbeat of a gateway that was declared dead brings it back."""
 
-    def beat(self, table: Membership, number: int, row: Row, now: int) -> Membership | None:
+    def beat(
+        self, table: MembershipTable, number: int, row: Row, now: int
+    ) -> MembershipTable | None:
         if number not in table.rows:
             table = msgspec.structs.replace(table, rows={**table.rows, number: row})
         return membership.beat(table, number, row, now)

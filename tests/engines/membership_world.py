@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from strongroom.engines import membership
 from strongroom.engines.gateways import READING_S_MAX, Horizon
-from strongroom.engines.membership import Book, Identity, Membership, Row
+from strongroom.engines.membership import Book, GatewayRun, MembershipTable, Row
 from strongroom.values import TICKS_PER_S
 
 GATEWAYS: Final = 3
@@ -38,25 +38,31 @@ Act = Generator["float | Call", Any, None]
 class Rules:
     """The rules under test. A mutant overrides one."""
 
-    def beat(self, table: Membership, number: int, row: Row, now: int) -> Membership | None:
+    def beat(
+        self, table: MembershipTable, number: int, row: Row, now: int
+    ) -> MembershipTable | None:
         return membership.beat(table, number, row, now)
 
-    def bury(self, table: Membership, now: int) -> Membership:
+    def bury(self, table: MembershipTable, now: int) -> MembershipTable:
         return membership.bury(table, now)
 
-    def join(self, table: Membership, now: int, least: int) -> tuple[Membership, Identity] | None:
+    def join(
+        self, table: MembershipTable, now: int, least: int
+    ) -> tuple[MembershipTable, GatewayRun] | None:
         return membership.join(table, now, least)
 
-    def take(self, table: Membership, name: bytes, gateway: Identity) -> Membership | None:
+    def take(
+        self, table: MembershipTable, name: bytes, gateway: GatewayRun
+    ) -> MembershipTable | None:
         return membership.take(table, name, gateway)
 
-    def may_commit(self, table: Membership, gateway: Identity) -> bool:
+    def may_commit(self, table: MembershipTable, gateway: GatewayRun) -> bool:
         return table.is_live(gateway)
 
-    def horizon(self, table: Membership, number: int) -> Horizon:
+    def horizon(self, table: MembershipTable, number: int) -> Horizon:
         return table.horizon(number)
 
-    def is_quiet(self, table: Membership, stamp: int) -> bool:
+    def is_quiet(self, table: MembershipTable, stamp: int) -> bool:
         return table.floor >= stamp
 
     def is_late(self, book: Book, now: int) -> bool:
@@ -116,7 +122,7 @@ class World:
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._order = itertools.count()
         self._ids = itertools.count(1)
-        self._table = Membership()
+        self._table = MembershipTable()
         self._gateways: list[Gateway] = []
         self._last = dict.fromkeys(range(BLOBS), 0)
         self._heads = {blob: next(self._ids) for blob in range(BLOBS)}
@@ -231,7 +237,7 @@ class World:
             book.beaten(table, sent)
             yield self._random.uniform(0.5, 1.5)
 
-    def _accept(self, number: int, row: Row) -> Membership | None:
+    def _accept(self, number: int, row: Row) -> MembershipTable | None:
         table = self._rules.beat(self._table, number, row, self._ticks())
         self._table = self._table if table is None else table
         return table
@@ -326,20 +332,20 @@ class World:
             gateway.held.discard(name)
             yield self._call(self._release, name, identity)
 
-    def _take(self, name: bytes, identity: Identity) -> bool:
+    def _take(self, name: bytes, identity: GatewayRun) -> bool:
         self._table = self._rules.bury(self._table, self._ticks())
         taken = self._rules.take(self._table, name, identity)
         self._table = self._table if taken is None else taken
         return taken is not None
 
-    def _release(self, name: bytes, identity: Identity) -> None:
+    def _release(self, name: bytes, identity: GatewayRun) -> None:
         self._table = membership.release(self._table, name, identity)
 
     def _look(self, number: int) -> Horizon:
         self._table = self._rules.bury(self._table, self._ticks())
         return self._rules.horizon(self._table, number)
 
-    def _drop(self, identity: Identity, one: tuple[int, int]) -> None:
+    def _drop(self, identity: GatewayRun, one: tuple[int, int]) -> None:
         if self._rules.may_commit(self._table, identity) and one in self._retired:
             self._retired.remove(one)
             self._dropped.add(one[0])

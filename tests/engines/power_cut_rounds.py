@@ -24,11 +24,11 @@ from strongroom.engines.base import (
     Record,
     Ref,
     Step,
-    Store,
+    StorageEngine,
     Write,
 )
 from strongroom.engines.embedded.check import check
-from strongroom.engines.embedded.store import EmbeddedOptions, EmbeddedStore, open_store
+from strongroom.engines.embedded.store import EmbeddedEngine, EmbeddedOptions, open_store
 from strongroom.testing.contract_subject import content, face, hidden, pieces, value
 from strongroom.testing.disk import Disk, DiskFiles
 from strongroom.testing.disk_sqlite import DiskVfs
@@ -70,7 +70,7 @@ def _proof(worker: int) -> Ref:
     return hidden(b"proof", _partition(worker).name, b"blobs")
 
 
-async def _replace(store: Store, worker: int, shown: Shown, chance: random.Random) -> None:
+async def _replace(store: StorageEngine, worker: int, shown: Shown, chance: random.Random) -> None:
     """Write a body, and make it the worker's content in place of the one before."""
     body = chance.randbytes(chance.choice((0, 700, 20_000, 70_000)))
     known = len(body) if chance.random() < 0.7 else None
@@ -95,7 +95,7 @@ async def _replace(store: Store, worker: int, shown: Shown, chance: random.Rando
     shown.stamp = max(shown.stamp, stamp)
 
 
-async def _count(store: Store, shown: Shown) -> None:
+async def _count(store: StorageEngine, shown: Shown) -> None:
     def decide(records: Sequence[Record | None], stamp: int) -> Commit[int]:
         number = int(records[0].value) + 1 if records[0] else 1
         shown.counter_tried = max(shown.counter_tried, number)
@@ -105,7 +105,7 @@ async def _count(store: Store, shown: Shown) -> None:
     shown.counter = max(shown.counter, await store.update(_COUNTER.partition, [_COUNTER], decide))
 
 
-async def _be_refused(store: Store, shown: Shown) -> None:
+async def _be_refused(store: StorageEngine, shown: Shown) -> None:
     """A refusal shows the counter as it is: that must be durable too."""
 
     def decide(records: Sequence[Record | None], stamp: int) -> Commit[None]:
@@ -117,12 +117,12 @@ async def _be_refused(store: Store, shown: Shown) -> None:
         shown.counter = max(shown.counter, int(str(refusal)))
 
 
-async def _look(store: Store, shown: Shown) -> None:
+async def _look(store: StorageEngine, shown: Shown) -> None:
     shown.counter = max(shown.counter, int(await value(store, _COUNTER) or b"0"))
     shown.now = max(shown.now, await store.now())
 
 
-async def _work(store: Store, worker: int, shown: Shown, seed: int, rounds: int) -> None:
+async def _work(store: StorageEngine, worker: int, shown: Shown, seed: int, rounds: int) -> None:
     chance = random.Random(seed * 100 + worker)
     for _ in range(rounds):
         choice = chance.random()
@@ -175,7 +175,7 @@ async def judge(root: Path, clock: ManualClock, shown: Shown) -> None:
     assert not findings, findings
 
 
-async def _judge_records(store: EmbeddedStore, shown: Shown) -> None:
+async def _judge_records(store: EmbeddedEngine, shown: Shown) -> None:
     counter = int(await value(store, _COUNTER) or b"0")
     assert shown.counter <= counter <= shown.counter_tried, "an answer was taken back"
     assert await store.now() >= shown.now, "time went back"
@@ -183,7 +183,7 @@ async def _judge_records(store: EmbeddedStore, shown: Shown) -> None:
     assert stamp > shown.stamp, "a stamp was given twice"
 
 
-async def _judge_worker(store: EmbeddedStore, worker: int, shown: Shown) -> None:
+async def _judge_worker(store: EmbeddedEngine, worker: int, shown: Shown) -> None:
     head, proof = await store.read([_head(worker), _proof(worker)])
     allowed = {shown.heads.get(worker), shown.under_way.get(worker, shown.heads.get(worker))}
     found = None if head is None else head.value

@@ -12,7 +12,7 @@ import apsw
 import pytest
 
 from strongroom.clock import ManualClock
-from strongroom.engines.base import EngineError, Ref, Step, Store
+from strongroom.engines.base import EngineError, Ref, Step, StorageEngine
 from strongroom.engines.embedded.backup import backup, restore
 from strongroom.engines.embedded.check import Inspection, check
 from strongroom.engines.embedded.directory import NotADataDirectory, UnknownFormat
@@ -33,7 +33,7 @@ _OPTIONS = EmbeddedOptions(segment_bytes=100_000, ballast_bytes=64 * 1024)
 _BODY = bytes(range(256)) * 100
 
 
-async def _write(store: Store, number: int) -> int:
+async def _write(store: StorageEngine, number: int) -> int:
     written = await store.contents.write(pieces(_BODY), len(_BODY))
     head = face(b"", b"%d" % number)
     step = Step(place(b"%d" % number), adopt=(written.id,))

@@ -14,11 +14,11 @@ from pathlib import Path
 import apsw
 import pytest
 
-from strongroom.engines.base import DataDamaged, Full, Step, Store
-from strongroom.engines.embedded import EmbeddedStore
+from strongroom.engines.base import DataDamaged, Full, Step, StorageEngine
+from strongroom.engines.embedded import EmbeddedEngine
 from strongroom.engines.embedded.bodies.segments import SegmentStore
 from strongroom.engines.embedded.check import check
-from strongroom.engines.embedded.directory import FileLock, Layout
+from strongroom.engines.embedded.directory import DirectoryLayout, FileLock
 from strongroom.engines.embedded.records.sqlite import Reader
 from strongroom.testing.contract_subject import body_of, commit, content, pieces, place
 from strongroom.testing.disk import Disk
@@ -39,7 +39,7 @@ def _body(number: int) -> bytes:
     return hashlib.shake_128(b"%d" % number).digest(_BODY_BYTES)
 
 
-async def _store_bodies(store: Store, numbers: range) -> dict[int, int]:
+async def _store_bodies(store: StorageEngine, numbers: range) -> dict[int, int]:
     ids = {}
     for number in numbers:
         written = await store.contents.write(pieces(_body(number)), _BODY_BYTES)
@@ -48,12 +48,12 @@ async def _store_bodies(store: Store, numbers: range) -> dict[int, int]:
     return ids
 
 
-async def _drop(store: Store, ids: dict[int, int], numbers: list[int]) -> None:
+async def _drop(store: StorageEngine, ids: dict[int, int], numbers: list[int]) -> None:
     for number in numbers:
         await commit(store, Step(place(b"%d" % number), drop=(ids.pop(number),)))
 
 
-async def _all_there(store: Store, ids: dict[int, int]) -> None:
+async def _all_there(store: StorageEngine, ids: dict[int, int]) -> None:
     for number, content_id in ids.items():
         assert await content(store, content_id) == _body(number)
 
@@ -89,7 +89,7 @@ def test_waste_stays_within_its_bound_while_serving(tmp_path: Path) -> None:
     asyncio.run(prove())
 
 
-async def _compact_all(store: EmbeddedStore) -> int:
+async def _compact_all(store: EmbeddedEngine) -> int:
     count = 0
     while await store.compact_once():
         count += 1
@@ -230,7 +230,7 @@ def test_a_damaged_content_is_left_where_it_is(tmp_path: Path) -> None:
 def test_no_segment_goes_while_a_backup_holds_them(tmp_path: Path) -> None:
     async def prove() -> None:
         async with store_on(Disk(tmp_path), compact=True) as store:
-            held = FileLock(Layout(str(tmp_path / "data")).backup_lock)
+            held = FileLock(DirectoryLayout(str(tmp_path / "data")).backup_lock)
             assert held.acquire(shared=True)
             ids = await _store_bodies(store, range(20))
             names = set((tmp_path / "data" / "segments").iterdir())
@@ -255,7 +255,7 @@ def test_the_last_reader_of_a_dead_segment_has_it_removed_after_a_backup(tmp_pat
             await _drop(store, ids, list(range(20)))
             while await store.compact_once():
                 pass
-            held = FileLock(Layout(str(tmp_path / "data")).backup_lock)
+            held = FileLock(DirectoryLayout(str(tmp_path / "data")).backup_lock)
             assert await asyncio.to_thread(held.acquire, shared=True, wait=True)
             for opened in pins:
                 opened.close()

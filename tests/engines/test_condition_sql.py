@@ -21,7 +21,7 @@ from strongroom.engines.conditions import (
     holds,
 )
 from strongroom.engines.embedded.records.condition_sql import test_of as sql_of
-from strongroom.engines.embedded.records.face_scan import _SLICE_LOOKED, Asked
+from strongroom.engines.embedded.records.face_scan import _SLICE_LOOKED, ScanRequest
 from strongroom.engines.embedded.records.sqlite import Reader, Writer
 from strongroom.slices import at_once
 
@@ -77,7 +77,7 @@ def _pages(
     first, until = ends
     pages = []
     while True:
-        page = at_once(reader.scan(Asked(b"k", first, until, most, 1 << 22, where)))
+        page = at_once(reader.scan(ScanRequest(b"k", first, until, most, 1 << 22, where)))
         pages.append(page)
         if page.resume is None:
             return pages
@@ -122,7 +122,7 @@ def test_slices_join_without_a_gap(
 
 def test_a_condition_that_nothing_satisfies_pauses_while_it_looks(database: Reader) -> None:
     reading = database.scan(
-        Asked(b"k", Position(b"", b""), None, 5000, 1 << 22, Has(b"nothing has it"))
+        ScanRequest(b"k", Position(b"", b""), None, 5000, 1 << 22, Has(b"nothing has it"))
     )
     pauses = sum(1 for _ in reading)
     assert 3000 / _SLICE_LOOKED < pauses <= SCAN_LOOKED_MAX / _SLICE_LOOKED
@@ -131,5 +131,5 @@ def test_a_condition_that_nothing_satisfies_pauses_while_it_looks(database: Read
 def test_a_condition_of_too_many_parts_is_not_used(database: Reader) -> None:
     where = AnyOf(tuple(Has(b"no %d" % one) for one in range(40)))
     assert sql_of(where) is None
-    page = at_once(database.scan(Asked(b"k", Position(b"", b""), None, 5000, 1 << 22, where)))
+    page = at_once(database.scan(ScanRequest(b"k", Position(b"", b""), None, 5000, 1 << 22, where)))
     assert len(page.values) > 3000

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory import MemoryEngine
 from strongroom.testing import contract_membership, contract_shared, contract_waiting
 from strongroom.testing.contract_engines import MemorySubject
 from strongroom.testing.engine_contract import CONTRACT, SHARED_CONTRACT, prove
@@ -17,7 +17,7 @@ from tests.engines.engine_mutants import MUTANTS, Case
     ("mutant", "case"), MUTANTS, ids=[f"{one.__name__}-{case.__name__}" for one, case in MUTANTS]
 )
 def test_a_broken_engine_fails(
-    mutant: type[MemoryStore], case: Case, monkeypatch: pytest.MonkeyPatch
+    mutant: type[MemoryEngine], case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in (contract_membership, contract_shared, contract_waiting):
         for name in ("_SOON_S", "_LONG_S"):

@@ -26,9 +26,9 @@ from strongroom.engines.base import (
 )
 from strongroom.engines.embedded.check import Inspection, check
 from strongroom.engines.embedded.records.checksummed_pages import CHECKSUM_VFS, PAGE_BYTES
-from strongroom.engines.embedded.records.face_scan import Asked
+from strongroom.engines.embedded.records.face_scan import ScanRequest
 from strongroom.engines.embedded.records.sqlite import Reader
-from strongroom.engines.embedded.store import EmbeddedOptions, EmbeddedStore, open_store
+from strongroom.engines.embedded.store import EmbeddedEngine, EmbeddedOptions, open_store
 from strongroom.slices import at_once
 from strongroom.testing.contract_subject import (
     commit,
@@ -91,7 +91,7 @@ def test_no_flipped_byte_makes_a_wrong_record(tmp_path: Path) -> None:
     first = Position(b"", b"")
     ways: list[Callable[[], object]] = [
         lambda: reader.get(_face(7)),
-        lambda: at_once(reader.scan(Asked(b"k", first, None, 100, 1 << 20))).faces(),
+        lambda: at_once(reader.scan(ScanRequest(b"k", first, None, 100, 1 << 20))).faces(),
         lambda: reader.get(hidden(b"large")),
         lambda: [reader.locate(one) for one in ids],
     ]
@@ -171,7 +171,7 @@ def test_others_are_served_and_the_damaged_one_is_named(tmp_path: Path) -> None:
     asyncio.run(prove())
 
 
-async def _others_are_served(store: EmbeddedStore) -> None:
+async def _others_are_served(store: EmbeddedEngine) -> None:
     for number in (5, 190):
         assert await value(store, _face(number)) == _marker(number) * 30
     page = await store.scan(b"k", Position(b"0000", b""), Position(b"0010", b""), 100)
@@ -220,7 +220,7 @@ def test_a_write_that_needs_a_damaged_page_is_refused_and_the_others_happen(
     asyncio.run(prove())
 
 
-async def _others_still(store: EmbeddedStore) -> None:
+async def _others_still(store: EmbeddedEngine) -> None:
     written = await store.contents.write(pieces(b"body"), 4)
     steps = (
         *writes((_face(190), b"%d" % written.id)),
@@ -287,7 +287,7 @@ def test_compaction_goes_on_beside_what_it_cannot_read(name: bytes, tmp_path: Pa
     asyncio.run(prove())
 
 
-def _flip_page_of(path: Path, name: bytes, store: EmbeddedStore) -> None:
+def _flip_page_of(path: Path, name: bytes, store: EmbeddedEngine) -> None:
     connection = store._reader._connection
     query = "SELECT rootpage FROM sqlite_schema WHERE name = ?"
     root = connection.execute(query, (name.decode(),)).get

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from strongroom.engines.base import DataDamaged, Full, Record, Ref
-from strongroom.engines.embedded import EmbeddedStore
+from strongroom.engines.embedded import EmbeddedEngine
 from strongroom.testing.contract_subject import face, hidden, put, value
 from strongroom.testing.disk import Disk
 from strongroom.values import Purpose
@@ -34,7 +34,7 @@ def _damage(path: Path) -> None:
     path.write_bytes(data)
 
 
-async def _use_half(store: EmbeddedStore) -> None:
+async def _use_half(store: EmbeddedEngine) -> None:
     for number in range(400):
         try:
             record = (hidden(b"lease %d" % number), bytes(60_000))
@@ -44,7 +44,7 @@ async def _use_half(store: EmbeddedStore) -> None:
     raise AssertionError("the disk does not fill")
 
 
-async def _write_it_among_others(store: EmbeddedStore) -> None:
+async def _write_it_among_others(store: EmbeddedEngine) -> None:
     async with asyncio.timeout(_WITHIN_S):
         answers = await asyncio.gather(
             put(store, (hidden(b"other"), b"new")),

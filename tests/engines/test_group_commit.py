@@ -18,13 +18,13 @@ from strongroom.engines.base import (
     EngineError,
     Record,
     Step,
-    Store,
+    StorageEngine,
     Unavailable,
 )
 from strongroom.engines.embedded import group_commit
 from strongroom.engines.embedded.bodies import segments
 from strongroom.engines.embedded.log import checkpoints
-from strongroom.engines.embedded.serial_point import Group, Item, SerialPoint
+from strongroom.engines.embedded.serial_point import Group, QueuedWork, SerialPoint
 from strongroom.testing.contract_subject import (
     Refused,
     commit,
@@ -92,7 +92,7 @@ def test_many_decisions_share_few_syncs_and_refusals_need_none(tmp_path: Path) -
 def test_what_a_group_changes_often_is_as_the_last_left_it(
     tmp_path: Path, before: bytes | None, changes: tuple[bytes | None, ...]
 ) -> None:
-    async def change(store: Store, value: bytes | None) -> tuple[bytes | None, int]:
+    async def change(store: StorageEngine, value: bytes | None) -> tuple[bytes | None, int]:
         def decide(
             records: Sequence[Record | None], stamp: int
         ) -> Commit[tuple[bytes | None, int]]:
@@ -118,13 +118,13 @@ def test_what_a_group_changes_often_is_as_the_last_left_it(
 
 
 def test_a_faulty_decision_harms_nobody_in_its_group(tmp_path: Path) -> None:
-    async def exhausted(store: Store) -> None:
+    async def exhausted(store: StorageEngine) -> None:
         def decide(records: Sequence[Record | None], stamp: int) -> Commit[None]:
             raise StopIteration
 
         await store.update(place(), [], decide)
 
-    async def misguided(store: Store) -> None:
+    async def misguided(store: StorageEngine) -> None:
         wrong = cast("bytes", {1, 2, 3})
         await store.update(place(), [], lambda _, __: Commit(None, writes((face(b"x"), wrong))))
 
@@ -165,7 +165,7 @@ def test_slow_look_ups_leave_time_for_the_decisions(
 ) -> None:
     whole = SerialPoint.look_up
 
-    def slow(self: SerialPoint, item: Item, group: Group) -> None:
+    def slow(self: SerialPoint, item: QueuedWork, group: Group) -> None:
         time.sleep(0.02)
         whole(self, item, group)
 

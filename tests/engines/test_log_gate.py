@@ -12,7 +12,7 @@ import pytest
 from strongroom.clock import ManualClock
 from strongroom.engines.embedded.backup import backup
 from strongroom.engines.embedded.check import check
-from strongroom.engines.embedded.directory import Damaged, DirectoryInUse, FileLock, Layout
+from strongroom.engines.embedded.directory import Damaged, DirectoryInUse, DirectoryLayout, FileLock
 from strongroom.engines.embedded.log.gate import cut_damaged_log
 from strongroom.engines.embedded.records.checksummed_pages import PAGE_BYTES
 from strongroom.engines.embedded.records.sqlite import Reader
@@ -192,7 +192,7 @@ def test_leftovers_are_removed_where_a_reader_keeps_the_log_from_beginning_anew(
 
     async def prove() -> None:
         data = await _killed(tmp_path)
-        layout = Layout(str(data))
+        layout = DirectoryLayout(str(data))
         frames = judged(_log(data).read_bytes(), PAGE_BYTES).frames
         _harm(data, frames)  # the last commit is torn
         reader = Reader(layout.records, None, scanning=True)
@@ -226,7 +226,7 @@ def test_a_commit_that_was_written_and_never_shown_is_a_leftover(tmp_path: Path)
         longer = _log(tmp_path / "source").read_bytes()
         await store.close()
         frames = judged(_log(data).read_bytes(), PAGE_BYTES).frames
-        reader = Reader(Layout(str(data)).records, None, scanning=True)
+        reader = Reader(DirectoryLayout(str(data)).records, None, scanning=True)
         reader.snapshot()
         with _log(data).open("r+b") as file:
             file.write(longer)

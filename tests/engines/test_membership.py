@@ -12,8 +12,8 @@ from strongroom.engines.membership import (
     DEAD_TICKS,
     LATE_TICKS,
     Book,
-    Identity,
-    Membership,
+    GatewayRun,
+    MembershipTable,
 )
 from tests.engines.membership_mutants import MUTANTS
 from tests.engines.membership_world import Rules, play
@@ -22,8 +22,8 @@ _SEEDS = 30
 _MUTANT_SEEDS = 120
 
 
-def _joined(*nows: int) -> tuple[Membership, list[Identity]]:
-    table, members = Membership(), []
+def _joined(*nows: int) -> tuple[MembershipTable, list[GatewayRun]]:
+    table, members = MembershipTable(), []
     for now in nows:
         joined = membership.join(table, now)
         assert joined is not None
@@ -32,7 +32,7 @@ def _joined(*nows: int) -> tuple[Membership, list[Identity]]:
     return table, members
 
 
-def _told(table: Membership, book: Book, now: int = 0, *in_flight: int) -> Membership:
+def _told(table: MembershipTable, book: Book, now: int = 0, *in_flight: int) -> MembershipTable:
     after = membership.beat(table, book.gateway.number, book.row(now, in_flight), now)
     assert after is not None
     return after

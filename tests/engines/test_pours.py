@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from strongroom.clock import ManualClock
-from strongroom.engines.base import Busy, Step, Store, Unavailable
+from strongroom.engines.base import Busy, Step, StorageEngine, Unavailable
 from strongroom.engines.checksum import crc64
 from strongroom.engines.embedded.bodies import buffers
 from strongroom.engines.embedded.bodies.buffers import (
@@ -30,7 +30,7 @@ from strongroom.engines.embedded.bodies.buffers import (
 from strongroom.engines.embedded.bodies.segments import LARGE_BODY_BYTES
 from strongroom.engines.embedded.check import check
 from strongroom.engines.embedded.files import OsFiles
-from strongroom.engines.embedded.store import EmbeddedOptions, EmbeddedStore, open_store
+from strongroom.engines.embedded.store import EmbeddedEngine, EmbeddedOptions, open_store
 from strongroom.testing.contract_subject import commit, content, pieces, place
 
 _SIZES = (
@@ -43,7 +43,7 @@ _SIZES = (
 _LARGE = bytes(LARGE_BODY_BYTES)
 
 
-async def _open(root: Path, on: OsFiles | None = None) -> EmbeddedStore:
+async def _open(root: Path, on: OsFiles | None = None) -> EmbeddedEngine:
     options = EmbeddedOptions(files=on, ballast_bytes=64 * 1024)
     return await open_store(root / "data", ManualClock(), test_clock=True, options=options)
 
@@ -52,7 +52,9 @@ def _body(size_bytes: int, seed: int) -> bytes:
     return random.Random(seed).randbytes(size_bytes)
 
 
-async def _put(store: Store, number: int, body: bytes, known: bool, piece_bytes: int) -> int:
+async def _put(
+    store: StorageEngine, number: int, body: bytes, known: bool, piece_bytes: int
+) -> int:
     said = len(body) if known else None
     written = await store.contents.write(pieces(body, piece_bytes), said, md5=True)
     assert (written.size_bytes, written.crc64) == (len(body), crc64(body))

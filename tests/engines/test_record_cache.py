@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from strongroom.engines.base import Commit, Full, Record, Ref, Step, Store, Write, record_of
+from strongroom.engines.base import Commit, Full, Record, Ref, Step, StorageEngine, Write, record_of
 from strongroom.engines.embedded.records import record_cache
 from strongroom.engines.embedded.records.record_cache import RecordCache
 from strongroom.engines.embedded.records.sqlite import Reader, Writer
@@ -107,7 +107,7 @@ def test_memory_is_bounded_and_the_oldest_go_first() -> None:
     assert cache._left_bytes == cache._half_bytes
 
 
-async def _put_both(store: Store, number: int) -> None:
+async def _put_both(store: StorageEngine, number: int) -> None:
     await put(store, (_ONE, b"%d" % number), (_OTHER, b"%d" % number))
 
 
@@ -116,7 +116,7 @@ def _number(record: Record | None) -> int:
     return int(record.value)
 
 
-async def _look(store: Store, chance: random.Random, over: asyncio.Event) -> int:
+async def _look(store: StorageEngine, chance: random.Random, over: asyncio.Event) -> int:
     """Read one, the other or both, over and over: no pair is torn, nothing goes back in time."""
     seen = looks = 0
     while not over.is_set():
@@ -202,7 +202,7 @@ def test_a_decision_about_what_is_known_asks_sqlite_nothing(
         asked.append(ref)
         return then(writer, ref)
 
-    async def add_one(store: Store) -> None:
+    async def add_one(store: StorageEngine) -> None:
         def decide(found: Sequence[Record | None], stamp: int) -> Commit[None]:
             assert found[1] is None
             number = b"%d" % (int(found[0].value) + 1 if found[0] else 1)

@@ -14,7 +14,7 @@ import apsw
 import pytest
 
 from strongroom.engines.base import EngineError, Full, Step
-from strongroom.engines.embedded import EmbeddedStore
+from strongroom.engines.embedded import EmbeddedEngine
 from strongroom.engines.embedded.ballast import Ballast
 from strongroom.engines.embedded.check import check
 from strongroom.engines.embedded.files import OsFiles
@@ -48,7 +48,7 @@ def _held_bytes(disk: Disk) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
-async def _until_refused(store: EmbeddedStore, purpose: Purpose) -> Full:
+async def _until_refused(store: EmbeddedEngine, purpose: Purpose) -> Full:
     """Put ever more records of this purpose."""
     for number in itertools.count():
         try:
@@ -288,7 +288,7 @@ def test_what_sqlite_says_of_a_full_disk() -> None:
         assert not is_full(error)
 
 
-async def _script(store: EmbeddedStore, done: dict[bytes, bytes | None]) -> None:
+async def _script(store: EmbeddedEngine, done: dict[bytes, bytes | None]) -> None:
     """Writes of every kind; `done` holds what was acknowledged. What must go on does."""
     for number in range(30):
         name, text = b"growth %d" % number, bytes([number]) * 3_000
@@ -317,12 +317,12 @@ async def _try(growing: Awaitable[object]) -> bool:
     return True
 
 
-async def _adopt(store: EmbeddedStore) -> None:
+async def _adopt(store: EmbeddedEngine) -> None:
     written = await store.contents.write(pieces(bytes(2_000)), 2_000)
     await commit(store, Step(place(), adopt=(written.id,)))
 
 
-async def _prepared(store: EmbeddedStore) -> dict[bytes, bytes | None]:
+async def _prepared(store: EmbeddedEngine) -> dict[bytes, bytes | None]:
     done: dict[bytes, bytes | None] = {b"same": bytes(8)}
     await put(store, (hidden(b"same"), bytes(8)))
     for number in range(30):
@@ -332,7 +332,7 @@ async def _prepared(store: EmbeddedStore) -> dict[bytes, bytes | None]:
     return done
 
 
-async def _all_there(store: EmbeddedStore, done: dict[bytes, bytes | None]) -> None:
+async def _all_there(store: EmbeddedEngine, done: dict[bytes, bytes | None]) -> None:
     for name, expected in done.items():
         assert await value(store, hidden(name)) == expected, name
 

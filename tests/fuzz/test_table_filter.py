@@ -15,7 +15,7 @@ from strongroom.semantics.table import table_filter, table_intervals
 from strongroom.semantics.table.table_filter import (
     Comparison,
     Constant,
-    Either,
+    Disjunction,
     Expression,
     Family,
     Flag,
@@ -80,7 +80,7 @@ def written(expression: Expression, mirrored: bool) -> str:
         if mirrored:
             return f"{constant(expression.literal)} {MIRRORED.get(operator, operator)} {name}"
         return f"{name} {operator} {constant(expression.literal)}"
-    word = " or " if isinstance(expression, Either) else " and "
+    word = " or " if isinstance(expression, Disjunction) else " and "
     return word.join(f"({written(part, mirrored)})" for part in expression.parts)
 
 

@@ -11,7 +11,7 @@ import pytest
 from strongroom.clock import ManualClock
 from strongroom.engines.base import Full, Step
 from strongroom.engines.embedded.check import check
-from strongroom.engines.embedded.store import EmbeddedOptions, EmbeddedStore, open_store
+from strongroom.engines.embedded.store import EmbeddedEngine, EmbeddedOptions, open_store
 from strongroom.testing.contract_subject import commit, content, pieces, place
 from strongroom.testing.disk import Disk, DiskFiles
 from strongroom.testing.disk_sqlite import DiskVfs
@@ -23,21 +23,21 @@ _ATTEMPTS = 400
 _vfs_numbers = itertools.count()
 
 
-async def _opened(disk: Disk, vfs: DiskVfs) -> EmbeddedStore:
+async def _opened(disk: Disk, vfs: DiskVfs) -> EmbeddedEngine:
     """Segments of the usual size: nothing here ever fills one."""
     options = EmbeddedOptions(files=DiskFiles(disk), vfs=vfs.name, ballast_bytes=_BALLAST_BYTES)
     directory = Path(disk.root, "data")
     return await open_store(directory, ManualClock(), test_clock=True, options=options)
 
 
-async def _keep(store: EmbeddedStore) -> int:
+async def _keep(store: EmbeddedEngine) -> int:
     """Write a body and adopt it."""
     written = await store.contents.write(pieces(bytes(_BODY_BYTES), 128 * 1024), _BODY_BYTES)
     await commit(store, Step(place(), adopt=(written.id,)))
     return written.id
 
 
-async def _keep_until_full(store: EmbeddedStore) -> list[int]:
+async def _keep_until_full(store: EmbeddedEngine) -> list[int]:
     kept: list[int] = []
     while len(kept) * _BODY_BYTES < _CAPACITY_BYTES:
         try:
@@ -47,7 +47,7 @@ async def _keep_until_full(store: EmbeddedStore) -> list[int]:
     raise AssertionError("the disk does not fill")
 
 
-async def _keep_soon(store: EmbeddedStore) -> int:
+async def _keep_soon(store: EmbeddedEngine) -> int:
     """Write when there is space again; fails when that does not happen."""
     for _ in range(_ATTEMPTS):
         try:

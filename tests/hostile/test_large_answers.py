@@ -14,7 +14,7 @@ from strongroom.clock import ManualClock
 from strongroom.engines.base import Page as ScanPage
 from strongroom.engines.base import Position
 from strongroom.engines.conditions import Condition
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory import MemoryEngine
 from strongroom.semantics.core import listing
 from strongroom.services.core.pages import fill
 from strongroom.services.core.runner import Services
@@ -102,7 +102,7 @@ def test_a_body_of_many_tiny_pieces_lets_others_have_their_turn() -> None:
     run(prove())
 
 
-class _ShortScans(MemoryStore):
+class _ShortScans(MemoryEngine):
     """Scans that end after a few records, as scans of large ones do."""
 
     async def scan(
@@ -134,7 +134,7 @@ def test_a_page_of_large_records_ends_early_and_the_next_goes_on(
         start: listing.Position | None = listing.START
         found: list[object] = []
         while start is not None:
-            page = listing.Page[bytes]("", "", len(names), start)
+            page = listing.PageBuilder[bytes]("", "", len(names), start)
             await fill(Services(store, ManualClock()), b"k", page, _rows)
             assert 5 < len(page.items) < 20
             found += page.items

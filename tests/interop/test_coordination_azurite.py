@@ -14,7 +14,7 @@ import pytest
 
 from benchmarks import servers
 from strongroom import coordination as coord
-from strongroom.coordination.clock import SystemClock
+from strongroom.coordination.clock import SystemClocks
 from strongroom.coordination.effects import Act, Conflict, LeaseTerms
 from strongroom.coordination.store import Store
 from tests.coordination.conformance import (
@@ -26,7 +26,7 @@ from tests.coordination.conformance import (
 )
 
 MODES = ("etag", "lease")
-_clock = SystemClock()
+_clock = SystemClocks()
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from strongroom import coordination as coord
-from strongroom.coordination.clock import SystemClock
+from strongroom.coordination.clock import SystemClocks
 from strongroom.coordination.stores.postgres.store import PostgresStore
 from strongroom.testing.ports import free_port
 from tests.coordination import servers
@@ -20,7 +20,7 @@ from tests.coordination.clock_trials import CLOCK_TRIALS
 from tests.coordination.conformance import CASES, TIMEOUT_S, applied, entry_of, fresh_key
 from tests.coordination.recipe_trials import TRIALS, fresh_name, until
 
-_clock = SystemClock()
+_clock = SystemClocks()
 
 
 @pytest.fixture(scope="module")

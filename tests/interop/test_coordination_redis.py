@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from strongroom import coordination as coord
-from strongroom.coordination.clock import SystemClock
+from strongroom.coordination.clock import SystemClocks
 from strongroom.coordination.stores.redis.place import open_session, place_of
 from strongroom.coordination.stores.redis.wire import RedisConnection, Reply
 from strongroom.testing.ports import free_port
@@ -19,7 +19,7 @@ from tests.coordination.clock_trials import CLOCK_TRIALS
 from tests.coordination.conformance import CASES, TIMEOUT_S, applied, entry_of, fresh_key
 from tests.coordination.recipe_trials import TRIALS, fresh_name, until
 
-_clock = SystemClock()
+_clock = SystemClocks()
 
 
 @pytest.fixture(scope="module")

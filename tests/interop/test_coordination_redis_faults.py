@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from strongroom import coordination as coord
-from strongroom.coordination.clock import SystemClock
+from strongroom.coordination.clock import SystemClocks
 from strongroom.coordination.stores.redis.place import open_session, place_of
 from strongroom.coordination.stores.redis.wire import RedisConnection, RedisError, Reply
 from strongroom.testing.ports import free_port
@@ -18,7 +18,7 @@ from tests.coordination.conformance import TIMEOUT_S, applied, entry_of, fresh_k
 from tests.coordination.recipe_trials import until
 from tests.coordination.store_fault_trials import TRIALS
 
-_clock = SystemClock()
+_clock = SystemClocks()
 
 
 @pytest.fixture(scope="module")

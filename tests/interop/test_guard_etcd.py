@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from strongroom import coordination as coord
-from strongroom.coordination.clock import SystemClock
+from strongroom.coordination.clock import SystemClocks
 from strongroom.coordination.guards import FencedOut, Guards, Token
 from strongroom.coordination.guards.etcd import EtcdGuard
 from strongroom.coordination.stores.connections.http_pool import NoAnswer
 from strongroom.coordination.stores.etcd.http import EtcdHttp, Failed
 from tests.coordination.servers import EtcdCluster, etcd_cluster
 
-_clock = SystemClock()
+_clock = SystemClocks()
 
 
 @pytest.fixture(scope="module")

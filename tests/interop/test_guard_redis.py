@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from strongroom import coordination as coord
-from strongroom.coordination.clock import SystemClock
+from strongroom.coordination.clock import SystemClocks
 from strongroom.coordination.guards import FencedOut, Token
 from strongroom.coordination.guards.redis import RedisGuard
 from strongroom.coordination.stores.redis.place import open_session, place_of
 from strongroom.coordination.stores.redis.wire import RedisConnection, Reply
 from tests.coordination import servers
 
-_clock = SystemClock()
+_clock = SystemClocks()
 _LAPS = 20
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from strongroom.coordination import Unsupported
-from strongroom.coordination.clock import SystemClock
+from strongroom.coordination.clock import SystemClocks
 from strongroom.coordination.hints import Hints, multicast
 from strongroom.coordination.hints.redis import RedisBus
 from strongroom.coordination.stores.redis.place import open_session, place_of
@@ -16,7 +16,7 @@ from strongroom.testing.ports import HOST, free_port
 from tests.coordination import hint_trials, servers
 
 PASSWORD, ESCAPED = "s3cret/%@:word", "s3cret%2F%25%40%3Aword"
-_clock = SystemClock()
+_clock = SystemClocks()
 
 
 @pytest.fixture(scope="module")

@@ -14,9 +14,9 @@ from xml.etree import ElementTree
 import pytest
 
 from strongroom.clock import ManualClock
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory import MemoryEngine
 from strongroom.operations.blob.endpoint import ENDPOINT
-from strongroom.servers.admission import Context
+from strongroom.servers.admission import ServiceContext
 from strongroom.servers.pipeline import respond
 from strongroom.services.core.runner import Services
 from strongroom.wire.core.http import Headers, Request
@@ -65,9 +65,9 @@ class Server:
 
     def __init__(self) -> None:
         clock = ManualClock(NOW)
-        self.store = MemoryStore(clock)
+        self.store = MemoryEngine(clock)
         services = Services(self.store, clock)
-        self.context = Context(services, ENDPOINT, OneAccount(), clock, strict=True)
+        self.context = ServiceContext(services, ENDPOINT, OneAccount(), clock, strict=True)
 
     async def __call__(
         self, method: str, target: str, body: bytes = b"", **headers: str | int

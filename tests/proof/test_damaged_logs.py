@@ -15,7 +15,7 @@ from typing import BinaryIO
 import pytest
 
 from strongroom.clock import ManualClock
-from strongroom.engines.embedded.directory import Damaged, Layout
+from strongroom.engines.embedded.directory import Damaged, DirectoryLayout
 from strongroom.engines.embedded.log import checkpoints
 from strongroom.engines.embedded.log import gate as log_gate
 from strongroom.engines.embedded.log.check import LogVerdict, judge
@@ -60,7 +60,7 @@ async def _open(data: Path) -> None:
 @pytest.mark.timeout(900)
 def test_a_flip_in_any_frame_before_the_last_commit_is_refused(tmp_path: Path) -> None:
     data = asyncio.run(_killed(tmp_path))
-    log = Path(Layout(str(data)).log)
+    log = Path(DirectoryLayout(str(data)).log)
     whole = log.read_bytes()
     frames = judged(whole, PAGE_BYTES).frames
     # The last commit begins where cutting one frame leaves no more to cut.

@@ -11,8 +11,8 @@ import pytest
 
 from strongroom.coordination.simulation.lock_scenario import (
     VARIANTS,
-    Report,
-    Variant,
+    LockReport,
+    LockVariant,
     run_locks,
 )
 
@@ -20,9 +20,9 @@ SEEDS = 2000
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.name)
-def test_locks_hold_under_faults(variant: Variant) -> None:
+def test_locks_hold_under_faults(variant: LockVariant) -> None:
     with ProcessPoolExecutor(2) as pool:
-        reports: list[Report] = list(
+        reports: list[LockReport] = list(
             pool.map(run_locks, range(SEEDS), itertools.repeat(variant), chunksize=50)
         )
     assert [report for report in reports if report.violations] == []

@@ -16,10 +16,10 @@ from strongroom.semantics.table import edm
 from strongroom.semantics.table.edm import EdmType, Typed, Value
 from strongroom.semantics.table.entities import Properties
 from strongroom.semantics.table.table_filter import (
-    Both,
     Comparison,
+    Conjunction,
     Constant,
-    Either,
+    Disjunction,
     Expression,
     Family,
     Flag,
@@ -87,9 +87,9 @@ def holds(expression: Expression, entity: Entity) -> bool:
     """Whether an entity matches."""
     if isinstance(expression, Not):
         return not holds(expression.part, entity)
-    if isinstance(expression, Both):
+    if isinstance(expression, Conjunction):
         return all(holds(part, entity) for part in expression.parts)
-    if isinstance(expression, Either):
+    if isinstance(expression, Disjunction):
         return any(holds(part, entity) for part in expression.parts)
     if isinstance(expression, Constant):
         return expression.value
@@ -173,7 +173,9 @@ comparisons = st.one_of(
 
 def _joined(inner: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression]:
     several = st.lists(inner, min_size=2, max_size=3).map(tuple)
-    return st.one_of(st.builds(Not, inner), st.builds(Both, several), st.builds(Either, several))
+    return st.one_of(
+        st.builds(Not, inner), st.builds(Conjunction, several), st.builds(Disjunction, several)
+    )
 
 
 expressions: st.SearchStrategy[Expression] = st.recursive(comparisons, _joined, max_leaves=8)

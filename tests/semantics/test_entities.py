@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from strongroom.errors import StorageError
 from strongroom.semantics.table import edm, entities
 from strongroom.semantics.table.edm import EdmType, Typed, Value
-from strongroom.semantics.table.entities import Change, Properties, Stored, Wanted
+from strongroom.semantics.table.entities import EntityChange, Properties, StoredEntity, WantedEntity
 from tests.refusals import OK, outcome, refusal
 
 OUT_OF_RANGE = "400 OutOfRangeInput"
@@ -87,7 +87,7 @@ def test_both_keys_must_be_given(
     assert outcome(lambda: entities.require_keys(partition_key, row_key)) == expected
 
 
-def decided(stored: Stored | None, wanted: Wanted) -> str:
+def decided(stored: StoredEntity | None, wanted: WantedEntity) -> str:
     """The fragment after a write, `gone`, or the refusal."""
     try:
         found = entities.decide(stored, wanted, "p", "r")
@@ -107,21 +107,21 @@ class Row:
 
 UNMET = "UpdateConditionNotSatisfied"
 WRITES = {
-    Change.INSERT: Row('"B":"2"', *["EntityAlreadyExists"] * 2),
-    Change.UPDATE: Row("ResourceNotFound", '"B":"2"', UNMET),
-    Change.MERGE: Row("ResourceNotFound", '"A":"1","B":"2"', UNMET),
-    Change.DELETE: Row("ResourceNotFound", "gone", UNMET),
-    Change.INSERT_OR_REPLACE: Row('"B":"2"', '"B":"2"', '"B":"2"'),
-    Change.INSERT_OR_MERGE: Row('"B":"2"', *['"A":"1","B":"2"'] * 2),
+    EntityChange.INSERT: Row('"B":"2"', *["EntityAlreadyExists"] * 2),
+    EntityChange.UPDATE: Row("ResourceNotFound", '"B":"2"', UNMET),
+    EntityChange.MERGE: Row("ResourceNotFound", '"A":"1","B":"2"', UNMET),
+    EntityChange.DELETE: Row("ResourceNotFound", "gone", UNMET),
+    EntityChange.INSERT_OR_REPLACE: Row('"B":"2"', '"B":"2"', '"B":"2"'),
+    EntityChange.INSERT_OR_MERGE: Row('"B":"2"', *['"A":"1","B":"2"'] * 2),
 }
 
 
-@pytest.mark.parametrize("change", list(Change))
-def test_each_write_in_each_state(change: Change) -> None:
-    stored = Stored(7, b'"A":"1"')
-    properties = {} if change is Change.DELETE else {"B": "2"}
+@pytest.mark.parametrize("change", list(EntityChange))
+def test_each_write_in_each_state(change: EntityChange) -> None:
+    stored = StoredEntity(7, b'"A":"1"')
+    properties = {} if change is EntityChange.DELETE else {"B": "2"}
     row = WRITES[change]
-    asked = [Wanted(change, properties, match) for match in (7, 8, None)]
+    asked = [WantedEntity(change, properties, match) for match in (7, 8, None)]
     assert decided(None, asked[0]) == row.nothing
     assert decided(stored, asked[0]) == row.same
     assert decided(stored, asked[1]) == row.other
@@ -129,14 +129,14 @@ def test_each_write_in_each_state(change: Change) -> None:
     assert decided(stored, asked[2]) == row.same
 
 
-@pytest.mark.parametrize("change", [one for one in Change if one is not Change.DELETE])
-def test_a_write_may_have_no_properties(change: Change) -> None:
-    is_merge = change in (Change.MERGE, Change.INSERT_OR_MERGE)
-    for wanted in (Wanted(change), Wanted(change, {})):
-        if change is Change.INSERT:
+@pytest.mark.parametrize("change", [one for one in EntityChange if one is not EntityChange.DELETE])
+def test_a_write_may_have_no_properties(change: EntityChange) -> None:
+    is_merge = change in (EntityChange.MERGE, EntityChange.INSERT_OR_MERGE)
+    for wanted in (WantedEntity(change), WantedEntity(change, {})):
+        if change is EntityChange.INSERT:
             assert decided(None, wanted) == ""
         else:
-            assert decided(Stored(7, b'"A":"1"'), wanted) == ('"A":"1"' if is_merge else "")
+            assert decided(StoredEntity(7, b'"A":"1"'), wanted) == ('"A":"1"' if is_merge else "")
 
 
 MERGES: list[tuple[str, Properties, str]] = [
@@ -159,18 +159,21 @@ MERGES: list[tuple[str, Properties, str]] = [
 def test_a_merge_puts_properties_in_their_places(
     stored: str, given_: Properties, merged: str
 ) -> None:
-    wanted = Wanted(Change.MERGE, given_)
-    assert decided(Stored(1, stored.encode()), wanted) == merged
+    wanted = WantedEntity(EntityChange.MERGE, given_)
+    assert decided(StoredEntity(1, stored.encode()), wanted) == merged
 
 
 def test_a_merge_makes_no_more_properties_than_there_may_be() -> None:
     full = edm.fragment(texts(*(f"P{n}" for n in range(252))))
-    assert decided(Stored(1, full), Wanted(Change.MERGE, {"P7": "y"})).count(":") == 252
-    more = Wanted(Change.MERGE, {"Q": "x"})
-    assert decided(Stored(1, full), more) == "TooManyProperties"
-    assert decided(Stored(1, full), Wanted(Change.INSERT_OR_MERGE, more.properties)) == (
-        "TooManyProperties"
+    assert (
+        decided(StoredEntity(1, full), WantedEntity(EntityChange.MERGE, {"P7": "y"})).count(":")
+        == 252
     )
+    more = WantedEntity(EntityChange.MERGE, {"Q": "x"})
+    assert decided(StoredEntity(1, full), more) == "TooManyProperties"
+    assert decided(
+        StoredEntity(1, full), WantedEntity(EntityChange.INSERT_OR_MERGE, more.properties)
+    ) == ("TooManyProperties")
 
 
 def sized(size_bytes: int, key_chars: int = 1) -> Properties:
@@ -190,13 +193,19 @@ def sized(size_bytes: int, key_chars: int = 1) -> Properties:
 
 def test_an_entity_counts_up_to_a_mebibyte() -> None:
     most = entities.ENTITY_BYTES_MAX
-    for change in (Change.INSERT, Change.INSERT_OR_REPLACE, Change.INSERT_OR_MERGE):
-        assert decided(None, Wanted(change, sized(most))).startswith('"P000@')
-        assert decided(None, Wanted(change, sized(most + 1))) == "EntityTooLarge"
+    for change in (
+        EntityChange.INSERT,
+        EntityChange.INSERT_OR_REPLACE,
+        EntityChange.INSERT_OR_MERGE,
+    ):
+        assert decided(None, WantedEntity(change, sized(most))).startswith('"P000@')
+        assert decided(None, WantedEntity(change, sized(most + 1))) == "EntityTooLarge"
     fragment = edm.fragment(sized(most - 100))
-    assert '"Q":"' in decided(Stored(1, fragment), Wanted(Change.MERGE, {"Q": "x" * 43}))
-    over = Wanted(Change.MERGE, {"Q": "x" * 44})
-    assert decided(Stored(1, fragment), over) == "EntityTooLarge"
+    assert '"Q":"' in decided(
+        StoredEntity(1, fragment), WantedEntity(EntityChange.MERGE, {"Q": "x" * 43})
+    )
+    over = WantedEntity(EntityChange.MERGE, {"Q": "x" * 44})
+    assert decided(StoredEntity(1, fragment), over) == "EntityTooLarge"
 
 
 NAME = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,5}", fullmatch=True)
@@ -215,8 +224,8 @@ SOME = st.dictionaries(NAME, VALUE, max_size=6)
 def test_a_merge_is_the_merge_of_dictionaries(
     before: dict[str, Value], given_: dict[str, Value]
 ) -> None:
-    stored = Stored(1, edm.fragment(before))
-    asked = Wanted(Change.MERGE, given_)
+    stored = StoredEntity(1, edm.fragment(before))
+    asked = WantedEntity(EntityChange.MERGE, given_)
     after = entities.decide(stored, asked, "p", "r")
     assert after is not None
     # In their places, and each with its type: 1 == True == 1.0.

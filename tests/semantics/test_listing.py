@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strongroom.semantics.core import listing
-from strongroom.semantics.core.listing import START, Page, Position, Prefix
+from strongroom.semantics.core.listing import START, PageBuilder, Position, Prefix
 from tests.effort import examples
 from tests.refusals import outcome
 
@@ -51,7 +51,7 @@ def page_through(
     marker = ""
     for _ in range(10_000):
         start = listing.start_at(listing.decode_marker(marker), start_from)
-        page: Page[str] = Page(prefix, delimiter, max_results, start)
+        page: PageBuilder[str] = PageBuilder(prefix, delimiter, max_results, start)
         reads = 0
         while not page.done:
             page.feed(*reader.read(page.first, page.until, page.want))
@@ -155,7 +155,7 @@ def test_a_common_prefix_costs_one_read_however_much_it_holds() -> None:
 
 def test_the_largest_page_is_one_read() -> None:
     """Of one record more, which tells where the next page begins."""
-    assert Page[str]("", "", 5000, START).want == 5001
+    assert PageBuilder[str]("", "", 5000, START).want == 5001
 
 
 def test_a_full_page_without_more_has_no_marker() -> None:
@@ -178,7 +178,7 @@ def test_a_page_may_end_between_the_snapshots_of_one_blob() -> None:
 
 
 def test_a_prefix_longer_than_any_name_reads_nothing() -> None:
-    assert Page[str]("a" * 5000, "", 10, listing.START).done
+    assert PageBuilder[str]("a" * 5000, "", 10, listing.START).done
 
 
 @given(st.binary(max_size=3073), st.binary(max_size=64))
@@ -225,6 +225,6 @@ def test_any_text_is_a_marker_or_refused(marker: str) -> None:
 
 
 def test_a_marker_behind_the_prefix_ends_the_listing() -> None:
-    page: Page[str] = Page("a", "", 10, (b"z", b""))
+    page: PageBuilder[str] = PageBuilder("a", "", 10, (b"z", b""))
     assert page.done
     assert page.marker is None

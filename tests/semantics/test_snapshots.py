@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strongroom.semantics.blob import snapshots
-from strongroom.semantics.blob.snapshots import DeleteSnapshots, Deletion
+from strongroom.semantics.blob.snapshots import DeleteSnapshots, DeletionScope
 from strongroom.semantics.core.snapshot_times import snapshot_time
 from strongroom.values import UNIX_EPOCH_TICKS, iso7
 from tests.refusals import outcome
@@ -58,19 +58,19 @@ def test_other_options_are_refused(value: str) -> None:
     assert outcome(lambda: snapshots.delete_option(value)) == HEADER
 
 
-DELETIONS: list[tuple[DeleteSnapshots | None, bool, Deletion | str]] = [
-    (None, False, Deletion(base=True, snapshots=False)),
+DELETIONS: list[tuple[DeleteSnapshots | None, bool, DeletionScope | str]] = [
+    (None, False, DeletionScope(base=True, snapshots=False)),
     (None, True, "409 SnapshotsPresent"),
-    (INCLUDE, False, Deletion(base=True, snapshots=False)),
-    (INCLUDE, True, Deletion(base=True, snapshots=True)),
-    (ONLY, False, Deletion(base=False, snapshots=False)),
-    (ONLY, True, Deletion(base=False, snapshots=True)),
+    (INCLUDE, False, DeletionScope(base=True, snapshots=False)),
+    (INCLUDE, True, DeletionScope(base=True, snapshots=True)),
+    (ONLY, False, DeletionScope(base=False, snapshots=False)),
+    (ONLY, True, DeletionScope(base=False, snapshots=True)),
 ]
 
 
 @pytest.mark.parametrize(("option", "has_snapshots", "expected"), DELETIONS)
 def test_deletions(
-    option: DeleteSnapshots | None, has_snapshots: bool, expected: Deletion | str
+    option: DeleteSnapshots | None, has_snapshots: bool, expected: DeletionScope | str
 ) -> None:
     if isinstance(expected, str):
         assert outcome(lambda: snapshots.deletion(option, has_snapshots)) == expected

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from strongroom.errors import StorageError
 from strongroom.semantics.table import table_filter
 from strongroom.semantics.table.table_filter import (
-    Both,
     Comparison,
+    Conjunction,
     Constant,
-    Either,
+    Disjunction,
     Expression,
     Family,
     Flag,
@@ -44,18 +44,21 @@ TREES: list[tuple[str, Expression]] = [
     ("not A", Not(Flag("A"))),
     ("not(A)", Not(Flag("A"))),
     ("not A eq 1", Not(ONE)),
-    ("A eq 1 and B eq 2", Both((ONE, TWO))),
-    ("A eq 1 or B eq 2 and C eq 3", Either((ONE, Both((TWO, THREE))))),
-    ("A eq 1 and B eq 2 or C eq 3", Either((Both((ONE, TWO)), THREE))),
-    ("(A eq 1 or B eq 2) and C eq 3", Both((Either((ONE, TWO)), THREE))),
-    ("((A eq 1) and (B eq 2)) and (C eq 3)", Both((ONE, TWO, THREE))),
-    ("A eq 1 or (B eq 2 or C eq 3)", Either((ONE, TWO, THREE))),
-    ("not A eq 1 and B eq 2", Both((Not(ONE), TWO))),
-    ("(A eq 1)and(B eq 2)", Both((ONE, TWO))),
+    ("A eq 1 and B eq 2", Conjunction((ONE, TWO))),
+    ("A eq 1 or B eq 2 and C eq 3", Disjunction((ONE, Conjunction((TWO, THREE))))),
+    ("A eq 1 and B eq 2 or C eq 3", Disjunction((Conjunction((ONE, TWO)), THREE))),
+    ("(A eq 1 or B eq 2) and C eq 3", Conjunction((Disjunction((ONE, TWO)), THREE))),
+    ("((A eq 1) and (B eq 2)) and (C eq 3)", Conjunction((ONE, TWO, THREE))),
+    ("A eq 1 or (B eq 2 or C eq 3)", Disjunction((ONE, TWO, THREE))),
+    ("not A eq 1 and B eq 2", Conjunction((Not(ONE), TWO))),
+    ("(A eq 1)and(B eq 2)", Conjunction((ONE, TWO))),
     ("true", Constant(True)),
     ("FALSE", Constant(False)),
     ("not True", Not(Constant(True))),
-    ("(true and A eq 1) or false", Either((Both((Constant(True), ONE)), Constant(False)))),
+    (
+        "(true and A eq 1) or false",
+        Disjunction((Conjunction((Constant(True), ONE)), Constant(False))),
+    ),
     ("A eq True", equal("A", True, Family.BOOLEAN)),
     ("A eq FALSE", equal("A", False, Family.BOOLEAN)),
     ("True ne A", Comparison("A", Operator.NE, Literal(Family.BOOLEAN, True))),
@@ -95,7 +98,7 @@ TREES: list[tuple[str, Expression]] = [
     ("Größe eq 1", equal("Größe", 1, Family.NUMBER)),
     ("_a1 eq 1", equal("_a1", 1, Family.NUMBER)),
     ("eqs eq 1", equal("eqs", 1, Family.NUMBER)),
-    ("nota and order", Both((Flag("nota"), Flag("order")))),
+    ("nota and order", Conjunction((Flag("nota"), Flag("order")))),
 ]
 
 
@@ -189,7 +192,7 @@ def test_a_hundred_comparisons_are_taken_also_one_inside_the_other() -> None:
     for number in range(1, 100):
         text = f"({text}) or A eq {number}"
     found = parse(text)
-    assert isinstance(found, Either) and len(found.parts) == 100
+    assert isinstance(found, Disjunction) and len(found.parts) == 100
 
 
 def test_a_long_filter_is_refused() -> None:

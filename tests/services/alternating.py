@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from strongroom.auth.request import Service
 from strongroom.clock import Clock
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory import MemoryEngine
 from strongroom.services.core.copies.sources import (
     CopyHold,
     CopySources,
@@ -45,7 +45,7 @@ class Alternating(Services):
         clock: as for Services; both share it.
     """
 
-    def __init__(self, store: MemoryStore, clock: Clock) -> None:
+    def __init__(self, store: MemoryEngine, clock: Clock) -> None:
         first = Services(store, clock)
         second = Services(store.second(), clock)
         first_sources = first.held.of(CopySources)

@@ -9,7 +9,7 @@ from typing import Any
 
 from strongroom.auth.request import Service
 from strongroom.blob_errors import BLOB_NOT_FOUND
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory import MemoryEngine
 from strongroom.errors import StorageError
 from strongroom.operations.blob import blob, block, copy
 from strongroom.operations.core.spec import Operation
@@ -18,7 +18,7 @@ from strongroom.semantics.core.lease import LeaseUse
 from strongroom.services.blob import attributes, blobs, blocks, leasing, snapshots
 from strongroom.services.blob.copies import copying
 from strongroom.services.blob.snapshots import DeleteBlob
-from strongroom.services.core.calls import Client, ConditionUse, Existence, Rule
+from strongroom.services.core.calls import ConditionUse, Existence, RequestOrigin, Rule
 from strongroom.services.core.copies.sources import CopySources, LocalSource, OpenSource
 from strongroom.services.core.leasing import AcquireLease, ReleaseLease
 from strongroom.services.core.runner import Services
@@ -80,7 +80,7 @@ async def start_copy(
     source: str,
     name: str,
     wait_s: float = 0.0,
-    client: Client | None = None,
+    client: RequestOrigin | None = None,
     version: int | None = None,
 ) -> copying.CopyMade:
     """Copy Blob from another blob of the same container.
@@ -172,5 +172,5 @@ def _in_memory(piece: Piece) -> bytes:
 def left(on: Services) -> tuple[list[Any], list[int]]:
     """The records and contents that a memory store still holds."""
     store = on.store
-    assert isinstance(store, MemoryStore)
+    assert isinstance(store, MemoryEngine)
     return list(store.records()), list(store.content_ids())

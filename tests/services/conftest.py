@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory import MemoryEngine
 from tests.services import alternating, container_calls, queue_calls, sweeps
 from tests.services.purity import twice
 from tests.services.two_gateways import counts
@@ -15,7 +15,7 @@ _NAMES = {1: "one gateway", 2: "two gateways"}
 
 @pytest.fixture(autouse=True)
 def decisions_run_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(MemoryStore, "update", twice(MemoryStore.update))
+    monkeypatch.setattr(MemoryEngine, "update", twice(MemoryEngine.update))
 
 
 @pytest.fixture(autouse=True)

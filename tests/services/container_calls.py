@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from strongroom.auth.authorize import Grant, KeyRange
 from strongroom.auth.request import Service
 from strongroom.engines.base import Commit, Ref, Step, Write
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory import MemoryEngine
 from strongroom.errors import StorageError
 from strongroom.semantics.core.conditions import NONE, Conditions
 from strongroom.services.blob.containers import containers
@@ -19,8 +19,8 @@ from strongroom.services.core.calls import (
     Call,
     Caller,
     CallTarget,
-    Client,
     Place,
+    RequestOrigin,
     Rule,
     Terms,
 )
@@ -72,8 +72,8 @@ gateways = 1
 def services(store: Any = None) -> Services:
     clock = WatchedClock()
     if store is None:
-        store = MemoryStore(clock)
-    if gateways == 2 and type(store) is MemoryStore:
+        store = MemoryEngine(clock)
+    if gateways == 2 and type(store) is MemoryEngine:
         return Alternating(store, clock)
     return Services(store, clock)
 
@@ -106,7 +106,7 @@ def call(
     authorize: Callable[[Place | None], None] = allow,
     key_range: KeyRange | None = None,
     body: bytes = b"",
-    client: Client | None = None,
+    client: RequestOrigin | None = None,
 ) -> Call[Any]:
     next_call()
 

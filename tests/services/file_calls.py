@@ -7,7 +7,7 @@ from typing import Any
 
 from strongroom.auth.request import Service
 from strongroom.engines.base import Record, Ref
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory import MemoryEngine
 from strongroom.operations.core.spec import Operation
 from strongroom.operations.file import directory, file, share
 from strongroom.services.core.runner import Services
@@ -132,14 +132,14 @@ async def rmdir(on: Services, path: str) -> None:
 def problems(on: Services) -> list[str]:
     """What the doctor finds."""
     store = on.store
-    assert isinstance(store, MemoryStore)
+    assert isinstance(store, MemoryEngine)
     return [f"{one.place}: {one.problem}" for one in Integrity(Inspected(store)).findings()]
 
 
 class Inspected:
     """A store in memory as the doctor inspects it."""
 
-    def __init__(self, store: MemoryStore) -> None:
+    def __init__(self, store: MemoryEngine) -> None:
         self._store = store
 
     def records(self) -> Iterator[tuple[Ref, Record]]:
@@ -165,5 +165,5 @@ def of_files(on: Services) -> list[Ref]:
 def stored(on: Services) -> list[Ref]:
     """Where there are records of what lies in shares."""
     store = on.store
-    assert isinstance(store, MemoryStore)
+    assert isinstance(store, MemoryEngine)
     return [ref for ref, _ in store.records() if ref.partition.keyspace[:1] in (b"a", b"n")]

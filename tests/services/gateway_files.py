@@ -12,7 +12,7 @@ import random
 from typing import Final
 
 from strongroom.engines.base import EngineError
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory import MemoryEngine
 from strongroom.errors import StorageError
 from strongroom.file_errors import END_OF_FILE
 from strongroom.operations.file import share
@@ -123,7 +123,7 @@ async def _with_share(root: Services) -> None:
 
 def _end_all_others(root: Services) -> None:
     """All other gateways end, so that the share can be had here."""
-    assert isinstance(root.store, MemoryStore)
+    assert isinstance(root.store, MemoryEngine)
     for gateway in list(root.store.data.members.gateways):
         if gateway is not root.store.gateways:
             gateway.end()

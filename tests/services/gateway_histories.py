@@ -15,11 +15,11 @@ from typing import Any, Final
 from strongroom import errors
 from strongroom.clock import ManualClock
 from strongroom.engines.base import EngineError
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory import MemoryEngine
 from strongroom.errors import StorageError
 from strongroom.operations.blob import blob
 from strongroom.semantics.core.conditions import Conditions
-from strongroom.semantics.table.entities import Change
+from strongroom.semantics.table.entities import EntityChange
 from strongroom.services.blob import blobs, leasing
 from strongroom.services.blob.snapshots import DeleteBlob
 from strongroom.services.core.leasing import AcquireLease, ReleaseLease, RenewLease
@@ -30,13 +30,13 @@ from strongroom.services.table import entities
 from strongroom.testing.history import History, Verdict, check
 from strongroom.testing.models import (
     Acquire,
-    Answer,
     BlobModel,
-    Delete,
+    DeleteContent,
     DeleteIfMatch,
-    Get,
+    GetContent,
     LeaseAnswer,
     LeaseModel,
+    Observation,
     Put,
     PutIfAbsent,
     PutIfMatch,
@@ -44,13 +44,13 @@ from strongroom.testing.models import (
     Renew,
 )
 from strongroom.testing.queue_model import (
-    DeleteMessage,
-    GetMessage,
+    DeleteStep,
+    GetStep,
     Got,
     MessageModel,
-    PutMessage,
+    PutStep,
     QueueHistory,
-    UpdateMessage,
+    UpdateStep,
 )
 from strongroom.values import etag_text
 from tests.services import blob_calls, container_calls, queue_calls, test_entities
@@ -79,16 +79,16 @@ class Gateways:
 
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
-        self._root = MemoryStore(ManualClock())
+        self._root = MemoryEngine(ManualClock())
         self.root = container_calls.services(self._root)
-        self._sweeping: dict[MemoryStore, asyncio.Task[None]] = {}
+        self._sweeping: dict[MemoryEngine, asyncio.Task[None]] = {}
         self.serving = [self._started(self._root.second(skew)) for skew in (0.0, SKEW_S)]
 
     def any(self) -> Services:
         """The gateway that a client asks next."""
         return self._chance.choice(self.serving)
 
-    def _started(self, store: MemoryStore) -> Services:
+    def _started(self, store: MemoryEngine) -> Services:
         # Ids must differ, as those of a system's clock do.
         on = Services(store, WatchedClock(seed=store.gateways.incarnation))
         store.before_commit = self._slow
@@ -104,7 +104,7 @@ class Gateways:
         """Something happens to one of them; afterwards two serve."""
         at = self._chance.randrange(len(self.serving))
         store = self.serving[at].store
-        assert isinstance(store, MemoryStore)
+        assert isinstance(store, MemoryEngine)
         store.gateways.is_beating = False
         if self._chance.randrange(2):
             # It stands still, and goes on before it is declared dead.
@@ -117,7 +117,7 @@ class Gateways:
             self.serving[at] = self._started(self._root.second(self._chance.choice((0.0, SKEW_S))))
             await self._stop(store)
 
-    async def _stop(self, store: MemoryStore) -> None:
+    async def _stop(self, store: MemoryEngine) -> None:
         sweeping = self._sweeping.pop(store)
         sweeping.cancel()
         with suppress(asyncio.CancelledError, EngineError):
@@ -193,7 +193,7 @@ async def entity_history(seed: int, steps: int, faults: int) -> Verdict:
     return await _registers(seed, test_entities.table, _send_to_entity, steps, faults)
 
 
-Send = Callable[[Services, str, Hashable], Awaitable[Answer]]
+Send = Callable[[Services, str, Hashable], Awaitable[Observation]]
 
 
 async def _registers(
@@ -230,13 +230,19 @@ async def _registers(
 
 def next_call(chance: random.Random, content: int, etag: str | None) -> Hashable:
     """What a client does next; `etag` is the last that it saw."""
-    kinds: list[Hashable] = [Get(), Get(), Put(content), PutIfAbsent(content), Delete()]
+    kinds: list[Hashable] = [
+        GetContent(),
+        GetContent(),
+        Put(content),
+        PutIfAbsent(content),
+        DeleteContent(),
+    ]
     if etag is not None:
         kinds += [PutIfMatch(content, etag)] * 3 + [DeleteIfMatch(etag)]
     return chance.choice(kinds)
 
 
-async def _send_to_blob(on: Services, name: str, call: Hashable) -> Answer:
+async def _send_to_blob(on: Services, name: str, call: Hashable) -> Observation:
     conditions = Conditions()
     if isinstance(call, PutIfMatch | DeleteIfMatch):
         conditions = Conditions(if_match=(call.etag,))
@@ -244,10 +250,10 @@ async def _send_to_blob(on: Services, name: str, call: Hashable) -> Answer:
         conditions = Conditions(if_none_match=("*",))
     try:
         match call:
-            case Get():
+            case GetContent():
                 found = await blob_calls.run(on, blob.GET_BLOB, name, blobs.GetBlob())
                 data = await blob_calls.received(found)
-                return Answer(200, etag_text(found.view.blob.etag), int(data))
+                return Observation(200, etag_text(found.view.blob.etag), int(data))
             case Put(content) | PutIfMatch(content, _) | PutIfAbsent(content):
                 # Some lie in the record, some beside it, some in a content of their own.
                 body = str(content).encode() + b" " * (0, 2_000, 20_000)[hash(content) % 3]
@@ -255,42 +261,42 @@ async def _send_to_blob(on: Services, name: str, call: Hashable) -> Answer:
                 written = await blob_calls.run(
                     on, blob.PUT_BLOB, name, given, body, conditions=conditions
                 )
-                return Answer(201, etag_text(written.etag))
+                return Observation(201, etag_text(written.etag))
             case _:
                 deletion = DeleteBlob(None)
                 await blob_calls.run(on, blob.DELETE_BLOB, name, deletion, conditions=conditions)
-                return Answer(202)
+                return Observation(202)
     except StorageError as error:
-        return Answer(status_of(error))
+        return Observation(status_of(error))
 
 
-async def _send_to_entity(on: Services, name: str, call: Hashable) -> Answer:
+async def _send_to_entity(on: Services, name: str, call: Hashable) -> Observation:
     try:
         match call:
-            case Get():
+            case GetContent():
                 asked = await test_entities.placed(on, entity=("p", name))
                 found = await entities.get_entity(on, asked)
                 content = int(found.fragment.split(b'"')[3])
-                return Answer(200, str(found.timestamp), content)
+                return Observation(200, str(found.timestamp), content)
             case Put(content):
-                change, match, values = Change.INSERT_OR_REPLACE, None, {"N": str(content)}
+                change, match, values = EntityChange.INSERT_OR_REPLACE, None, {"N": str(content)}
             case PutIfMatch(content, etag):
-                change, match, values = Change.UPDATE, int(etag), {"N": str(content)}
+                change, match, values = EntityChange.UPDATE, int(etag), {"N": str(content)}
             case PutIfAbsent(content):
-                change, match, values = Change.INSERT, None, {"N": str(content)}
-            case Delete():
-                change, match, values = Change.DELETE, None, {}
+                change, match, values = EntityChange.INSERT, None, {"N": str(content)}
+            case DeleteContent():
+                change, match, values = EntityChange.DELETE, None, {}
             case DeleteIfMatch(etag):
-                change, match, values = Change.DELETE, int(etag), {}
+                change, match, values = EntityChange.DELETE, int(etag), {}
             case _:
                 raise TypeError(call)
         stamp = await test_entities.write(on, change, match=match, row=name, **values)
-        return Answer(201, str(stamp)) if stamp else Answer(202)
+        return Observation(201, str(stamp)) if stamp else Observation(202)
     except StorageError as error:
         status = status_of(error)
         # An update of an entity that is gone: the model of blobs says so with the status of an ETag
         # that does not match.
-        return Answer(412 if status == 404 and isinstance(call, PutIfMatch) else status)
+        return Observation(412 if status == 404 and isinstance(call, PutIfMatch) else status)
 
 
 def status_of(error: StorageError) -> int:
@@ -366,7 +372,7 @@ async def message_history(seed: int, steps: int, faults: int) -> Verdict:
             begun = history.begin()
             with suppress(EngineError):
                 seen = await _act_on_queue(on, chance, held)
-                put.update(key for key, (call, _) in seen.items() if isinstance(call, PutMessage))
+                put.update(key for key, (call, _) in seen.items() if isinstance(call, PutStep))
                 deleted.update(key for key, (_, result) in seen.items() if result is True)
                 history.end(f"client {number}", begun, seen)
 
@@ -392,19 +398,19 @@ async def _act_on_queue(
     kind = chance.choice(("put", "get", "get", *(("delete", "update") if held else ())))
     if kind == "put":
         view = await queue_calls.put(on, "x" * chance.choice((10, 30_000)))
-        return {view.message.id: (PutMessage(), view.receipt)}
+        return {view.message.id: (PutStep(), view.receipt)}
     if kind == "get":
         views = await queue_calls.get(on, chance.randrange(1, 5), HIDDEN_S)
         held.extend(views)
         return {
-            one.message.id: (GetMessage(), Got(one.receipt or "", one.message.dequeued))
+            one.message.id: (GetStep(), Got(one.receipt or "", one.message.dequeued))
             for one in views
         }
     # One that is used up may be used again: it must be refused then.
     at = chance.randrange(len(held))
     view = held[at] if not chance.randrange(4) else held.pop(at)
     receipt, result = view.receipt or "", None if kind == "update" else False
-    call: Hashable = UpdateMessage(receipt) if kind == "update" else DeleteMessage(receipt)
+    call: Hashable = UpdateStep(receipt) if kind == "update" else DeleteStep(receipt)
     try:
         if kind == "update":
             return {view.message.id: (call, (await queue_calls.update(on, view)).receipt)}

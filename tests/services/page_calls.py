@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from strongroom.auth.request import Service
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory import MemoryEngine
 from strongroom.operations.blob import page
 from strongroom.semantics.blob.pages import SequenceAction
 from strongroom.services.blob.copies.incremental import CopyIncrementally
@@ -80,6 +80,6 @@ async def copy_incrementally(on: Services, source: str, ticks: int, name: str) -
 
 def problems(on: Services) -> list[str]:
     """What doctor finds."""
-    assert isinstance(on.store, MemoryStore)
+    assert isinstance(on.store, MemoryEngine)
     findings = Integrity(Inspected(on.store)).findings()
     return [f"{one.place}: {one.problem}" for one in findings]

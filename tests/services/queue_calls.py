@@ -7,7 +7,7 @@ from typing import Any
 
 from strongroom.auth.request import Service
 from strongroom.engines.base import Commit, Record, Ref, Step, Write
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory import MemoryEngine
 from strongroom.services.core.calls import Call
 from strongroom.services.core.runner import Services
 from strongroom.services.queue import messages, queues, retrievals
@@ -102,14 +102,14 @@ async def sweep(on: Services) -> int:
 def problems(on: Services) -> list[str]:
     """What the doctor finds in a store in memory."""
     store = on.store
-    assert isinstance(store, MemoryStore)
+    assert isinstance(store, MemoryEngine)
     return [f"{one.place}: {one.problem}" for one in Integrity(Inspected(store)).findings()]
 
 
 class Inspected:
     """A store in memory as the doctor inspects it."""
 
-    def __init__(self, store: MemoryStore) -> None:
+    def __init__(self, store: MemoryEngine) -> None:
         self._store = store
 
     def records(self) -> Iterator[tuple[Ref, Record]]:
@@ -125,7 +125,7 @@ class Inspected:
 def stored(on: Services) -> dict[Ref, Record]:
     """Everything in a store in memory."""
     store = on.store
-    assert isinstance(store, MemoryStore)
+    assert isinstance(store, MemoryEngine)
     return dict(store.records())
 
 

@@ -7,7 +7,7 @@ import importlib
 
 import pytest
 
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory import MemoryEngine
 from strongroom.services.core.copies.sources import CopySources
 from strongroom.services.core.runner import Services
 from tests.services import blob_calls, container_calls, two_gateways
@@ -22,7 +22,7 @@ def two(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def number(on: Services) -> int:
     """The gateway whose turn it is."""
-    assert isinstance(on.store, MemoryStore)
+    assert isinstance(on.store, MemoryEngine)
     return on.store.gateways.number
 
 

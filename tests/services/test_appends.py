@@ -18,7 +18,7 @@ from strongroom.blob_errors import (
     MAX_BLOB_SIZE_CONDITION_NOT_MET,
 )
 from strongroom.engines.base import CommitUnknown, ContentMissing, Item, Ref
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory import MemoryEngine
 from strongroom.errors import INTERNAL_ERROR, ErrorCode, StorageError
 from strongroom.limits import COMMITTED_BLOCKS_MAX, INLINE_BODY_BYTES_MAX
 from strongroom.operations.blob import blob
@@ -119,14 +119,14 @@ def test_a_range_at_the_end_reads_few_records(monkeypatch: pytest.MonkeyPatch) -
         on, _ = await fresh()
         whole = await filled(on, "b", [3] * 2000)
         looked: list[int] = []
-        plain = MemoryStore.read_range
+        plain = MemoryEngine.read_range
 
-        async def watched(self: MemoryStore, *given: Any) -> list[Item]:
+        async def watched(self: MemoryEngine, *given: Any) -> list[Item]:
             page = await plain(self, *given)
             looked.append(len(page))
             return page
 
-        monkeypatch.setattr(MemoryStore, "read_range", watched)
+        monkeypatch.setattr(MemoryEngine, "read_range", watched)
         found = await do.run(on, blob.GET_BLOB, "b", blobs.GetBlob(ByteRange(5990, None)))
         assert await do.received(found) == whole[5990:]
         assert sum(looked) < 10
@@ -224,7 +224,7 @@ def test_many_appenders_get_offsets_that_follow_one_another() -> None:
 def test_appenders_on_two_gateways_get_offsets_that_follow_one_another() -> None:
     async def test() -> None:
         here, _ = await fresh()
-        assert isinstance(here.store, MemoryStore)
+        assert isinstance(here.store, MemoryEngine)
         there = Services(here.store.second(), here.clock)
         await log.create(here, "b")
         parts = [text(size, size) for size in range(1, 33)]
@@ -403,7 +403,7 @@ def test_another_gateway_sweeps_nothing_that_a_stalled_download_has_still_to_rea
 
     async def test() -> None:
         here, _ = await fresh()
-        assert isinstance(here.store, MemoryStore)
+        assert isinstance(here.store, MemoryEngine)
         store = here.store.second()
         there = Services(store, here.clock)
         store.gateways.owns = lambda name: True  # type: ignore[method-assign]  # a double
@@ -433,7 +433,7 @@ def test_a_block_that_is_missing_is_an_error_also_while_the_blob_grows() -> None
     async def test() -> None:
         on, _ = await fresh()
         await filled(on, "b", [100, 100])
-        assert isinstance(on.store, MemoryStore)
+        assert isinstance(on.store, MemoryEngine)
         plain = on.store.read_range
 
         async def lost(*given: Any) -> list[Item]:
@@ -453,7 +453,7 @@ def test_an_append_whose_outcome_is_unknown_happened_whole_or_not_at_all() -> No
         for cut in range(3):
             before, _ = await fresh()
             whole = await filled(before, "b", [5, LARGE])
-            assert isinstance(before.store, MemoryStore)
+            assert isinstance(before.store, MemoryEngine)
             before.store.cut_after_steps(cut)
             try:
                 await log.add(before, "b", text(LARGE, 9))
@@ -481,7 +481,7 @@ def test_a_sweep_that_is_cut_off_is_finished_by_the_next(cut: int) -> None:
         await do.snapshot(before, "b")
         await log.add(before, "b", b"more")
         await do.delete(before, "b", INCLUDE)
-        assert isinstance(before.store, MemoryStore)
+        assert isinstance(before.store, MemoryEngine)
         before.store.advance(1)
         before.store.cut_after_steps(cut)
         await sweeper.run_once()

@@ -10,7 +10,7 @@ import pytest
 from strongroom import blob_errors, errors
 from strongroom.auth.request import Service
 from strongroom.engines.base import CommitUnknown, Position
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory import MemoryEngine
 from strongroom.errors import StorageError
 from strongroom.semantics.core.conditions import Conditions
 from strongroom.semantics.core.lease import LeaseUse
@@ -171,7 +171,7 @@ def test_cut_off_inside_the_deletion_the_container_is_whole() -> None:
         on = given.services()
         await given.create(on)
         store = on.store
-        assert isinstance(store, MemoryStore)
+        assert isinstance(store, MemoryEngine)
         store.cut_after_steps(1)
         with pytest.raises(CommitUnknown):
             await act(on, "delete")

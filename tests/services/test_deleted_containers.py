@@ -8,7 +8,7 @@ import pytest
 
 from strongroom.account_switches import Switches
 from strongroom.engines.base import CommitUnknown
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory import MemoryEngine
 from strongroom.limits import COPY_AT_ONCE_BYTES_MAX
 from strongroom.semantics.core.retention import remaining_days, retention_end
 from strongroom.services.blob.containers import containers, list_containers
@@ -147,7 +147,7 @@ def test_a_deletion_that_is_cut_off(cut: int, days: int) -> None:
         keep(before, days)
         await do.put(before, "b", b"b" * BIG)
         store = before.store
-        assert isinstance(store, MemoryStore)
+        assert isinstance(store, MemoryEngine)
         store.cut_after_steps(cut)
         with contextlib.suppress(CommitUnknown):
             await drop_container(before)

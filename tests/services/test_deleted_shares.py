@@ -8,7 +8,7 @@ import pytest
 
 from strongroom.account_switches import Switches
 from strongroom.engines.base import CommitUnknown
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory import MemoryEngine
 from strongroom.operations.file import share
 from strongroom.services.core.kept_places import RestorePlace, generation_version
 from strongroom.services.core.runner import Services
@@ -107,7 +107,7 @@ def test_a_kept_share_that_no_job_ends_is_found() -> None:
         on = await with_a_file(1)
         await drop(on)
         store = on.store
-        assert isinstance(store, MemoryStore)
+        assert isinstance(store, MemoryEngine)
         (job,) = [ref for ref, _ in store.records() if ref.partition.keyspace == b"j"]
         await overwrite(on, job, None)
         assert [one for one in do.problems(on) if "no job ends that" in one]
@@ -124,7 +124,7 @@ def test_a_deletion_that_is_cut_off(cut: int, days: int) -> None:
     async def scenario() -> None:
         before = await with_a_file(days)
         store = before.store
-        assert isinstance(store, MemoryStore)
+        assert isinstance(store, MemoryEngine)
         store.cut_after_steps(cut)
         with contextlib.suppress(CommitUnknown):
             await drop(before)
@@ -153,7 +153,7 @@ def test_an_end_of_the_retention_that_is_cut_off(cut: int) -> None:
         before = await with_a_file(7)
         await drop(before)
         store = before.store
-        assert isinstance(store, MemoryStore)
+        assert isinstance(store, MemoryEngine)
         store.advance(8 * DAY_S)
         store.cut_after_steps(cut)
         with contextlib.suppress(CommitUnknown):

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from strongroom.clock import ManualClock
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory import MemoryEngine
 from strongroom.services.core.process_state import ProcessState
 from strongroom.services.core.runner import Services
 from strongroom.services.queue.claims import Claims
@@ -23,7 +23,7 @@ WATCHED = ("update", "read", "read_range", "scan", "wait", "now")
 
 def forgetful() -> tuple[Services, list[int]]:
     """Services whose disposable state goes with each step; and how often it was not empty."""
-    store = MemoryStore(ManualClock())
+    store = MemoryEngine(ManualClock())
     on = container_calls.services(store)
     thrown = [0]
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from strongroom import file_errors
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory import MemoryEngine
 from strongroom.operations.file.handle import FORCE_CLOSE_HANDLES, LIST_HANDLES
 from strongroom.semantics.file import oplocks
 from strongroom.semantics.file.accesses import Disposition, Use
@@ -396,7 +396,7 @@ def test_after_a_crash_there_is_nothing_to_come_back_to() -> None:
     async def scenario() -> None:
         on = await file_calls.services()
         _, handle = await lost(on)
-        assert isinstance(on.store, MemoryStore)
+        assert isinstance(on.store, MemoryEngine)
         anew = Services(on.store.restarted(), on.clock)
         assert await do.status(back(anew, handle)) == NOT_FOUND
         assert await file_calls.names(anew) == ["f"]

@@ -11,7 +11,7 @@ from strongroom.auth.authorize import KeyRange
 from strongroom.auth.request import Service
 from strongroom.engines.base import Position
 from strongroom.errors import StorageError
-from strongroom.semantics.table.entities import Change
+from strongroom.semantics.table.entities import EntityChange
 from strongroom.services.core.calls import Call
 from strongroom.services.core.runner import Services
 from strongroom.services.sweeper import Sweeper
@@ -39,7 +39,7 @@ async def placed(on: Services, input_: Any = None, **more: Any) -> Call[Any]:
 
 
 async def write(
-    on: Services, change: Change, *, match: int | None = None, row: str = "r", **values: Any
+    on: Services, change: EntityChange, *, match: int | None = None, row: str = "r", **values: Any
 ) -> int:
     """Do it; the Timestamp after it, 0 when it is gone."""
     asked = await written(on, change, match=match, row=row, **values)
@@ -48,7 +48,7 @@ async def write(
 
 
 async def written(
-    on: Services, change: Change, *, match: int | None = None, row: str = "r", **values: Any
+    on: Services, change: EntityChange, *, match: int | None = None, row: str = "r", **values: Any
 ) -> Call[WriteEntity]:
     document = EntityDocument(properties=values)
     return await placed(on, WriteEntity(change, document, match), entity=("p", row))
@@ -62,22 +62,22 @@ async def read(on: Services, row: str = "r") -> str:
 UNMET = "UpdateConditionNotSatisfied"
 TABLE = {
     # write: (on nothing, on A=1, on A=1 with another tag); the fragment after it, or the refusal
-    Change.INSERT: ('"B":"2"', "EntityAlreadyExists", "EntityAlreadyExists"),
-    Change.UPDATE: ("ResourceNotFound", '"B":"2"', UNMET),
-    Change.MERGE: ("ResourceNotFound", '"A":"1","B":"2"', UNMET),
-    Change.DELETE: ("ResourceNotFound", "gone", UNMET),
-    Change.INSERT_OR_REPLACE: ('"B":"2"', '"B":"2"', '"B":"2"'),
-    Change.INSERT_OR_MERGE: ('"B":"2"', '"A":"1","B":"2"', '"A":"1","B":"2"'),
+    EntityChange.INSERT: ('"B":"2"', "EntityAlreadyExists", "EntityAlreadyExists"),
+    EntityChange.UPDATE: ("ResourceNotFound", '"B":"2"', UNMET),
+    EntityChange.MERGE: ("ResourceNotFound", '"A":"1","B":"2"', UNMET),
+    EntityChange.DELETE: ("ResourceNotFound", "gone", UNMET),
+    EntityChange.INSERT_OR_REPLACE: ('"B":"2"', '"B":"2"', '"B":"2"'),
+    EntityChange.INSERT_OR_MERGE: ('"B":"2"', '"A":"1","B":"2"', '"A":"1","B":"2"'),
 }
 
 
-@pytest.mark.parametrize("change", list(Change))
+@pytest.mark.parametrize("change", list(EntityChange))
 @pytest.mark.parametrize("state", [0, 1, 2], ids=["nothing", "an entity", "another tag"])
-def test_each_write_in_each_state(change: Change, state: int) -> None:
+def test_each_write_in_each_state(change: EntityChange, state: int) -> None:
     async def scenario() -> None:
         on = given.services()
         await table(on)
-        first = await write(on, Change.INSERT, A="1") if state else 0
+        first = await write(on, EntityChange.INSERT, A="1") if state else 0
         match = (None, first, first - 1)[state]
         expected = TABLE[change][state]
         attempt = write(on, change, match=match, B="2")
@@ -101,17 +101,17 @@ def test_large_entities_are_written_merged_and_leave_nothing_behind() -> None:
         on = given.services()
         await table(on)
         names = [f"P{n}" for n in range(15)]
-        await write(on, Change.INSERT, **texts(names))
+        await write(on, EntityChange.INSERT, **texts(names))
         text = await read(on)
         assert text == ",".join(f'"{name}":"{LARGE}"' for name in names)
-        await write(on, Change.MERGE, P0="short", Q="new")
+        await write(on, EntityChange.MERGE, P0="short", Q="new")
         assert await read(on) == text.replace(f'"P0":"{LARGE}"', '"P0":"short"') + ',"Q":"new"'
         assert await records(on) > 1
-        await write(on, Change.UPDATE, A="1")
+        await write(on, EntityChange.UPDATE, A="1")
         assert await read(on) == '"A":"1"'
         assert await records(on) == 1
-        await write(on, Change.INSERT_OR_REPLACE, **texts(names))
-        await write(on, Change.DELETE)
+        await write(on, EntityChange.INSERT_OR_REPLACE, **texts(names))
+        await write(on, EntityChange.DELETE)
         assert await records(on) == 0
 
     given.run(scenario)
@@ -129,12 +129,12 @@ def test_one_too_large_is_refused_whole() -> None:
         on = given.services()
         await table(on)
         half = texts([f"P{n}" for n in range(16)], 32_000)
-        await write(on, Change.INSERT, **half)
+        await write(on, EntityChange.INSERT, **half)
         with pytest.raises(StorageError, match="EntityTooLarge"):
-            await write(on, Change.MERGE, More="x" * 20_000)
+            await write(on, EntityChange.MERGE, More="x" * 20_000)
         with pytest.raises(StorageError, match="EntityTooLarge"):
-            await write(on, Change.INSERT, row="s", **half, More="x" * 20_000)
-        await write(on, Change.MERGE, P0="short", More="x" * 20_000)
+            await write(on, EntityChange.INSERT, row="s", **half, More="x" * 20_000)
+        await write(on, EntityChange.MERGE, P0="short", More="x" * 20_000)
 
     given.run(scenario)
 
@@ -143,11 +143,11 @@ def test_a_transaction_is_done_whole_or_not_at_all() -> None:
     async def scenario() -> None:
         on = given.services()
         await table(on)
-        await write(on, Change.INSERT, row="c", A="1")
+        await write(on, EntityChange.INSERT, row="c", A="1")
         batch = [
-            await written(on, Change.INSERT, row="a", A="1"),
-            await written(on, Change.MERGE, row="c", B="2"),
-            await written(on, Change.INSERT, row="c", A="1"),
+            await written(on, EntityChange.INSERT, row="a", A="1"),
+            await written(on, EntityChange.MERGE, row="c", B="2"),
+            await written(on, EntityChange.INSERT, row="c", A="1"),
         ]
         with pytest.raises(PartFailed) as failed:
             await entities.transact(on, batch)
@@ -165,8 +165,8 @@ def test_of_many_writers_with_one_tag_exactly_one_wins() -> None:
     async def scenario() -> None:
         on = given.services()
         await table(on)
-        tag = await write(on, Change.INSERT, A="0")
-        asked = [await written(on, Change.UPDATE, match=tag, A=str(n)) for n in range(32)]
+        tag = await write(on, EntityChange.INSERT, A="0")
+        asked = [await written(on, EntityChange.UPDATE, match=tag, A=str(n)) for n in range(32)]
         outcomes = await asyncio.gather(
             *(entities.write_entity(on, one) for one in asked), return_exceptions=True
         )
@@ -180,7 +180,7 @@ def test_tags_rise_also_within_one_tick() -> None:
     async def scenario() -> None:
         on = given.services()
         await table(on)
-        tags = [await write(on, Change.INSERT_OR_REPLACE, A=str(n)) for n in range(50)]
+        tags = [await write(on, EntityChange.INSERT_OR_REPLACE, A=str(n)) for n in range(50)]
         assert tags == sorted(set(tags))
 
     given.run(scenario)
@@ -190,8 +190,8 @@ def test_a_table_is_created_again_at_once_and_its_old_entities_are_swept() -> No
     async def scenario() -> None:
         on = given.services()
         await table(on)
-        await write(on, Change.INSERT, **texts(["A", "B", "C"]))
-        late = await written(on, Change.INSERT_OR_REPLACE, A="late")
+        await write(on, EntityChange.INSERT, **texts(["A", "B", "C"]))
+        late = await written(on, EntityChange.INSERT_OR_REPLACE, A="late")
         old = keys.entities(late.place.generation if late.place else 0)
         await tables.delete_table(on, await placed(on))
         await table(on)
@@ -199,7 +199,7 @@ def test_a_table_is_created_again_at_once_and_its_old_entities_are_swept() -> No
             await entities.write_entity(on, late)
         with pytest.raises(StorageError, match="ResourceNotFound"):
             await read(on)
-        await write(on, Change.INSERT, A="new")
+        await write(on, EntityChange.INSERT, A="new")
         on.store.advance(1)
         await Sweeper(on).run_once()
         assert not (await on.store.scan(old, Position(b"", b""), None, 10)).faces()
@@ -225,7 +225,7 @@ def test_a_sas_reaches_its_range_of_keys(first: Any, last: Any, probes: Any) -> 
         for key, inside in probes:
             asked = await placed(
                 on,
-                WriteEntity(Change.INSERT_OR_REPLACE),
+                WriteEntity(EntityChange.INSERT_OR_REPLACE),
                 entity=key,
                 key_range=KeyRange(first, last),
             )

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from strongroom.engines.base import Key, Ref, Step, Write
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory import MemoryEngine
 from strongroom.operations.file import share
 from strongroom.services.core.runner import Services
 from strongroom.services.file.shares.share_snapshots import SnapshotShare
@@ -29,7 +29,7 @@ class Damaged:
     """
 
     def __init__(self, on: Services, generation: int, ids: dict[str, int]) -> None:
-        assert isinstance(on.store, MemoryStore)
+        assert isinstance(on.store, MemoryEngine)
         self._data = on.store.data
         self.generation = generation
         self.ids = ids
@@ -183,7 +183,7 @@ def test_what_a_job_will_remove_is_no_damage() -> None:
         await do.write(on, "a", b"a" * 9000)
         await do.delete(on, "a")
         assert do.problems(on) == []
-        assert isinstance(on.store, MemoryStore)
+        assert isinstance(on.store, MemoryEngine)
         jobs = [ref for ref, _ in on.store.records() if ref.partition.keyspace == keys.JOBS]
         assert jobs
         for ref in jobs:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from strongroom.engines.base import CommitUnknown
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory import MemoryEngine
 from strongroom.operations.file import file, rename
 from strongroom.services.core.leasing import AcquireLease
 from strongroom.services.core.runner import Services
@@ -184,7 +184,7 @@ def test_cut_off_inside_a_rename_one_name_leads_to_the_file(steps: int) -> None:
         on = await do.services()
         await tree(on)
         store = on.store
-        assert isinstance(store, MemoryStore)
+        assert isinstance(store, MemoryEngine)
         store.cut_after_steps(steps)
         with pytest.raises(CommitUnknown):
             await move(on, "a/b/f", "c/g", replaces=True)

@@ -15,7 +15,7 @@ from strongroom import limits
 from strongroom.auth.request import Service
 from strongroom.clock import ManualClock
 from strongroom.engines.base import CommitUnknown, Record, Ref
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory import MemoryEngine
 from strongroom.operations.blob import blob as blob_operations
 from strongroom.operations.blob import tag
 from strongroom.semantics.blob import tag_queries
@@ -197,7 +197,7 @@ def test_a_crash_between_any_two_steps_leaves_the_index_exact(
         on, _ = await fresh()
         await put(on, "b", a="1", b="1")
         await put(on, "other", a="1")
-        assert isinstance(on.store, MemoryStore)
+        assert isinstance(on.store, MemoryEngine)
         on.store.cut_after_steps(cut)
         try:
             await change(on)
@@ -242,7 +242,7 @@ def test_the_index_without_its_job_would_keep_what_a_crash_left() -> None:
 
     async def test() -> None:
         on, _ = await fresh()
-        assert isinstance(on.store, MemoryStore)
+        assert isinstance(on.store, MemoryEngine)
         on.store.cut_after_steps(3)
         with pytest.raises(CommitUnknown):
             await put(on, "b", a="1", b="2")
@@ -355,7 +355,7 @@ def test_entries_of_an_older_token_do_not_count() -> None:
     """A late removal of old entries, on another gateway, takes nothing away that counts."""
 
     async def test() -> None:
-        store = MemoryStore(ManualClock())
+        store = MemoryEngine(ManualClock())
         one, two = services(store), services(store.second())
         await create(one)
         await put(one, "b", a="1")
@@ -373,7 +373,7 @@ def test_one_of_many_writers_on_two_gateways_wins() -> None:
     """B-TAG-17."""
 
     async def test() -> None:
-        store = MemoryStore(ManualClock())
+        store = MemoryEngine(ManualClock())
         gateways = [services(store), services(store.second())]
         await create(gateways[0])
         await put(gateways[0], "b", state="0")

@@ -11,7 +11,7 @@ import pytest
 from strongroom import blob_errors, errors
 from strongroom.auth.request import Service
 from strongroom.engines.checksum import crc64
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory import MemoryEngine
 from strongroom.errors import StorageError
 from strongroom.operations.blob import blob, from_url
 from strongroom.services.blob import intake
@@ -90,7 +90,7 @@ async def stage_from(
 
 def nothing_is_held(on: Services) -> None:
     """No reader is registered, and no content waits for a commit."""
-    assert isinstance(on.store, MemoryStore)
+    assert isinstance(on.store, MemoryEngine)
     assert not on.held.of(Readers)._active
     assert not on.store.contents.written
 
@@ -296,7 +296,7 @@ def test_the_source_of_a_missing_content_is_a_damaged_one() -> None:
         on, _ = await fresh()
         await locate_source(on)
         await make_source(on, "listed")
-        assert isinstance(on.store, MemoryStore)
+        assert isinstance(on.store, MemoryEngine)
         on.store.data.contents.clear()
         with pytest.raises(Exception) as caught:
             await put_from(on, "b")

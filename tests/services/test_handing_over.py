@@ -9,7 +9,7 @@ from unittest import mock
 import pytest
 
 from strongroom.engines.base import CommitUnknown, Partition
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory import MemoryEngine
 from strongroom.errors import StorageError
 from strongroom.limits import COPY_AT_ONCE_BYTES_MAX
 from strongroom.operations.blob import blob
@@ -87,7 +87,7 @@ def test_a_source_is_given_up_when_another_gateway_has_copied_the_blob() -> None
     async def test() -> None:
         on, _ = await fresh()
         store = on.store
-        assert isinstance(store, MemoryStore)
+        assert isinstance(store, MemoryEngine)
         other = Services(store.second(), on.clock)
         await do.put(on, "source", LARGE)
         await do.start_copy(on, "source", "copy")

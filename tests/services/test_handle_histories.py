@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from strongroom import file_errors
 from strongroom.engines.base import CommitUnknown, EngineError, Unavailable
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory import MemoryEngine
 from strongroom.errors import StorageError
 from strongroom.semantics.file import accesses
 from strongroom.semantics.file.accesses import Disposition, Use
@@ -24,7 +24,7 @@ from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles import renaming
 from strongroom.services.file.handles.model import Handle, RenameWanted
 from strongroom.services.sweeper import Sweeper
-from strongroom.testing.history import UNKNOWN, History, Operation, check
+from strongroom.testing.history import UNKNOWN, CompletedCall, History, check
 from tests.effort import scaled
 from tests.services import container_calls as given
 from tests.services import file_calls
@@ -69,7 +69,7 @@ class Register:
     def needs(self, call: Hashable, result: Hashable) -> Hashable | None:
         return None
 
-    def simplify(self, operations: Sequence[Operation]) -> Sequence[Operation]:
+    def simplify(self, operations: Sequence[CompletedCall]) -> Sequence[CompletedCall]:
         return operations
 
 
@@ -369,7 +369,7 @@ def test_a_crash_inside_any_commit_keeps_names_and_files_together(commit: int, s
     async def scenario() -> None:
         on = await file_calls.services()
         store, real, calls = on.store, on.store.update, 0
-        assert isinstance(store, MemoryStore)
+        assert isinstance(store, MemoryEngine)
 
         async def update(*args: Any, **more: Any) -> Any:
             nonlocal calls

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from strongroom.auth.request import Service
 from strongroom.engines.base import CommitUnknown
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory import MemoryEngine
 from strongroom.operations.blob import blob
 from strongroom.semantics.blob.snapshots import DeleteSnapshots
 from strongroom.service_properties import RetentionPolicy, ServiceProperties
@@ -332,7 +332,7 @@ def test_a_commit_that_is_cut_off(step: str, cut: int) -> None:
         await do.snapshot(before, "b")
         await do.stage(before, "b", "2", b"2" * BIG)
         store = before.store
-        assert isinstance(store, MemoryStore)
+        assert isinstance(store, MemoryEngine)
         store.cut_after_steps(cut)
         with contextlib.suppress(CommitUnknown):
             await STEPS[step](before)

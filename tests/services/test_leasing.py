@@ -11,7 +11,7 @@ from strongroom import errors
 from strongroom.auth.request import Service
 from strongroom.clock import SystemClock
 from strongroom.engines.base import Ref
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory import MemoryEngine
 from strongroom.errors import StorageError
 from strongroom.semantics.core import copies
 from strongroom.semantics.core import lease as leases
@@ -342,7 +342,7 @@ def test_an_expiry_wakes_though_nobody_writes_and_no_clock_is_moved() -> None:
     async def scenario() -> None:
         clock = SystemClock()
         target = Target("container")
-        target.on = Services(MemoryStore(clock), clock)
+        target.on = Services(MemoryEngine(clock), clock)
         await target.make()
         await target.act(AcquireLease(15, A))
         target.on.store.advance(14.7)

@@ -14,7 +14,7 @@ from strongroom import errors, limits
 from strongroom.clock import ManualClock, SystemClock
 from strongroom.engines.base import Page
 from strongroom.engines.embedded import open_store
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory import MemoryEngine
 from strongroom.errors import StorageError
 from strongroom.semantics.core.listing import START, Prefix
 from strongroom.services.blob.containers import containers
@@ -156,7 +156,7 @@ def test_a_page_works_only_so_much_and_goes_on(monkeypatch: pytest.MonkeyPatch) 
     given.run(scenario)
 
 
-class CountedScans(MemoryStore):
+class CountedScans(MemoryEngine):
     """A store in memory that counts its scans and the records that they return."""
 
     scans = 0
@@ -271,7 +271,7 @@ async def under_writes(store: Any, pages_size: int) -> None:
 @pytest.mark.parametrize("pages_size", [1, 7, 5000])
 def test_what_stands_still_is_listed_exactly_once(pages_size: int) -> None:
     """B-LST-06."""
-    given.run(lambda: under_writes(MemoryStore(ManualClock()), pages_size))
+    given.run(lambda: under_writes(MemoryEngine(ManualClock()), pages_size))
 
 
 @pytest.mark.parametrize("pages_size", [7, 5000])

@@ -10,7 +10,7 @@ import pytest
 
 from strongroom.clock import ManualClock
 from strongroom.engines.base import Decide, Item, Partition, Ref
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory import MemoryEngine
 from strongroom.services.queue.expired_front import ExpiredFronts
 from strongroom.values import Purpose
 from tests.services import queue_calls as given
@@ -18,7 +18,7 @@ from tests.services.container_calls import run, settle
 from tests.services.test_retrievals import fresh, message_partitions
 
 
-class RangesCounted(MemoryStore):
+class RangesCounted(MemoryEngine):
     """Counts the records that are read in ranges."""
 
     ranged = 0
@@ -70,7 +70,7 @@ def test_nothing_is_passed_over_where_a_commit_may_still_put_something() -> None
     run(scenario)
 
 
-class Held(MemoryStore):
+class Held(MemoryEngine):
     """Answers nothing of what is decided while it is shut."""
 
     gate: asyncio.Event | None = None

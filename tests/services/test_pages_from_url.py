@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from strongroom.auth.request import Service
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory import MemoryEngine
 from strongroom.operations.blob import from_url
 from strongroom.semantics.blob.pages import NO_SEQUENCE_CONDITIONS, SequenceConditions
 from strongroom.services.blob.from_url.page_blobs import PutPageFromUrl
@@ -91,7 +91,7 @@ class Elsewhere:
 
 async def nothing_is_left(on: Services, sweeper: Any) -> None:
     """No reader, no content without a record, and nothing once the container is gone."""
-    assert isinstance(on.store, MemoryStore)
+    assert isinstance(on.store, MemoryEngine)
     assert not on.held.of(Readers)._active
     assert pages.problems(on) == []
     await drop_container(on)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from strongroom.account_switches import Switches
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory import MemoryEngine
 from strongroom.errors import StorageError
 from strongroom.operations.blob import copy as blob_copy
 from strongroom.operations.file import copy, file, rename, share
@@ -124,7 +124,7 @@ def test_a_copy_goes_on_after_a_restart_where_it_was() -> None:
         for at in range(0, size_bytes, MIB):
             await do.put(before, "a", at, random.Random(at).randbytes(MIB))
         await begin(before, HERE + "file/a", "b")
-        assert isinstance(before.store, MemoryStore)
+        assert isinstance(before.store, MemoryEngine)
         on = Services(before.store.restarted(), before.clock)
         await done(on)
         assert await do.read(on, "b") == await do.read(on, "a")

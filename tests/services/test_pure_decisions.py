@@ -9,12 +9,12 @@ import pytest
 from strongroom.auth.request import Service
 from strongroom.clock import ManualClock
 from strongroom.engines.base import Commit, Key, Partition, Step, Write
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory import MemoryEngine
 from strongroom.errors import StorageError
 from strongroom.limits import UNCOMMITTED_LIFETIME_S
 from strongroom.operations.blob import blob
 from strongroom.operations.file import share
-from strongroom.semantics.table.entities import Change
+from strongroom.semantics.table.entities import EntityChange
 from strongroom.service_properties import ServiceProperties
 from strongroom.services.blob import blobs
 from strongroom.services.core import account
@@ -85,9 +85,9 @@ async def everything(on: Services) -> None:
     with pytest.raises(StorageError):  # nothing was kept
         await test_deleted_containers.restore(on, 1)
     await test_entities.table(on)
-    await test_entities.write(on, Change.INSERT, A="1")
-    await test_entities.write(on, Change.MERGE, **test_entities.texts(["B", "C", "D"]))
-    await test_entities.write(on, Change.MERGE, E="5")
+    await test_entities.write(on, EntityChange.INSERT, A="1")
+    await test_entities.write(on, EntityChange.MERGE, **test_entities.texts(["B", "C", "D"]))
+    await test_entities.write(on, EntityChange.MERGE, E="5")
     await tables.set_acl(on, await test_entities.placed(on, SetTableAcl()))
     await tables.delete_table(on, await test_entities.placed(on))
     await queue_calls.sweep(on)
@@ -152,8 +152,8 @@ def test_every_kind_of_decision_decides_the_same_when_it_runs_again(
     def note(decide: Any) -> None:
         ran.add(type(decide.__self__))
 
-    counting = twice(MemoryStore.update, note)
-    monkeypatch.setattr(MemoryStore, "update", counting)
+    counting = twice(MemoryEngine.update, note)
+    monkeypatch.setattr(MemoryEngine, "update", counting)
     run(lambda: everything(container_calls.services()))
     run(lambda: protected_during_a_deletion(monkeypatch))
     run(copied_file)
@@ -200,7 +200,7 @@ def test_one_that_reads_the_clock_or_the_accounts_is_found_out() -> None:
 
 def _is_found_out(decide: Any) -> bool:
     async def test() -> None:
-        await MemoryStore(ManualClock()).update(PARTITION, [], decide)
+        await MemoryEngine(ManualClock()).update(PARTITION, [], decide)
 
     try:
         run(test)

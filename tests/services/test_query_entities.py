@@ -17,8 +17,8 @@ from strongroom.auth.authorize import KeyRange
 from strongroom.auth.request import Service
 from strongroom.engines.base import Commit, Page, Position, Ref, Step, Write
 from strongroom.engines.conditions import Condition
-from strongroom.engines.memory import MemoryStore, data
-from strongroom.semantics.table.entities import Properties, Stored
+from strongroom.engines.memory import MemoryEngine, data
+from strongroom.semantics.table.entities import Properties, StoredEntity
 from strongroom.semantics.table.table_filter import Expression, parse
 from strongroom.semantics.table.table_intervals import START
 from strongroom.services.core.calls import Call
@@ -58,7 +58,7 @@ async def put(on: Services, found: Sequence[Entity]) -> None:
     assert place is not None
     for entity in found:
         ref = keys.entity(place.generation, entity.partition_key, entity.row_key)
-        values = entity_records.encode(Stored(entity.timestamp, entity.fragment))
+        values = entity_records.encode(StoredEntity(entity.timestamp, entity.fragment))
         writes = [Write(ref.key, values[0])]
         for index, value in enumerate(values[1:]):
             writes.append(Write(keys.entity_chunk(ref.key.name, index), value))
@@ -145,7 +145,7 @@ def test_all_pages_together_are_what_matches(
     run(test)
 
 
-class Counted(MemoryStore):
+class Counted(MemoryEngine):
     """Counts what is asked of it, and may put something between two reads."""
 
     scans: int = 0
@@ -283,7 +283,7 @@ def test_a_transaction_is_seen_as_a_whole(text: str) -> None:
             writes = []
             for name in ("00007", "00009"):
                 fragment = Entity("p", name, 0, {"A": number}).fragment
-                (head,) = entity_records.encode(Stored(number, fragment))
+                (head,) = entity_records.encode(StoredEntity(number, fragment))
                 key = keys.entity(place.generation, "p", name).key
                 writes.append(Write(key, head))
             await on.store.update(partition, [], _commit(Step(partition, tuple(writes))))

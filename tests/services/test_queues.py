@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from strongroom.engines.base import CommitUnknown
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory import MemoryEngine
 from strongroom.semantics.core.listing import START
 from strongroom.services.core.runner import Services
 from strongroom.services.queue import messages, queues
@@ -181,7 +181,7 @@ def test_a_commit_that_is_cut_leaves_the_old_or_the_new(verb: str, steps: int) -
     async def scenario() -> None:
         on = given.services()
         store = on.store
-        assert isinstance(store, MemoryStore)
+        assert isinstance(store, MemoryEngine)
         if verb != "create":
             await given.create(on)
             await given.put(on, "old")

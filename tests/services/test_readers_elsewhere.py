@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory import MemoryEngine
 from strongroom.operations.blob import blob
 from strongroom.services.blob import blobs
 from strongroom.services.blob.blobs import Download
@@ -26,7 +26,7 @@ WHOLE = b"".join(one.encode() * BIG for one in IDS)
 async def two_gateways() -> tuple[Services, Services, Sweeper]:
     """Services of one gateway, of another, and the sweeper of the other."""
     first, _ = await fresh()
-    assert isinstance(first.store, MemoryStore)
+    assert isinstance(first.store, MemoryEngine)
     store = first.store.second()
     second = Services(store, first.clock)
     # Whichever gateway a job belongs to, here it is the second that does it.

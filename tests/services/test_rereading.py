@@ -11,7 +11,7 @@ import pytest
 from strongroom import blob_errors
 from strongroom.auth.request import Service
 from strongroom.engines.base import Commit, Record, Ref, Step, Write
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory import MemoryEngine
 from strongroom.errors import StorageError
 from strongroom.operations.blob import blob, block, copy
 from strongroom.services.blob import blobs, blocks
@@ -52,7 +52,7 @@ def watch_reads(on: Services, kind: bytes, act: Act = nothing) -> None:
 
 async def lose(on: Services, kind: bytes) -> None:
     """Remove the hidden records of a kind, as the container's sweep and damage do."""
-    assert isinstance(on.store, MemoryStore)
+    assert isinstance(on.store, MemoryEngine)
     for ref, _ in list(on.store.records()):
         if ref.key.hidden and ref.key.name[:1] == kind:
             await remove(on, ref)
@@ -64,7 +64,7 @@ async def remove(on: Services, ref: Ref) -> None:
 
 
 async def lose_contents(on: Services) -> None:
-    assert isinstance(on.store, MemoryStore)
+    assert isinstance(on.store, MemoryEngine)
     on.store.data.contents.clear()
 
 

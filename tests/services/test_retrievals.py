@@ -12,13 +12,13 @@ import pytest
 from strongroom import queue_errors
 from strongroom.clock import ManualClock
 from strongroom.engines.base import Commit, Decide, Item, Partition, Record, Ref
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory import MemoryEngine
 from strongroom.services.core.runner import Services
 from strongroom.services.queue import messages, queues, retrievals
 from strongroom.services.queue.claims import Claims
 from strongroom.services.queue.messages import MessageView
 from strongroom.services.queue.retrievals import GetMessages
-from strongroom.store.core.records import CorruptRecord
+from strongroom.store.core.records import DamagedRecord
 from strongroom.store.queue.message_records import TEXT
 from strongroom.values import TICKS_PER_S, Purpose
 from tests.services import queue_calls as given
@@ -331,7 +331,7 @@ def test_waiting_ends_empty_or_with_the_queue() -> None:
 class Between:
     """A store on which something is done once, between a page of messages and what comes next."""
 
-    def __init__(self, store: MemoryStore) -> None:
+    def __init__(self, store: MemoryEngine) -> None:
         self._store = store
         self.act: Callable[[], Awaitable[object]] | None = None
 
@@ -353,7 +353,7 @@ def test_a_text_is_never_a_part_of_another(look: Any, before: int, after: int) -
     """Q-PEK-01, Q-UPD-02: a text is updated between the look at its message and that at it."""
 
     async def scenario() -> None:
-        store = Between(MemoryStore(ManualClock()))
+        store = Between(MemoryEngine(ManualClock()))
         on = await fresh(store)
         made = await given.put(on, "b" * before)
 
@@ -374,7 +374,7 @@ def test_a_clearing_between_message_and_text_is_no_error(look: Any, whole: bool)
     """Also when the sweep has taken the texts and has yet to take the messages."""
 
     async def scenario() -> None:
-        memory = MemoryStore(ManualClock())
+        memory = MemoryEngine(ManualClock())
         store = Between(memory)
         on = await fresh(store)
         await given.put(on, "b" * 60_000)
@@ -399,7 +399,7 @@ def test_a_damaged_text_is_a_damaged_record(look: Any) -> None:
         await given.put(on, "é" * 3_000)
         (ref,) = given.texts_in(on.store)
         await given.overwrite(on, ref, TEXT.encode(b"\xff"))
-        with pytest.raises(CorruptRecord, match="UTF-8"):
+        with pytest.raises(DamagedRecord, match="UTF-8"):
             await look(on)
 
     run(scenario)
@@ -408,7 +408,7 @@ def test_a_damaged_text_is_a_damaged_record(look: Any) -> None:
 class Counting:
     """A store that counts what it is asked for."""
 
-    def __init__(self, store: MemoryStore) -> None:
+    def __init__(self, store: MemoryEngine) -> None:
         self._store = store
         self.calls = 0
         self.records = 0
@@ -461,7 +461,7 @@ class Counting:
 
 async def costs(size: int) -> list[tuple[int, int]]:
     """(calls of the engine, records) of each operation on a queue of `size` messages."""
-    store = Counting(MemoryStore(ManualClock()))
+    store = Counting(MemoryEngine(ManualClock()))
     on = await fresh(store)
     for number in range(size):
         await given.put(on, str(number))

@@ -13,9 +13,9 @@ from strongroom.auth.request import Service
 from strongroom.clock import ManualClock
 from strongroom.engines.base import SCAN_BYTES_MAX, Face, Page, Position
 from strongroom.engines.conditions import Condition
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory import MemoryEngine
 from strongroom.semantics.core.listing import Prefix
-from strongroom.semantics.table.entities import Change
+from strongroom.semantics.table.entities import EntityChange
 from strongroom.services.blob.list_blobs import ListBlobs, list_blobs
 from strongroom.services.core.runner import Services
 from strongroom.services.queue.list_queues import ListQueues, list_queues
@@ -32,7 +32,7 @@ ROWS = ("a", "b", "c")
 Between = Callable[[], Awaitable[None]]
 
 
-class Moments(MemoryStore):
+class Moments(MemoryEngine):
     """Lets others commit before each partition of a scan is read."""
 
     between: Between | None = None
@@ -71,7 +71,7 @@ async def write(on: Services, partition: str, value: int) -> None:
     document = EntityDocument(properties={"N": str(value)})
     writes = [
         await test_entities.placed(
-            on, WriteEntity(Change.INSERT_OR_REPLACE, document), entity=(partition, row)
+            on, WriteEntity(EntityChange.INSERT_OR_REPLACE, document), entity=(partition, row)
         )
         for row in ROWS
     ]

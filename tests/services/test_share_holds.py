@@ -10,7 +10,7 @@ import pytest
 from strongroom.auth.request import Service
 from strongroom.clock import ManualClock
 from strongroom.engines.base import Unavailable
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory import MemoryEngine
 from strongroom.errors import SERVER_BUSY, StorageError
 from strongroom.operations.file import copy, directory, file, handle, share
 from strongroom.semantics.core import copies
@@ -52,13 +52,13 @@ async def with_file() -> list[Services]:
 
 def pause(on: Services, seconds: float) -> None:
     """The gateway sends no heartbeats, and so much time goes by."""
-    assert isinstance(on.store, MemoryStore)
+    assert isinstance(on.store, MemoryEngine)
     on.store.gateways.is_beating = False
     on.store.advance(seconds)
 
 
 def resume(on: Services) -> None:
-    assert isinstance(on.store, MemoryStore)
+    assert isinstance(on.store, MemoryEngine)
     on.store.gateways.is_beating = True
 
 
@@ -204,7 +204,7 @@ def test_what_the_old_holder_wrote_is_before_a_snapshot_that_the_new_one_takes()
     """The clock of the old holder is far ahead, and its last heartbeat is before its writes."""
 
     async def test() -> None:
-        store = MemoryStore(ManualClock())
+        store = MemoryEngine(ManualClock())
         other = container_calls.services(store)
         ahead = container_calls.services(store.second(skew_s=60.0))
         await do.run(other, share.CREATE_SHARE, "", CreateShare())

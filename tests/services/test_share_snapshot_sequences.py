@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory import MemoryEngine
 from strongroom.operations.file import file, rename, share
 from strongroom.services.core.runner import Services
 from strongroom.services.file.files import SetFileMetadata, SetFileProperties
@@ -218,7 +218,7 @@ async def empty(on: Services, model: Model) -> None:
         await (do.rmdir(on, path) if model.tree[path].data is None else do.delete(on, path))
     await sweep(on)
     store = on.store
-    assert isinstance(store, MemoryStore)
+    assert isinstance(store, MemoryEngine)
     assert list(store.content_ids()) == []
     named = [ref for ref in do.of_files(on) if ref.key.name != b"s"]
     assert named == [] and do.problems(on) == []

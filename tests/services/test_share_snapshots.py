@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from strongroom.account_switches import Switches
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory import MemoryEngine
 from strongroom.operations.file import file, share
 from strongroom.services.core.kept_places import RestorePlace, generation_version
 from strongroom.services.core.leasing import AcquireLease, BreakLease
@@ -94,7 +94,7 @@ def test_a_snapshot_shows_what_the_share_was() -> None:
         await drop(on, first.snapshot)
         await sweep(on)
         store = on.store
-        assert isinstance(store, MemoryStore)
+        assert isinstance(store, MemoryEngine)
         assert list(store.content_ids()) == [] and do.problems(on) == []
 
     given.run(scenario)
@@ -229,7 +229,7 @@ def test_snapshots_of_a_kept_share_come_back_with_it() -> None:
         await sweep(on, 2 * 24 * 3600)
         assert do.stored(on) == [] and do.problems(on) == []
         store = on.store
-        assert isinstance(store, MemoryStore) and list(store.content_ids()) == []
+        assert isinstance(store, MemoryEngine) and list(store.content_ids()) == []
 
     given.run(scenario)
 
@@ -358,7 +358,7 @@ def test_damage_in_what_is_kept_is_found() -> None:
         await sweep(on)
         assert do.problems(on) == []
         store = on.store
-        assert isinstance(store, MemoryStore)
+        assert isinstance(store, MemoryEngine)
         past = [
             (ref, record)
             for ref, record in store.records()

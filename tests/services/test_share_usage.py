@@ -7,7 +7,7 @@ import contextlib
 import pytest
 
 from strongroom.engines.base import CommitUnknown
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory import MemoryEngine
 from strongroom.operations.file import file, rename, share
 from strongroom.services.core.runner import Services
 from strongroom.services.file.files import SetFileProperties
@@ -102,7 +102,7 @@ def test_cut_off_inside_a_resize_the_usage_is_that_of_what_is_counted(cut: int) 
         before = await do.services()
         await do.write(before, "f", b"x" * 100)
         store = before.store
-        assert isinstance(store, MemoryStore)
+        assert isinstance(store, MemoryEngine)
         store.cut_after_steps(cut)
         asked = SetFileProperties(size_bytes=50)
         with contextlib.suppress(CommitUnknown):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from strongroom.auth.request import Service
 from strongroom.engines.base import CommitUnknown
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory import MemoryEngine
 from strongroom.limits import COPY_AT_ONCE_BYTES_MAX, UNCOMMITTED_LIFETIME_S
 from strongroom.semantics.blob.snapshots import DeleteSnapshots
 from strongroom.services.core.runner import Services
@@ -142,7 +142,7 @@ def test_any_sequence_keeps_what_is_named_and_nothing_else(
                 await do.put(on, name, b"")
             await do.delete(on, name, INCLUDE)
         await swept(on, sweeper)
-        assert isinstance(on.store, MemoryStore)
+        assert isinstance(on.store, MemoryEngine)
         assert do.left(on)[1] == []
         await drop_container(on)
         await swept(on, sweeper)
@@ -185,7 +185,7 @@ def test_a_commit_that_is_cut_off_leaves_nothing_that_is_not_swept(step: str, cu
         await log.add(before, "log", b"log" * BIG)
         await log.add(before, "log", b"log")
         store = before.store
-        assert isinstance(store, MemoryStore)
+        assert isinstance(store, MemoryEngine)
         store.cut_after_steps(cut)
         with contextlib.suppress(CommitUnknown):
             await STEPS[step](before)

@@ -8,7 +8,7 @@ import pytest
 
 from strongroom.auth.request import Service
 from strongroom.engines.base import COMMIT_WRITES_MAX, Commit, Step, Write
-from strongroom.semantics.table.entities import Change, Stored
+from strongroom.semantics.table.entities import EntityChange, StoredEntity
 from strongroom.services.core.calls import Call
 from strongroom.services.core.runner import Services
 from strongroom.services.table import tables, transactions
@@ -26,7 +26,7 @@ async def create(on: Services, name: str) -> None:
 
 
 async def part(
-    on: Services, change: Change, table: str, partition_key: str, row_key: str
+    on: Services, change: EntityChange, table: str, partition_key: str, row_key: str
 ) -> Call[Any]:
     place = await on.place(Service.TABLE, ACCOUNT, table)
     document = EntityDocument(partition_key, row_key)
@@ -35,7 +35,7 @@ async def part(
 
 
 async def attempt(
-    on: Services, *asked: tuple[str, str, str], change: Change = Change.INSERT
+    on: Services, *asked: tuple[str, str, str], change: EntityChange = EntityChange.INSERT
 ) -> tuple[int, str]:
     """(number, code) of the part that is refused."""
     calls = [await part(on, change, *one) for one in asked]
@@ -86,7 +86,9 @@ def test_more_records_than_one_commit_takes_are_refused() -> None:
         await create(on, "Tasks")
         place = await on.place(Service.TABLE, ACCOUNT, "Tasks")
         assert place is not None
-        values = entity_records.encode(Stored(1, b"x" * (255 * entity_records.CHUNK_BYTES_MAX)))
+        values = entity_records.encode(
+            StoredEntity(1, b"x" * (255 * entity_records.CHUNK_BYTES_MAX))
+        )
         rows = [str(number) for number in range(1 + COMMIT_WRITES_MAX // len(values))]
         for row in rows:
             ref = keys.entity(place.generation, "p", row)
@@ -96,9 +98,9 @@ def test_more_records_than_one_commit_takes_are_refused() -> None:
                 step = Step(ref.partition, (write,))
                 await on.store.update(ref.partition, [], _commit(step))
         asked = [("Tasks", "p", row) for row in rows]
-        refused = await attempt(on, *asked, change=Change.INSERT_OR_REPLACE)
+        refused = await attempt(on, *asked, change=EntityChange.INSERT_OR_REPLACE)
         assert refused == (len(rows) - 1, "InvalidInput")
-        few = [await part(on, Change.INSERT_OR_REPLACE, *one) for one in asked[:-1]]
+        few = [await part(on, EntityChange.INSERT_OR_REPLACE, *one) for one in asked[:-1]]
         assert len(await transactions.transact(on, call(few))) == len(few)
 
     run(test)

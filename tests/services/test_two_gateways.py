@@ -10,9 +10,9 @@ import pytest
 
 from strongroom.blob_errors import CONTAINER_NOT_FOUND
 from strongroom.clock import ManualClock
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory import MemoryEngine
 from strongroom.engines.memory.gateways import MemoryGateway
-from strongroom.semantics.table.entities import Change
+from strongroom.semantics.table.entities import EntityChange
 from strongroom.services.core.runner import Services
 from strongroom.services.sweeper import Sweeper
 from strongroom.services.table import tables
@@ -25,14 +25,14 @@ from tests.services.sweeps import drop_container
 BODY = b"x" * 10_000
 
 
-class Unchecked(MemoryStore):
+class Unchecked(MemoryEngine):
     """An engine that does not check the records of other partitions when it commits."""
 
     def _are_inputs_unchanged(self, pairs: Any) -> bool:
         return True
 
 
-def pair(engine: type[MemoryStore] = MemoryStore) -> list[Services]:
+def pair(engine: type[MemoryEngine] = MemoryEngine) -> list[Services]:
     store = engine(ManualClock())
     return [container_calls.services(store), container_calls.services(store.second())]
 
@@ -45,7 +45,7 @@ class Gate:
     """
 
     def __init__(self, on: Services, all_of_them: bool = False) -> None:
-        assert isinstance(on.store, MemoryStore)
+        assert isinstance(on.store, MemoryEngine)
         self.reached = asyncio.Event()
         self._open = asyncio.Event()
         self._all = all_of_them
@@ -144,8 +144,8 @@ def test_the_jobs_of_a_gateway_that_died_are_done_by_the_other() -> None:
     run(test)
 
 
-@pytest.mark.parametrize("engine", [MemoryStore, Unchecked])
-def test_a_put_held_back_over_deletion_and_sweep_leaves_nothing(engine: type[MemoryStore]) -> None:
+@pytest.mark.parametrize("engine", [MemoryEngine, Unchecked])
+def test_a_put_held_back_over_deletion_and_sweep_leaves_nothing(engine: type[MemoryEngine]) -> None:
     """B-DEC-04: it is refused, or where an engine lets it through, it is swept."""
 
     async def test() -> None:
@@ -160,7 +160,7 @@ def test_a_put_held_back_over_deletion_and_sweep_leaves_nothing(engine: type[Mem
         await settle()
         assert not sweeping.done(), "the sweep did not wait for what was under way"
         gate.open()
-        if engine is MemoryStore:
+        if engine is MemoryEngine:
             row = CONTAINER_NOT_FOUND
             assert await refused(putting) == (row.status, row.code)
         else:
@@ -176,15 +176,15 @@ async def _swept(both: list[Services]) -> None:
     await asyncio.gather(*(Sweeper(on).run_once() for on in both))
 
 
-@pytest.mark.parametrize("engine", [MemoryStore, Unchecked])
+@pytest.mark.parametrize("engine", [MemoryEngine, Unchecked])
 def test_an_insert_held_back_over_deletion_and_sweep_leaves_nothing(
-    engine: type[MemoryStore],
+    engine: type[MemoryEngine],
 ) -> None:
     async def test() -> None:
         first, second = pair(engine)
         await test_entities.table(first)
         gate = Gate(first)
-        inserting = asyncio.create_task(test_entities.write(first, Change.INSERT, A="1"))
+        inserting = asyncio.create_task(test_entities.write(first, EntityChange.INSERT, A="1"))
         await gate.reached.wait()
         await tables.delete_table(second, await test_entities.placed(second))
         second.store.advance(1)
@@ -199,9 +199,9 @@ def test_an_insert_held_back_over_deletion_and_sweep_leaves_nothing(
     run(test)
 
 
-@pytest.mark.parametrize("engine", [MemoryStore, Unchecked])
+@pytest.mark.parametrize("engine", [MemoryEngine, Unchecked])
 def test_a_message_held_back_over_clearing_and_sweep_leaves_nothing(
-    engine: type[MemoryStore],
+    engine: type[MemoryEngine],
 ) -> None:
     async def test() -> None:
         first, second = pair(engine)
@@ -234,7 +234,7 @@ def test_a_job_that_is_seen_before_its_commit_waits_for_it() -> None:
         gate = Gate(second)
         deleting = asyncio.create_task(drop_container(second))
         await gate.reached.wait()
-        assert isinstance(second.store, MemoryStore)
+        assert isinstance(second.store, MemoryEngine)
         stamp = second.store.gateways.book.last_stamp
         name = f"{container_calls.ACCOUNT}/photos"
         job = Job(JobKind.SWEEP_CONTAINER, made.etag, token=name)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strongroom.engines.base import CommitUnknown
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory import MemoryEngine
 from strongroom.operations.blob import blob
 from strongroom.services.blob import attributes
 from strongroom.services.blob.blobs import PutBlob
@@ -214,7 +214,7 @@ def test_a_commit_that_is_cut_off_loses_no_version(step: str, cut: int) -> None:
         second = (await do.run(before, blob.PUT_BLOB, "b", tagged, b"2" * 1000)).version
         await do.stage(before, "b", "1", b"3" * BIG)
         store = before.store
-        assert isinstance(store, MemoryStore)
+        assert isinstance(store, MemoryEngine)
         store.cut_after_steps(cut)
         with contextlib.suppress(CommitUnknown):
             await CUT[step](before)

@@ -9,7 +9,7 @@ import pytest
 
 from strongroom.clock import ManualClock
 from strongroom.engines.base import VERIFIED_BYTES_MAX, DataDamaged, Partition, Step
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory import MemoryEngine
 from strongroom.store.blob.bodies.blocks import ListedBlock, Span, spans
 from strongroom.store.blob.bodies.reading import read_spans, to_store
 from strongroom.testing.contract_subject import commit, pieces
@@ -44,7 +44,7 @@ def test_blocks_in_another_order_or_with_a_gap_are_spans_of_their_own() -> None:
 )
 def test_what_is_stored_again_is_verified_first(parts: list[tuple[int, int]]) -> None:
     async def prove() -> None:
-        store = MemoryStore(ManualClock())
+        store = MemoryEngine(ManualClock())
         body = bytes(index % 251 for index in range(_LONG_BYTES))
         written = await store.contents.write(pieces(body), len(body))
         await commit(store, Step(Partition(b"k", b"p"), adopt=(written.id,)))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from strongroom.engines.conditions import holds as satisfies
 from strongroom.semantics.table import table_filter
 from strongroom.semantics.table.edm import EdmType, Typed, Value
-from strongroom.semantics.table.entities import Stored
+from strongroom.semantics.table.entities import StoredEntity
 from strongroom.semantics.table.table_filter import (
     Comparison,
     Expression,
@@ -24,7 +24,7 @@ ODD_TEXTS = ("", " ", "!", '"', "#", "a", "a b", "a!", 'a"', "a#", "a\\", "a\n",
 
 
 def head(entity: Entity) -> bytes:
-    return entity_records.encode(Stored(entity.timestamp, entity.fragment))[0]
+    return entity_records.encode(StoredEntity(entity.timestamp, entity.fragment))[0]
 
 
 def check(expression: Expression, entity: Entity) -> None:

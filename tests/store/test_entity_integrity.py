@@ -9,7 +9,7 @@ import pytest
 from strongroom.auth.request import Service
 from strongroom.engines.base import Commit, Key, Partition, Ref, Step, Write
 from strongroom.semantics.table.edm import EdmType, Typed, Value
-from strongroom.semantics.table.entities import Change
+from strongroom.semantics.table.entities import EntityChange
 from strongroom.services.core.runner import Services
 from strongroom.services.table import entities, tables
 from strongroom.services.table.entities import EntityDocument, WriteEntity
@@ -24,7 +24,7 @@ async def create(on: Services, name: str) -> None:
     await tables.create_table(on, asked)
 
 
-async def put(on: Services, table: str, row: str, chars: int, kind: Change) -> None:
+async def put(on: Services, table: str, row: str, chars: int, kind: EntityChange) -> None:
     place = await on.place(Service.TABLE, given.ACCOUNT, table)
     text = "x" * min(chars, 32_000)
     whole: dict[str, Value] = {"T": text, "L": Typed(EdmType.INT64, 7)}
@@ -46,10 +46,10 @@ async def used() -> Services:
     await create(on, "People")
     await create(on, "Gone")
     for row, chars in (("", 1), ("a", 200_000), ("ab", 5), ("b", 200_000)):
-        await put(on, "People", row, chars, Change.INSERT)
-    await put(on, "People", "b", 100_000, Change.INSERT_OR_REPLACE)
-    await put(on, "People", "a", 100, Change.INSERT_OR_MERGE)
-    await put(on, "Gone", "a", 200_000, Change.INSERT)
+        await put(on, "People", row, chars, EntityChange.INSERT)
+    await put(on, "People", "b", 100_000, EntityChange.INSERT_OR_REPLACE)
+    await put(on, "People", "a", 100, EntityChange.INSERT_OR_MERGE)
+    await put(on, "Gone", "a", 200_000, EntityChange.INSERT)
     place = await on.place(Service.TABLE, given.ACCOUNT, "Gone")
     gone = given.call(None, service=Service.TABLE, container="Gone", place=place)
     await tables.delete_table(on, gone)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from strongroom.engines.base import RECORD_BYTES_MAX
-from strongroom.semantics.table.entities import Stored
-from strongroom.store.core.records import CorruptRecord
+from strongroom.semantics.table.entities import StoredEntity
+from strongroom.store.core.records import DamagedRecord
 from strongroom.store.table import entity_records
 from strongroom.store.table.entity_records import CHUNK_BYTES_MAX, CHUNKS_MAX, HEAD_BYTES_MAX
 
@@ -26,7 +26,7 @@ MOMENT = 635_000_000_000_000_007
     ],
 )
 def test_an_entity_is_read_back_whole(size_bytes: int, chunks: int) -> None:
-    stored = Stored(MOMENT, bytes(index % 251 for index in range(size_bytes)))
+    stored = StoredEntity(MOMENT, bytes(index % 251 for index in range(size_bytes)))
     first, *rest = entity_records.encode(stored)
     assert len(rest) == chunks <= CHUNKS_MAX
     assert all(len(value) <= RECORD_BYTES_MAX for value in (first, *rest))
@@ -34,24 +34,24 @@ def test_an_entity_is_read_back_whole(size_bytes: int, chunks: int) -> None:
     assert (head.timestamp, head.chunks) == (MOMENT, chunks)
     assert entity_records.whole(head, rest) == stored
     if rest:
-        with pytest.raises(CorruptRecord, match="chunks"):
+        with pytest.raises(DamagedRecord, match="chunks"):
             entity_records.whole(head, rest[:-1])
 
 
 @pytest.mark.parametrize("value", [b"", b"\x01", b"\x02" + bytes(20), bytes(20)])
 def test_what_is_no_head_is_damage(value: bytes) -> None:
-    with pytest.raises(CorruptRecord):
+    with pytest.raises(DamagedRecord):
         entity_records.head(value)
-    (whole,) = entity_records.encode(Stored(MOMENT, b'"A":1'))
-    with pytest.raises(CorruptRecord):
+    (whole,) = entity_records.encode(StoredEntity(MOMENT, b'"A":1'))
+    with pytest.raises(DamagedRecord):
         entity_records.small([whole, value, whole])
 
 
 def test_small_entities_are_read_by_column() -> None:
-    stored = [Stored(MOMENT + number, b'"A":%d' % number) for number in (0, 7, 2**40)]
+    stored = [StoredEntity(MOMENT + number, b'"A":%d' % number) for number in (0, 7, 2**40)]
     values = [entity_records.encode(one)[0] for one in stored]
     timestamps, fragments = entity_records.small(values) or ((), [])
     assert list(timestamps) == [one.timestamp for one in stored]
     assert fragments == [one.fragment for one in stored]
-    large, *_ = entity_records.encode(Stored(MOMENT, bytes(HEAD_BYTES_MAX + 1)))
+    large, *_ = entity_records.encode(StoredEntity(MOMENT, bytes(HEAD_BYTES_MAX + 1)))
     assert entity_records.small([*values, large]) is None

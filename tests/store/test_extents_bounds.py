@@ -21,7 +21,7 @@ from strongroom.engines.base import (
     Step,
     Write,
 )
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory import MemoryEngine
 from strongroom.store.core import extents, keys
 from strongroom.store.core.extents import leaf as leaves
 from strongroom.store.core.extents import model
@@ -33,7 +33,7 @@ TIB: Final = 1 << 40
 MIB: Final = 1 << 20
 
 
-class Counted(MemoryStore):
+class Counted(MemoryEngine):
     """A store that counts what is asked of it."""
 
     def __init__(self) -> None:
@@ -118,7 +118,7 @@ async def plant(store: Counted, count: int, first: int = 0, step: int = 1) -> No
         writes.append(Write(key, encode_leaf(Leaf(2000, tuple(parts)))))
     for start in range(0, len(writes), 1000):
         step_of = Step(PARTITION, tuple(writes[start : start + 1000]))
-        MemoryStore._apply(store, (step_of,), 2000, Purpose.GROWTH)
+        MemoryEngine._apply(store, (step_of,), 2000, Purpose.GROWTH)
 
 
 def test_an_empty_content_of_any_size_costs_nothing() -> None:
@@ -210,7 +210,7 @@ async def _fragment(store: Counted, volume: Volume, leaf: int) -> None:
     for one in parts:
         ref = volume.place.data(leaf, one.store.born)
         writes.append(Write(ref.key, model.encode_data(ref, b"a" * 512)))
-    MemoryStore._apply(store, (Step(PARTITION, tuple(writes)),), 2000, Purpose.GROWTH)
+    MemoryEngine._apply(store, (Step(PARTITION, tuple(writes)),), 2000, Purpose.GROWTH)
 
 
 def test_a_clear_of_8_tib_is_one_small_commit_whatever_is_allocated() -> None:

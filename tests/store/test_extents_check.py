@@ -18,7 +18,7 @@ from strongroom.engines.base import (
     Step,
     Write,
 )
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory import MemoryEngine
 from strongroom.store.core import keys
 from strongroom.store.core.extents import MapsCheck, model
 from strongroom.store.core.extents.model import LEAF_BYTES, Clear, Clears, Extent, Leaf, LeafStore
@@ -27,9 +27,9 @@ from tests.store.volumes import MAP_NUMBER, PARTITION, Volume
 LEAF: Final = keys.map_leaf(MAP_NUMBER, 0)
 
 
-async def used() -> tuple[MemoryStore, Volume, int]:
+async def used() -> tuple[MemoryEngine, Volume, int]:
     """A content with inline data, contents, a snapshot and a past leaf."""
-    store = MemoryStore(ManualClock())
+    store = MemoryEngine(ManualClock())
     volume = Volume(store)
     await volume.create(3 * LEAF_BYTES)
     await volume.write(0, b"x" * 20_000)

@@ -12,7 +12,7 @@ import pytest
 
 from strongroom.clock import ManualClock
 from strongroom.engines.base import Decide, Partition, Record, Ref
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory import MemoryEngine
 from strongroom.store.core import extents
 from strongroom.store.core.extents.model import LEAF_BYTES
 from strongroom.values import Purpose
@@ -26,7 +26,7 @@ class Crash(BaseException):
     """The process is gone."""
 
 
-class Crashing(MemoryStore):
+class Crashing(MemoryEngine):
     """A store whose process ends before or after the call `at`, counted from `arm`."""
 
     at = -1
@@ -71,7 +71,7 @@ class Crashing(MemoryStore):
         return await self._around(super().read_range(*arguments))
 
 
-async def prepared(store: MemoryStore) -> tuple[Volume, int]:
+async def prepared(store: MemoryEngine) -> tuple[Volume, int]:
     """A content of every kind: contents and inline data, a snapshot, pending clears, past leaves
     that nobody sees."""
     chance = random.Random(3)
@@ -114,7 +114,7 @@ async def view(volume: Volume, kept: int) -> tuple[bytes, bytes]:
 @pytest.mark.parametrize("deed", DEEDS)
 def test_a_crash_at_any_call_leaves_the_old_or_the_new(deed: str, is_before: bool) -> None:
     async def prove() -> None:
-        volume, kept = await prepared(MemoryStore(ManualClock()))
+        volume, kept = await prepared(MemoryEngine(ManualClock()))
         old = await view(volume, kept)
         await DEEDS[deed](volume)
         new = await view(volume, kept)
@@ -146,7 +146,7 @@ def test_a_crash_at_any_call_leaves_the_old_or_the_new(deed: str, is_before: boo
 async def recovered(volume: Volume, kept: int, found: tuple[bytes, bytes]) -> None:
     """Nothing is wrong, and sweeps bring back all that nobody sees."""
     store = volume.store
-    assert isinstance(store, MemoryStore)
+    assert isinstance(store, MemoryEngine)
     await volume.check()
     for _ in range(2):
         assert await volume.sweep()
@@ -163,7 +163,7 @@ async def recovered(volume: Volume, kept: int, found: tuple[bytes, bytes]) -> No
 
 def test_two_sweeps_at_once_do_what_one_does() -> None:
     async def prove() -> None:
-        store = MemoryStore(ManualClock())
+        store = MemoryEngine(ManualClock())
         volume, kept = await prepared(store)
         old = await view(volume, kept)
         assert await asyncio.gather(*(volume.sweep() for _ in range(3))) == [True] * 3

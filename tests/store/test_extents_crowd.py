@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from strongroom.clock import ManualClock
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory import MemoryEngine
 from strongroom.store.core import extents
 from strongroom.store.core.extents.model import LEAF_BYTES
 from tests.store.volumes import HEAD, PARTITION, Volume
@@ -69,7 +69,7 @@ async def a_sweeper(volume: Volume, values: list[bytes]) -> None:
 
 def test_each_reader_sees_one_state_while_others_write_and_sweep() -> None:
     async def prove() -> None:
-        store = MemoryStore(ManualClock())
+        store = MemoryEngine(ManualClock())
         volume = Volume(store)
         await volume.create(LONG)
         await volume.write(0, b"s" * AREA)
@@ -93,7 +93,7 @@ def test_each_reader_sees_one_state_while_others_write_and_sweep() -> None:
 
 def test_small_writes_of_a_crowd_in_one_leaf_all_land() -> None:
     async def prove() -> None:
-        store = MemoryStore(ManualClock())
+        store = MemoryEngine(ManualClock())
         volume = Volume(store)
         await volume.create(LONG)
 
@@ -114,7 +114,7 @@ def test_small_writes_of_a_crowd_in_one_leaf_all_land() -> None:
 
 def test_a_reader_that_begins_while_a_write_is_being_decided_waits_for_it() -> None:
     async def prove() -> None:
-        volume = Volume(MemoryStore(ManualClock()))
+        volume = Volume(MemoryEngine(ManualClock()))
         with volume.readers.mutating(PARTITION):
             reading = volume.readers.begin(PARTITION)
             waiting = asyncio.ensure_future(reading.settled())
@@ -138,7 +138,7 @@ def test_a_reader_that_begins_while_a_write_is_being_decided_waits_for_it() -> N
 
 def test_a_short_read_is_refused_when_the_owner_has_changed_since_its_look() -> None:
     async def prove() -> None:
-        volume = Volume(MemoryStore(ManualClock()))
+        volume = Volume(MemoryEngine(ManualClock()))
         await volume.create(LONG)
         await volume.write(0, b"first")
         _, version = await volume.head()

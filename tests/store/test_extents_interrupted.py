@@ -10,7 +10,7 @@ import pytest
 
 from strongroom.clock import ManualClock
 from strongroom.engines.base import Decide, Full, Partition, Ref, Written
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory import MemoryEngine
 from strongroom.store.core import extents
 from strongroom.store.core.extents.model import LEAF_BYTES
 from strongroom.values import Purpose
@@ -21,7 +21,7 @@ MIB = 1024 * KIB
 LEAF = 144 * LEAF_BYTES
 
 
-class Interrupted(MemoryStore):
+class Interrupted(MemoryEngine):
     """A store in which something happens once, before the next update.
 
     Attributes:
@@ -122,7 +122,7 @@ def test_a_write_that_is_cancelled_twice_leaves_no_content_behind() -> None:
     """The second time while it waits for what is still being stored."""
 
     async def prove() -> None:
-        store = MemoryStore(ManualClock())
+        store = MemoryEngine(ManualClock())
         volume = Volume(store)
         write, stored = store.contents.write, asyncio.Event()
         waiting = asyncio.Event()

@@ -9,7 +9,7 @@ import pytest
 
 from strongroom.clock import ManualClock
 from strongroom.engines.base import DataDamaged, Key, Record, Ref
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory import MemoryEngine
 from strongroom.store.core import extents, keys
 from strongroom.store.core.extents import leaf as leaves
 from strongroom.store.core.extents import model
@@ -26,7 +26,7 @@ from strongroom.store.core.extents.model import (
     LeafStore,
     MapPlace,
 )
-from strongroom.store.core.records import CorruptRecord
+from strongroom.store.core.records import DamagedRecord
 from tests.store.volumes import PARTITION, Model, Volume, once
 
 A: Final = LeafStore(10, 1000, 501)
@@ -154,7 +154,7 @@ def test_a_leaf_record_holds_any_leaf_in_few_bytes() -> None:
     "value", [b"", b"\x01", b"\x02\x90", b"\x01\x93\x05\x90\x91\x95\0\1\0\0\0"]
 )
 def test_a_leaf_record_that_is_none_is_refused(value: bytes) -> None:
-    with pytest.raises(CorruptRecord):
+    with pytest.raises(DamagedRecord):
         model.decode_leaf(value)
 
 
@@ -166,7 +166,7 @@ def test_inline_data_is_checked_against_its_checksum_and_its_key() -> None:
         with pytest.raises(DataDamaged):
             model.decode_data(place, damaged)
     for unknown in (b"", b"\x02" + value[1:], value[:8]):
-        with pytest.raises(CorruptRecord):
+        with pytest.raises(DamagedRecord):
             model.decode_data(ref, unknown)
 
 
@@ -250,7 +250,7 @@ def test_a_clear_inside_of_a_longer_one_is_forgotten_unless_its_state_may_be_see
 
 def test_a_range_outside_of_what_a_map_holds_is_refused() -> None:
     async def prove() -> None:
-        store = MemoryStore(ManualClock())
+        store = MemoryEngine(ManualClock())
         for offset, length in [(-1, 5), (0, 0), (0, WRITE_BYTES_MAX + 1), (OFFSET_MAX - 4, 5)]:
             with pytest.raises(ValueError):
                 await extents.receive(store, PLACE, offset, once(b"x" * length), length)
@@ -275,7 +275,7 @@ async def refused(draft: extents.Draft) -> None:
 
 def test_a_refused_write_leaves_nothing() -> None:
     async def prove() -> None:
-        volume = Volume(store := MemoryStore(ManualClock()))
+        volume = Volume(store := MemoryEngine(ManualClock()))
         await volume.create(1 << 40)
         for length in (10, LEAF_BYTES, 5 * LEAF_BYTES):
             draft = await extents.receive(store, volume.place, 70, once(bytes(length)), length)
@@ -291,7 +291,7 @@ def test_gaps_that_a_rewriting_fills_are_zeros_and_lists_stay_in_order() -> None
     """Far more runs of one byte than a leaf holds, as only a file can have."""
 
     async def prove() -> None:
-        volume = Volume(MemoryStore(ManualClock()))
+        volume = Volume(MemoryEngine(ManualClock()))
         await volume.create(1 << 40)
         model = Model(0, LEAF_BYTES)
         for index in range(400):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from strongroom.clock import ManualClock
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory import MemoryEngine
 from strongroom.store.core import extents, keys
 from strongroom.store.core.extents import MapReading, model
 from strongroom.store.core.extents.model import LEAF_BYTES, OFFSET_MAX
@@ -49,7 +49,7 @@ class Sequences(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.runner = asyncio.Runner()
-        self.store = MemoryStore(ManualClock())
+        self.store = MemoryEngine(ManualClock())
         self.volume = Volume(self.store)
         self.model = Model(BASE, WINDOW)
         self.size_bytes = BASE + WINDOW

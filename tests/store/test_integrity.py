@@ -15,7 +15,7 @@ from azure.storage.blob import BlobBlock, BlobServiceClient
 from strongroom.clock import SystemClock
 from strongroom.engines.base import Commit, Key, Partition, Position, Ref, Step, Write
 from strongroom.engines.embedded.check import Inspection
-from strongroom.engines.embedded.store import EmbeddedOptions, EmbeddedStore, open_store
+from strongroom.engines.embedded.store import EmbeddedEngine, EmbeddedOptions, open_store
 from strongroom.semantics.core import copies
 from strongroom.store.blob import blob_records, tag_index
 from strongroom.store.blob.bodies.appended import appended_contents
@@ -88,10 +88,10 @@ def test_everything_is_counted(used: Path) -> None:
     assert told == sorted(told)
 
 
-Damage = Callable[[EmbeddedStore, int], Awaitable[None]]
+Damage = Callable[[EmbeddedEngine, int], Awaitable[None]]
 
 
-async def _put(store: EmbeddedStore, partition: Partition, *writes: Write, **more: object) -> None:
+async def _put(store: EmbeddedEngine, partition: Partition, *writes: Write, **more: object) -> None:
     adopt, drop = more.get("adopt", ()), more.get("drop", ())
     assert isinstance(adopt, tuple)
     assert isinstance(drop, tuple)
@@ -99,14 +99,14 @@ async def _put(store: EmbeddedStore, partition: Partition, *writes: Write, **mor
     await store.update(partition, (), lambda found, stamp: Commit(None, (step,)))
 
 
-async def _head(store: EmbeddedStore, partition: Partition) -> blob_records.BlobRecord:
+async def _head(store: EmbeddedEngine, partition: Partition) -> blob_records.BlobRecord:
     (found,) = await store.read([Ref(partition, keys.HEAD_KEY)])
     head = blob_records.BLOB.of(found)
     assert head is not None
     return head
 
 
-async def _change_head(store: EmbeddedStore, partition: Partition, **changes: object) -> None:
+async def _change_head(store: EmbeddedEngine, partition: Partition, **changes: object) -> None:
     changed = msgspec.structs.replace(await _head(store, partition), **changes)
     await _put(store, partition, Write(keys.HEAD_KEY, blob_records.BLOB.encode(changed)))
 
@@ -115,59 +115,59 @@ async def _bytes(data: bytes) -> AsyncIterator[bytes]:
     yield data
 
 
-async def lose_inline_bytes(store: EmbeddedStore, generation: int) -> None:
+async def lose_inline_bytes(store: EmbeddedEngine, generation: int) -> None:
     await _put(store, keys.blob(generation, "inline"), Write(keys.inline(0), None))
 
 
-async def shorten_inline_bytes(store: EmbeddedStore, generation: int) -> None:
+async def shorten_inline_bytes(store: EmbeddedEngine, generation: int) -> None:
     await _put(store, keys.blob(generation, "inline"), Write(keys.inline(0), b"small" * 199))
 
 
-async def spoil_inline_bytes(store: EmbeddedStore, generation: int) -> None:
+async def spoil_inline_bytes(store: EmbeddedEngine, generation: int) -> None:
     await _put(store, keys.blob(generation, "inline"), Write(keys.inline(0), b"smalL" * 200))
 
 
-async def misstate_bytes_within(store: EmbeddedStore, generation: int) -> None:
+async def misstate_bytes_within(store: EmbeddedEngine, generation: int) -> None:
     await _change_head(store, keys.blob(generation, "within"), size_bytes=5)
 
 
-async def leave_inline_bytes(store: EmbeddedStore, generation: int) -> None:
+async def leave_inline_bytes(store: EmbeddedEngine, generation: int) -> None:
     await _put(store, keys.blob(generation, "stored"), Write(keys.inline(7), b"whose?"))
 
 
-async def lose_head(store: EmbeddedStore, generation: int) -> None:
+async def lose_head(store: EmbeddedEngine, generation: int) -> None:
     await _put(store, keys.blob(generation, "inline"), Write(keys.HEAD_KEY, None))
 
 
-async def miscount_snapshots(store: EmbeddedStore, generation: int) -> None:
+async def miscount_snapshots(store: EmbeddedEngine, generation: int) -> None:
     await _change_head(store, keys.blob(generation, "shared"), snapshots=2)
 
 
-async def lose_content(store: EmbeddedStore, generation: int) -> None:
+async def lose_content(store: EmbeddedEngine, generation: int) -> None:
     partition = keys.blob(generation, "stored")
     body = (await _head(store, partition)).body
     assert isinstance(body, Stored)
     await _put(store, partition, drop=(body.content,))
 
 
-async def lose_block(store: EmbeddedStore, generation: int) -> None:
+async def lose_block(store: EmbeddedEngine, generation: int) -> None:
     partition = keys.blob(generation, "staged")
     (staged,) = await store.read_range(partition, True, keys.STAGED, keys.STAGED + b"\xff", 10)
     await _put(store, partition, drop=(blob_records.STAGED.decode(staged.value).content,))
 
 
-async def forget_block(store: EmbeddedStore, generation: int) -> None:
+async def forget_block(store: EmbeddedEngine, generation: int) -> None:
     partition = keys.blob(generation, "staged")
     (staged,) = await store.read_range(partition, True, keys.STAGED, keys.STAGED + b"\xff", 10)
     await _put(store, partition, Write(Key(True, staged.name), None))
 
 
-async def forget_content(store: EmbeddedStore, generation: int) -> None:
+async def forget_content(store: EmbeddedEngine, generation: int) -> None:
     written = await store.contents.write(_bytes(b"n" * 10_000), 10_000)
     await _put(store, keys.blob(generation, "stored"), adopt=(written.id,))
 
 
-async def name_anothers_content(store: EmbeddedStore, generation: int) -> None:
+async def name_anothers_content(store: EmbeddedEngine, generation: int) -> None:
     body = (await _head(store, keys.blob(generation, "shared"))).body
     old = (await _head(store, keys.blob(generation, "stored"))).body
     assert isinstance(old, Stored)
@@ -175,14 +175,14 @@ async def name_anothers_content(store: EmbeddedStore, generation: int) -> None:
     await _put(store, keys.blob(generation, "stored"), drop=(old.content,))
 
 
-async def lose_block_list(store: EmbeddedStore, generation: int) -> None:
+async def lose_block_list(store: EmbeddedEngine, generation: int) -> None:
     partition = keys.blob(generation, "short")
     body = (await _head(store, partition)).body
     assert isinstance(body, Listed)
     await _put(store, partition, Write(keys.block_list(body.number), None))
 
 
-async def lose_long_block_list(store: EmbeddedStore, generation: int) -> None:
+async def lose_long_block_list(store: EmbeddedEngine, generation: int) -> None:
     partition = keys.blob(generation, "listed")
     body = (await _head(store, partition)).body
     assert isinstance(body, Listed)
@@ -191,7 +191,7 @@ async def lose_long_block_list(store: EmbeddedStore, generation: int) -> None:
 
 
 async def _blocks_of_log(
-    store: EmbeddedStore, generation: int
+    store: EmbeddedEngine, generation: int
 ) -> tuple[Partition, list[tuple[Key, bytes]]]:
     """The records of the appended blocks: two of the snapshot, two of the head."""
     partition = keys.blob(generation, "log")
@@ -200,72 +200,72 @@ async def _blocks_of_log(
     return partition, [(Key(True, item.name), item.value) for item in found]
 
 
-async def lose_appended_block(store: EmbeddedStore, generation: int) -> None:
+async def lose_appended_block(store: EmbeddedEngine, generation: int) -> None:
     partition, blocks = await _blocks_of_log(store, generation)
     await _put(store, partition, Write(blocks[-2][0], None))
 
 
-async def lose_content_of_appended_block(store: EmbeddedStore, generation: int) -> None:
+async def lose_content_of_appended_block(store: EmbeddedEngine, generation: int) -> None:
     partition, blocks = await _blocks_of_log(store, generation)
     (content,) = [one for key, value in blocks for one in appended_contents(key.name, value)]
     await _put(store, partition, drop=(content,))
 
 
-async def spoil_appended_block(store: EmbeddedStore, generation: int) -> None:
+async def spoil_appended_block(store: EmbeddedEngine, generation: int) -> None:
     partition, blocks = await _blocks_of_log(store, generation)
     key, value = blocks[-1]
     await _put(store, partition, Write(key, value.replace(b"and again", b"and Again")))
 
 
-async def append_behind_the_end(store: EmbeddedStore, generation: int) -> None:
+async def append_behind_the_end(store: EmbeddedEngine, generation: int) -> None:
     partition, blocks = await _blocks_of_log(store, generation)
     number = int.from_bytes(blocks[-1][0].name[1:9], "big")
     await _put(store, partition, Write(keys.appended(number, 100), blocks[-1][1]))
 
 
-async def misstate_length(store: EmbeddedStore, generation: int) -> None:
+async def misstate_length(store: EmbeddedEngine, generation: int) -> None:
     await _change_head(store, keys.blob(generation, "listed"), size_bytes=BLOCKS + 1)
 
 
-async def spoil_record(store: EmbeddedStore, generation: int) -> None:
+async def spoil_record(store: EmbeddedEngine, generation: int) -> None:
     await _put(store, keys.blob(generation, "stored"), Write(keys.HEAD_KEY, b"\x01nonsense"))
 
 
-async def unknown_version(store: EmbeddedStore, generation: int) -> None:
+async def unknown_version(store: EmbeddedEngine, generation: int) -> None:
     partition = Partition(keys.containers("devstoreaccount1"), b"later")
     await _put(store, partition, Write(keys.CONTAINER_KEY, b"\x09\x90"))
 
 
-async def unknown_place(store: EmbeddedStore, generation: int) -> None:
+async def unknown_place(store: EmbeddedEngine, generation: int) -> None:
     await _put(store, Partition(b"zz", b"z"), Write(Key(False, b"z"), b"z"))
 
 
-async def forget_expiry(store: EmbeddedStore, generation: int) -> None:
+async def forget_expiry(store: EmbeddedEngine, generation: int) -> None:
     page = await store.scan(keys.JOBS, Position(b"", b""), None, 100)
     for face in page.faces():
         if records.JOB.decode(face.value).kind is records.JobKind.EXPIRE_UPLOAD:
             await _put(store, Partition(keys.JOBS, face.partition), Write(keys.JOB_KEY, None))
 
 
-async def leave_blob_of_deleted_container(store: EmbeddedStore, generation: int) -> None:
+async def leave_blob_of_deleted_container(store: EmbeddedEngine, generation: int) -> None:
     head = await _head(store, keys.blob(generation, "inline"))
     left = msgspec.structs.replace(head, body=EMPTY, size_bytes=0, snapshots=0)
     partition = keys.blob(generation - 1, "left")
     await _put(store, partition, Write(keys.HEAD_KEY, blob_records.BLOB.encode(left)))
 
 
-async def give_up_without_job(store: EmbeddedStore, generation: int) -> None:
+async def give_up_without_job(store: EmbeddedEngine, generation: int) -> None:
     gone = blob_records.Retired((Stored(12345),))
     write = Write(keys.retired(5), blob_records.RETIRED.encode(gone))
     await _put(store, keys.blob(generation, "stored"), write)
 
 
-async def copy_without_job(store: EmbeddedStore, generation: int) -> None:
+async def copy_without_job(store: EmbeddedEngine, generation: int) -> None:
     copy = copies.started("an-id", "http://127.0.0.1/source", 1)
     await _change_head(store, keys.blob(generation, "stored"), copy=copy)
 
 
-async def keep_container_without_job(store: EmbeddedStore, generation: int) -> None:
+async def keep_container_without_job(store: EmbeddedEngine, generation: int) -> None:
     (found,) = await store.read([keys.container("devstoreaccount1", "box")])
     container = records.CONTAINER.of(found)
     assert container is not None
@@ -278,27 +278,27 @@ def _entry(generation: int, value: str, token: int) -> Ref:
     return tag_keys.tag_entry(generation, "a", value, "within", token)
 
 
-async def lose_tag_entry(store: EmbeddedStore, generation: int) -> None:
+async def lose_tag_entry(store: EmbeddedEngine, generation: int) -> None:
     head = await _head(store, keys.blob(generation, "within"))
     lost = _entry(generation, "1", head.tagged)
     await _put(store, lost.partition, Write(lost.key, None))
 
 
-async def leave_tag_entry(store: EmbeddedStore, generation: int) -> None:
+async def leave_tag_entry(store: EmbeddedEngine, generation: int) -> None:
     left = _entry(generation, "1", 5)
     await _put(store, left.partition, Write(left.key, tag_index.ENTRY))
 
 
-async def spoil_tag_entry(store: EmbeddedStore, generation: int) -> None:
+async def spoil_tag_entry(store: EmbeddedEngine, generation: int) -> None:
     left = _entry(generation, "9", 5)
     await _put(store, left.partition, Write(left.key, b"other"))
 
 
-async def change_tags_behind_the_index(store: EmbeddedStore, generation: int) -> None:
+async def change_tags_behind_the_index(store: EmbeddedEngine, generation: int) -> None:
     await _change_head(store, keys.blob(generation, "within"), tags=(("a", "2"), ("b", "2")))
 
 
-async def leave_tag_entry_of_deleted_container(store: EmbeddedStore, generation: int) -> None:
+async def leave_tag_entry_of_deleted_container(store: EmbeddedEngine, generation: int) -> None:
     left = _entry(generation - 1, "1", 5)
     await _put(store, left.partition, Write(left.key, tag_index.ENTRY))
 
@@ -309,12 +309,12 @@ STRAY = (
 )
 
 
-async def keep_blob_without_job(store: EmbeddedStore, generation: int) -> None:
+async def keep_blob_without_job(store: EmbeddedEngine, generation: int) -> None:
     deletion = blob_records.Deletion(5, 6)
     await _change_head(store, keys.blob(generation, "stored"), deletion=deletion)
 
 
-async def keep_snapshot_without_job(store: EmbeddedStore, generation: int) -> None:
+async def keep_snapshot_without_job(store: EmbeddedEngine, generation: int) -> None:
     partition = keys.blob(generation, "shared")
     first, until = keys.snapshot_range()
     (item,) = await store.read_range(partition, False, first, until, 2)

@@ -8,7 +8,7 @@ from typing import Final
 
 from strongroom.clock import ManualClock
 from strongroom.engines.base import Partition, Step, Write
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory import MemoryEngine
 from strongroom.store.blob.bodies.body import BodyPlace
 from strongroom.store.blob.bodies.pages import Pages, copy_leaves
 from strongroom.store.core.extents.model import (
@@ -33,7 +33,7 @@ def leaf(since: int) -> Leaf:
     return Leaf(since, (Extent(0, 512, LeafStore(since, 512, 0), 0, since),))
 
 
-async def planted(store: MemoryStore) -> None:
+async def planted(store: MemoryEngine) -> None:
     """The first leaf is older than the snapshot, all others are younger."""
     data = PLACE.data(0, 5)
     writes = [
@@ -45,7 +45,7 @@ async def planted(store: MemoryStore) -> None:
         await put(store, writes[start : start + 2000])
 
 
-async def put(store: MemoryStore, writes: Sequence[Write]) -> None:
+async def put(store: MemoryEngine, writes: Sequence[Write]) -> None:
     await commit(store, Step(PARTITION, tuple(writes)))
 
 
@@ -53,7 +53,7 @@ def test_the_copy_of_a_snapshot_goes_on_behind_leaves_that_it_does_not_see() -> 
     """One page of the list ends before the map does, and names a single leaf."""
 
     async def prove() -> None:
-        store = MemoryStore(ManualClock())
+        store = MemoryEngine(ManualClock())
         await planted(store)
         place, body = BodyPlace(store, PARTITION), Pages(7, SNAPSHOT)
         size_bytes = LEAVES * LEAF_BYTES

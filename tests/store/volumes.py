@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from strongroom.engines.base import Commit, Key, Partition, Record, Ref, Step, Store, Write
+from strongroom.engines.base import Commit, Key, Partition, Record, Ref, Step, StorageEngine, Write
 from strongroom.store.core import extents
 from strongroom.store.core.extents import Draft, MapPlace, MapReaders, MapReading, MapsCheck, Sweep
 
@@ -44,7 +44,7 @@ async def once(data: bytes, piece_bytes: int = 50_000) -> AsyncIterator[bytes]:
 class Volume:
     """One sparse content with snapshots."""
 
-    def __init__(self, store: Store, readers: MapReaders | None = None) -> None:
+    def __init__(self, store: StorageEngine, readers: MapReaders | None = None) -> None:
         self.store = store
         self.readers = readers or MapReaders()
         self.place = MapPlace(PARTITION, MAP_NUMBER)

@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Generic
 
-from strongroom.testing.history import NEVER, UNKNOWN, Model, Operation, check
+from strongroom.testing.history import NEVER, UNKNOWN, CompletedCall, Model, check
 from strongroom.testing.linearizability import State
 from strongroom.testing.models import (
     Acquire,
-    Answer,
-    Delete,
-    Get,
+    DeleteContent,
+    GetContent,
     LeaseAnswer,
+    Observation,
     Put,
     PutIfMatch,
     Release,
@@ -23,33 +23,33 @@ Step = tuple[Hashable, Hashable]
 
 
 def put(content: str, etag: str) -> Step:
-    return Put(content), Answer(201, etag)
+    return Put(content), Observation(201, etag)
 
 
 def cas(content: str, old: str, new: str) -> Step:
-    return PutIfMatch(content, old), Answer(201, new)
+    return PutIfMatch(content, old), Observation(201, new)
 
 
 def cas_refused(content: str, old: str) -> Step:
-    return PutIfMatch(content, old), Answer(412)
+    return PutIfMatch(content, old), Observation(412)
 
 
 def get(content: str, etag: str) -> Step:
-    return Get(), Answer(200, etag, content)
+    return GetContent(), Observation(200, etag, content)
 
 
 def lost(call: Hashable) -> Step:
     return call, UNKNOWN
 
 
-GET_404: Step = (Get(), Answer(404))
-DELETE: Step = (Delete(), Answer(202))
+GET_404: Step = (GetContent(), Observation(404))
+DELETE: Step = (DeleteContent(), Observation(202))
 
 
-def operations(*timed: tuple[Step, int, int]) -> list[Operation]:
+def operations(*timed: tuple[Step, int, int]) -> list[CompletedCall]:
     """Operations from (step, invoked, returned); those of a lost answer return never."""
     return [
-        Operation(
+        CompletedCall(
             number, f"client {number}", "blob", call, result, begin,
             NEVER if result is UNKNOWN else end,
         )
@@ -57,15 +57,15 @@ def operations(*timed: tuple[Step, int, int]) -> list[Operation]:
     ]  # fmt: skip
 
 
-def in_sequence(*steps: Step) -> list[Operation]:
+def in_sequence(*steps: Step) -> list[CompletedCall]:
     return operations(*((step, 2 * n, 2 * n + 1) for n, step in enumerate(steps)))
 
 
-def all_at_once(*steps: Step) -> list[Operation]:
+def all_at_once(*steps: Step) -> list[CompletedCall]:
     return operations(*((step, n, 1000 + n) for n, step in enumerate(steps)))
 
 
-def judge(history: Iterable[Operation], model: Model[State]) -> bool:
+def judge(history: Iterable[CompletedCall], model: Model[State]) -> bool:
     return check(history, model).linearizable
 
 
@@ -93,7 +93,7 @@ class Unhinted(Generic[State]):
         return self.model.step(state, call, result)
 
 
-def brute_force(history: Sequence[Operation], model: Model[State]) -> bool:
+def brute_force(history: Sequence[CompletedCall], model: Model[State]) -> bool:
     """Every order of every choice of the operations that may not have happened."""
     certain = [operation for operation in history if operation.returned < NEVER]
     maybe = [operation for operation in history if operation.returned == NEVER]
@@ -105,11 +105,11 @@ def brute_force(history: Sequence[Operation], model: Model[State]) -> bool:
     )
 
 
-def keeps_time(order: Sequence[Operation]) -> bool:
+def keeps_time(order: Sequence[CompletedCall]) -> bool:
     return not any(b.returned < a.invoked for a, b in itertools.combinations(order, 2))
 
 
-def allows(order: Sequence[Operation], model: Model[State]) -> bool:
+def allows(order: Sequence[CompletedCall], model: Model[State]) -> bool:
     states: set[State] = {model.initial("blob")}
     for operation in order:
         states = {
@@ -127,19 +127,19 @@ class SimulatedBlob:
         self._etags = itertools.count(1)
         self.current: tuple[str, Hashable] | None = None
 
-    def answer(self, call: Hashable) -> Answer:
+    def answer(self, call: Hashable) -> Observation:
         match call:
-            case Get():
-                return Answer(200, *self.current) if self.current else Answer(404)
-            case Delete():
-                answer = Answer(202 if self.current else 404)
+            case GetContent():
+                return Observation(200, *self.current) if self.current else Observation(404)
+            case DeleteContent():
+                answer = Observation(202 if self.current else 404)
                 self.current = None
                 return answer
             case PutIfMatch() if not self.current or self.current[0] != call.etag:
-                return Answer(412)
+                return Observation(412)
             case Put() | PutIfMatch():
                 self.current = (f"e{next(self._etags)}", call.content)
-                return Answer(201, self.current[0])
+                return Observation(201, self.current[0])
         raise AssertionError(call)
 
 
@@ -151,15 +151,15 @@ class Client:
     known_etag: str = "none"
     number: int = -1
     call: Hashable = None
-    answer: Answer | None = None
+    answer: Observation | None = None
     invoked: int = -1
 
 
 def simulate(random: Random, clients: int, calls: int, weights: list[int], lost_share: float) -> (
-    list[Operation]
+    list[CompletedCall]
 ):  # fmt: skip
     """A history of `clients` that overlap at random, each answered atomically."""
-    blob, position, numbers, history = SimulatedBlob(), 0, itertools.count(), list[Operation]()
+    blob, position, numbers, history = SimulatedBlob(), 0, itertools.count(), list[CompletedCall]()
     crowd = [Client(calls) for _ in range(clients)]
     while busy := [client for client in crowd if client.calls_left or client.call is not None]:
         client = random.choice(busy)
@@ -169,7 +169,13 @@ def simulate(random: Random, clients: int, calls: int, weights: list[int], lost_
             client.number, client.invoked = next(numbers), position
             content = f"v{client.number}"
             client.call = random.choices(
-                [Put(content), PutIfMatch(content, client.known_etag), Get(), Delete()], weights
+                [
+                    Put(content),
+                    PutIfMatch(content, client.known_etag),
+                    GetContent(),
+                    DeleteContent(),
+                ],
+                weights,
             )[0]
         elif client.answer is None:
             client.answer = blob.answer(client.call)
@@ -180,13 +186,13 @@ def simulate(random: Random, clients: int, calls: int, weights: list[int], lost_
             end = NEVER if unseen else position
             name = f"c{crowd.index(client)}"
             history.append(
-                Operation(client.number, name, "blob", client.call, result, client.invoked, end)
+                CompletedCall(client.number, name, "blob", client.call, result, client.invoked, end)
             )
             client.call = client.answer = None
     return sorted(history, key=lambda operation: operation.number)
 
 
-def mutated(random: Random, history: Sequence[Operation]) -> list[Operation]:
+def mutated(random: Random, history: Sequence[CompletedCall]) -> list[CompletedCall]:
     """The history with the answers of two operations of one kind exchanged."""
     changed = list(history)
     a, b = random.sample(range(len(history)), 2)

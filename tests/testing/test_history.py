@@ -8,17 +8,25 @@ from random import Random
 
 import pytest
 
-from strongroom.testing.history import NEVER, UNKNOWN, Call, History, Model, Operation, check
+from strongroom.testing.history import (
+    NEVER,
+    UNKNOWN,
+    CompletedCall,
+    History,
+    Model,
+    PendingCall,
+    check,
+)
 from strongroom.testing.linearizability import State
 from strongroom.testing.models import (
     Acquire,
-    Answer,
     BlobModel,
-    Delete,
+    DeleteContent,
     DeleteIfMatch,
-    Get,
+    GetContent,
     LeaseAnswer,
     LeaseModel,
+    Observation,
     Put,
     PutIfAbsent,
     PutIfMatch,
@@ -64,10 +72,10 @@ ACCEPTED_BLOBS = {
     ),
     "swap without a blob is refused": in_sequence(cas_refused("a", "1"), GET_404),
     "delete and create": in_sequence(
-        put("a", "1"), DELETE, GET_404, (PutIfAbsent("b"), Answer(201, "2")), get("b", "2"),
-        (PutIfAbsent("c"), Answer(409)), (DeleteIfMatch("1"), Answer(412)),
-        (DeleteIfMatch("2"), Answer(202)), (DeleteIfMatch("2"), Answer(404)),
-        (Delete(), Answer(404)),
+        put("a", "1"), DELETE, GET_404, (PutIfAbsent("b"), Observation(201, "2")), get("b", "2"),
+        (PutIfAbsent("c"), Observation(409)), (DeleteIfMatch("1"), Observation(412)),
+        (DeleteIfMatch("2"), Observation(202)), (DeleteIfMatch("2"), Observation(404)),
+        (DeleteContent(), Observation(404)),
     ),
     "a lost write happened": in_sequence(put("a", "1"), lost(Put("b")), get("b", "2")),
     "a lost write did not happen": in_sequence(put("a", "1"), lost(Put("b")), get("a", "1")),
@@ -81,7 +89,7 @@ ACCEPTED_BLOBS = {
         put("a", "1"), lost(PutIfMatch("b", "1")), cas_refused("c", "1"), get("b", "2")
     ),
     "a lost delete happened late": in_sequence(
-        lost(Delete()), put("a", "1"), get("a", "1"), GET_404
+        lost(DeleteContent()), put("a", "1"), get("a", "1"), GET_404
     ),
     "a lost delete with a condition": in_sequence(
         put("a", "1"), lost(DeleteIfMatch("1")), GET_404, lost(DeleteIfMatch("1")), put("b", "2"),
@@ -89,9 +97,11 @@ ACCEPTED_BLOBS = {
     ),
     "lost creation": in_sequence(lost(PutIfAbsent("a")), get("a", "1"), lost(PutIfAbsent("b"))),
     "a write whose ETag was not looked at": in_sequence(
-        (Put("a"), Answer(201)), (Get(), Answer(200, None, "a")), (Get(), Answer(200, "1"))
+        (Put("a"), Observation(201)),
+        (GetContent(), Observation(200, None, "a")),
+        (GetContent(), Observation(200, "1")),
     ),
-    "lost read": in_sequence(put("a", "1"), lost(Get()), get("a", "1")),
+    "lost read": in_sequence(put("a", "1"), lost(GetContent()), get("a", "1")),
 }  # fmt: skip
 
 REFUSED_BLOBS = {
@@ -122,9 +132,9 @@ REFUSED_BLOBS = {
     "read after the delete": in_sequence(put("a", "1"), DELETE, get("a", "1")),
     "missing after the write": in_sequence(put("a", "1"), GET_404),
     "created twice": all_at_once(
-        (PutIfAbsent("a"), Answer(201, "1")), (PutIfAbsent("b"), Answer(201, "2"))
+        (PutIfAbsent("a"), Observation(201, "1")), (PutIfAbsent("b"), Observation(201, "2"))
     ),
-    "nobody may create": all_at_once((PutIfAbsent("a"), Answer(409))),
+    "nobody may create": all_at_once((PutIfAbsent("a"), Observation(409))),
     "deleted twice": [*in_sequence(put("a", "1")), *operations((DELETE, 9, 12), (DELETE, 10, 11))],
     "a lost write is seen, then not": in_sequence(
         put("a", "1"), lost(Put("b")), get("b", "2"), get("a", "1")
@@ -143,13 +153,16 @@ REFUSED_BLOBS = {
         put("a", "1"), put("b", "2"), lost(Put("c")), cas("d", "1", "3")
     ),
     "refused with the ETag that the lost write had": in_sequence(
-        lost(Put("a")), (Get(), Answer(200, None, "a")), cas_refused("b", "7"), get("a", "7")
+        lost(Put("a")),
+        (GetContent(), Observation(200, None, "a")),
+        cas_refused("b", "7"),
+        get("a", "7"),
     ),
-    "an answer outside the rules": in_sequence((Put("a"), Answer(500))),
+    "an answer outside the rules": in_sequence((Put("a"), Observation(500))),
 }  # fmt: skip
 
 
-def renumbered(history: Sequence[Operation]) -> list[Operation]:
+def renumbered(history: Sequence[CompletedCall]) -> list[CompletedCall]:
     return [replace(operation, number=number) for number, operation in enumerate(history)]
 
 
@@ -226,7 +239,9 @@ def test_histories_that_no_lease_has(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "call"), [(BlobModel(), Get()), (LeaseModel(), Acquire())], ids=["blob", "lease"]
+    ("model", "call"),
+    [(BlobModel(), GetContent()), (LeaseModel(), Acquire())],
+    ids=["blob", "lease"],
 )
 def test_a_model_refuses_what_it_does_not_know(model: Model[State], call: Hashable) -> None:
     with pytest.raises(TypeError, match="not a call"):
@@ -262,9 +277,9 @@ def test_the_counterexample_is_a_table_for_people() -> None:
     ]
     assert [re.split(" {2,}", line) for line in lines[2:]] == [
         ["#", "order", "client", "call", "answer", "time"],
-        ["0", "1", "client 0", repr(Put("a")), repr(Answer(201, "1")), "[]"],
-        ["1", "-", "client 0", repr(PutIfMatch("b", "1")), repr(Answer(201, "2")), "[-]"],
-        ["2", "-", "client 1", repr(PutIfMatch("c", "1")), repr(Answer(201, "3")), "[-]"],
+        ["0", "1", "client 0", repr(Put("a")), repr(Observation(201, "1")), "[]"],
+        ["1", "-", "client 0", repr(PutIfMatch("b", "1")), repr(Observation(201, "2")), "[-]"],
+        ["2", "-", "client 1", repr(PutIfMatch("c", "1")), repr(Observation(201, "3")), "[-]"],
     ]
     assert lines[4].index("[") < lines[5].index("[") < lines[4].index("]") < lines[5].index("]")
 
@@ -283,41 +298,41 @@ def test_a_long_counterexample_shows_its_ends() -> None:
 def test_the_recorder_keeps_the_order_of_what_happened() -> None:
     history = History()
     first = history.invoke("anna", "blob", Put("a"))
-    second = history.invoke("bob", "blob", Get())
-    first.returned(Answer(201, "1"))
-    second.returned(Answer(404))
-    open_call = history.invoke("carl", "blob", Get())
+    second = history.invoke("bob", "blob", GetContent())
+    first.returned(Observation(201, "1"))
+    second.returned(Observation(404))
+    open_call = history.invoke("carl", "blob", GetContent())
     anna, bob, carl = history.operations()
     assert anna.invoked < bob.invoked < anna.returned < bob.returned < carl.invoked
     assert (carl.result, carl.returned) == (UNKNOWN, NEVER)
     assert check(history, BlobModel()).linearizable
-    open_call.returned(Answer(404))
+    open_call.returned(Observation(404))
     assert not check(history, BlobModel()).linearizable
 
 
 @pytest.mark.parametrize(
-    "tell", [lambda call: call.returned(Answer(404)), lambda call: call.unknown()]
+    "tell", [lambda call: call.returned(Observation(404)), lambda call: call.unknown()]
 )
-def test_the_end_of_a_call_is_told_once(tell: Callable[[Call], None]) -> None:
-    call = History().invoke("anna", "blob", Get())
+def test_the_end_of_a_call_is_told_once(tell: Callable[[PendingCall], None]) -> None:
+    call = History().invoke("anna", "blob", GetContent())
     tell(call)
     with pytest.raises(ValueError, match="twice"):
-        call.returned(Answer(404))
+        call.returned(Observation(404))
     with pytest.raises(ValueError, match="twice"):
         call.unknown()
 
 
 def test_an_answer_is_not_the_lost_one() -> None:
     with pytest.raises(ValueError, match="unknown"):
-        History().invoke("anna", "blob", Get()).returned(UNKNOWN)
+        History().invoke("anna", "blob", GetContent()).returned(UNKNOWN)
 
 
 def test_objects_are_judged_one_by_one() -> None:
     history = History()
     for object_key in ("one", "two"):
-        history.invoke("anna", object_key, Put("a")).returned(Answer(201, "1"))
+        history.invoke("anna", object_key, Put("a")).returned(Observation(201, "1"))
     assert check(history, BlobModel()).explain() == "linearizable (2 objects)"
-    history.invoke("anna", "two", Get()).returned(Answer(404))
+    history.invoke("anna", "two", GetContent()).returned(Observation(404))
     example = check(history, BlobModel()).counterexample
     assert example is not None
     assert example.object_key == "two"
@@ -329,7 +344,9 @@ def test_threads_record_a_locked_register_that_is_accepted() -> None:
     def work(name: str, random: Random) -> None:
         etag = "none"
         for turn in range(40):
-            call: Hashable = random.choice([Get(), PutIfMatch((name, turn), etag), Put(name)])
+            call: Hashable = random.choice(
+                [GetContent(), PutIfMatch((name, turn), etag), Put(name)]
+            )
             handle = history.invoke(name, "blob", call)
             with lock:
                 answer = blob.answer(call)

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strongroom.testing.history import Model, Operation, SearchLimitError, check
+from strongroom.testing.history import CompletedCall, Model, SearchLimitError, check
 from strongroom.testing.linearizability import State
 from strongroom.testing.models import (
     Acquire,
-    Answer,
     BlobModel,
-    Delete,
-    Get,
+    DeleteContent,
+    GetContent,
     LeaseAnswer,
     LeaseModel,
+    Observation,
     Put,
     PutIfAbsent,
     PutIfMatch,
@@ -65,7 +65,7 @@ def overlaps(count: int) -> list[list[tuple[int, int]]]:
 BLOB_STEPS: list[Step] = [
     put("a", "1"), put("b", "2"), get("a", "1"), get("b", "2"), cas("b", "1", "2"),
     cas_refused("c", "1"), DELETE, GET_404, lost(Put("b")), lost(PutIfMatch("b", "1")),
-    (PutIfAbsent("a"), Answer(201, "1")), lost(Delete()),
+    (PutIfAbsent("a"), Observation(201, "1")), lost(DeleteContent()),
 ]  # fmt: skip
 LEASE_STEPS: list[Step] = [
     acquired("A"), acquired("B"), TAKEN, released("A"), (Renew("A"), LeaseAnswer(200)),
@@ -148,13 +148,13 @@ def test_thirty_two_clients_take_few_steps(weights: list[int], lost_share: float
     assert verdict.linearizable, verdict.explain()
 
 
-def with_stale_read(history: Sequence[Operation]) -> list[Operation]:
+def with_stale_read(history: Sequence[CompletedCall]) -> list[CompletedCall]:
     """The last read that saw a blob is given the answer of the first."""
     reads = [
         number
         for number, operation in enumerate(history)
-        if isinstance(operation.result, Answer)
-        and isinstance(operation.call, Get)
+        if isinstance(operation.result, Observation)
+        and isinstance(operation.call, GetContent)
         and operation.result.status == 200
     ]
     stale = list(history)

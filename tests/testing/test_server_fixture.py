@@ -19,7 +19,7 @@ from azure.storage.blob.aio import BlobServiceClient as AsyncBlobServiceClient
 from strongroom.app import CannotListen, DataUnusable
 from strongroom.testing import InProcessServer, Server
 from strongroom.testing.ports import HOST, free_port
-from strongroom.testing.server import Clock, ServerFailed
+from strongroom.testing.server import ServerClock, ServerFailed
 
 MANUAL = Path(__file__).parents[2] / "docs" / "testing.md"
 EXAMPLES = re.findall(r"^```python\n(.*?)^```", MANUAL.read_text(encoding="utf-8"), re.M | re.S)
@@ -139,7 +139,9 @@ def test_the_environment_s_accounts_are_left_out(monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_fixtures_work_together(
-    strongroom_server: InProcessServer, strongroom_connection_string: str, strongroom_clock: Clock
+    strongroom_server: InProcessServer,
+    strongroom_connection_string: str,
+    strongroom_clock: ServerClock,
 ) -> None:
     assert strongroom_connection_string == strongroom_server.connection_string
     service = BlobServiceClient.from_connection_string(strongroom_connection_string)

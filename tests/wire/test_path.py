@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strongroom.wire.core import path
-from strongroom.wire.core.path import Target
+from strongroom.wire.core.path import UrlTarget
 from tests.refusals import outcome
 
 INVALID = "400 InvalidUri"
@@ -18,41 +18,41 @@ LOCAL = "127.0.0.1:10000"
 HOSTED = "Acct.blob.localhost:10000"
 
 
-def parsed(raw: str, host: str | None, suffixes: tuple[str, ...] = path.BLOB_SUFFIXES) -> Target:
+def parsed(raw: str, host: str | None, suffixes: tuple[str, ...] = path.BLOB_SUFFIXES) -> UrlTarget:
     return path.parse(raw, path.account_of_host(host, suffixes))
 
 
-TARGETS: list[tuple[str, str | None, Target]] = [
-    ("/acct", LOCAL, Target("acct")),
-    ("/acct/", LOCAL, Target("acct")),
-    ("/acct/c", LOCAL, Target("acct", "c")),
-    ("/acct/c/", LOCAL, Target("acct", "c")),
-    ("/acct/c/b", LOCAL, Target("acct", "c", "b")),
-    ("/acct/c/b/d//e/", None, Target("acct", "c", "b/d//e/")),
-    ("/acct/c//b", LOCAL, Target("acct", "c", "/b")),
-    ("/acct/c/a%2Fb%20c%25", LOCAL, Target("acct", "c", "a/b c%")),
-    ("/acct/c/%C3%A9", LOCAL, Target("acct", "c", "é")),
-    ("/acct/c/\xc3\xa9", LOCAL, Target("acct", "c", "é")),
-    ("/acct/c/a/../b/./c", LOCAL, Target("acct", "c", "a/../b/./c")),
-    ("/acct/c/..%2F..%2Fetc", LOCAL, Target("acct", "c", "../../etc")),
-    ("/acct/c/a%5Cb\\c", LOCAL, Target("acct", "c", "a\\b\\c")),
-    ("/acct/c/a+b", LOCAL, Target("acct", "c", "a+b")),
-    ("/acct/$root/b", LOCAL, Target("acct", "$root", "b")),
-    ("/acct-secondary/c/b", LOCAL, Target("acct", "c", "b", secondary=True)),
-    ("/c/b", HOSTED, Target("acct", "c", "b", host_style=True)),
-    ("/", HOSTED, Target("acct", host_style=True)),
-    ("/c", "acct-secondary.blob.localhost", Target("acct", "c", None, True, True)),
-    ("/c", "acct.blob.localhost.", Target("acct", "c", host_style=True)),
-    ("/acct/c", "a.b.blob.localhost", Target("acct", "c")),
-    ("/acct/c", "blob.localhost", Target("acct", "c")),
-    ("/acct/c", "acct.blob.example", Target("acct", "c")),
-    ("/acct/c", "[::1]:10000", Target("acct", "c")),
-    ("/acct/c", "[::1]", Target("acct", "c")),
+TARGETS: list[tuple[str, str | None, UrlTarget]] = [
+    ("/acct", LOCAL, UrlTarget("acct")),
+    ("/acct/", LOCAL, UrlTarget("acct")),
+    ("/acct/c", LOCAL, UrlTarget("acct", "c")),
+    ("/acct/c/", LOCAL, UrlTarget("acct", "c")),
+    ("/acct/c/b", LOCAL, UrlTarget("acct", "c", "b")),
+    ("/acct/c/b/d//e/", None, UrlTarget("acct", "c", "b/d//e/")),
+    ("/acct/c//b", LOCAL, UrlTarget("acct", "c", "/b")),
+    ("/acct/c/a%2Fb%20c%25", LOCAL, UrlTarget("acct", "c", "a/b c%")),
+    ("/acct/c/%C3%A9", LOCAL, UrlTarget("acct", "c", "é")),
+    ("/acct/c/\xc3\xa9", LOCAL, UrlTarget("acct", "c", "é")),
+    ("/acct/c/a/../b/./c", LOCAL, UrlTarget("acct", "c", "a/../b/./c")),
+    ("/acct/c/..%2F..%2Fetc", LOCAL, UrlTarget("acct", "c", "../../etc")),
+    ("/acct/c/a%5Cb\\c", LOCAL, UrlTarget("acct", "c", "a\\b\\c")),
+    ("/acct/c/a+b", LOCAL, UrlTarget("acct", "c", "a+b")),
+    ("/acct/$root/b", LOCAL, UrlTarget("acct", "$root", "b")),
+    ("/acct-secondary/c/b", LOCAL, UrlTarget("acct", "c", "b", secondary=True)),
+    ("/c/b", HOSTED, UrlTarget("acct", "c", "b", host_style=True)),
+    ("/", HOSTED, UrlTarget("acct", host_style=True)),
+    ("/c", "acct-secondary.blob.localhost", UrlTarget("acct", "c", None, True, True)),
+    ("/c", "acct.blob.localhost.", UrlTarget("acct", "c", host_style=True)),
+    ("/acct/c", "a.b.blob.localhost", UrlTarget("acct", "c")),
+    ("/acct/c", "blob.localhost", UrlTarget("acct", "c")),
+    ("/acct/c", "acct.blob.example", UrlTarget("acct", "c")),
+    ("/acct/c", "[::1]:10000", UrlTarget("acct", "c")),
+    ("/acct/c", "[::1]", UrlTarget("acct", "c")),
 ]
 
 
 @pytest.mark.parametrize(("raw", "host", "expected"), TARGETS)
-def test_targets(raw: str, host: str | None, expected: Target) -> None:
+def test_targets(raw: str, host: str | None, expected: UrlTarget) -> None:
     assert parsed(raw, host) == expected
 
 
@@ -80,9 +80,9 @@ def test_other_suffixes() -> None:
 
 
 def test_blobs_of_the_root_container() -> None:
-    assert parsed("/acct/b.txt", LOCAL).in_root() == Target("acct", "$root", "b.txt")
-    assert parsed("/acct/c/b", LOCAL).in_root() == Target("acct", "c", "b")
-    assert parsed("/acct", LOCAL).in_root() == Target("acct")
+    assert parsed("/acct/b.txt", LOCAL).in_root() == UrlTarget("acct", "$root", "b.txt")
+    assert parsed("/acct/c/b", LOCAL).in_root() == UrlTarget("acct", "c", "b")
+    assert parsed("/acct", LOCAL).in_root() == UrlTarget("acct")
 
 
 @given(st.binary().map(lambda raw: raw.decode("latin-1")), st.text() | st.none())

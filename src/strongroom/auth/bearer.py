@@ -93,7 +93,7 @@ class Identities(Protocol):
         """Whose tokens are accepted."""
         ...
 
-    def verify(self, token: Token) -> None:
+    def verify(self, token: BearerToken) -> None:
         """Check a token's signature. Raises: StorageError InvalidAuthenticationInfo (401) for a
         wrong one, ServerBusy when there are no keys to check it with."""
         ...
@@ -120,7 +120,7 @@ class _Claims(msgspec.Struct, frozen=True):
     groups: tuple[str, ...] = ()
 
 
-class Token:
+class BearerToken:
     """A token as read; nothing in it is to be believed before its signature was checked.
 
     Attributes:
@@ -145,7 +145,7 @@ def bearer_text(authorization: str | None) -> str | None:
     return None if found is None else (found[1] or "").strip()
 
 
-def parse_token(text: str) -> Token:
+def parse_token(text: str) -> BearerToken:
     """A token in its compact form.
 
     Raises: StorageError InvalidAuthenticationInfo (400) for a text that is no token. One that is
@@ -165,14 +165,14 @@ def parse_token(text: str) -> Token:
         raise invalid_authentication_info("The bearer token is not a JSON Web Token.") from None
     if header.crit is not None:
         raise invalid_authentication_info("The bearer token has critical extensions (crit).")
-    return Token(text, header.alg, header.kid, payload)
+    return BearerToken(text, header.alg, header.kid, payload)
 
 
 def _decoded(text: str) -> bytes:
     return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
 
 
-def require_algorithm(token: Token, challenged: str) -> None:
+def require_algorithm(token: BearerToken, challenged: str) -> None:
     """Refuse a token whose algorithm no public key verifies: `none`, and those of shared secrets.
 
     Raises: StorageError InvalidAuthenticationInfo (401).
@@ -198,7 +198,9 @@ def check_transport(parts: RequestParts, issuer: Issuer) -> None:
         )
 
 
-def judge_claims(token: Token, issuer: Issuer, target: Target, now_wall_ticks: int) -> Identity:
+def judge_claims(
+    token: BearerToken, issuer: Issuer, target: Target, now_wall_ticks: int
+) -> Identity:
     """The identity that a token with a genuine signature speaks for.
 
     Arguments:

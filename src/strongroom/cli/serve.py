@@ -56,9 +56,9 @@ Exit codes are those of strongroom --help.
 """
 
 _HOST_NAME = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
-# After so many new objects they are looked at, after so many of these passes those that were left,
-# and after so many of those passes all objects. A pass holds everybody up: the second kind looks at
-# some 10,000 objects, and the third is rare.
+# The thresholds of Python's three generations of objects: new objects, and passes of the generation
+# below. A pass holds everybody up. One of the second generation looks at some 10,000 objects, and
+# one of the third at all of them, so it is rare.
 COLLECTED_AT = (2_500, 4, 50)
 
 _DATA = "Where everything is kept; created when it is missing."

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from strongroom.coordination.context import Context
+from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.drivers_async import AsyncDriver
 from strongroom.coordination.hints import Hints
 from strongroom.coordination.recipes.election import AioElection
@@ -34,7 +34,7 @@ class AioClient:
         context: the participant.
     """
 
-    def __init__(self, store: AsyncStore, context: Context) -> None:
+    def __init__(self, store: AsyncStore, context: RecipeContext) -> None:
         self.store, self.context = store, context
         self.driver = AsyncDriver(store, context)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from strongroom.coordination.client import Client
-from strongroom.coordination.clock import Clock
+from strongroom.coordination.clock import Clocks
 from strongroom.coordination.effects import Act, Applied, CasOutcome, LeaseTerms
 from strongroom.coordination.errors import CoordinationError
 from strongroom.coordination.store import Store
@@ -23,7 +23,7 @@ _ROUNDS: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckResult:
     """The result of one check."""
 
     what: str
@@ -31,7 +31,7 @@ class Finding:
     found: str
 
 
-def check(client: Client) -> list[Finding]:
+def check(client: Client) -> list[CheckResult]:
     """Run all checks.
 
     Returns: a finding for each. A store that cannot be reached fails all of them.
@@ -51,9 +51,9 @@ def check(client: Client) -> list[Finding]:
     findings = []
     for what, run in checks:
         try:
-            findings.append(Finding(what, True, run()))
+            findings.append(CheckResult(what, True, run()))
         except (_Broken, CoordinationError) as error:
-            findings.append(Finding(what, False, str(error) or type(error).__name__))
+            findings.append(CheckResult(what, False, str(error) or type(error).__name__))
     trial.clean()
     return findings
 
@@ -63,7 +63,7 @@ class _Broken(Exception):
 
 
 class _Trial:
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, clock: Clocks) -> None:
         self._store, self._clock = store, clock
         self._prefix = f"check/{clock.nonce()}"
         self._made: list[str] = []

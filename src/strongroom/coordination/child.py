@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from strongroom.coordination import child_guard
-from strongroom.coordination.clock import SystemClock
+from strongroom.coordination.clock import SystemClocks
 from strongroom.coordination.errors import LockLost
 from strongroom.coordination.handles import HeldBase
 
@@ -75,7 +75,7 @@ class Child:
         alone: bool = False,
     ) -> None:
         self._held, self._margins, self._alone = held, margins, alone
-        self._clock, self._asked, self._gave_up, self.reason = SystemClock(), False, False, ""
+        self._clock, self._asked, self._gave_up, self.reason = SystemClocks(), False, False, ""
         if alone:
             child_guard.adopt_orphans()
         read, self._control = os.pipe()

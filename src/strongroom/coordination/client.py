@@ -13,9 +13,9 @@ from collections.abc import Callable
 from typing import Any, ParamSpec, Self, TypeVar
 
 from strongroom.coordination.aio import AioClient
-from strongroom.coordination.clock import Clock, SystemClock
+from strongroom.coordination.clock import Clocks, SystemClocks
 from strongroom.coordination.clock_rules import ClockRules
-from strongroom.coordination.context import Context
+from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.drivers_sync import SyncDriver
 from strongroom.coordination.handles import log
 from strongroom.coordination.hints import Hints
@@ -54,12 +54,12 @@ class Client:
         *,
         label: str = "",
         rate_error: float = 0.05,
-        clock: Clock | None = None,
+        clock: Clocks | None = None,
     ) -> None:
         self.store = store
         self._rate_error = rate_error
-        self.context = Context(
-            clock or SystemClock(),
+        self.context = RecipeContext(
+            clock or SystemClocks(),
             ClockRules(rate_error),
             store.promises(),
             label or f"{socket.gethostname()}:{os.getpid()}",

@@ -1,6 +1,6 @@
 """The only reader of clocks and chance in the coordination toolkit.
 
-Lives here: the `Clock` protocol, the machine's clock, a clock moved by hand. Must not live here:
+Lives here: the `Clocks` protocol, the machine's clock, a clock moved by hand. Must not live here:
 any rule about who may believe what for how long (clock_rules.py), or sleeping (the drivers).
 """
 
@@ -14,7 +14,7 @@ from typing import Final, Protocol
 _SYSTEM: Final = random.SystemRandom()
 
 
-class Clock(Protocol):
+class Clocks(Protocol):
     """Two clocks that nobody can set, a wall clock for people, and chance."""
 
     def boot_s(self) -> float:
@@ -44,7 +44,7 @@ class Clock(Protocol):
 _BOOTTIME: Final[int | None] = getattr(time, "CLOCK_BOOTTIME", None)
 
 
-class SystemClock:
+class SystemClocks:
     """The machine's clocks and random source."""
 
     def __init__(self) -> None:
@@ -78,7 +78,7 @@ Chance = random.Random
 """A repeatable source of chance, for simulations."""
 
 
-class ManualClock:
+class ManualClocks:
     """A clock that stands still until it is moved, and whose chance is a function of the seed.
 
     Arguments:

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Final
 
-from strongroom.coordination.clock import Clock
+from strongroom.coordination.clock import Clocks
 from strongroom.coordination.clock_rules import ClockRules
 from strongroom.coordination.effects import Entry
 from strongroom.coordination.errors import AlreadyHeld, Unsupported
@@ -59,7 +59,7 @@ class Sightings:
             self._seen.pop(place, None)
 
 
-class Context:
+class RecipeContext:
     """A recipe's surroundings besides effects; one per client.
 
     Arguments:
@@ -72,7 +72,7 @@ class Context:
 
     def __init__(
         self,
-        clock: Clock,
+        clock: Clocks,
         rules: ClockRules,
         promises: Promises,
         label: str,

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from strongroom.coordination.context import Context
+from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.effects import (
     Cas,
     Delete,
@@ -41,7 +41,7 @@ class AsyncDriver:
         context: the client's.
     """
 
-    def __init__(self, store: AsyncStore, context: Context) -> None:
+    def __init__(self, store: AsyncStore, context: RecipeContext) -> None:
         self.store, self.context = store, context
         self._start()
         watch_forks(self)

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-from strongroom.coordination.context import Context
+from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.effects import (
     Cas,
     Delete,
@@ -62,7 +62,7 @@ class SyncDriver:
         context: the client's.
     """
 
-    def __init__(self, store: Store, context: Context) -> None:
+    def __init__(self, store: Store, context: RecipeContext) -> None:
         self.store, self.context = store, context
         self._start()
         watch_forks(self)

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from strongroom.coordination.clock import Clock
+from strongroom.coordination.clock import Clocks
 from strongroom.coordination.effects import Steps
 from strongroom.coordination.errors import LockLost
 
@@ -65,7 +65,7 @@ class Hold:
 
     def __init__(
         self,
-        clock: Clock,
+        clock: Clocks,
         key: str,
         name: str,
         nonce: str,

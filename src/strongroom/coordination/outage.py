@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
-from strongroom.coordination.clock import Clock
+from strongroom.coordination.clock import Clocks
 
 _TOLD_AFTER_S: Final = (
     1.0  # one lost answer, or a connection closed while it was idle, is no outage
@@ -27,7 +27,7 @@ class Outage:
             `answered` was called.
     """
 
-    def __init__(self, clock: Clock, store: str, tell: Callable[[str], None]) -> None:
+    def __init__(self, clock: Clocks, store: str, tell: Callable[[str], None]) -> None:
         self._clock, self._store, self._tell = clock, store, tell
         self._lock = threading.Lock()
         self._since_s: float | None = None

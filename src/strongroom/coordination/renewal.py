@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
-from strongroom.coordination.clock import Clock
+from strongroom.coordination.clock import Clocks
 from strongroom.coordination.clock_rules import ClockRules
 from strongroom.coordination.effects import Park, Steps
 from strongroom.coordination.errors import CoordinationError
@@ -30,7 +30,7 @@ class Timetable:
         wake: called after something earlier than everything else was added.
     """
 
-    def __init__(self, clock: Clock, wake: Callable[[], None]) -> None:
+    def __init__(self, clock: Clocks, wake: Callable[[], None]) -> None:
         self._clock, self._wake = clock, wake
         self._heap: list[tuple[float, int, Hold]] = []
         self._lock = threading.Lock()

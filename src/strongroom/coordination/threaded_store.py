@@ -14,7 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, ParamSpec, TypeVar
 
-from strongroom.coordination.clock import SystemClock
+from strongroom.coordination.clock import SystemClocks
 from strongroom.coordination.effects import CasOutcome, Entry, LeaseTerms, Watched
 from strongroom.coordination.store import AsyncStore, Promises, Store
 
@@ -55,7 +55,7 @@ class ThreadedStore:
         self._reads = _pool(_READS, "read")
         self._watches = _pool(watches, "watch")
         self._free = threading.Semaphore(watches)
-        self._chance = SystemClock()
+        self._chance = SystemClocks()
 
     async def get(self, key: str, timeout_s: float) -> Entry | None:
         return await _on(self._reads, self._store.get, key, timeout_s)

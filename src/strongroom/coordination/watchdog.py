@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 
-from strongroom.coordination.clock import Clock
+from strongroom.coordination.clock import Clocks
 from strongroom.coordination.drivers_sync import Parking
 from strongroom.coordination.effects import Park
 from strongroom.coordination.handles import Hold
@@ -23,7 +23,7 @@ class Watchdog:
         clock: says what is due (boot clock).
     """
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clocks) -> None:
         self._clock, self._parking = clock, Parking()
         self._table = Timetable(clock, self._parking.wake)
         self._thread: threading.Thread | None = None

@@ -425,7 +425,7 @@ class Contents(Protocol):
         ...
 
 
-class Store(Engine, Protocol):
+class StorageEngine(Engine, Protocol):
     """All contracts, as one engine keeps them: adopt and drop happen in the records' own
     commit. Where the bodies lie is another question."""
 

@@ -77,7 +77,7 @@ class Horizon(msgspec.Struct, frozen=True):
         return retired < self.stamp and content_id not in self.named
 
 
-class Hold(Protocol):
+class ExclusiveRight(Protocol):
     """An exclusive right, until `release` or until the gateway stops."""
 
     @property
@@ -140,7 +140,7 @@ class Gateways(Protocol):
         gateway says so. It is a hint; exclusion needs `hold`."""
         ...
 
-    async def hold(self, name: bytes) -> Hold | None:
+    async def hold(self, name: bytes) -> ExclusiveRight | None:
         """Take the exclusive right called `name`; None if it is taken, be it by this gateway.
 
         Stamps that this gateway gives from then on are above those of all commits that were made
@@ -198,7 +198,7 @@ class OnlyGateway:
         """See Gateways.owns."""
         return True
 
-    async def hold(self, name: bytes) -> Hold | None:
+    async def hold(self, name: bytes) -> ExclusiveRight | None:
         """See Gateways.hold."""
         self._check_serving()
         if name in self._held:

@@ -35,7 +35,7 @@ LATE_TICKS: Final = 5 * TICKS_PER_S
 DEAD_TICKS: Final = 10 * TICKS_PER_S
 
 
-class Identity(msgspec.Struct, frozen=True, order=True):
+class GatewayRun(msgspec.Struct, frozen=True, order=True):
     """One run of one gateway."""
 
     number: int
@@ -60,7 +60,7 @@ class Row(msgspec.Struct, frozen=True):
     seen: int = 0
 
 
-class Membership(msgspec.Struct, frozen=True):
+class MembershipTable(msgspec.Struct, frozen=True):
     """The table.
 
     Attributes:
@@ -71,7 +71,7 @@ class Membership(msgspec.Struct, frozen=True):
     """
 
     rows: Mapping[int, Row] = {}
-    holds: Mapping[bytes, Identity] = {}
+    holds: Mapping[bytes, GatewayRun] = {}
     highest: int = 0
     incarnations: int = 0
 
@@ -80,7 +80,7 @@ class Membership(msgspec.Struct, frozen=True):
         """No commit with a smaller stamp can happen any more."""
         return min((row.lowest for row in self.rows.values()), default=self.highest)
 
-    def is_live(self, gateway: Identity) -> bool:
+    def is_live(self, gateway: GatewayRun) -> bool:
         """Whether the gateway may commit."""
         row = self.rows.get(gateway.number)
         return row is not None and row.incarnation == gateway.incarnation
@@ -101,7 +101,9 @@ def _weight(name: bytes, number: int) -> bytes:
     return blake2b(name, digest_size=8, key=number.to_bytes(1, "big")).digest()
 
 
-def join(table: Membership, now: int, least: int = 0) -> tuple[Membership, Identity] | None:
+def join(
+    table: MembershipTable, now: int, least: int = 0
+) -> tuple[MembershipTable, GatewayRun] | None:
     """Add a gateway under the smallest free number; None if all numbers are taken.
 
     Arguments:
@@ -121,12 +123,12 @@ def join(table: Membership, now: int, least: int = 0) -> tuple[Membership, Ident
         highest=lowest,
         incarnations=incarnation,
     )
-    return joined, Identity(number, incarnation)
+    return joined, GatewayRun(number, incarnation)
 
 
-def beat(table: Membership, number: int, row: Row, now: int) -> Membership | None:
+def beat(table: MembershipTable, number: int, row: Row, now: int) -> MembershipTable | None:
     """Accept a heartbeat that came at `now` by the table's clock; None if the gateway is dead."""
-    if not table.is_live(Identity(number, row.incarnation)):
+    if not table.is_live(GatewayRun(number, row.incarnation)):
         return None
     before = table.rows[number]
     # Heartbeats may overtake each other: a promise is never taken back.
@@ -140,15 +142,15 @@ def beat(table: Membership, number: int, row: Row, now: int) -> Membership | Non
     )
 
 
-def bury(table: Membership, now: int) -> Membership:
+def bury(table: MembershipTable, now: int) -> MembershipTable:
     """Declare dead who sent no heartbeat for DEAD_TICKS, by the table's clock."""
     dead = [number for number, row in table.rows.items() if now - row.seen > DEAD_TICKS]
     for number in dead:
-        table = leave(table, Identity(number, table.rows[number].incarnation))
+        table = leave(table, GatewayRun(number, table.rows[number].incarnation))
     return table
 
 
-def leave(table: Membership, gateway: Identity) -> Membership:
+def leave(table: MembershipTable, gateway: GatewayRun) -> MembershipTable:
     """Remove a gateway: its commits are refused from now on, and its holds are free."""
     if not table.is_live(gateway):
         return table
@@ -159,14 +161,14 @@ def leave(table: Membership, gateway: Identity) -> Membership:
     )
 
 
-def take(table: Membership, name: bytes, gateway: Identity) -> Membership | None:
+def take(table: MembershipTable, name: bytes, gateway: GatewayRun) -> MembershipTable | None:
     """Give the hold to a gateway; None if it is taken, or the gateway is dead."""
     if name in table.holds or not table.is_live(gateway):
         return None
     return msgspec.structs.replace(table, holds={**table.holds, name: gateway})
 
 
-def release(table: Membership, name: bytes, gateway: Identity) -> Membership:
+def release(table: MembershipTable, name: bytes, gateway: GatewayRun) -> MembershipTable:
     """Take the hold back, if the gateway has it."""
     if table.holds.get(name) != gateway:
         return table
@@ -201,7 +203,7 @@ class Book:
         sent: its own clock before it asked to join.
     """
 
-    def __init__(self, gateway: Identity, table: Membership, sent: int) -> None:
+    def __init__(self, gateway: GatewayRun, table: MembershipTable, sent: int) -> None:
         self.gateway = gateway
         self.marks: set[Mark] = set()
         self.last_stamp = table.rows[gateway.number].lowest
@@ -234,7 +236,7 @@ class Book:
         oldest = min((self._floor, *begun))
         return Row(self.gateway.incarnation, lowest, oldest, frozenset().union(*named))
 
-    def beaten(self, table: Membership, sent: int) -> None:
+    def beaten(self, table: MembershipTable, sent: int) -> None:
         """A heartbeat that was sent at `sent`, by its own clock, was accepted: the table as it was
         then."""
         self._sent = max(self._sent, sent)
@@ -248,6 +250,6 @@ class Book:
         """Enter a reader."""
         return Mark(self, self._floor)
 
-    def _learn(self, table: Membership) -> None:
+    def _learn(self, table: MembershipTable) -> None:
         self._floor = max(self._floor, table.floor)
         self.observe(table.highest)

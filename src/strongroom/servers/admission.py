@@ -52,7 +52,7 @@ _REMEMBERED_PATH_CHARS_MAX: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class ServiceContext:
     """Everything that the path of a request to one service needs: composed once (app.py).
 
     `suffixes` are the domains below which a label is an account. `strict` makes an error that an
@@ -97,7 +97,7 @@ class Asked(msgspec.Struct):
     whole_version: str | None = None
 
 
-def read(context: Context, request: Request, full: FullPath | None = None) -> Asked:
+def read(context: ServiceContext, request: Request, full: FullPath | None = None) -> Asked:
     """Read the URL.
 
     Arguments:
@@ -146,7 +146,7 @@ def _sound(
     return named
 
 
-def identify(context: Context, asked: Asked) -> Claim:
+def identify(context: ServiceContext, asked: Asked) -> Claim:
     """Identify the caller. Raises: as authenticate, and InvalidHeaderValue for a header sent twice
     that has one value."""
     # A browser sends a preflight request before it may send credentials.
@@ -162,7 +162,7 @@ def identify(context: Context, asked: Asked) -> Claim:
     return claim
 
 
-async def admit(context: Context, asked: Asked, claim: Claim) -> tuple[Operation, Call[Any]]:
+async def admit(context: ServiceContext, asked: Asked, claim: Claim) -> tuple[Operation, Call[Any]]:
     """The operation that is asked for, and its typed call, authorized.
 
     Raises: StorageError for whatever stands against it before anything is looked at.
@@ -225,7 +225,7 @@ def _version(asked: Asked, claim: Claim) -> str | None:
     return given
 
 
-async def _default_version(context: Context, asked: Asked) -> str:
+async def _default_version(context: ServiceContext, asked: Asked) -> str:
     """The version of an account's requests that name none."""
     service, name = context.endpoint.service, asked.addressed.target.account
     found = await account.properties(context.services, service, name)
@@ -244,7 +244,7 @@ def _is_date(text: str) -> bool:
 
 
 async def _awaited_place(
-    context: Context, operation: Operation, asked: Asked, claim: Claim, container: str
+    context: ServiceContext, operation: Operation, asked: Asked, claim: Claim, container: str
 ) -> Place | None:
     """A container that does not exist, and may be created while the request waits."""
     wait_s = fields.wait_s(asked.request, operation.waits)
@@ -288,7 +288,9 @@ class _Found(msgspec.Struct, frozen=True):
         return self.account
 
 
-def _present_judge(context: Context, asked: Asked, claim: Claim, operation: Operation) -> Judge:
+def _present_judge(
+    context: ServiceContext, asked: Asked, claim: Claim, operation: Operation
+) -> Judge:
     """A judge of a request that has waited: the key that signed it may be gone, or a role. It reads
     neither the clock nor accounts, issuers' keys and roles, so it may be called in decisions."""
     identities = None if context.identities is None else context.identities.present(claim)
@@ -310,7 +312,7 @@ def _judge_again(
     return _judge(asked, claim, operation, place, now_wall_ticks)
 
 
-def _refuse_unserved(context: Context, operation: Operation, asked: Asked) -> None:
+def _refuse_unserved(context: ServiceContext, operation: Operation, asked: Asked) -> None:
     if not operation.is_served:
         raise unserved.not_served(f"The operation {operation.name}")
     context.endpoint.refuse_unserved(asked.request.headers, asked.query)

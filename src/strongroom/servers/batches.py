@@ -25,13 +25,13 @@ from strongroom.auth.sas import is_sas
 from strongroom.clock import guid
 from strongroom.errors import StorageError
 from strongroom.operations.core.spec import Operation, Origin, Resource
-from strongroom.servers.admission import Asked, Context, read
+from strongroom.servers.admission import Asked, ServiceContext, read
 from strongroom.services.core.calls import Call
 from strongroom.wire.core import multipart
 from strongroom.wire.core import path as paths
 from strongroom.wire.core.http import Headers, Request, Response
 from strongroom.wire.core.multipart import PartRequest, PartResponse
-from strongroom.wire.core.path import FullPath, Target
+from strongroom.wire.core.path import FullPath, UrlTarget
 
 # So many parts of a batch are under way at the same time: enough for one commit of all of them, and
 # few enough that other requests come in between.
@@ -40,10 +40,10 @@ _AUTHORIZATION: Final = "authorization"
 _VERSION: Final = "x-ms-version"
 _ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
-Fits = Callable[[Target], bool]
+Fits = Callable[[UrlTarget], bool]
 """Whether a part may name this resource."""
 
-RespondToPart = Callable[[Context, Asked], Awaitable[Response]]
+RespondToPart = Callable[[ServiceContext, Asked], Awaitable[Response]]
 """The way of one request, from its credentials to its answer. Never raises a StorageError."""
 
 
@@ -56,7 +56,7 @@ class Whole:
         request_id: x-ms-request-id of the answer.
     """
 
-    context: Context
+    context: ServiceContext
     asked: Asked
     claim: Claim
     operation: Operation
@@ -137,7 +137,7 @@ def read_part(
     return read(whole.context, request, full)
 
 
-def _full_path(whole: Target, path: str, is_absolute: bool, fits: Fits) -> FullPath:
+def _full_path(whole: UrlTarget, path: str, is_absolute: bool, fits: Fits) -> FullPath:
     """The path of a part with mount and account: clients may leave out the mount, or both, where
     the path of the whole has them."""
     mount = whole.mount
@@ -207,7 +207,7 @@ def _read(whole: Whole, part: PartRequest) -> Asked:
     return asked
 
 
-def _fits(whole: Whole, target: Target) -> bool:
+def _fits(whole: Whole, target: UrlTarget) -> bool:
     """Whether this is a blob of the same account, and of the container of the batch if it has
     one."""
     outer = whole.asked.addressed.target
@@ -233,7 +233,7 @@ def _invalid(index: int, reason: str) -> StorageError:
 
 
 async def _side_by_side(
-    context: Context, parts: Sequence[Asked], respond: RespondToPart
+    context: ServiceContext, parts: Sequence[Asked], respond: RespondToPart
 ) -> list[Response]:
     """The answers in order; a bounded number of them is waited for at once."""
     if len(parts) == 1:
@@ -249,7 +249,7 @@ async def _side_by_side(
     return found
 
 
-async def _in_turn(context: Context, part: Asked, respond: RespondToPart) -> Response:
+async def _in_turn(context: ServiceContext, part: Asked, respond: RespondToPart) -> Response:
     """The answer to a part. In each turn of the loop some begin, in their order."""
     await context.services.turns.pause()
     return await respond(context, part)

@@ -23,7 +23,7 @@ from strongroom.semantics.blob import snapshots
 from strongroom.semantics.core import names
 from strongroom.semantics.core.snapshot_times import snapshot_time
 from strongroom.servers import admission, one_port
-from strongroom.servers.admission import Asked, Context
+from strongroom.servers.admission import Asked, ServiceContext
 from strongroom.servers.one_port import OnePort
 from strongroom.services.core.calls import Call
 from strongroom.services.core.copies.sources import (
@@ -88,7 +88,7 @@ class CopyLocator:
     """
 
     def __init__(
-        self, contexts: Mapping[Service, Context], ports: Mapping[str, int], router: OnePort
+        self, contexts: Mapping[Service, ServiceContext], ports: Mapping[str, int], router: OnePort
     ) -> None:
         self._contexts = contexts
         self._ports = ports
@@ -189,7 +189,7 @@ class CopyLocator:
         )
 
 
-def _claim(context: Context, asked: Asked, call: Call[Any]) -> Claim:
+def _claim(context: ServiceContext, asked: Asked, call: Call[Any]) -> Claim:
     wall_ticks = context.clock.wall_ticks()
     claim = authenticate(
         asked.request, asked.signed, context.accounts, wall_ticks, context.identities

@@ -21,7 +21,7 @@ from strongroom.errors import StorageError
 from strongroom.operations.blob.copy import COPY_BLOB
 from strongroom.operations.file.copy import COPY_FILE
 from strongroom.servers import pipeline
-from strongroom.servers.admission import Context, read
+from strongroom.servers.admission import ServiceContext, read
 from strongroom.wire.core.http import Request, Response
 
 RULES_MAX: Final = 100
@@ -114,7 +114,7 @@ class FaultInjector:
         while destination in self._held:
             await self._changed.wait()
 
-    async def respond(self, context: Context, request: Request) -> Response:
+    async def respond(self, context: ServiceContext, request: Request) -> Response:
         """Answer a request as the pipeline does, unless the plan has something else for it."""
         rule, fault = self._decide(context, request) if self.plan.rules else (None, Fault.PASS)
         if rule is None:
@@ -133,7 +133,7 @@ class FaultInjector:
             return pipeline.refuse(context, StorageError(errors.INTERNAL_ERROR), request)
         return _cut(response) if fault is Fault.CUT else response
 
-    async def _hold_copy(self, context: Context, request: Request) -> Response:
+    async def _hold_copy(self, context: ServiceContext, request: Request) -> Response:
         if _operation_of(context, request) not in (COPY_BLOB.name, COPY_FILE.name):
             return await pipeline.respond(context, request)
         target = read(context, request).addressed.target
@@ -145,7 +145,7 @@ class FaultInjector:
             self._held.discard(destination)  # no copy has begun
         return response
 
-    def _decide(self, context: Context, request: Request) -> tuple[FaultRule | None, Fault]:
+    def _decide(self, context: ServiceContext, request: Request) -> tuple[FaultRule | None, Fault]:
         operation = _operation_of(context, request)
         for index, rule in enumerate(self.plan.rules):
             named = fnmatchcase(operation.lower(), rule.operation.lower())
@@ -178,7 +178,7 @@ def _chance(seed: int, index: int, number: int) -> float:
     return int.from_bytes(digest, "big") / _CHANCES
 
 
-def _operation_of(context: Context, request: Request) -> str:
+def _operation_of(context: ServiceContext, request: Request) -> str:
     """The name of the operation that is asked for, "" when there is none."""
     endpoint = context.endpoint
     try:

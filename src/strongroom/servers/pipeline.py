@@ -23,7 +23,7 @@ from strongroom.servers import batches, transactions
 from strongroom.servers.admission import (
     DEFAULT_VERSION,
     Asked,
-    Context,
+    ServiceContext,
     admit,
     identify,
     is_version,
@@ -43,7 +43,7 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 
-async def respond(context: Context, request: Request) -> Response:
+async def respond(context: ServiceContext, request: Request) -> Response:
     """Answer one request. Never raises a StorageError: refusals are answers too."""
     request_id = context.request_ids()
     asked: Asked | None = None
@@ -66,7 +66,7 @@ async def respond(context: Context, request: Request) -> Response:
     return response
 
 
-async def _answer(context: Context, asked: Asked, request_id: str) -> Response:
+async def _answer(context: ServiceContext, asked: Asked, request_id: str) -> Response:
     claim = await _identified(context, asked)
     operation, call = await admit(context, asked, claim)
     if operation.parts or operation.resource is Resource.BATCH:
@@ -79,7 +79,7 @@ async def _answer(context: Context, asked: Asked, request_id: str) -> Response:
     return await codec.complete(response, context.services.turns)
 
 
-async def _identified(context: Context, asked: Asked) -> Claim:
+async def _identified(context: ServiceContext, asked: Asked) -> Claim:
     """Identify the caller, once the keys that a bearer token is checked with are there. Raises: as
     identify."""
     if context.identities is not None:
@@ -87,7 +87,7 @@ async def _identified(context: Context, asked: Asked) -> Claim:
     return identify(context, asked)
 
 
-async def _respond_to_part(context: Context, asked: Asked) -> Response:
+async def _respond_to_part(context: ServiceContext, asked: Asked) -> Response:
     """The answer to one request of a batch, on the way of a request by itself. Never raises a
     StorageError."""
     request, request_id = asked.request, context.request_ids()
@@ -106,7 +106,7 @@ async def _respond_to_part(context: Context, asked: Asked) -> Response:
     return response
 
 
-async def _run(context: Context, operation: Operation, call: Call[Any], asked: Query) -> Any:
+async def _run(context: ServiceContext, operation: Operation, call: Call[Any], asked: Query) -> Any:
     assert operation.run is not None
     try:
         return await _in_time(asked, operation.run(context.services, call))
@@ -134,7 +134,7 @@ def _origin(asked: Asked) -> Origin:
     return Origin(asked.query, request.headers, host, request.tls, asked.addressed.target)
 
 
-def refuse(context: Context, error: StorageError, request: Request | None) -> Response:
+def refuse(context: ServiceContext, error: StorageError, request: Request | None) -> Response:
     """The whole answer of a refusal outside the path of a request.
 
     Arguments:
@@ -148,7 +148,7 @@ def refuse(context: Context, error: StorageError, request: Request | None) -> Re
 
 
 def _refusal(
-    context: Context,
+    context: ServiceContext,
     error: StorageError,
     request: Request | None,
     request_id: str,
@@ -170,7 +170,7 @@ def _refusal(
     return Response(error.row.status, headers, refusal.body, len(refusal.body), reason)
 
 
-async def _add_cors(context: Context, asked: Asked, response: Response, origin: str) -> None:
+async def _add_cors(context: ServiceContext, asked: Asked, response: Response, origin: str) -> None:
     """Add the headers for an actual request of another origin."""
     names = [name for name, _ in response.headers]
     try:
@@ -203,7 +203,11 @@ def _served_version(request: Request, asked: Asked | None) -> str:
 
 
 def _add_common_headers(
-    response: Response, request: Request | None, request_id: str, version: str, context: Context
+    response: Response,
+    request: Request | None,
+    request_id: str,
+    version: str,
+    context: ServiceContext,
 ) -> None:
     headers = response.headers
     headers += (

@@ -23,7 +23,7 @@ from strongroom.operations.file import endpoint as file_service
 from strongroom.operations.queue import endpoint as queue_service
 from strongroom.operations.table import endpoint as table_service
 from strongroom.servers import one_port, pipeline
-from strongroom.servers.admission import Context
+from strongroom.servers.admission import ServiceContext
 from strongroom.servers.faults import FaultInjector
 from strongroom.servers.http.server import Exchange, HttpServer, HttpSettings
 from strongroom.servers.identities.identities import ServedIdentities
@@ -45,10 +45,10 @@ ENDPOINTS: Final[Mapping[Service, Endpoint]] = {
     )
 }
 
-Contexts = Mapping[Service, Context]
+Contexts = Mapping[Service, ServiceContext]
 _NO_IDENTITIES: Final[Mapping[Service, ServedIdentities]] = MappingProxyType({})
-_ContextOf = Callable[[Request], Context]
-_Answer = Callable[[Context, Request], Awaitable[Response]]
+_ContextOf = Callable[[Request], ServiceContext]
+_Answer = Callable[[ServiceContext, Request], Awaitable[Response]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +89,10 @@ def contexts(
     Arguments:
         host_suffixes: domains below which a label is an account, beside `blob.localhost` etc.
         identities: who judges bearer tokens; a service that is missing accepts none.
-        strict: see Context.
+        strict: see ServiceContext.
     """
     return {
-        service: Context(
+        service: ServiceContext(
             services,
             endpoint,
             accounts,
@@ -120,16 +120,16 @@ def listeners(
     return wanted
 
 
-def _always(context: Context, request: Request) -> Context:
+def _always(context: ServiceContext, request: Request) -> ServiceContext:
     return context
 
 
-def _routed(contexts: Contexts, router: OnePort, request: Request) -> Context:
+def _routed(contexts: Contexts, router: OnePort, request: Request) -> ServiceContext:
     """The context of the service that the request names. Raises StorageError InvalidUri."""
     return contexts[router.take(request)]
 
 
-def _server(context_of: _ContextOf, otherwise: Context, shared: Shared) -> HttpServer:
+def _server(context_of: _ContextOf, otherwise: ServiceContext, shared: Shared) -> HttpServer:
     """A server that answers each request in the context that `context_of` gives.
 
     Arguments:

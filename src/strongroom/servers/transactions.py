@@ -26,7 +26,7 @@ from strongroom.operations.core import codec
 from strongroom.operations.core.spec import Operation, Origin, Resource
 from strongroom.operations.table import entity_fields as fields
 from strongroom.semantics.table import entities
-from strongroom.servers.admission import Context, admit
+from strongroom.servers.admission import ServiceContext, admit
 from strongroom.servers.batches import Whole, read_part, with_host
 from strongroom.services.core.calls import Call
 from strongroom.services.table.entities import PartFailed, WriteEntity
@@ -35,7 +35,7 @@ from strongroom.wire.core.http import Response
 from strongroom.wire.core.multipart import Batch, PartRequest, PartResponse
 from strongroom.wire.core.query import Query
 
-Run = Callable[[Context, Operation, Call[Any], Query], Awaitable[Any]]
+Run = Callable[[ServiceContext, Operation, Call[Any], Query], Awaitable[Any]]
 """How the path of a request runs what was admitted: (context, operation, call, query)."""
 
 TOO_MANY: Final = "The batch request operation exceeds the maximum 100 changes per change set."

@@ -26,16 +26,16 @@ from typing import Final, TypeVar
 
 from strongroom.auth.request import Service
 from strongroom.engines.base import EngineError, Face, Position, Unavailable
-from strongroom.engines.gateways import Hold
+from strongroom.engines.gateways import ExclusiveRight
 from strongroom.services.blob.access import BlobState
 from strongroom.services.blob.accesses import write_accesses
 from strongroom.services.blob.changes import UPLOAD_LIFETIME_TICKS, BlobChange, upload_expiry
 from strongroom.services.blob.containers.container_sweep import expire_container, sweep_container
 from strongroom.services.blob.copies.jobs import run_copy
 from strongroom.services.blob.kept_blobs import expire_blob
-from strongroom.services.blob.sweep import Held, sweep_blob, sweep_tags
+from strongroom.services.blob.sweep import WaitingSweep, sweep_blob, sweep_tags
 from strongroom.services.blob.unattended import change_unattended
-from strongroom.services.core.background import Removal
+from strongroom.services.core.background import RemovalBatch
 from strongroom.services.core.copies.sources import CopySources
 from strongroom.services.core.decisions import Decision
 from strongroom.services.core.runner import Services
@@ -46,7 +46,7 @@ from strongroom.services.file.sweep import expire_share, sweep_file, sweep_share
 from strongroom.services.queue.sweep import expire_messages, sweep_messages
 from strongroom.services.table.sweep import sweep_table
 from strongroom.store.core import keys, records
-from strongroom.store.core.records import CorruptRecord, Job, JobKind
+from strongroom.store.core.records import DamagedRecord, Job, JobKind
 from strongroom.values import Purpose
 
 _PAGE: Final = 64
@@ -79,7 +79,7 @@ class Sweeper:
         self._running: dict[bytes, asyncio.Task[bool]] = {}
         self._lanes: dict[bytes, bytes] = {}
         self._next = _FIRST
-        self._held: dict[bytes, Held] = {}
+        self._held: dict[bytes, WaitingSweep] = {}
         self._failures: dict[bytes, tuple[int, float]] = {}
 
     async def run(self) -> None:
@@ -206,7 +206,7 @@ class Sweeper:
                     return False
             finally:
                 hold.release()
-        except (EngineError, CorruptRecord, OSError) as error:
+        except (EngineError, DamagedRecord, OSError) as error:
             self._put_off(name, f"a background job is tried again later: {error}")
             return False
         except Exception:
@@ -239,14 +239,14 @@ class Sweeper:
             return True
         if not await self._work(face, records.JOB.decode(face.value), services):
             return False
-        removal = Removal(services, 0.0)
+        removal = RemovalBatch(services, 0.0)
         await removal.add(ref.partition, (ref.key,))
         await removal.commit()
         return True
 
     async def _work(self, face: Face, job: Job, services: Services) -> bool:
         """The work of one job; False when it must wait for readers."""
-        removal = Removal(services, self._pause_s)
+        removal = RemovalBatch(services, self._pause_s)
         due, stamp = keys.job_times(face.partition)
         if job.kind is JobKind.SWEEP_BLOB:
             partition = keys.blob(job.generation, job.blob)
@@ -293,7 +293,7 @@ class Sweeper:
 class _HeldServices(Services):
     """The services of one job: they commit nothing more once its hold is lost."""
 
-    def __init__(self, services: Services, hold: Hold) -> None:
+    def __init__(self, services: Services, hold: ExclusiveRight) -> None:
         self.__dict__.update(services.__dict__)
         self._hold = hold
 
@@ -309,7 +309,7 @@ def _lane(face: Face) -> bytes:
     Two sweeps of one blob would remove the block lists by which the other knows what is alive."""
     try:
         job = records.JOB.decode(face.value)
-    except CorruptRecord:
+    except DamagedRecord:
         return face.partition
     if job.kind in (JobKind.COPY, JobKind.COPY_FILE):
         return _COPIES
@@ -320,7 +320,7 @@ def _share_of(face: Face) -> int | None:
     """The generation of the share in which a job works; None = it works in none."""
     try:
         job = records.JOB.decode(face.value)
-    except CorruptRecord:
+    except DamagedRecord:
         return None
     return job.generation if job.kind in _IN_SHARES else None
 

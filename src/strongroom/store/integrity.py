@@ -33,10 +33,10 @@ from typing import Final, Protocol
 from strongroom.engines.base import ContentMissing, Partition, Record, Ref
 from strongroom.engines.embedded.check import Finding
 from strongroom.semantics.core.copies import is_pending
-from strongroom.store.blob.integrity import BlobCheck, Found
+from strongroom.store.blob.integrity import BlobCheck, FoundRecord
 from strongroom.store.blob.tag_integrity import TagEntriesCheck
 from strongroom.store.core import keys, records, share_keys, tag_keys
-from strongroom.store.core.records import CorruptRecord, Job, JobKind
+from strongroom.store.core.records import DamagedRecord, Job, JobKind
 from strongroom.store.file.integrity import FilesCheck
 from strongroom.store.queue.integrity import MessagesCheck
 from strongroom.store.table.integrity import EntitiesCheck, entity_name
@@ -143,7 +143,7 @@ class Integrity:
             try:
                 if not self._note(ref, record):
                     yield Finding(_place(ref), "no record belongs here")
-            except (CorruptRecord, ValueError) as error:
+            except (DamagedRecord, ValueError) as error:
                 yield Finding(_place(ref), str(error))
 
     def _note(self, ref: Ref, record: Record) -> bool:
@@ -187,15 +187,15 @@ class Integrity:
             return False
         return True
 
-    def _partitions(self) -> Iterator[tuple[Partition, list[Found], list[Found]]]:
+    def _partitions(self) -> Iterator[tuple[Partition, list[FoundRecord], list[FoundRecord]]]:
         """The blobs' partitions in order, each with its face and its hidden records."""
         faces = _grouped(itertools.takewhile(_is_face, self._inspected.records()))
         hidden = _grouped(itertools.dropwhile(_is_face, self._inspected.records()))
         face_next, hidden_next = next(faces, None), next(hidden, None)
         while face_next is not None or hidden_next is not None:
             partition = min(group[0] for group in (face_next, hidden_next) if group is not None)
-            face: list[Found] = []
-            secret: list[Found] = []
+            face: list[FoundRecord] = []
+            secret: list[FoundRecord] = []
             if face_next is not None and face_next[0] == partition:
                 face, face_next = face_next[1], next(faces, None)
             if hidden_next is not None and hidden_next[0] == partition:
@@ -203,13 +203,13 @@ class Integrity:
             yield partition, face, secret
 
     def _check_blob(
-        self, partition: Partition, face: list[Found], hidden: list[Found]
+        self, partition: Partition, face: list[FoundRecord], hidden: list[FoundRecord]
     ) -> Iterator[Finding]:
         place = f"blob {partition.name.decode('utf-8', 'backslashreplace')!r}"
         check = BlobCheck(self._read_whole, partition)
         try:
             check.take(face, hidden)
-        except (CorruptRecord, ContentMissing, ValueError) as error:
+        except (DamagedRecord, ContentMissing, ValueError) as error:
             yield Finding(place, str(error))
             return
         head = check.head
@@ -223,12 +223,12 @@ class Integrity:
             yield Finding(place, problem)
 
     def _check_file(
-        self, partition: Partition, face: list[Found], hidden: list[Found]
+        self, partition: Partition, face: list[FoundRecord], hidden: list[FoundRecord]
     ) -> Iterator[Finding]:
         place = _place(Ref(partition, keys.FILE_KEY))
         try:
             found = self._files.check(partition, face, hidden)
-        except (CorruptRecord, ValueError) as error:
+        except (DamagedRecord, ValueError) as error:
             yield Finding(place, str(error))
             return
         for problem in found.problems:
@@ -289,10 +289,13 @@ def _is_face(item: tuple[Ref, Record | None]) -> bool:
 
 def _grouped(
     items: Iterable[tuple[Ref, Record | None]],
-) -> Iterator[tuple[Partition, list[Found]]]:
+) -> Iterator[tuple[Partition, list[FoundRecord]]]:
     for partition, group in itertools.groupby(items, lambda item: item[0].partition):
         if _is_owner_of_contents(partition.keyspace):
-            yield partition, [Found(ref.key, one.value) for ref, one in group if one is not None]
+            yield (
+                partition,
+                [FoundRecord(ref.key, one.value) for ref, one in group if one is not None],
+            )
 
 
 def _is_owner_of_contents(keyspace: bytes) -> bool:

@@ -20,7 +20,7 @@ from strongroom.engines.base import (
     DataDamaged,
     Opened,
     Step,
-    Store,
+    StorageEngine,
 )
 from strongroom.engines.checksum import crc64
 from strongroom.testing.contract_subject import (
@@ -44,13 +44,13 @@ def _body(size_bytes: int, seed: int = 0) -> bytes:
     return (unit * (size_bytes // len(unit) + 1))[:size_bytes]
 
 
-async def _owned(store: Store, body: bytes) -> int:
+async def _owned(store: StorageEngine, body: bytes) -> int:
     written = await store.contents.write(pieces(body), len(body))
     await commit(store, Step(place(), adopt=(written.id,)))
     return written.id
 
 
-async def _adopting_fails(store: Store, *ids: int) -> None:
+async def _adopting_fails(store: StorageEngine, *ids: int) -> None:
     steps = (*writes((face(b"trace"), b"")), Step(place(), adopt=ids))
     try:
         await store.update(place(), [], lambda _, __: Commit(None, steps))

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Final
 
 from strongroom.clock import ManualClock
-from strongroom.engines.base import Store
-from strongroom.engines.embedded.directory import Layout
+from strongroom.engines.base import StorageEngine
+from strongroom.engines.embedded.directory import DirectoryLayout
 from strongroom.engines.embedded.records.sqlite import Reader
 from strongroom.engines.embedded.store import EmbeddedOptions, open_store
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory import MemoryEngine
 from strongroom.testing.contract_subject import HeldCommits
 from strongroom.testing.disk import Disk, DiskFiles
 from strongroom.testing.disk_sqlite import DiskVfs
@@ -53,12 +53,12 @@ class MemorySubject:
         make: the engine, or a mutant of it.
     """
 
-    store: Store
+    store: StorageEngine
 
-    def __init__(self, make: type[MemoryStore] = MemoryStore) -> None:
+    def __init__(self, make: type[MemoryEngine] = MemoryEngine) -> None:
         self.clock = ManualClock()
         self._memory = make(self.clock)
-        self._others: list[MemoryStore] = []
+        self._others: list[MemoryEngine] = []
         self._held: list[_Held] = []
         # What a crash leaves of a commit: nothing, or all of it.
         self._cuts = itertools.cycle((0, 1_000_000))
@@ -66,24 +66,24 @@ class MemorySubject:
     async def start(self) -> None:
         self.store = self._memory
 
-    async def second(self, skew_s: float = 0.0) -> Store:
+    async def second(self, skew_s: float = 0.0) -> StorageEngine:
         other = self._memory.second(skew_s)
         self._others.append(other)
         return other
 
-    def hold_commits(self, store: Store) -> HeldCommits:
+    def hold_commits(self, store: StorageEngine) -> HeldCommits:
         held = _Held()
         self._held.append(held)
         self._gateway(store).before_commit = held
         return held
 
-    def stop_heart(self, store: Store) -> None:
+    def stop_heart(self, store: StorageEngine) -> None:
         self._gateway(store).gateways.is_beating = False
 
-    def start_heart(self, store: Store) -> None:
+    def start_heart(self, store: StorageEngine) -> None:
         self._gateway(store).gateways.is_beating = True
 
-    def _gateway(self, store: Store) -> MemoryStore:
+    def _gateway(self, store: StorageEngine) -> MemoryEngine:
         (found,) = [one for one in (self._memory, *self._others) if one is store]
         return found
 
@@ -117,7 +117,7 @@ class EmbeddedSubject:
         directory: an empty directory.
     """
 
-    store: Store
+    store: StorageEngine
 
     def __init__(self, directory: Path) -> None:
         self.clock = ManualClock()
@@ -154,7 +154,7 @@ class EmbeddedSubject:
         self.disk.fault = _fail_sync_of_log
 
     def damage(self, content_id: int) -> None:
-        layout = Layout(str(self._path))
+        layout = DirectoryLayout(str(self._path))
         reader = Reader(layout.records, self._vfs.name, scanning=True)
         place = reader.locate(content_id)
         reader.close()

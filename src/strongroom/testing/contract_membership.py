@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Awaitable
 from typing import Final
 
-from strongroom.engines.base import Step, Store, Unavailable
+from strongroom.engines.base import Step, StorageEngine, Unavailable
 from strongroom.engines.gateways import Horizon
 from strongroom.testing.contract_subject import (
     SharedSubject,
@@ -41,7 +41,7 @@ async def _is_unavailable(doing: Awaitable[object]) -> None:
     raise AssertionError("a gateway went on though it may be dead for the others")
 
 
-async def _horizon(store: Store) -> Horizon:
+async def _horizon(store: StorageEngine) -> Horizon:
     """The horizon once what has happened is known everywhere: it may lag by some heartbeats."""
     for _ in range(4):
         horizon = await store.gateways.horizon()
@@ -158,7 +158,7 @@ async def quiet_waits_for_what_the_other_has_decided(subject: SharedSubject) -> 
         assert await older <= stamp or await value(two, face()) == b"older"
 
 
-async def _quiet_soon(store: Store, stamp: int) -> None:
+async def _quiet_soon(store: StorageEngine, stamp: int) -> None:
     async with asyncio.timeout(_SOON_S):
         await store.gateways.quiet(stamp)
 

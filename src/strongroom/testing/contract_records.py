@@ -26,7 +26,7 @@ from strongroom.engines.base import (
     Record,
     Ref,
     Step,
-    Store,
+    StorageEngine,
     Write,
 )
 from strongroom.engines.conditions import (
@@ -356,7 +356,7 @@ async def limits_are_kept(subject: Subject) -> None:
     assert await value(store, face()) is None
 
 
-async def _is_a_value_error(store: Store, step: Step) -> None:
+async def _is_a_value_error(store: StorageEngine, step: Step) -> None:
     try:
         await store.update(
             place(), [], lambda _, __: Commit(None, (*writes((face(), b"trace")), step))

@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from strongroom.engines.base import Commit, Record, Ref, Step, Store
+from strongroom.engines.base import Commit, Record, Ref, Step, StorageEngine
 from strongroom.testing.contract_subject import (
     Refused,
     SharedSubject,
@@ -39,7 +39,7 @@ _SKEW_S: Final = 5.0
 async def counting_over_two_gateways_loses_nothing(subject: SharedSubject) -> None:
     stores = (subject.store, await subject.second())
 
-    async def count(store: Store) -> list[int]:
+    async def count(store: StorageEngine) -> list[int]:
         return [await increment(store, face()) for _ in range(10)]
 
     answers = await asyncio.gather(*(count(stores[one % 2]) for one in range(32)))
@@ -75,7 +75,7 @@ async def commits_of_the_other_gateway_are_seen_in_stamp_order(subject: SharedSu
     stores = (subject.store, await subject.second(_SKEW_S))
     writing = [True]
 
-    async def watch(store: Store) -> None:
+    async def watch(store: StorageEngine) -> None:
         known: dict[bytes, int] = {}
         while writing[0] or len(known) < 96:
             items = await store.read_range(place(), False, b"", None, 100)
@@ -247,7 +247,7 @@ async def a_put_decided_before_a_deletion_is_refused_after_it(subject: SharedSub
     assert await value(two, blob) is None
 
 
-async def _sweep(store: Store, ref: Ref) -> None:
+async def _sweep(store: StorageEngine, ref: Ref) -> None:
     if await value(store, ref) is not None:
         await put(store, (ref, None))
 
@@ -257,7 +257,7 @@ async def a_job_is_never_seen_before_its_commit(subject: SharedSubject) -> None:
     stores = (subject.store, await subject.second())
     done = asyncio.Event()
 
-    async def enqueue(store: Store) -> None:
+    async def enqueue(store: StorageEngine) -> None:
         for _ in range(40):
 
             def decide(records: Sequence[Record | None], stamp: int) -> Commit[None]:
@@ -267,7 +267,7 @@ async def a_job_is_never_seen_before_its_commit(subject: SharedSubject) -> None:
 
             await store.update(place(), [face()], decide)
 
-    async def look(store: Store) -> None:
+    async def look(store: StorageEngine) -> None:
         while not done.is_set():
             jobs = await scan_all(store, b"jobs", 100)
             (head,) = await store.read([face()])
@@ -294,7 +294,7 @@ async def both_gateways_read_one_snapshot_of_a_partition(subject: SharedSubject)
             await put(stores[number % 2], *pair)
         done.set()
 
-    async def read(store: Store) -> None:
+    async def read(store: StorageEngine) -> None:
         while not done.is_set():
             one, other = await store.read([face(b"a"), hidden(b"b")])
             assert one == other

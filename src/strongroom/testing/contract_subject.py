@@ -23,11 +23,11 @@ from strongroom.engines.base import (
     Record,
     Ref,
     Step,
-    Store,
+    StorageEngine,
     Write,
 )
 from strongroom.engines.conditions import Condition
-from strongroom.engines.gateways import Hold
+from strongroom.engines.gateways import ExclusiveRight
 from strongroom.values import FileSlice, Purpose
 
 
@@ -35,7 +35,7 @@ class Subject(Protocol):
     """An engine that the suite can start, restart, fill up and break. Its clock can be moved."""
 
     clock: ManualClock
-    store: Store
+    store: StorageEngine
 
     async def start(self) -> None:
         """Make `store`, empty, with a test clock."""
@@ -81,19 +81,19 @@ class HeldCommits(Protocol):
 class SharedSubject(Subject, Protocol):
     """An engine that serves several gateways; `store` is one of them."""
 
-    async def second(self, skew_s: float = 0.0) -> Store:
+    async def second(self, skew_s: float = 0.0) -> StorageEngine:
         """Another gateway, which `stop` stops too. Its clock is ahead by `skew_s`."""
         ...
 
-    def hold_commits(self, store: Store) -> HeldCommits:
+    def hold_commits(self, store: StorageEngine) -> HeldCommits:
         """Hold back the commits of a gateway from now on."""
         ...
 
-    def stop_heart(self, store: Store) -> None:
+    def stop_heart(self, store: StorageEngine) -> None:
         """The gateway sends no heartbeats from now on."""
         ...
 
-    def start_heart(self, store: Store) -> None:
+    def start_heart(self, store: StorageEngine) -> None:
         """It sends them again."""
         ...
 
@@ -101,12 +101,12 @@ class SharedSubject(Subject, Protocol):
 _RECORDS_MAX: Final = 400
 
 
-def is_lost(hold: Hold) -> bool:
+def is_lost(hold: ExclusiveRight) -> bool:
     """`hold.lost`, asked anew: a type checker takes an attribute for constant."""
     return hold.lost
 
 
-def stands(hold: Hold) -> bool:
+def stands(hold: ExclusiveRight) -> bool:
     """`hold.stands`, asked anew."""
     return hold.stands
 
@@ -136,7 +136,7 @@ def writes(*pairs: tuple[Ref, bytes | None]) -> tuple[Step, ...]:
 
 
 async def put(
-    store: Store, *pairs: tuple[Ref, bytes | None], purpose: Purpose = Purpose.GROWTH
+    store: StorageEngine, *pairs: tuple[Ref, bytes | None], purpose: Purpose = Purpose.GROWTH
 ) -> int:
     """Write (None: delete) records of one partition in one commit; its stamp."""
     partition = pairs[0][0].partition
@@ -144,7 +144,7 @@ async def put(
     return await store.update(partition, [], lambda _, stamp: Commit(stamp, (step,)), purpose)
 
 
-async def put_until_full(store: Store) -> None:
+async def put_until_full(store: StorageEngine) -> None:
     """Put new records until one is refused: what an engine has room for already, it may still take
     on a full disk."""
     for number in range(_RECORDS_MAX):
@@ -155,18 +155,18 @@ async def put_until_full(store: Store) -> None:
     raise AssertionError("the disk does not fill")
 
 
-async def commit(store: Store, *steps: Step) -> int:
+async def commit(store: StorageEngine, *steps: Step) -> int:
     """Commit steps without looking; the stamp."""
     return await store.update(steps[0].partition, [], lambda _, stamp: Commit(stamp, steps))
 
 
-async def value(store: Store, ref: Ref) -> bytes | None:
+async def value(store: StorageEngine, ref: Ref) -> bytes | None:
     """A record's value."""
     (record,) = await store.read([ref])
     return None if record is None else record.value
 
 
-async def increment(store: Store, ref: Ref) -> int:
+async def increment(store: StorageEngine, ref: Ref) -> int:
     """Add one to a record that holds a number; the new number."""
 
     def decide(records: Sequence[Record | None], stamp: int) -> Commit[int]:
@@ -176,7 +176,7 @@ async def increment(store: Store, ref: Ref) -> int:
     return await store.update(ref.partition, [ref], decide)
 
 
-async def refuse(store: Store, ref: Ref) -> None:
+async def refuse(store: StorageEngine, ref: Ref) -> None:
     """Have a decision about `ref` refused: raises Refused."""
 
     def decide(records: Sequence[Record | None], stamp: int) -> Commit[None]:
@@ -186,7 +186,7 @@ async def refuse(store: Store, ref: Ref) -> None:
 
 
 async def scan_all(
-    store: Store, keyspace: bytes, max_records: int, where: Condition | None = None
+    store: StorageEngine, keyspace: bytes, max_records: int, where: Condition | None = None
 ) -> list[Face]:
     """All face records of a keyspace, in pages. With a condition: what the engine returns."""
     faces: list[Face] = []
@@ -219,7 +219,7 @@ async def body_of(opened: Opened, offset: int = 0, length: int | None = None) ->
     return bytes(whole)
 
 
-async def content(store: Store, content_id: int) -> bytes | None:
+async def content(store: StorageEngine, content_id: int) -> bytes | None:
     """The bytes of an adopted content, None when there is none."""
     try:
         opened = await store.contents.open(content_id)

@@ -8,8 +8,8 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from strongroom.testing.linearizability import NEVER, Hints, Model, Operation, State
-from strongroom.testing.search import Found, SearchLimitError, find_order
+from strongroom.testing.linearizability import NEVER, CompletedCall, Model, ModelHints, State
+from strongroom.testing.search import SearchLimitError, SearchResult, find_order
 
 _TRIED_MAX: Final = 20_000  # operations searched, over all trials, to leave some out
 _CONTEXT_ROWS: Final = 6  # operations shown before those that have no place
@@ -29,7 +29,7 @@ class Counterexample:
     """
 
     object_key: str
-    operations: tuple[Operation, ...]
+    operations: tuple[CompletedCall, ...]
     order: tuple[int, ...]
     states: frozenset[Hashable]
 
@@ -49,7 +49,7 @@ class Counterexample:
         ]
         return "\n".join(lines)
 
-    def _rows(self, last: Operation) -> list[Operation]:
+    def _rows(self, last: CompletedCall) -> list[CompletedCall]:
         """The operation without a place in the order, those that overlap it, and a few before."""
         placed = set(self.order)
         left = [operation for operation in self.operations if operation.number not in placed]
@@ -66,7 +66,7 @@ class Counterexample:
 
 
 def counterexample(
-    operations: Sequence[Operation], model: Model[State], object_key: str, max_steps: int
+    operations: Sequence[CompletedCall], model: Model[State], object_key: str, max_steps: int
 ) -> Counterexample:
     """Finds the shortest beginning that fails and leaves out what does not matter to it.
 
@@ -90,7 +90,7 @@ def counterexample(
     return Counterexample(object_key, tuple(kept), found.order, found.states)
 
 
-def _beginning(operations: Sequence[Operation], end: int) -> list[Operation]:
+def _beginning(operations: Sequence[CompletedCall], end: int) -> list[CompletedCall]:
     """The history up to a position; what had not returned by then may have happened or not.
 
     Such an operation keeps its later answer, which is a fact, so that the cut comes early.
@@ -103,14 +103,14 @@ def _beginning(operations: Sequence[Operation], end: int) -> list[Operation]:
 
 
 def _without_reads(
-    operations: list[Operation], model: Model[State], object_key: str, max_steps: int
-) -> tuple[list[Operation], Found]:
+    operations: list[CompletedCall], model: Model[State], object_key: str, max_steps: int
+) -> tuple[list[CompletedCall], SearchResult]:
     """Leaves out operations that change nothing, in ever smaller pieces, while it still fails.
 
     Only such may go: without a write the reads of it would fail for no fault of the server.
     """
     kept, found = operations, find_order(operations, model, object_key, max_steps)
-    if not isinstance(model, Hints):
+    if not isinstance(model, ModelHints):
         return kept, found
     droppable = [
         operation
@@ -133,19 +133,19 @@ def _without_reads(
 
 
 def _try(
-    operations: list[Operation], model: Model[State], object_key: str, max_steps: int
-) -> Found | None:
+    operations: list[CompletedCall], model: Model[State], object_key: str, max_steps: int
+) -> SearchResult | None:
     try:
         return find_order(operations, model, object_key, max_steps)
     except SearchLimitError:
         return None
 
 
-def _returned(operation: Operation) -> int:
+def _returned(operation: CompletedCall) -> int:
     return operation.returned if operation.returned < NEVER else -1
 
 
-def _table(rows: Sequence[Operation], order: Sequence[int]) -> list[str]:
+def _table(rows: Sequence[CompletedCall], order: Sequence[int]) -> list[str]:
     place = {number: str(position + 1) for position, number in enumerate(order)}
     cells = [("#", "order", "client", "call", "answer", "time")]
     for row, line in zip(rows, _timeline(rows), strict=True):
@@ -160,7 +160,7 @@ def _table(rows: Sequence[Operation], order: Sequence[int]) -> list[str]:
     ]
 
 
-def _timeline(rows: Sequence[Operation]) -> list[str]:
+def _timeline(rows: Sequence[CompletedCall]) -> list[str]:
     """One bar an operation: `[` invoked, `]` returned, `>` not returned by the end."""
     moments = sorted({moment for row in rows for moment in (row.invoked, row.returned)} - {NEVER})
     column = {moment: index for index, moment in enumerate(moments)}

@@ -23,9 +23,9 @@ from strongroom.testing.counterexample import Counterexample, counterexample
 from strongroom.testing.linearizability import (
     NEVER,
     UNKNOWN,
-    Hints,
+    CompletedCall,
     Model,
-    Operation,
+    ModelHints,
     State,
 )
 from strongroom.testing.search import SearchLimitError, find_order
@@ -33,11 +33,11 @@ from strongroom.testing.search import SearchLimitError, find_order
 __all__ = [
     "NEVER",
     "UNKNOWN",
-    "Call",
-    "Hints",
+    "CompletedCall",
     "History",
     "Model",
-    "Operation",
+    "ModelHints",
+    "PendingCall",
     "SearchLimitError",
     "Verdict",
     "check",
@@ -46,7 +46,7 @@ __all__ = [
 MAX_STEPS: Final = 5_000_000  # about half a minute of asking a model
 
 
-class Call:
+class PendingCall:
     """A call under way: its answer is told once, by `returned` or by `unknown`."""
 
     def __init__(self, history: "History", number: int) -> None:
@@ -78,10 +78,10 @@ class History:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._position = 0
-        self._operations: list[Operation] = []
+        self._operations: list[CompletedCall] = []
         self._open: set[int] = set()
 
-    def invoke(self, client: str, object_key: str, call: Hashable) -> Call:
+    def invoke(self, client: str, object_key: str, call: Hashable) -> PendingCall:
         """Records a call, before it is sent.
 
         Arguments:
@@ -92,12 +92,12 @@ class History:
         with self._lock:
             number = len(self._operations)
             self._position += 1
-            operation = Operation(number, client, object_key, call, UNKNOWN, self._position)
+            operation = CompletedCall(number, client, object_key, call, UNKNOWN, self._position)
             self._operations.append(operation)
             self._open.add(number)
-        return Call(self, number)
+        return PendingCall(self, number)
 
-    def operations(self) -> Sequence[Operation]:
+    def operations(self) -> Sequence[CompletedCall]:
         """Everything recorded so far; calls under way count as lost."""
         with self._lock:
             return tuple(self._operations)
@@ -139,20 +139,20 @@ class Verdict:
 
 
 def check(
-    history: History | Iterable[Operation], model: Model[State], *, max_steps: int = MAX_STEPS
+    history: History | Iterable[CompletedCall], model: Model[State], *, max_steps: int = MAX_STEPS
 ) -> Verdict:
     """Judges a history object by object, and stops at the first that fails.
 
     Arguments:
         history: a recorder, or operations with positions of one common order.
-        model: what one object may do; with `Hints` if it has them.
+        model: what one object may do; with `ModelHints` if it has them.
         max_steps: how many times one search may ask the model.
 
     Raises:
         SearchLimitError: a search came to its limit; nothing is proved then.
     """
     operations = history.operations() if isinstance(history, History) else history
-    objects: dict[str, list[Operation]] = {}
+    objects: dict[str, list[CompletedCall]] = {}
     for operation in operations:
         objects.setdefault(operation.object_key, []).append(operation)
     for object_key, of_object in objects.items():

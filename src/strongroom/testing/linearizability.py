@@ -32,7 +32,7 @@ UNKNOWN: Final = Lost.UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class CompletedCall:
     """One call of one client on one object, and what came back.
 
     Arguments:
@@ -69,7 +69,7 @@ class Model(Protocol[State]):
 
 
 @runtime_checkable
-class Hints(Protocol[Known]):
+class ModelHints(Protocol[Known]):
     """A model's facts beside its steps that make the search short. All of them must be true.
 
     Only `simplify` sees operations whose answer was lost.
@@ -87,7 +87,7 @@ class Hints(Protocol[Known]):
     def needs(self, call: Hashable, result: Hashable) -> Hashable | None:
         """The version that a state must have for the call to answer so; None: no certain one."""
 
-    def simplify(self, operations: Sequence[Operation]) -> Sequence[Operation]:
+    def simplify(self, operations: Sequence[CompletedCall]) -> Sequence[CompletedCall]:
         """The same operations in the same order, without details that cannot matter.
 
         The more operations become equal, the shorter the search.

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final, NamedTuple
 
-from strongroom.testing.linearizability import UNKNOWN, Operation
+from strongroom.testing.linearizability import UNKNOWN, CompletedCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +38,12 @@ class PutIfAbsent:
 
 
 @dataclass(frozen=True, slots=True)
-class Get:
+class GetContent:
     """Read: 200 with ETag and content, or 404."""
 
 
 @dataclass(frozen=True, slots=True)
-class Delete:
+class DeleteContent:
     """Delete whatever is there: 202, or 404."""
 
 
@@ -54,7 +54,7 @@ class DeleteIfMatch:
     etag: str
 
 
-class Mark(Enum):
+class ModelMark(Enum):
     """ETags and contents that no client saw; for the model's own use."""
 
     ABSENT = "absent"
@@ -66,7 +66,7 @@ class Mark(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Observation:
     """A client's observation of a blob.
 
     Arguments:
@@ -92,12 +92,12 @@ class Blob(NamedTuple):
         past: the ETags that are gone, as a set of bits.
     """
 
-    etag: str | Mark
+    etag: str | ModelMark
     content: Hashable
     past: int
 
     def __repr__(self) -> str:
-        if self.etag is Mark.ABSENT:
+        if self.etag is ModelMark.ABSENT:
             return "no blob"
         return f"blob with etag={self.etag} content={self.content!r}"
 
@@ -111,7 +111,7 @@ class BlobModel:
 
     def __init__(self, etag: str | None = None, content: Hashable = None) -> None:
         self._bits: dict[str, int] = {}
-        self._initial = Blob(Mark.ABSENT if etag is None else etag, content, 0)
+        self._initial = Blob(ModelMark.ABSENT if etag is None else etag, content, 0)
 
     def initial(self, object_key: str) -> Blob:
         """Every object begins alike."""
@@ -120,16 +120,16 @@ class BlobModel:
     def step(self, state: Blob, call: Hashable, result: Hashable) -> Iterable[Blob]:
         """The states after one call; see the calls for what each may answer."""
         match call:
-            case Get():
+            case GetContent():
                 return self._read(state, result)
             case Put():
                 return self._write([state], [], call.content, result)
             case PutIfMatch():
                 return self._write(*self._split(state, call.etag), call.content, result)
             case PutIfAbsent():
-                free, taken = ([state], []) if state.etag is Mark.ABSENT else ([], [state])
+                free, taken = ([state], []) if state.etag is ModelMark.ABSENT else ([], [state])
                 return self._write(free, taken, call.content, result)
-            case Delete():
+            case DeleteContent():
                 return self._delete([state], [], result)
             case DeleteIfMatch():
                 return self._delete(*self._split(state, call.etag), result)
@@ -137,7 +137,7 @@ class BlobModel:
 
     def _split(self, state: Blob, etag: str) -> tuple[list[Blob], list[Blob]]:
         """The possible states if it has this ETag, and those if it has not."""
-        if state.etag is not Mark.UNSEEN:
+        if state.etag is not ModelMark.UNSEEN:
             return ([state], []) if state.etag == etag else ([], [state])
         bit = self._bit(etag)
         if state.past & bit:
@@ -149,8 +149,8 @@ class BlobModel:
             return [state]
         answer = _answer(result)
         if answer.status == 404:
-            return [state] if state.etag is Mark.ABSENT else []
-        if answer.status != 200 or state.etag is Mark.ABSENT:
+            return [state] if state.etag is ModelMark.ABSENT else []
+        if answer.status != 200 or state.etag is ModelMark.ABSENT:
             return []
         if answer.content is not None and answer.content != state.content:
             return []
@@ -160,26 +160,26 @@ class BlobModel:
         self, free: list[Blob], refusing: list[Blob], content: Hashable, result: Hashable
     ) -> list[Blob]:
         if result is UNKNOWN:
-            return self._written(free, content, Mark.UNSEEN) + refusing
-        if result is Mark.UNREAD:
-            return self._written(free, content, Mark.UNREAD)
+            return self._written(free, content, ModelMark.UNSEEN) + refusing
+        if result is ModelMark.UNREAD:
+            return self._written(free, content, ModelMark.UNREAD)
         answer = _answer(result)
         if answer.status == 201:
-            return self._written(free, content, answer.etag or Mark.UNSEEN)
+            return self._written(free, content, answer.etag or ModelMark.UNSEEN)
         return refusing if answer.status in _REFUSED else []
 
-    def _written(self, free: list[Blob], content: Hashable, etag: str | Mark) -> list[Blob]:
+    def _written(self, free: list[Blob], content: Hashable, etag: str | ModelMark) -> list[Blob]:
         """The blob written anew; nothing if the ETag is one that it had before."""
         written = [Blob(etag, content, self._left(state)) for state in free]
-        if isinstance(etag, Mark):
+        if isinstance(etag, ModelMark):
             return written
         return [state for state in written if not state.past & self._bit(etag)]
 
     def _delete(self, free: list[Blob], refusing: list[Blob], result: Hashable) -> list[Blob]:
-        there = [state for state in free if state.etag is not Mark.ABSENT]
-        missing = [state for state in (*free, *refusing) if state.etag is Mark.ABSENT]
-        refusing = [state for state in refusing if state.etag is not Mark.ABSENT]
-        deleted = [Blob(Mark.ABSENT, None, self._left(state)) for state in there]
+        there = [state for state in free if state.etag is not ModelMark.ABSENT]
+        missing = [state for state in (*free, *refusing) if state.etag is ModelMark.ABSENT]
+        refusing = [state for state in refusing if state.etag is not ModelMark.ABSENT]
+        deleted = [Blob(ModelMark.ABSENT, None, self._left(state)) for state in there]
         if result is UNKNOWN:
             return deleted + refusing + missing
         by_status = {202: deleted, 404: missing, 412: refusing}
@@ -194,9 +194,9 @@ class BlobModel:
 
     def never_changes(self, call: Hashable, result: Hashable) -> bool:
         """Reads and refusals at most tell more about the blob."""
-        if result is Mark.UNREAD:
+        if result is ModelMark.UNREAD:
             return False
-        return isinstance(call, Get) or _answer(result).status in (*_REFUSED, 404)
+        return isinstance(call, GetContent) or _answer(result).status in (*_REFUSED, 404)
 
     def version(self, state: Blob) -> Hashable | None:
         """The ETag: none is given twice."""
@@ -204,15 +204,15 @@ class BlobModel:
 
     def needs(self, call: Hashable, result: Hashable) -> Hashable | None:
         """The ETag that a read showed or that a successful condition named."""
-        done = result is Mark.UNREAD or _answer(result).status in (200, 201, 202)
+        done = result is ModelMark.UNREAD or _answer(result).status in (200, 201, 202)
         if done and isinstance(call, PutIfMatch | DeleteIfMatch):
             return call.etag
-        return _answer(result).etag if done and isinstance(call, Get) else None
+        return _answer(result).etag if done and isinstance(call, GetContent) else None
 
-    def simplify(self, operations: Sequence[Operation]) -> Sequence[Operation]:
+    def simplify(self, operations: Sequence[CompletedCall]) -> Sequence[CompletedCall]:
         """Forgets ETags and contents that only their own write mentions."""
-        reads = [op.result for op in operations if isinstance(op.call, Get)]
-        shown = [read for read in reads if isinstance(read, Answer) and read.status == 200]
+        reads = [op.result for op in operations if isinstance(op.call, GetContent)]
+        shown = [read for read in reads if isinstance(read, Observation) and read.status == 200]
         if any(read.etag is None or read.content is None for read in shown):
             return operations
         mentions = Counter(etag for op in operations for etag in _etags(op))
@@ -220,31 +220,35 @@ class BlobModel:
         return [_plain(operation, mentions, contents) for operation in operations]
 
 
-def _answer(result: Hashable) -> Answer:
-    if not isinstance(result, Answer):
+def _answer(result: Hashable) -> Observation:
+    if not isinstance(result, Observation):
         raise TypeError(f"not an answer about a blob: {result!r}")
     return result
 
 
-def _etags(operation: Operation) -> Iterable[Hashable]:
+def _etags(operation: CompletedCall) -> Iterable[Hashable]:
     if isinstance(operation.call, PutIfMatch | DeleteIfMatch):
         yield operation.call.etag
-    if isinstance(operation.result, Answer):
+    if isinstance(operation.result, Observation):
         yield operation.result.etag
 
 
-def _plain(operation: Operation, mentions: Counter[Hashable], contents: set[Hashable]) -> Operation:
+def _plain(
+    operation: CompletedCall, mentions: Counter[Hashable], contents: set[Hashable]
+) -> CompletedCall:
     call, result = operation.call, operation.result
     if not isinstance(call, Put | PutIfMatch | PutIfAbsent):
         return operation
-    if not isinstance(result, Answer):
+    if not isinstance(result, Observation):
         if call.content in contents:
             return operation
-        return replace(operation, call=replace(call, content=Mark.UNREAD))
+        return replace(operation, call=replace(call, content=ModelMark.UNREAD))
     if result.status == 201 and (result.etag is None or mentions[result.etag] > 1):
         return operation
-    unread = replace(call, content=Mark.UNREAD)
-    return replace(operation, call=unread, result=Mark.UNREAD if result.status == 201 else result)
+    unread = replace(call, content=ModelMark.UNREAD)
+    return replace(
+        operation, call=unread, result=ModelMark.UNREAD if result.status == 201 else result
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,7 +349,7 @@ class LeaseModel:
         """None, as `version`."""
         return None
 
-    def simplify(self, operations: Sequence[Operation]) -> Sequence[Operation]:
+    def simplify(self, operations: Sequence[CompletedCall]) -> Sequence[CompletedCall]:
         """A server's fresh ids that nobody used again are all alike."""
         used = Counter(lease_id for op in operations for lease_id in _lease_ids(op))
         return [
@@ -362,7 +366,7 @@ def _lease_answer(result: Hashable) -> LeaseAnswer:
     return result
 
 
-def _lease_ids(operation: Operation) -> Iterable[str | None]:
+def _lease_ids(operation: CompletedCall) -> Iterable[str | None]:
     match operation.call:
         case Acquire():
             yield operation.call.proposed_id

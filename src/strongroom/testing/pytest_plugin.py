@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from strongroom.testing.server import Clock, InProcessServer
+    from strongroom.testing.server import InProcessServer, ServerClock
 
 
 @pytest.fixture(scope="session")
@@ -31,6 +31,6 @@ def strongroom_connection_string(strongroom_server: InProcessServer) -> str:
 
 
 @pytest.fixture
-def strongroom_clock(strongroom_server: InProcessServer) -> Clock:
+def strongroom_clock(strongroom_server: InProcessServer) -> ServerClock:
     """`strongroom_clock.advance(60)`: a minute passes at once, for leases and the like."""
     return strongroom_server.clock

@@ -13,28 +13,28 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from strongroom.testing.linearizability import UNKNOWN, Operation
+from strongroom.testing.linearizability import UNKNOWN, CompletedCall
 
 
 @dataclass(frozen=True, slots=True)
-class PutMessage:
+class PutStep:
     """Put it, visible at once: the result is its receipt."""
 
 
 @dataclass(frozen=True, slots=True)
-class GetMessage:
+class GetStep:
     """Get it, hidden from then on: the result is `Got`."""
 
 
 @dataclass(frozen=True, slots=True)
-class UpdateMessage:
+class UpdateStep:
     """Make it visible again with `receipt`: the result is the new receipt, or None if refused."""
 
     receipt: str
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteMessage:
+class DeleteStep:
     """Delete it with `receipt`: the result is whether it was."""
 
     receipt: str
@@ -81,14 +81,14 @@ class MessageModel:
             case TimePasses():
                 # What was got while time was passing may still be hidden after it.
                 return [state, state._replace(hidden=False)] if there else [state]
-            case PutMessage():
+            case PutStep():
                 return [] if state != ABSENT else [MessageState(_receipt(result), 0, False)]
-            case GetMessage():
+            case GetStep():
                 return self._get(state, result) if there and not state.hidden else []
-            case UpdateMessage(receipt):
+            case UpdateStep(receipt):
                 after = MessageState(_receipt(result), state.dequeued, False)
                 return self._use(state, receipt, after, result, result is not None)
-            case DeleteMessage(receipt):
+            case DeleteStep(receipt):
                 return self._use(state, receipt, GONE, result, result is True)
         raise TypeError(f"not a call on a message: {call!r}")
 
@@ -131,7 +131,7 @@ class QueueHistory:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._position = 0
-        self._operations: list[Operation] = []
+        self._operations: list[CompletedCall] = []
         self._keys: set[str] = set()
         self._passed: list[tuple[str, int, int]] = []
 
@@ -160,16 +160,18 @@ class QueueHistory:
             self._position += 1
             self._passed.append((client, begun, self._position))
 
-    def operations(self) -> Sequence[Operation]:
+    def operations(self) -> Sequence[CompletedCall]:
         """Everything recorded so far."""
         with self._lock:
             found = list(self._operations)
             for (client, begun, ended), key in itertools.product(self._passed, self._keys):
                 number = len(found)
-                found.append(Operation(number, client, key, TimePasses(), None, begun, ended))
+                found.append(CompletedCall(number, client, key, TimePasses(), None, begun, ended))
             return tuple(found)
 
     def _add(self, client: str, key: str, call: Hashable, result: Hashable, begun: int) -> None:
         number = len(self._operations)
         self._keys.add(key)
-        self._operations.append(Operation(number, client, key, call, result, begun, self._position))
+        self._operations.append(
+            CompletedCall(number, client, key, call, result, begun, self._position)
+        )

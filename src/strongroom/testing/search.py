@@ -16,7 +16,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic
 
-from strongroom.testing.linearizability import NEVER, Hints, Model, Operation, State
+from strongroom.testing.linearizability import NEVER, CompletedCall, Model, ModelHints, State
 
 
 class SearchLimitError(Exception):
@@ -24,7 +24,7 @@ class SearchLimitError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     """The result of a search.
 
     Arguments:
@@ -39,21 +39,21 @@ class Found:
 
 
 def find_order(
-    operations: Sequence[Operation], model: Model[State], object_key: str, max_steps: int
-) -> Found:
+    operations: Sequence[CompletedCall], model: Model[State], object_key: str, max_steps: int
+) -> SearchResult:
     """Looks for an order of the operations of one object that the model allows.
 
     Arguments:
         operations: all of one object. One with `returned == NEVER` may have happened or not.
-        model: with `Hints` too if it has them.
+        model: with `ModelHints` too if it has them.
         object_key: given to the model's `initial`.
         max_steps: how many times the model may be asked.
 
     Raises:
         SearchLimitError: when `max_steps` are used up.
     """
-    ordered: Sequence[Operation] = sorted(operations, key=lambda operation: operation.invoked)
-    if isinstance(model, Hints):
+    ordered: Sequence[CompletedCall] = sorted(operations, key=lambda operation: operation.invoked)
+    if isinstance(model, ModelHints):
         ordered = model.simplify(ordered)
     return _Search(ordered, model, max_steps).run(object_key)
 
@@ -64,7 +64,7 @@ class _Waiting:
     Lifting and putting back take constant time, if the latter goes in reverse order.
     """
 
-    def __init__(self, operations: Sequence[Operation]) -> None:
+    def __init__(self, operations: Sequence[CompletedCall]) -> None:
         self._operations = operations
         self._end = len(operations)
         self._after = [*range(1, self._end + 1), 0]
@@ -106,7 +106,7 @@ class _Waiting:
             index = self._after[index]
 
 
-def _kinds(operations: Sequence[Operation]) -> list[int]:
+def _kinds(operations: Sequence[CompletedCall]) -> list[int]:
     numbers: dict[tuple[Hashable, Hashable], int] = {}
     return [
         numbers.setdefault((operation.call, operation.result), len(numbers))
@@ -124,10 +124,12 @@ class _Node(Generic[State]):
 
 
 class _Search(Generic[State]):
-    def __init__(self, operations: Sequence[Operation], model: Model[State], limit: int) -> None:
+    def __init__(
+        self, operations: Sequence[CompletedCall], model: Model[State], limit: int
+    ) -> None:
         self._operations = operations
         self._model = model
-        self._hints: Hints[State] | None = model if isinstance(model, Hints) else None
+        self._hints: ModelHints[State] | None = model if isinstance(model, ModelHints) else None
         self._steps_left = limit
         self._waiting = _Waiting(operations)
         self._quiet = [self._is_quiet(operation) for operation in operations]
@@ -135,13 +137,13 @@ class _Search(Generic[State]):
         self._taken_bits = 0
         self._seen: set[tuple[int, frozenset[State]]] = set()
         self._path: list[_Node[State]] = []
-        self._best = Found(False, (), frozenset())
+        self._best = SearchResult(False, (), frozenset())
 
-    def run(self, object_key: str) -> Found:
+    def run(self, object_key: str) -> SearchResult:
         self._enter([], frozenset([self._model.initial(object_key)]))
         while self._path:
             if self._waiting.must_return == 0:
-                return Found(True, self._order(), self._path[-1].states)
+                return SearchResult(True, self._order(), self._path[-1].states)
             node = self._path[-1]
             if node.choices:
                 index, states = node.choices.pop()
@@ -218,7 +220,7 @@ class _Search(Generic[State]):
             return False
         return bool(self._shown.get(version, 0) & ~(self._taken_bits | 1 << index))
 
-    def _is_quiet(self, operation: Operation) -> bool:
+    def _is_quiet(self, operation: CompletedCall) -> bool:
         if self._hints is None or operation.returned == NEVER:
             return False
         return self._hints.never_changes(operation.call, operation.result)
@@ -242,4 +244,4 @@ class _Search(Generic[State]):
     def _note_dead_end(self) -> None:
         length = sum(len(node.taken) for node in self._path)
         if length > len(self._best.order) or not self._best.states:
-            self._best = Found(False, self._order(), self._path[-1].states)
+            self._best = SearchResult(False, self._order(), self._path[-1].states)

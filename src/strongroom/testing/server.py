@@ -46,7 +46,7 @@ class ServerFailed(Exception):
     """The server did not start, or did not do what it was told; the text holds its last words."""
 
 
-class Clock(Protocol):
+class ServerClock(Protocol):
     """The server's store time: what leases, expiries and Last-Modified go by."""
 
     def advance(self, seconds: float) -> None:
@@ -100,7 +100,7 @@ class InProcessServer:
         ports = self._app.ports
         blob, queue, table, file = (ports[service.value] for service in Service)
         self._endpoint = _Endpoint((blob, queue, table, file))
-        self.clock: Clock = _LoopClock(self)
+        self.clock: ServerClock = _LoopClock(self)
         self.faults = _faults(self.port)
 
     @classmethod
@@ -159,7 +159,7 @@ class InProcessServer:
         return self._endpoint.ports[0]
 
     def advance(self, seconds: float) -> None:
-        """See Clock.advance."""
+        """See ServerClock.advance."""
         if not self._settings.test_clock:
             raise ServerFailed("this server was started without a test clock")
         moved: Future[None] = Future()
@@ -251,7 +251,7 @@ class Server:
         self._environment = environment
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
         self._process = self._spawn()
-        self.clock: Clock = _HttpClock(self)
+        self.clock: ServerClock = _HttpClock(self)
         self.faults = _faults(self.port)
         self._await_ready()
 

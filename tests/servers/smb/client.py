@@ -17,7 +17,7 @@ from strongroom.auth.accounts import Account
 from strongroom.auth.ntlm import TO_CLIENT, mechanisms_mic
 from strongroom.auth.smb_keys import NO_PREAUTH_HASH, SessionKeys, extended_hash, session_keys
 from strongroom.clock import ManualClock
-from strongroom.engines.memory import MemoryStore
+from strongroom.engines.memory import MemoryEngine
 from strongroom.errors import StorageError
 from strongroom.file_errors import SHARE_NOT_FOUND, STATUS_INVALID_PARAMETER
 from strongroom.servers.smb.connection import SmbServerConnection
@@ -96,7 +96,7 @@ def listener(
     """A listener that no socket is bound to."""
     clock = ManualClock()
     return SmbListener(
-        Services(MemoryStore(clock), clock),
+        Services(MemoryEngine(clock), clock),
         OneAccount() if accounts is None else accounts,
         clock,
         SmbSettings(**settings),

@@ -108,12 +108,12 @@ def _leave(number: int, _frame: FrameType | None) -> None:
 
 
 def _fence_and_deadline(held: Held) -> Mapping[str, str]:
-    from strongroom.coordination.clock import SystemClock
+    from strongroom.coordination.clock import SystemClocks
 
     return {
         "STRONGROOM_LOCK": held.name,
         "STRONGROOM_FENCE": str(held.fence),
-        "STRONGROOM_DEADLINE_MONOTONIC": repr(SystemClock().monotonic_s() + held.remaining()),
+        "STRONGROOM_DEADLINE_MONOTONIC": repr(SystemClocks().monotonic_s() + held.remaining()),
     }
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from strongroom.coordination.guards.blob import BlobGuard
     from strongroom.coordination.guards.etcd import EtcdGuard
     from strongroom.coordination.guards.redis import RedisGuard
-    from strongroom.coordination.guards.sql import Connection, SqlGuard
+    from strongroom.coordination.guards.sql import SqlConnection, SqlGuard
 
 __all__ = ["Fenced", "FencedOut", "Guards", "Token"]
 
@@ -61,7 +61,7 @@ class Guards:
 
     def sql(
         self,
-        connection: Connection,
+        connection: SqlConnection,
         *,
         resource: str | None = None,
         paramstyle: str | None = None,

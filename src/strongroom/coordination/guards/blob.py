@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Final, NamedTuple, Self
 from urllib.parse import parse_qsl, urlsplit
 
-from strongroom.coordination.clock import Clock, SystemClock
+from strongroom.coordination.clock import Clocks, SystemClocks
 from strongroom.coordination.environment import variable
 from strongroom.coordination.errors import CorruptRecord, StoreRefused, StoreUnavailable
 from strongroom.coordination.guards.fencing import Fenced, FencedOut
@@ -80,10 +80,10 @@ class BlobGuard:
         url: str,
         *,
         timeout_s: float = 10.0,
-        clock: Clock | None = None,
+        clock: Clocks | None = None,
     ) -> None:
         self._held, self._timeout_s = held, timeout_s
-        self._clock = clock or SystemClock()
+        self._clock = clock or SystemClocks()
         query = dict(parse_qsl(urlsplit(url).query))
         place = place_of(url, query, variable(CONNECTION_STRING))
         self._container = place.container

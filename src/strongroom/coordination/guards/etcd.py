@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Final, NamedTuple, Self
 from urllib.parse import parse_qsl, urlsplit
 
-from strongroom.coordination.clock import Clock, SystemClock
+from strongroom.coordination.clock import Clocks, SystemClocks
 from strongroom.coordination.errors import CorruptRecord, StoreUnavailable, Unsupported
 from strongroom.coordination.guards.fencing import Fenced, FencedOut
 from strongroom.coordination.names import escape
@@ -77,12 +77,12 @@ class EtcdGuard:
     """
 
     def __init__(
-        self, held: Fenced, url: str, *, timeout_s: float = 10.0, clock: Clock | None = None
+        self, held: Fenced, url: str, *, timeout_s: float = 10.0, clock: Clocks | None = None
     ) -> None:
         if not 0 < held.fence < _FENCE_MAX:
             raise Unsupported(f"fence {held.fence} of {held.name!r}: it must lie in 1..2**63-2")
         self._held, self._timeout_s = held, timeout_s
-        self._clock = clock or SystemClock()
+        self._clock = clock or SystemClocks()
         address = address_of(url, dict(parse_qsl(urlsplit(url).query)))
         self._http = EtcdHttp(address, self._clock)
         self._own = f"{address.prefix}/"

@@ -71,7 +71,7 @@ class MemoryKeeper:
             return highest
 
 
-class Connection(sql.Connection, Protocol):
+class KeeperConnection(sql.SqlConnection, Protocol):
     """The methods that a keeper needs of a DB-API connection (PEP 249)."""
 
     def close(self) -> Any:
@@ -94,7 +94,9 @@ class SqlKeeper:
 
     blocks = True
 
-    def __init__(self, connect: Callable[[], Connection], paramstyle: str | None = None) -> None:
+    def __init__(
+        self, connect: Callable[[], KeeperConnection], paramstyle: str | None = None
+    ) -> None:
         self._connect, self._paramstyle = connect, paramstyle
 
     def create_table(self) -> None:
@@ -119,7 +121,7 @@ class SqlKeeper:
                     last = error
         raise last
 
-    def _guard(self, connection: Connection, name: str, fence: int) -> sql.SqlGuard:
+    def _guard(self, connection: KeeperConnection, name: str, fence: int) -> sql.SqlGuard:
         return sql.SqlGuard(Token(name, fence), connection, paramstyle=self._paramstyle)
 
 

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Final, Self
 
-from strongroom.coordination.clock import Clock, SystemClock
+from strongroom.coordination.clock import Clocks, SystemClocks
 from strongroom.coordination.errors import CorruptRecord, OutcomeUnknown, Unsupported
 from strongroom.coordination.guards.fencing import Fenced, FencedOut
 from strongroom.coordination.names import escape
@@ -71,12 +71,12 @@ class RedisGuard:
         url: str,
         *,
         timeout_s: float = 10.0,
-        clock: Clock | None = None,
+        clock: Clocks | None = None,
     ) -> None:
         if not 0 <= held.fence <= _FENCE_MAX:
             raise Unsupported(f"the fence {held.fence} is too large for a script of Redis")
         self._held, self._timeout_s = held, timeout_s
-        self._clock = clock or SystemClock()
+        self._clock = clock or SystemClocks()
         self._place = place_of(url)
         self._key = f"{self._place.prefix}fence:{escape(held.name)}"
         self._pool = pool_of(self._place, self._clock)

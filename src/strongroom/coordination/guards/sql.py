@@ -60,7 +60,7 @@ class Cursor(Protocol):
         ...
 
 
-class Connection(Protocol):
+class SqlConnection(Protocol):
     """The methods that a guard needs of a DB-API 2.0 connection."""
 
     def cursor(self) -> Any:
@@ -94,7 +94,7 @@ class SqlGuard:
     def __init__(
         self,
         held: Fenced,
-        connection: Connection,
+        connection: SqlConnection,
         *,
         resource: str | None = None,
         paramstyle: str | None = None,
@@ -221,7 +221,7 @@ class SqlGuard:
         cursor.execute(*_written(statement, marks, self._style))
 
 
-def _style_of(connection: Connection) -> str:
+def _style_of(connection: SqlConnection) -> str:
     for kind in type(connection).__mro__:
         driver = sys.modules.get(kind.__module__.partition(".")[0])
         style = getattr(driver, "paramstyle", None)
@@ -250,7 +250,7 @@ def _written(statement: str, marks: dict[str, object], style: str) -> tuple[str,
     raise Unsupported(f"no parameter style is called {style!r}")
 
 
-def _is_idle(connection: Connection) -> bool:
+def _is_idle(connection: SqlConnection) -> bool:
     """Whether it is certain that no transaction is open; drivers say it in different ways."""
     open_now = getattr(connection, "in_transaction", None)
     if isinstance(open_now, bool):

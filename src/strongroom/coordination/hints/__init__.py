@@ -60,7 +60,7 @@ OpenUrl = Callable[[str, Mapping[str, str]], Multicast]
 """What a scheme names: takes the URL and its query as a mapping, returns the hints."""
 
 
-class Scheme(NamedTuple):
+class HintScheme(NamedTuple):
     """How a scheme is opened.
 
     Attributes:
@@ -73,19 +73,19 @@ class Scheme(NamedTuple):
 
 
 _PACKAGE: Final = "strongroom.coordination.hints"
-SCHEMES: Final[dict[str, Scheme]] = {
-    "amqp": Scheme(f"{_PACKAGE}.amqp:open_url", "amqp"),
-    "amqps": Scheme(f"{_PACKAGE}.amqp:open_url", "amqp"),
-    "azure": Scheme(f"{_PACKAGE}.strongroom:open_url"),
-    "etcd": Scheme(f"{_PACKAGE}.etcd:open_url"),
-    "memory": Scheme(f"{_PACKAGE}.memory:open_url"),
-    "nats": Scheme(f"{_PACKAGE}.nats:open_url", "nats"),
-    "nats+tls": Scheme(f"{_PACKAGE}.nats:open_url", "nats"),
-    "postgres": Scheme(f"{_PACKAGE}.postgres:open_url", "postgres"),
-    "postgresql": Scheme(f"{_PACKAGE}.postgres:open_url", "postgres"),
-    "redis": Scheme(f"{_PACKAGE}.redis:open_url"),
-    "rediss": Scheme(f"{_PACKAGE}.redis:open_url"),
-    "servicebus": Scheme(f"{_PACKAGE}.servicebus:open_url", "servicebus"),
+SCHEMES: Final[dict[str, HintScheme]] = {
+    "amqp": HintScheme(f"{_PACKAGE}.amqp:open_url", "amqp"),
+    "amqps": HintScheme(f"{_PACKAGE}.amqp:open_url", "amqp"),
+    "azure": HintScheme(f"{_PACKAGE}.strongroom:open_url"),
+    "etcd": HintScheme(f"{_PACKAGE}.etcd:open_url"),
+    "memory": HintScheme(f"{_PACKAGE}.memory:open_url"),
+    "nats": HintScheme(f"{_PACKAGE}.nats:open_url", "nats"),
+    "nats+tls": HintScheme(f"{_PACKAGE}.nats:open_url", "nats"),
+    "postgres": HintScheme(f"{_PACKAGE}.postgres:open_url", "postgres"),
+    "postgresql": HintScheme(f"{_PACKAGE}.postgres:open_url", "postgres"),
+    "redis": HintScheme(f"{_PACKAGE}.redis:open_url"),
+    "rediss": HintScheme(f"{_PACKAGE}.redis:open_url"),
+    "servicebus": HintScheme(f"{_PACKAGE}.servicebus:open_url", "servicebus"),
 }
 """A program may add its own."""
 

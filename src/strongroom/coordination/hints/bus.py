@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from strongroom.coordination.clock import Clock, SystemClock
+from strongroom.coordination.clock import Clocks, SystemClocks
 from strongroom.coordination.errors import CoordinationError
 from strongroom.coordination.forking import watch_forks
 
@@ -170,9 +170,9 @@ class BusHints:
         clock: jitter, for tests.
     """
 
-    def __init__(self, bus: Bus, clock: Clock | None = None) -> None:
+    def __init__(self, bus: Bus, clock: Clocks | None = None) -> None:
         self._bus = bus
-        self._clock = clock or SystemClock()
+        self._clock = clock or SystemClocks()
         self.after_fork()
         watch_forks(self)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from strongroom.coordination.clock import SystemClock
+from strongroom.coordination.clock import SystemClocks
 from strongroom.coordination.errors import StoreRefused, StoreUnavailable
 from strongroom.coordination.forking import watch_forks
 from strongroom.coordination.hints.bus import (
@@ -37,7 +37,7 @@ class EtcdBus:
     """
 
     def __init__(self, address: EtcdAddress) -> None:
-        self._clock = SystemClock()
+        self._clock = SystemClocks()
         self._address = address
         self._http = EtcdHttp(address, self._clock)
         watch_forks(self)

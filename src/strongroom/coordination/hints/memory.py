@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
-from strongroom.coordination.clock import Clock, SystemClock
+from strongroom.coordination.clock import Clocks, SystemClocks
 from strongroom.coordination.errors import Unsupported
 from strongroom.coordination.hints import Hints, Multicast
 from strongroom.coordination.url_options import ANY, UrlOptions, check_options
@@ -71,11 +71,11 @@ class Losing:
         clock: of chance.
     """
 
-    def __init__(self, hints: Hints, share: float, clock: Clock | None = None) -> None:
+    def __init__(self, hints: Hints, share: float, clock: Clocks | None = None) -> None:
         if not 0 <= share <= 1:
             raise ValueError(f"a share lies between 0 and 1, not at {share:g}")
         self._hints, self._share = hints, share
-        self._clock = clock or SystemClock()
+        self._clock = clock or SystemClocks()
 
     def publish(self, topic: str) -> None:
         """See `Hints.publish`."""

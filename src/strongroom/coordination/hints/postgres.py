@@ -12,7 +12,7 @@ from typing import Final
 
 from psycopg.conninfo import conninfo_to_dict
 
-from strongroom.coordination.clock import Clock, SystemClock
+from strongroom.coordination.clock import Clocks, SystemClocks
 from strongroom.coordination.hints.bus import ATTEMPT_S, BusHints, Line
 from strongroom.coordination.hints.store_line import as_a_bus, hear
 from strongroom.coordination.stores.postgres.store import PostgresEar, channel_of
@@ -36,8 +36,8 @@ class PostgresBus:
         clock: for time limits.
     """
 
-    def __init__(self, conninfo: str, prefix: str, clock: Clock | None = None) -> None:
-        self._conninfo, self._prefix, self._clock = conninfo, prefix, clock or SystemClock()
+    def __init__(self, conninfo: str, prefix: str, clock: Clocks | None = None) -> None:
+        self._conninfo, self._prefix, self._clock = conninfo, prefix, clock or SystemClocks()
         named = conninfo_to_dict(conninfo)
         self._user = str(named.get("user") or "")
         hosts = str(named.get("host") or "localhost").split(",")

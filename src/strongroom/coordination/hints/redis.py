@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from strongroom.coordination.clock import Clock, SystemClock
+from strongroom.coordination.clock import Clocks, SystemClocks
 from strongroom.coordination.hints.bus import ATTEMPT_S, BusHints, Line
 from strongroom.coordination.hints.store_line import as_a_bus, hear
 from strongroom.coordination.stores.redis.place import RedisPlace, meaning, open_session, place_of
@@ -25,8 +25,8 @@ class RedisBus:
         clock: for time limits.
     """
 
-    def __init__(self, place: RedisPlace, clock: Clock | None = None) -> None:
-        self._place, self._clock = place, clock or SystemClock()
+    def __init__(self, place: RedisPlace, clock: Clocks | None = None) -> None:
+        self._place, self._clock = place, clock or SystemClocks()
 
     @property
     def place(self) -> str:

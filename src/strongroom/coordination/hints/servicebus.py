@@ -25,7 +25,7 @@ from azure.servicebus.exceptions import (
 )
 from azure.servicebus.management import ServiceBusAdministrationClient
 
-from strongroom.coordination.clock import Clock, SystemClock
+from strongroom.coordination.clock import Clocks, SystemClocks
 from strongroom.coordination.errors import Unsupported
 from strongroom.coordination.hints.address import Address, address_of
 from strongroom.coordination.hints.bus import (
@@ -60,8 +60,8 @@ class ServiceBus:
         clock: names subscriptions.
     """
 
-    def __init__(self, address: Address, clock: Clock | None = None) -> None:
-        self._topic, self._clock = address.path, clock or SystemClock()
+    def __init__(self, address: Address, clock: Clocks | None = None) -> None:
+        self._topic, self._clock = address.path, clock or SystemClocks()
         self._host = address.host
         self._secrets = (
             f"Endpoint=sb://{address.host}/;SharedAccessKeyName={address.user};"

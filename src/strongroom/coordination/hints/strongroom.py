@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
-from strongroom.coordination.clock import Clock, SystemClock
+from strongroom.coordination.clock import Clocks, SystemClocks
 from strongroom.coordination.effects import UNCHANGED, Applied, Unknown
 from strongroom.coordination.errors import StoreRefused, StoreUnavailable
 from strongroom.coordination.hints.bus import (
@@ -37,9 +37,9 @@ class WatchedStore:
         clock: of the nonces that make each message differ.
     """
 
-    def __init__(self, store: Store, place: str, clock: Clock | None = None) -> None:
+    def __init__(self, store: Store, place: str, clock: Clocks | None = None) -> None:
         self._store, self._place = store, place
-        self._clock = clock or SystemClock()
+        self._clock = clock or SystemClocks()
 
     @property
     def place(self) -> str:

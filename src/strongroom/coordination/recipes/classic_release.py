@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from typing import Final, Protocol
 
-from strongroom.coordination.context import Context
+from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.drivers_sync import SyncDriver
 from strongroom.coordination.effects import Applied, Sleep, Steps, Unknown, cas, delete, get
 from strongroom.coordination.errors import CoordTimeout, OutcomeUnknown, StoreUnavailable
@@ -102,7 +102,7 @@ def _is_set_steps(key: str) -> Steps[bool]:
     return (yield from get(key, _ATTEMPT_S)) is not None
 
 
-def _change_steps(context: Context, key: str, to_set: bool) -> Steps[None]:
+def _change_steps(context: RecipeContext, key: str, to_set: bool) -> Steps[None]:
     pace, is_unsure = Pace(context), False
     try:
         for _ in range(_TRIES):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from strongroom.coordination.arguments import waiting_time
-from strongroom.coordination.context import Context
+from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.effects import UNCHANGED, Sleep, Steps, get
 from strongroom.coordination.errors import StoreUnavailable
 from strongroom.coordination.recipes.locks.lock_state import Look, busy_s, is_told, seen
@@ -50,7 +50,7 @@ class LeaderWatch:
         key: of the election's record.
     """
 
-    def __init__(self, context: Context, key: str) -> None:
+    def __init__(self, context: RecipeContext, key: str) -> None:
         self._context, self._key = context, key
         self._pace = Pace(context)
         self._look: Look | None = None

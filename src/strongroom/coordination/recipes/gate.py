@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from strongroom.coordination.arguments import waiting_time
-from strongroom.coordination.context import Context
+from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.drivers_async import AsyncDriver
 from strongroom.coordination.drivers_sync import SyncDriver
 from strongroom.coordination.errors import CoordTimeout, StoreUnavailable
@@ -189,7 +189,7 @@ class _Waiting:
     """The state of one wait beside a bus; the same for threads and tasks."""
 
     def __init__(
-        self, context: Context, name: str, timeout_s: float | None, generation: int | None
+        self, context: RecipeContext, name: str, timeout_s: float | None, generation: int | None
     ) -> None:
         self._clock, self._pace, self._name = context.clock, Pace(context), name
         self._timeout_s = waiting_time("timeout", timeout_s)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from strongroom.coordination.arguments import waiting_time
-from strongroom.coordination.context import Context
+from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.effects import Applied, Entry, Sleep, Steps, Unknown, cas, get
 from strongroom.coordination.errors import CoordTimeout, CorruptRecord, StoreUnavailable
 from strongroom.coordination.recipes.waiting import Pace, await_change
@@ -74,17 +74,17 @@ def look_steps(key: str) -> Steps[tuple[GateView, str | None]]:
     return view_of(key, entry), None if entry is None else entry.version
 
 
-def open_steps(context: Context, key: str, payload: Any) -> Steps[GateView]:
+def open_steps(context: RecipeContext, key: str, payload: Any) -> Steps[GateView]:
     """Open the generation that there is; one that is open stays as it was opened."""
     return (yield from _change(context, key, True, payload))
 
 
-def rearm_steps(context: Context, key: str) -> Steps[GateView]:
+def rearm_steps(context: RecipeContext, key: str) -> Steps[GateView]:
     """Begin the next generation, closed; one that is closed stays as it is."""
     return (yield from _change(context, key, False, None))
 
 
-def _change(context: Context, key: str, is_open: bool, payload: Any) -> Steps[GateView]:
+def _change(context: RecipeContext, key: str, is_open: bool, payload: Any) -> Steps[GateView]:
     pace = Pace(context)
     mine: set[str] = set()
     last = StoreUnavailable("no try was made")
@@ -133,7 +133,7 @@ def _nonce(key: str, entry: Entry | None) -> str:
 
 
 def wait_steps(
-    context: Context, name: str, key: str, timeout_s: float | None, generation: int | None
+    context: RecipeContext, name: str, key: str, timeout_s: float | None, generation: int | None
 ) -> Steps[GateView]:
     """Wait until a generation is let through.
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from strongroom.coordination.arguments import delay, waiting_time
-from strongroom.coordination.context import Context
+from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.effects import (
     UNCHANGED,
     Applied,
@@ -148,7 +148,7 @@ def decode_member(key: str, value: bytes) -> Member:
     return member
 
 
-def join_steps(context: Context, group: str, data: Any, ttl_s: float) -> Steps[Hold]:
+def join_steps(context: RecipeContext, group: str, data: Any, ttl_s: float) -> Steps[Hold]:
     """Become a member.
 
     Raises:
@@ -186,7 +186,9 @@ class MemberKeeper:
         ttl_s: how long it lives without renewal.
     """
 
-    def __init__(self, context: Context, group: str, nonce: str, data: Any, ttl_s: float) -> None:
+    def __init__(
+        self, context: RecipeContext, group: str, nonce: str, data: Any, ttl_s: float
+    ) -> None:
         self._context, self._nonce, self._ttl_s = context, nonce, ttl_s
         self.data = checked_data(data)
         self.key = key_of(KIND, f"{group}.{nonce}")
@@ -325,7 +327,7 @@ class Roll:
         BadName: see names.py.
     """
 
-    def __init__(self, context: Context, group: str) -> None:
+    def __init__(self, context: RecipeContext, group: str) -> None:
         self._context, self._prefix = context, group_prefix(group)
         self._read_s: dict[str, float] = {}
         self.members: dict[str, Member] = {}

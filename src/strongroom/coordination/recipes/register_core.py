@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from strongroom.coordination.arguments import delay, waiting_time
-from strongroom.coordination.context import Context
+from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.effects import (
     UNCHANGED,
     Applied,
@@ -69,14 +69,14 @@ class _Seen:
         return self.entry is not None and self.left_s > 0
 
 
-def look_steps(context: Context, key: str) -> Steps[_Seen]:
+def look_steps(context: RecipeContext, key: str) -> Steps[_Seen]:
     """Read once."""
     sent_s = context.clock.monotonic_s()
     entry = yield from get(key, TIMEOUT_S)
     return _seen(context, key, entry, sent_s)
 
 
-def _seen(context: Context, key: str, entry: Entry | None, sent_s: float) -> _Seen:
+def _seen(context: RecipeContext, key: str, entry: Entry | None, sent_s: float) -> _Seen:
     if entry is None:
         return _Seen(None, {}, 0.0)
     document = decode_document(key, entry.value, KIND)
@@ -92,7 +92,7 @@ def _seen(context: Context, key: str, entry: Entry | None, sent_s: float) -> _Se
     return _Seen(entry, document, max(0.0, left_s))
 
 
-def get_steps(context: Context, key: str) -> Steps[Versioned | None]:
+def get_steps(context: RecipeContext, key: str) -> Steps[Versioned | None]:
     """Return the value and its version; None if absent or over."""
     seen = yield from look_steps(context, key)
     return _versioned(seen)
@@ -108,7 +108,7 @@ class Swapping:
         ttl_s: it is over after so long unless it is written again; None: never.
     """
 
-    def __init__(self, context: Context, key: str, new: Any, ttl_s: float | None) -> None:
+    def __init__(self, context: RecipeContext, key: str, new: Any, ttl_s: float | None) -> None:
         self._context, self._key = context, key
         self._new, self._ttl_s = new, None if ttl_s is None else delay("ttl", ttl_s)
         self._nonce = context.nonce()
@@ -213,7 +213,7 @@ class Swapping:
 
 
 def wait_steps(
-    context: Context, key: str, version: str | None, seconds: float | None
+    context: RecipeContext, key: str, version: str | None, seconds: float | None
 ) -> Steps[tuple[bool, Versioned | None]]:
     """Wait until the version is another one, or the value is over.
 

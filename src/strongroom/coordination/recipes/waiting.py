@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from strongroom.coordination.context import Context
+from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.effects import (
     UNCHANGED,
     CasOutcome,
@@ -48,7 +48,7 @@ class Pace:
         context: gives chance and the store's bounds.
     """
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: RecipeContext) -> None:
         self._context = context
         self._poll_s = context.promises.poll_min_s
         self._trouble_s = _TROUBLE_FIRST_S
@@ -89,7 +89,7 @@ class Races:
         troubles_max: so much trouble ends it.
     """
 
-    def __init__(self, context: Context, troubles_max: int) -> None:
+    def __init__(self, context: RecipeContext, troubles_max: int) -> None:
         self._clock, self._pace = context.clock, Pace(context)
         self._left, self._troubles_left = _RACES_MAX, troubles_max
         self._began_s = 0.0
@@ -132,7 +132,7 @@ class GivingBack(Races):
         ttl_s: of the hold: it expires by itself then, and nobody needs it given back.
     """
 
-    def __init__(self, context: Context, ttl_s: float) -> None:
+    def __init__(self, context: RecipeContext, ttl_s: float) -> None:
         super().__init__(context, _RACES_MAX)  # trouble does not end it: the store may come back
         self._attempt_s = context.rules.attempt_timeout_s(ttl_s)
         self._until_s = self._clock.boot_s() + min(_GIVING_S, ttl_s)
@@ -158,7 +158,12 @@ class GivingBack(Races):
 
 
 def await_change(
-    context: Context, key: str, version: str | None, seconds: float, pace: Pace, timeout_s: float
+    context: RecipeContext,
+    key: str,
+    version: str | None,
+    seconds: float,
+    pace: Pace,
+    timeout_s: float,
 ) -> Steps[Watched]:
     """Wait until a key has changed, or for `seconds`, or for one poll.
 

@@ -26,7 +26,7 @@ LEAVE_S: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Variant:
+class LockVariant:
     """Which kind of store and lock a run exercises."""
 
     name: str
@@ -37,18 +37,18 @@ class Variant:
 
 
 VARIANTS: Final = (
-    Variant("watched"),
-    Variant("polled", watch=False),
-    Variant("fair", fair=True),
-    Variant("server-lease", server_lease=True),
-    Variant("set-back", server_lease=True, faults=Faults(set_back_every_s=12.0)),
-    Variant("no-crashes", fair=True, faults=Faults(crash_every_s=0)),
-    Variant("calm", fair=True, faults=CALM),
+    LockVariant("watched"),
+    LockVariant("polled", watch=False),
+    LockVariant("fair", fair=True),
+    LockVariant("server-lease", server_lease=True),
+    LockVariant("set-back", server_lease=True, faults=Faults(set_back_every_s=12.0)),
+    LockVariant("no-crashes", fair=True, faults=Faults(crash_every_s=0)),
+    LockVariant("calm", fair=True, faults=CALM),
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class LockReport:
     """The result of one seed."""
 
     seed: int
@@ -61,7 +61,7 @@ class Report:
 
 
 class _Locks:
-    def __init__(self, world: World, oracle: Oracle, variant: Variant) -> None:
+    def __init__(self, world: World, oracle: Oracle, variant: LockVariant) -> None:
         self.world, self.oracle, self.variant = world, oracle, variant
         self.leaving = False
         world.on_start = self.start
@@ -121,7 +121,7 @@ class _Locks:
         self.world.after(delay_s, partial(self.oracle.write_arrives, fence))
 
 
-def run_locks(seed: int, variant: Variant, rules: ClockRules | None = None) -> Report:
+def run_locks(seed: int, variant: LockVariant, rules: ClockRules | None = None) -> LockReport:
     """Play one seed and return what came of it.
 
     Arguments:
@@ -145,7 +145,7 @@ def run_locks(seed: int, variant: Variant, rules: ClockRules | None = None) -> R
     world.run(CHAOS_S + QUIET_S)
     if not oracle.violations:
         _leave(locks)
-    return Report(
+    return LockReport(
         seed,
         variant.name,
         tuple(oracle.violations),

@@ -13,7 +13,7 @@ from typing import Final
 from strongroom.coordination.simulation.barrier_scenario import run_barrier
 from strongroom.coordination.simulation.gate_scenario import run_gate
 from strongroom.coordination.simulation.ids_scenario import run_ids
-from strongroom.coordination.simulation.lock_scenario import VARIANTS, Variant, run_locks
+from strongroom.coordination.simulation.lock_scenario import VARIANTS, LockVariant, run_locks
 from strongroom.coordination.simulation.members_scenario import run_members
 from strongroom.coordination.simulation.report import Report
 from strongroom.coordination.simulation.slots_scenario import VARIANTS as SLOT_VARIANTS
@@ -21,7 +21,7 @@ from strongroom.coordination.simulation.slots_scenario import run_slots
 from strongroom.coordination.simulation.world import TRACE
 
 
-def _locks(variant: Variant, seed: int) -> Report:
+def _locks(variant: LockVariant, seed: int) -> Report:
     found = run_locks(seed, variant)
     counts = (
         ("holds", found.holds_count),

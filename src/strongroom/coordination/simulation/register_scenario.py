@@ -38,7 +38,7 @@ class Swapped(NamedTuple):
     expected: int | None
 
 
-class Written(NamedTuple):
+class RegisterPut(NamedTuple):
     """A put; its answer is True."""
 
     new: int
@@ -104,14 +104,14 @@ class _Register:
 
     def choose(
         self, node: Node, known: int | None
-    ) -> tuple[Read | Swapped | Written, Steps[int | bool | None]]:
+    ) -> tuple[Read | Swapped | RegisterPut, Steps[int | bool | None]]:
         number = self.world.chance.random()
         if number < 0.4:
             return Read(), _get(node)
         new = next(self.numbers)
         if number < 0.9:
             return Swapped(new, known), _swap(node, new, known)
-        return Written(new), _put(node, new)
+        return RegisterPut(new), _put(node, new)
 
 
 def _get(node: Node) -> Steps[int | None]:

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from strongroom.coordination.clock import Chance
 from strongroom.coordination.clock_rules import ClockRules
-from strongroom.coordination.context import Context
+from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.effects import (
     UNCHANGED,
     Cas,
@@ -143,7 +143,7 @@ class Node:
         self.life += 1
         self.up = True
         self.processes = []
-        self.context = Context(self.clock, world.rules, world.store.promises, self.name)
+        self.context = RecipeContext(self.clock, world.rules, world.store.promises, self.name)
         self._parked: dict[int, Process] = {}
         self.renewal_table = Timetable(self.clock, lambda: self._unpark(0))
         self.deadline_table = Timetable(self.clock, lambda: self._unpark(1))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
-from strongroom.coordination.clock import Clock, SystemClock
+from strongroom.coordination.clock import Clocks, SystemClocks
 from strongroom.coordination.effects import (
     UNCHANGED,
     CasOutcome,
@@ -39,8 +39,8 @@ class MemoryStore(StoreBase):
         server_lease: end holds by the store's own clock, as some real stores do.
     """
 
-    def __init__(self, clock: Clock | None = None, server_lease: bool = False) -> None:
-        self._clock = clock or SystemClock()
+    def __init__(self, clock: Clocks | None = None, server_lease: bool = False) -> None:
+        self._clock = clock or SystemClocks()
         self._registers = Registers(server_lease)
         self._lock = threading.Lock()
         self._watchers: dict[str, list[Callable[[], None]]] = {}

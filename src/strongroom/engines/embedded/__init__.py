@@ -4,6 +4,6 @@ Lives here: the store and what its parts share. `records/` holds the database, `
 write-ahead log, `bodies/` the segment files. Must not live here: anything about Azure.
 """
 
-from strongroom.engines.embedded.store import EmbeddedStore, open_store
+from strongroom.engines.embedded.store import EmbeddedEngine, open_store
 
-__all__ = ["EmbeddedStore", "open_store"]
+__all__ = ["EmbeddedEngine", "open_store"]

@@ -19,9 +19,9 @@ from strongroom.engines.embedded.copy_target import CopyTarget
 from strongroom.engines.embedded.directory import (
     RECORDS_NAME,
     Damaged,
+    DirectoryLayout,
     FileLock,
     Format,
-    Layout,
     NotADataDirectory,
     UnknownFormat,
 )
@@ -49,7 +49,7 @@ def backup(source: _StrPath, target: _StrPath, progress: Progress | None = None)
 
     Raises: NotADataDirectory, UnknownFormat, FileExistsError, OSError, apsw.Error.
     """
-    home = Layout(os.path.abspath(source))
+    home = DirectoryLayout(os.path.abspath(source))
     found = home.read_format()
     if found.backup:
         raise UnknownFormat(f"{home.path} is a backup already; copy it as it is")
@@ -96,7 +96,7 @@ def restore(
     Raises: NotADataDirectory (no backup, or an interrupted one), UnknownFormat, FileExistsError,
         Damaged (the backup is not whole), OSError, apsw.Error.
     """
-    home = Layout(os.path.abspath(source))
+    home = DirectoryLayout(os.path.abspath(source))
     found = home.read_format()
     if not found.backup:
         raise NotADataDirectory(f"{home.path} is a data directory, not a backup of one")
@@ -120,7 +120,7 @@ def restore(
         making.finish()
 
 
-def _refuse_damage(home: Layout, copy: Layout, stamp: Format) -> None:
+def _refuse_damage(home: DirectoryLayout, copy: DirectoryLayout, stamp: Format) -> None:
     """Raise Damaged when the copy, and so the backup, is not whole."""
     try:
         with Inspection(copy.path, stamp=stamp) as inspection:
@@ -138,8 +138,8 @@ def _refuse_damage(home: Layout, copy: Layout, stamp: Format) -> None:
 
 
 def _copy_segments(
-    home: Layout,
-    copy: Layout,
+    home: DirectoryLayout,
+    copy: DirectoryLayout,
     segments: list[tuple[int, int, int, int, bool]],
     progress: Progress | None,
 ) -> None:

@@ -18,7 +18,7 @@ import apsw
 
 from strongroom.engines.base import ContentMissing, DataDamaged
 from strongroom.engines.checksum import crc64
-from strongroom.engines.embedded.directory import RECORDS_NAME, FileLock, Format, Layout
+from strongroom.engines.embedded.directory import RECORDS_NAME, DirectoryLayout, FileLock, Format
 from strongroom.engines.embedded.log.gate import refuse_damaged_idle_log
 from strongroom.engines.embedded.records.checksummed_pages import is_damage
 from strongroom.engines.embedded.records.record_walk import Walked
@@ -52,7 +52,7 @@ class Inspection:
         vfs: str | None = None,
         stamp: Format | None = None,
     ) -> None:
-        self._layout = Layout(os.path.abspath(directory))
+        self._layout = DirectoryLayout(os.path.abspath(directory))
         self.format = stamp or self._layout.read_format()
         refuse_damaged_idle_log(self._layout)
         self._lock = FileLock(self._layout.backup_lock)

@@ -19,7 +19,12 @@ import stat
 from types import TracebackType
 from typing import Final
 
-from strongroom.engines.embedded.directory import RECORDS_NAME, SEGMENT_NAME, Format, Layout
+from strongroom.engines.embedded.directory import (
+    RECORDS_NAME,
+    SEGMENT_NAME,
+    DirectoryLayout,
+    Format,
+)
 from strongroom.engines.embedded.files import OsFiles
 
 _SEGMENTS: Final = "segments"
@@ -42,7 +47,7 @@ class CopyTarget:
     """
 
     def __init__(self, path: str | os.PathLike[str], stamp: Format) -> None:
-        self.layout = Layout(os.path.abspath(path))
+        self.layout = DirectoryLayout(os.path.abspath(path))
         os.makedirs(self.layout.path, mode=0o700, exist_ok=True)
         self._mark = self._begin()
         try:
@@ -122,7 +127,7 @@ def _lock(descriptor: int, path: str) -> None:
         raise FileExistsError(f"{path} is being written by another backup or restore") from None
 
 
-def _leftovers(layout: Layout) -> list[str]:
+def _leftovers(layout: DirectoryLayout) -> list[str]:
     """The files of an unfinished copy. Raises FileExistsError when there is anything else."""
     found = []
     for entry in os.scandir(layout.path):
@@ -136,7 +141,7 @@ def _leftovers(layout: Layout) -> list[str]:
     return found
 
 
-def _expect(entry: os.DirEntry[str], is_ours: bool, layout: Layout) -> None:
+def _expect(entry: os.DirEntry[str], is_ours: bool, layout: DirectoryLayout) -> None:
     if not is_ours or not stat.S_ISREG(entry.stat(follow_symlinks=False).st_mode):
         raise FileExistsError(
             f"{layout.path} is not empty: besides an unfinished copy it holds {entry.path}"

@@ -89,7 +89,7 @@ def parse_format(text: str, path: str) -> Format:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class DirectoryLayout:
     """Where things are in a data directory."""
 
     path: str
@@ -203,7 +203,7 @@ class DataDirectory:
     """
 
     def __init__(self, path: str, files: Files, test_clock: bool) -> None:
-        self.layout = Layout(os.path.abspath(path))
+        self.layout = DirectoryLayout(os.path.abspath(path))
         self.files = files
         self.is_new = False
         self._test_clock = test_clock

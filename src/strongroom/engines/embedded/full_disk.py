@@ -17,7 +17,7 @@ import apsw
 from strongroom.engines.embedded.records.checksummed_pages import checkpoint
 from strongroom.engines.embedded.records.sqlite import Writer
 from strongroom.engines.embedded.reserve import Reserve, is_full
-from strongroom.engines.embedded.serial_point import Item
+from strongroom.engines.embedded.serial_point import QueuedWork
 from strongroom.values import Purpose
 
 # How often free space is looked for, and how often the log is checkpointed at most, so that it can
@@ -68,7 +68,7 @@ class FullDisk:
         Full."""
         return self._use(lambda: self._reserve.give_for(size_bytes))
 
-    def make_space_for(self, item: Item, purpose: Purpose) -> bool:
+    def make_space_for(self, item: QueuedWork, purpose: Purpose) -> bool:
         """Have space made for an item that did not fit, before any other work between groups;
         False if there is none left to try."""
         now, may_give = self._loop.time(), self._reserve.may_give(purpose)

@@ -44,7 +44,7 @@ from strongroom.engines.embedded.records.database_room import DatabaseRoom
 from strongroom.engines.embedded.records.record_cache import RecordCache
 from strongroom.engines.embedded.records.sqlite import Reader, Writer
 from strongroom.engines.embedded.reserve import Reserve
-from strongroom.engines.embedded.serial_point import Bodies, Group, Item, SerialPoint
+from strongroom.engines.embedded.serial_point import Bodies, Group, QueuedWork, SerialPoint
 from strongroom.engines.embedded.store_time import DurableTime
 from strongroom.engines.watchers import Watchers
 from strongroom.values import Purpose
@@ -97,7 +97,7 @@ class Committer:
         self._on_committed = on_committed
         self._on_broken = on_broken
         self._loop = asyncio.get_running_loop()
-        self._queue: deque[Item] = deque()
+        self._queue: deque[QueuedWork] = deque()
         self._between: deque[tuple[Callable[[], object], asyncio.Future[None]]] = deque()
         self._scheduled = False
         self._gathering = _Gathering(self._loop.time)
@@ -187,7 +187,7 @@ class Committer:
         if self.broken is not None:
             future.set_exception(self.broken)
             return future
-        self._queue.append(Item(future, reads, decide, work, purpose))
+        self._queue.append(QueuedWork(future, reads, decide, work, purpose))
         self._schedule()
         return future
 

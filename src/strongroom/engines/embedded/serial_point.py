@@ -31,7 +31,7 @@ from strongroom.engines.base import (
     ref_of,
 )
 from strongroom.engines.bounds import check_steps, growth_bytes, purpose_of, values_after
-from strongroom.engines.embedded.records.record_cache import UNKNOWN, RecordCache, Unknown
+from strongroom.engines.embedded.records.record_cache import UNKNOWN, RecordCache, Uncached
 from strongroom.engines.embedded.records.sqlite import Location, Writer
 from strongroom.engines.embedded.reserve import Reserve
 from strongroom.engines.embedded.store_time import DurableTime
@@ -58,7 +58,7 @@ class Bodies(Protocol):
         ...
 
 
-class Item(msgspec.Struct):
+class QueuedWork(msgspec.Struct):
     """One decision, or one piece of the engine's own work, that waits for its group."""
 
     future: asyncio.Future[Any]
@@ -76,7 +76,7 @@ class Group:
     when it began, is the time of all of them."""
 
     now: int
-    items: list[Item] = field(default_factory=list)
+    items: list[QueuedWork] = field(default_factory=list)
     answers: list[tuple[asyncio.Future[Any], object, Exception | None]] = field(
         default_factory=list
     )
@@ -111,14 +111,14 @@ class SerialPoint:
         self._bodies = bodies
         self._reserve = reserve
 
-    def look_up(self, item: Item, group: Group) -> None:
+    def look_up(self, item: QueuedWork, group: Group) -> None:
         """Records that the item's decision will see, as they were before the group."""
         known, look = group.known, self._cache.look
         read: dict[Ref, Record | None] = {}
         for ref in item.reads:
             if ref in known:
                 continue
-            record: Record | Unknown | None = look(ref)
+            record: Record | Uncached | None = look(ref)
             if record is UNKNOWN:
                 read[ref] = record = self._writer.get(ref)
             known[ref] = record
@@ -127,7 +127,7 @@ class SerialPoint:
         if any(read.values()):
             self._cache.keep(list(read), list(read.values()))
 
-    def take(self, item: Item, group: Group) -> None:
+    def take(self, item: QueuedWork, group: Group) -> None:
         """Make the item's decision, or do its work: its answer is then among the group's.
 
         Raises: apsw.Error, OSError: the store is broken, or full; DataDamaged: the transaction is
@@ -140,7 +140,7 @@ class SerialPoint:
             group.answers.append((item.future, item.work(group), None))
             group.wrote = True
 
-    def _decide(self, item: Item, decide: Decide[Any], group: Group) -> None:
+    def _decide(self, item: QueuedWork, decide: Decide[Any], group: Group) -> None:
         stamp = self._time.stamp(group.now)
         if (ceiling := self._time.rise(stamp)) is not None:
             self._raise_ceiling(ceiling, group)

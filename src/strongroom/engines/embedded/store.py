@@ -60,7 +60,7 @@ from strongroom.engines.embedded.log.checkpoints import (
 from strongroom.engines.embedded.log.gate import clear_log_tail, refuse_damaged_log
 from strongroom.engines.embedded.log.space import LogSpace
 from strongroom.engines.embedded.records.checksummed_pages import log_frames, unreadable
-from strongroom.engines.embedded.records.face_scan import Asked
+from strongroom.engines.embedded.records.face_scan import ScanRequest
 from strongroom.engines.embedded.records.record_cache import RecordCache
 from strongroom.engines.embedded.records.sqlite import Reader, Writer
 from strongroom.engines.embedded.reserve import Reserve
@@ -95,7 +95,7 @@ class EmbeddedOptions:
     log_ahead: bool = True
 
 
-class EmbeddedStore(WaitingEngine):
+class EmbeddedEngine(WaitingEngine):
     """A store in a data directory. Made by `open_store`; used on one event loop."""
 
     def __init__(
@@ -230,7 +230,7 @@ class EmbeddedStore(WaitingEngine):
         self._check_serving()
         if max_records < 1 or max_bytes < 1:
             raise ValueError("a page holds at least one record")
-        asked = Asked(keyspace, first, until, max_records, max_bytes, where)
+        asked = ScanRequest(keyspace, first, until, max_records, max_bytes, where)
         is_short = where is None and max_records <= _INLINE_RECORDS
         return await self._query(lambda reader: reader.scan(asked), inline=is_short)
 
@@ -344,7 +344,7 @@ async def open_store(
     *,
     test_clock: bool = False,
     options: EmbeddedOptions | None = None,
-) -> EmbeddedStore:
+) -> EmbeddedEngine:
     """Open a data directory, or create it when there is none.
 
     Arguments:
@@ -376,7 +376,7 @@ async def open_store(
         ceiling = writer.ceiling()
         await _await_ceiling(clock, ceiling)
         time = DurableTime(clock, ceiling)
-        return EmbeddedStore(home, writer, time, options, test_clock, reserve)
+        return EmbeddedEngine(home, writer, time, options, test_clock, reserve)
     except BaseException as error:
         if writer is not None:
             writer.close()

@@ -1,5 +1,5 @@
 """The memory engine: all contracts over dicts, for tests and for one process without a disk."""
 
-from strongroom.engines.memory.store import MemoryStore
+from strongroom.engines.memory.store import MemoryEngine
 
-__all__ = ["MemoryStore"]
+__all__ = ["MemoryEngine"]

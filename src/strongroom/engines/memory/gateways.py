@@ -17,7 +17,7 @@ from strongroom.clock import Clock, StoreTime
 from strongroom.engines import membership
 from strongroom.engines.base import EngineError, Ref, Unavailable
 from strongroom.engines.gateways import GATEWAYS_MAX, Horizon
-from strongroom.engines.membership import Book, Mark, Membership
+from strongroom.engines.membership import Book, Mark, MembershipTable
 from strongroom.engines.watchers import Watchers
 
 _LOOK_S: Final = 0.01
@@ -36,7 +36,7 @@ class MemoryMembers:
 
     def __init__(self, clock: Clock) -> None:
         self.time = StoreTime(clock)
-        self.table = Membership()
+        self.table = MembershipTable()
         self.gateways: list[MemoryGateway] = []
         self.highest = 0
         self.moved_s = 0.0
@@ -47,7 +47,7 @@ class MemoryMembers:
         """Whether there is, or was, another gateway than the first."""
         return self.table.incarnations > 1
 
-    def look(self) -> Membership:
+    def look(self) -> MembershipTable:
         """The table as it is now."""
         for gateway in self.gateways:
             if gateway.is_beating:

@@ -39,7 +39,7 @@ _OPTIMISTIC_ATTEMPTS: Final = 8
 _RESERVE_BYTES: Final = 1024 * 1024
 
 
-class MemoryStore(WaitingEngine):
+class MemoryEngine(WaitingEngine):
     """Records and contents in memory, gone with the process. One gateway of possibly several.
 
     Arguments:

@@ -12,7 +12,7 @@ from strongroom import blob_errors, errors
 from strongroom.operations.blob.fields import append_fields, blob_fields, protection_fields
 from strongroom.operations.blob.fields import returned as give
 from strongroom.operations.core import fields, permissions
-from strongroom.operations.core.spec import Body, Operation, Resource, When
+from strongroom.operations.core.spec import BodyKind, Operation, Resource, When
 from strongroom.semantics.core.lease import LeaseUse
 from strongroom.services.blob.types import appends
 from strongroom.services.core.calls import ConditionUse, Existence, Rule
@@ -38,7 +38,7 @@ PUT_APPEND_BLOB: Final = Operation(
         blob_fields.TIER,
         protection_fields.PROTECTION,
     ),
-    body=Body(),
+    body=BodyKind(),
     success=201,
     returns=(give.ETAG, give.LAST_MODIFIED, give.ENCRYPTED, give.VERSION_ID),
     fails=(

@@ -19,7 +19,7 @@ from strongroom.operations.blob.blob import (
 )
 from strongroom.operations.core import permissions
 from strongroom.operations.core.fields import header
-from strongroom.operations.core.spec import Body, Operation, Resource
+from strongroom.operations.core.spec import BodyKind, Operation, Resource
 from strongroom.wire.core import multipart
 
 
@@ -36,7 +36,7 @@ def _batch(
         permission=permission,
         input=partial(multipart.parse_each, requests_max=limits.BLOB_BATCH_REQUESTS_MAX),
         accepts=(header("content_type", "content-type", default=""),),
-        body=Body("body", bytes, limits.BLOB_BATCH_BODY_BYTES_MAX),
+        body=BodyKind("body", bytes, limits.BLOB_BATCH_BODY_BYTES_MAX),
         success=202,
         fails=(blob_errors.EXCEEDS_MAX_BATCH_REQUEST_COUNT,),
         parts=(DELETE_BLOB, DELETE_VERSION, DELETE_PERMANENTLY, SET_BLOB_TIER),

@@ -14,7 +14,7 @@ from strongroom.operations.blob.fields import blob_fields, block_fields, protect
 from strongroom.operations.blob.fields import returned as give
 from strongroom.operations.core import fields, permissions
 from strongroom.operations.core.answers import XML
-from strongroom.operations.core.spec import Body, Operation, Resource
+from strongroom.operations.core.spec import BodyKind, Operation, Resource
 from strongroom.semantics.blob.snapshots import version_time
 from strongroom.semantics.core.lease import LeaseUse
 from strongroom.semantics.core.snapshot_times import snapshot_time
@@ -66,7 +66,9 @@ PUT_BLOCK_LIST: Final = Operation(
         blob_fields.TAGS,
         protection_fields.PROTECTION,
     ),
-    body=Body("blocks", read_block_list, limits.BLOCK_LIST_BODY_BYTES_MAX, receipt=intake.document),
+    body=BodyKind(
+        "blocks", read_block_list, limits.BLOCK_LIST_BODY_BYTES_MAX, receipt=intake.document
+    ),
     success=201,
     returns=(
         give.ETAG,

@@ -17,7 +17,7 @@ from strongroom.operations.core import permissions
 from strongroom.operations.core.answers import XML, metadata
 from strongroom.operations.core.fields import METADATA
 from strongroom.operations.core.listing_fields import DELIMITER, MAX_RESULTS, PREFIX
-from strongroom.operations.core.spec import Body, Operation, Resource, When
+from strongroom.operations.core.spec import BodyKind, Operation, Resource, When
 from strongroom.semantics.core.lease import LeaseUse
 from strongroom.services.blob import list_blobs
 from strongroom.services.blob.containers import containers
@@ -118,7 +118,7 @@ SET_CONTAINER_ACL: Final = Operation(
     rule=Rule(LeaseUse.READ_CONTAINER, ConditionUse.DATES),
     input=containers.SetContainerAcl,
     accepts=(fields.PUBLIC_ACCESS,),
-    body=Body("policies", read_signed_identifiers, limits.XML_BODY_BYTES_MAX),
+    body=BodyKind("policies", read_signed_identifiers, limits.XML_BODY_BYTES_MAX),
     returns=(give.ETAG, give.LAST_MODIFIED),
     run=containers.set_acl,
 )

@@ -31,7 +31,7 @@ from strongroom.operations.core.endpoint import Addressed, Endpoint
 from strongroom.operations.core.routes import Routes
 from strongroom.operations.core.spec import Resource
 from strongroom.semantics.core import names
-from strongroom.wire.core.path import Target
+from strongroom.wire.core.path import UrlTarget
 from strongroom.wire.core.query import Query
 
 ROUTES: Final = Routes(
@@ -75,7 +75,7 @@ def _is_data_lake(asked: Query) -> bool:
     return any((asked.get(name) or "").lower() in words for name, words in _DATA_LAKE.items())
 
 
-def _address(target: Target, asked: Query) -> Addressed:
+def _address(target: UrlTarget, asked: Query) -> Addressed:
     """A single segment without `restype` is a blob of the root container. A backslash in a blob's
     name becomes a slash, in the resource of a SAS too: so no blob's name contains a backslash."""
     if _is_data_lake(asked):

@@ -20,7 +20,7 @@ from strongroom.operations.blob.fields import (
     protection_fields,
 )
 from strongroom.operations.core import fields, permissions
-from strongroom.operations.core.spec import Body, Operation, Resource, When
+from strongroom.operations.core.spec import BodyKind, Operation, Resource, When
 from strongroom.services.blob.from_url import append_blobs, block_blobs, page_blobs
 
 COPIES: Final = When("x-ms-copy-source")
@@ -54,7 +54,7 @@ PUT_BLOB_FROM_URL: Final = Operation(
         blob_fields.TAGS,
         protection_fields.PROTECTION,
     ),
-    body=Body(),
+    body=BodyKind(),
     success=201,
     returns=blob.PUT_BLOB.returns,
     fails=(*blob.PUT_BLOB.fails, *SOURCE_ERRORS),
@@ -72,7 +72,7 @@ PUT_BLOCK_FROM_URL: Final = Operation(
     rule=block.PUT_BLOCK.rule,
     input=block_blobs.PutBlockFromUrl,
     accepts=(blob_fields.SCOPE, block_fields.BLOCK_ID, copy_fields.SOURCE_RANGE),
-    body=Body(),
+    body=BodyKind(),
     success=201,
     returns=block.PUT_BLOCK.returns,
     fails=(*block.PUT_BLOCK.fails, *SOURCE_ERRORS),
@@ -90,7 +90,7 @@ APPEND_BLOCK_FROM_URL: Final = Operation(
     rule=append.APPEND_BLOCK.rule,
     input=append_blobs.AppendBlockFromUrl,
     accepts=(blob_fields.SCOPE, copy_fields.SOURCE_RANGE, append_fields.CONDITIONS),
-    body=Body(),
+    body=BodyKind(),
     success=201,
     returns=append.APPEND_BLOCK.returns,
     fails=(*append.APPEND_BLOCK.fails, *SOURCE_ERRORS),
@@ -113,7 +113,7 @@ PUT_PAGE_FROM_URL: Final = Operation(
         page_fields.SEQUENCE_CONDITIONS,
         blob_fields.SCOPE,
     ),
-    body=Body(),
+    body=BodyKind(),
     success=201,
     returns=page.PUT_PAGE.returns,
     fails=(*page.PUT_PAGE.fails, *SOURCE_ERRORS),

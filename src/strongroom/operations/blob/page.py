@@ -18,7 +18,7 @@ from strongroom.operations.blob.fields import (
 from strongroom.operations.blob.fields import returned as give
 from strongroom.operations.core import copies, fields, permissions
 from strongroom.operations.core.answers import XML
-from strongroom.operations.core.spec import Body, Operation, Resource, When
+from strongroom.operations.core.spec import BodyKind, Operation, Resource, When
 from strongroom.semantics.blob.snapshots import version_time
 from strongroom.semantics.core.lease import LeaseUse
 from strongroom.semantics.core.snapshot_times import snapshot_time
@@ -55,7 +55,7 @@ PUT_PAGE_BLOB: Final = Operation(
         blob_fields.TAGS,
         protection_fields.PROTECTION,
     ),
-    body=Body(),
+    body=BodyKind(),
     success=201,
     returns=(give.ETAG, give.LAST_MODIFIED, give.ENCRYPTED, give.VERSION_ID),
     fails=(
@@ -124,7 +124,7 @@ CLEAR_PAGES: Final = Operation(
         page_fields.NO_DIGESTS,
         page_fields.SEQUENCE_CONDITIONS,
     ),
-    body=Body(),
+    body=BodyKind(),
     success=201,
     returns=(give.ETAG, give.LAST_MODIFIED, give.SEQUENCE_NUMBER, give.ENCRYPTED),
     fails=_PAGE_ERRORS,

@@ -15,7 +15,7 @@ from strongroom.operations.blob.fields import blob_fields, tag_fields
 from strongroom.operations.core import permissions
 from strongroom.operations.core.answers import XML
 from strongroom.operations.core.listing_fields import MAX_RESULTS
-from strongroom.operations.core.spec import Body, Operation, Resource
+from strongroom.operations.core.spec import BodyKind, Operation, Resource
 from strongroom.semantics.blob.snapshots import version_time
 from strongroom.semantics.core.lease import LeaseUse
 from strongroom.semantics.core.snapshot_times import snapshot_time
@@ -49,7 +49,7 @@ SET_BLOB_TAGS: Final = Operation(
     versions=version_time,
     input=tagging.SetTags,
     accepts=(blob_fields.DIGESTS,),
-    body=Body("tags", tag_fields.tags, limits.XML_BODY_BYTES_MAX, receipt=intake.document),
+    body=BodyKind("tags", tag_fields.tags, limits.XML_BODY_BYTES_MAX, receipt=intake.document),
     success=204,
     fails=(
         blob_errors.DUPLICATE_TAG_NAMES,

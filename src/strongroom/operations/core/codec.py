@@ -19,7 +19,7 @@ from strongroom.auth.request import Service
 from strongroom.errors import StorageError, invalid_header, invalid_query, missing_header
 from strongroom.operations.core import fields, unserved
 from strongroom.operations.core.endpoint import Addressed
-from strongroom.operations.core.spec import Operation, Origin, Unsaid
+from strongroom.operations.core.spec import Defaults, Operation, Origin
 from strongroom.semantics.core import conditions as conditional
 from strongroom.semantics.core.conditions import NONE, Conditions
 from strongroom.services.core.calls import (
@@ -133,7 +133,7 @@ async def _input(
     operation: Operation,
     request: Request,
     query: Query,
-    unsaid: Unsaid | None,
+    unsaid: Defaults | None,
     turns: SliceTurns,
 ) -> Any:
     """The operation's input from its own fields, which may all be absent, and its document."""
@@ -154,7 +154,7 @@ async def _input(
 
 
 async def _made(found: Any, turns: SliceTurns) -> Any:
-    """What a reader has made of a document: its result, or the steps of a long one."""
+    """The value that a reader has made of a document: its result, or the steps of a long one."""
     return await turns.run(found) if isinstance(found, Generator) else found
 
 

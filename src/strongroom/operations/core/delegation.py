@@ -11,7 +11,7 @@ from typing import Any
 from strongroom import limits
 from strongroom.operations.core import permissions
 from strongroom.operations.core.answers import XML, document
-from strongroom.operations.core.spec import Body, Content, Operation, Origin, Resource
+from strongroom.operations.core.spec import BodyKind, Content, Operation, Origin, Resource
 from strongroom.services.core import delegation
 from strongroom.services.core.calls import Call, Rule
 from strongroom.wire.core.user_delegation_key import read_key_info, write_user_delegation_key
@@ -43,7 +43,7 @@ def get_user_delegation_key(rule: Rule) -> Operation:
         permission=permissions.DELEGATE,
         rule=rule,
         input=delegation.GetUserDelegationKey,
-        body=Body("wanted", read_key_info, limits.XML_BODY_BYTES_MAX),
+        body=BodyKind("wanted", read_key_info, limits.XML_BODY_BYTES_MAX),
         returns=(XML,),
         content=_document,
         run=delegation.get_user_delegation_key,

@@ -19,7 +19,7 @@ from strongroom.operations.core.routes import Routes
 from strongroom.operations.core.spec import Operation, Resource
 from strongroom.wire.core import errors_xml
 from strongroom.wire.core.http import Headers, Request
-from strongroom.wire.core.path import Target
+from strongroom.wire.core.path import UrlTarget
 from strongroom.wire.core.query import Query
 
 
@@ -31,7 +31,7 @@ class Addressed(msgspec.Struct, frozen=True):
         entity: PartitionKey and RowKey of a table's entity.
     """
 
-    target: Target
+    target: UrlTarget
     resource: Resource
     entity: tuple[str, str] | None = None
 
@@ -79,7 +79,7 @@ class Endpoint:
 
     service: Service
     routes: Routes
-    address: Callable[[Target, Query], Addressed]
+    address: Callable[[UrlTarget, Query], Addressed]
     check_names: Callable[[Addressed], None]
     refuse_unserved: Callable[[Headers, Query], None] = _any
     check_bearer: Callable[[Operation, Headers], None] = _any_bearer

@@ -14,7 +14,7 @@ from strongroom import limits
 from strongroom.errors import CORS_PREFLIGHT_FAILURE
 from strongroom.operations.core import answers, permissions
 from strongroom.operations.core.fields import header
-from strongroom.operations.core.spec import Body, Operation, Resource
+from strongroom.operations.core.spec import BodyKind, Operation, Resource
 from strongroom.service_properties import ServiceProperties
 from strongroom.services.core import account
 from strongroom.wire.core import headers as wire
@@ -73,7 +73,7 @@ def properties(title: str, read: Callable[[bytes], ServiceProperties]) -> tuple[
             comp="properties",
             permission=permissions.SERVICE_WRITE,
             input=account.SetServiceProperties,
-            body=Body("properties", read, limits.XML_BODY_BYTES_MAX),
+            body=BodyKind("properties", read, limits.XML_BODY_BYTES_MAX),
             success=202,
             run=account.set_properties,
         ),

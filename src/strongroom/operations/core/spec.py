@@ -22,7 +22,7 @@ from strongroom.semantics.core.lease import GUARDS, LeaseUse
 from strongroom.services.core.calls import Call, ConditionUse, Existence, Rule
 from strongroom.services.core.runner import Services
 from strongroom.wire.core.http import BodyReader, Headers, Request
-from strongroom.wire.core.path import SECONDARY, Target
+from strongroom.wire.core.path import SECONDARY, UrlTarget
 from strongroom.wire.core.query import Query
 
 
@@ -74,7 +74,7 @@ class Field:
     query: tuple[str, ...] = ()
 
 
-class Unsaid(msgspec.Struct, frozen=True):
+class Defaults(msgspec.Struct, frozen=True):
     """The input of a request that sends none of the headers and parameters that an operation's
     fields are read from. Most requests send none, so it is made once.
 
@@ -88,7 +88,7 @@ class Unsaid(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
+class BodyKind:
     """The kind of a request's body: a document, or a stream that the service reads itself.
 
     Attributes:
@@ -130,7 +130,7 @@ class Origin(msgspec.Struct, frozen=True):
     headers: Headers
     host: str
     tls: bool
-    target: Target
+    target: UrlTarget
 
     @property
     def endpoint(self) -> str:
@@ -192,7 +192,7 @@ class Operation:
     when: tuple[When, ...] = ()
     input: Callable[..., Any] = lambda: None
     accepts: tuple[Field, ...] = ()
-    body: Body | None = None
+    body: BodyKind | None = None
     rule: Rule = Rule()  # noqa: RUF009 - frozen, and every operation without one shares it
     snapshots: Callable[[str], int] | None = None
     versions: Callable[[str], int] | None = None
@@ -205,7 +205,7 @@ class Operation:
     fails: tuple[ErrorCode, ...] = ()
     run: Callable[[Services, Call[Any]], Awaitable[Any]] | None = None
     parts: tuple[Operation, ...] = ()
-    unsaid: Unsaid | None = field(init=False, default=None)
+    unsaid: Defaults | None = field(init=False, default=None)
     is_served: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
@@ -221,7 +221,7 @@ class Operation:
         return row in self.fails or row in common_errors(self)
 
 
-def _unsaid(operation: Operation) -> Unsaid | None:
+def _unsaid(operation: Operation) -> Defaults | None:
     headers = frozenset(name for one in operation.accepts for name in one.headers)
     query = frozenset(name for one in operation.accepts for name in one.query)
     reads = [(one.name, one.read) for one in operation.accepts]
@@ -229,7 +229,7 @@ def _unsaid(operation: Operation) -> Unsaid | None:
     if values is None:
         return None
     has_document = operation.body is not None and operation.body.parse is not None
-    return Unsaid(headers, query, values, None if has_document else operation.input(**values))
+    return Defaults(headers, query, values, None if has_document else operation.input(**values))
 
 
 _ALWAYS: Final = frozenset(

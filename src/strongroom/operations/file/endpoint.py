@@ -32,7 +32,7 @@ from strongroom.operations.file import (
 from strongroom.semantics.file import names
 from strongroom.services.core.calls import UNGUARDED
 from strongroom.wire.core.http import Headers
-from strongroom.wire.core.path import Target
+from strongroom.wire.core.path import UrlTarget
 from strongroom.wire.core.query import Query
 from strongroom.wire.core.service_properties_xml import read_file_properties
 
@@ -58,7 +58,7 @@ ROUTES: Final = Routes(
 _OF_HANDLES: Final = ("listhandles", "forceclosehandles")
 
 
-def _address(target: Target, asked: Query) -> Addressed:
+def _address(target: UrlTarget, asked: Query) -> Addressed:
     """`/`, `/share`, `/share/path`. The share's root is a directory whose path is empty.
 
     A slash at the end of a path changes nothing.

@@ -14,7 +14,7 @@ from strongroom.operations.core import permissions
 from strongroom.operations.core.answers import XML
 from strongroom.operations.core.fields import METADATA, RANGE
 from strongroom.operations.core.leases import ACTIONS, PROPOSED_ID, LeasedKind, declared
-from strongroom.operations.core.spec import Body, Operation, Resource, When
+from strongroom.operations.core.spec import BodyKind, Operation, Resource, When
 from strongroom.operations.file import file_fields as fields
 from strongroom.operations.file import file_returned as give
 from strongroom.operations.file.directory import NAMES, SMB_VALUES
@@ -179,7 +179,7 @@ PUT_RANGE: Final = Operation(
     rule=WRITES,
     input=ranges.PutRange,
     accepts=(fields.SPAN, fields.BODY_MD5, fields.LAST_WRITE, fields.TRAILING_DOTS),
-    body=Body(),
+    body=BodyKind(),
     success=201,
     returns=(*_CHANGED, give.BODY_MD5, give.LAST_WRITE),
     fails=(
@@ -203,7 +203,7 @@ CLEAR_RANGE: Final = Operation(
     rule=Rule(LeaseUse.WRITE_FILE, ConditionUse.IGNORED, purpose=Purpose.UPKEEP),
     input=ranges.PutRange,
     accepts=(fields.SPAN, fields.NO_MD5, fields.LAST_WRITE, fields.TRAILING_DOTS),
-    body=Body(),
+    body=BodyKind(),
     success=201,
     returns=(*_CHANGED, give.LAST_WRITE),
     fails=(

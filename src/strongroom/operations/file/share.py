@@ -15,7 +15,7 @@ from strongroom.operations.core.answers import XML, metadata
 from strongroom.operations.core.fields import METADATA
 from strongroom.operations.core.leases import ACTIONS, LeasedKind, declared
 from strongroom.operations.core.listing_fields import MAX_RESULTS, PREFIX
-from strongroom.operations.core.spec import Body, Operation, Resource
+from strongroom.operations.core.spec import BodyKind, Operation, Resource
 from strongroom.operations.file import file_fields, file_returned
 from strongroom.operations.file import share_fields as fields
 from strongroom.operations.file import share_returned as give
@@ -153,7 +153,7 @@ SET_SHARE_ACL: Final = Operation(
     permission=permissions.ACL,
     rule=WRITES,
     input=shares.SetShareAcl,
-    body=Body("policies", read_signed_identifiers, limits.XML_BODY_BYTES_MAX),
+    body=BodyKind("policies", read_signed_identifiers, limits.XML_BODY_BYTES_MAX),
     returns=(give.ETAG, give.LAST_MODIFIED),
     run=shares.set_acl,
 )
@@ -236,7 +236,7 @@ CREATE_PERMISSION: Final = Operation(
     permission=permissions.PERMISSION_CREATE,
     rule=PLAIN,
     input=file_permissions.CreatePermission,
-    body=Body("text", file_fields.read_permission, _PERMISSION_BODY_BYTES_MAX),
+    body=BodyKind("text", file_fields.read_permission, _PERMISSION_BODY_BYTES_MAX),
     success=201,
     returns=(file_returned.PERMISSION_KEY,),
     fails=(file_errors.FILE_INVALID_PERMISSION,),

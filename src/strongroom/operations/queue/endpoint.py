@@ -19,7 +19,7 @@ from strongroom.operations.core.routes import Routes
 from strongroom.operations.core.spec import Resource
 from strongroom.operations.queue import message, queue
 from strongroom.semantics.core import names
-from strongroom.wire.core.path import Target
+from strongroom.wire.core.path import UrlTarget
 from strongroom.wire.core.query import Query
 from strongroom.wire.core.service_properties_xml import read_shared_properties
 
@@ -35,7 +35,7 @@ ROUTES: Final = Routes(
 )
 
 
-def _address(target: Target, asked: Query) -> Addressed:
+def _address(target: UrlTarget, asked: Query) -> Addressed:
     """`/`, `/queue`, `/queue/messages`, `/queue/messages/{id}`.
 
     Raises: InvalidUri for any other path.

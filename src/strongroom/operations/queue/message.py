@@ -11,7 +11,7 @@ from typing import Final
 from strongroom import limits, queue_errors
 from strongroom.operations.core import permissions
 from strongroom.operations.core.answers import XML
-from strongroom.operations.core.spec import Body, Operation, Resource, When
+from strongroom.operations.core.spec import BodyKind, Operation, Resource, When
 from strongroom.operations.queue import queue_fields as fields
 from strongroom.operations.queue import queue_returned as give
 from strongroom.semantics.queue.messages import STALE_RECEIPT
@@ -31,7 +31,7 @@ PUT_MESSAGE: Final = Operation(
     rule=UNGUARDED,
     input=messages.PutMessage,
     accepts=(fields.PUT_VISIBILITY, fields.TTL),
-    body=Body("text", read_message, _BODY_BYTES_MAX),
+    body=BodyKind("text", read_message, _BODY_BYTES_MAX),
     success=201,
     returns=(XML,),
     content=give.put_message,
@@ -103,7 +103,7 @@ UPDATE_MESSAGE: Final = Operation(
     rule=UNGUARDED,
     input=messages.UpdateMessage,
     accepts=(fields.RECEIPT, fields.UPDATE_VISIBILITY),
-    body=Body("text", read_optional_message, _BODY_BYTES_MAX),
+    body=BodyKind("text", read_optional_message, _BODY_BYTES_MAX),
     success=204,
     returns=(give.RECEIPT, give.NEXT_VISIBLE),
     fails=(queue_errors.MESSAGE_NOT_FOUND, STALE_RECEIPT),

@@ -15,7 +15,7 @@ from strongroom.operations.core.answers import XML, metadata
 from strongroom.operations.core.delegation import get_user_delegation_key
 from strongroom.operations.core.fields import METADATA
 from strongroom.operations.core.listing_fields import MAX_RESULTS, PREFIX
-from strongroom.operations.core.spec import Body, Operation, Resource
+from strongroom.operations.core.spec import BodyKind, Operation, Resource
 from strongroom.operations.queue import queue_fields
 from strongroom.operations.queue import queue_returned as give
 from strongroom.services.core.calls import UNGUARDED, UNGUARDED_FREEING
@@ -114,7 +114,7 @@ SET_QUEUE_ACL: Final = Operation(
     permission=permissions.ACL,
     rule=UNGUARDED,
     input=queues.SetQueueAcl,
-    body=Body("policies", read_queue_identifiers, limits.XML_BODY_BYTES_MAX),
+    body=BodyKind("policies", read_queue_identifiers, limits.XML_BODY_BYTES_MAX),
     success=204,
     run=queues.set_acl,
 )

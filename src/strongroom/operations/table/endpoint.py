@@ -20,7 +20,7 @@ from strongroom.operations.core.spec import Operation, Resource
 from strongroom.operations.table import entity, entity_query, entity_returned, table
 from strongroom.semantics.core import names
 from strongroom.wire.core.http import Request
-from strongroom.wire.core.path import Target
+from strongroom.wire.core.path import UrlTarget
 from strongroom.wire.core.query import Query
 from strongroom.wire.core.service_properties_xml import read_shared_properties
 from strongroom.wire.table import odata, table_path
@@ -41,7 +41,7 @@ ROUTES: Final = Routes(
 )
 
 
-def _address(target: Target, asked: Query) -> Addressed:
+def _address(target: UrlTarget, asked: Query) -> Addressed:
     """The resource behind the account's name; a slash can only be part of a key.
 
     Raises: InvalidUri.
@@ -62,7 +62,7 @@ def _address(target: Target, asked: Query) -> Addressed:
     return Addressed(_of(target, found.name), Resource.TABLE)
 
 
-def _of(target: Target, table: str | None) -> Target:
+def _of(target: UrlTarget, table: str | None) -> UrlTarget:
     return msgspec.structs.replace(target, container=table, blob=None)
 
 

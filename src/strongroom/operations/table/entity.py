@@ -11,15 +11,15 @@ from typing import Final
 
 from strongroom import limits, table_errors
 from strongroom.operations.core import permissions
-from strongroom.operations.core.spec import Body, Operation, Resource, When
+from strongroom.operations.core.spec import BodyKind, Operation, Resource, When
 from strongroom.operations.table import entity_fields as fields
 from strongroom.operations.table import entity_returned as give
-from strongroom.semantics.table.entities import Change
+from strongroom.semantics.table.entities import EntityChange
 from strongroom.services.core.calls import UNGUARDED, UNGUARDED_FREEING
 from strongroom.services.table import entities
 from strongroom.services.table.entities import WriteEntity
 
-_DOCUMENT: Final = Body("document", fields.read_document, limits.ENTITY_BODY_BYTES_MAX)
+_DOCUMENT: Final = BodyKind("document", fields.read_document, limits.ENTITY_BODY_BYTES_MAX)
 _WRITES: Final = (
     table_errors.DUPLICATE_PROPERTIES_SPECIFIED,
     table_errors.ENTITY_TOO_LARGE,
@@ -52,7 +52,7 @@ INSERT_ENTITY: Final = Operation(
     resource=Resource.TABLE,
     permission=permissions.ENTITY_ADD,
     rule=UNGUARDED,
-    input=partial(WriteEntity, Change.INSERT),
+    input=partial(WriteEntity, EntityChange.INSERT),
     accepts=(fields.FORMAT, fields.SENT_FORMAT, fields.ECHO),
     body=_DOCUMENT,
     success=give.created_status,
@@ -71,7 +71,7 @@ _REPLACES: Final = ("PUT",)
 _MERGES: Final = ("MERGE", "PATCH")
 
 
-def _change(name: str, id: str, methods: tuple[str, ...], change: Change) -> Operation:
+def _change(name: str, id: str, methods: tuple[str, ...], change: EntityChange) -> Operation:
     """A write of an entity that is there, under the condition of If-Match."""
     return Operation(
         name=name,
@@ -91,7 +91,7 @@ def _change(name: str, id: str, methods: tuple[str, ...], change: Change) -> Ope
     )
 
 
-def _upsert(name: str, id: str, methods: tuple[str, ...], change: Change) -> Operation:
+def _upsert(name: str, id: str, methods: tuple[str, ...], change: EntityChange) -> Operation:
     """A write of an entity whether or not it is there."""
     return Operation(
         name=name,
@@ -110,16 +110,18 @@ def _upsert(name: str, id: str, methods: tuple[str, ...], change: Change) -> Ope
     )
 
 
-UPDATE_ENTITY: Final = _change("Update Entity", "table_update_entity", _REPLACES, Change.UPDATE)
+UPDATE_ENTITY: Final = _change(
+    "Update Entity", "table_update_entity", _REPLACES, EntityChange.UPDATE
+)
 INSERT_OR_REPLACE_ENTITY: Final = _upsert(
     "Insert Or Replace Entity",
     "table_insert_or_replace_entity",
     _REPLACES,
-    Change.INSERT_OR_REPLACE,
+    EntityChange.INSERT_OR_REPLACE,
 )
-MERGE_ENTITY: Final = _change("Merge Entity", "table_merge_entity", _MERGES, Change.MERGE)
+MERGE_ENTITY: Final = _change("Merge Entity", "table_merge_entity", _MERGES, EntityChange.MERGE)
 INSERT_OR_MERGE_ENTITY: Final = _upsert(
-    "Insert Or Merge Entity", "table_insert_or_merge_entity", _MERGES, Change.INSERT_OR_MERGE
+    "Insert Or Merge Entity", "table_insert_or_merge_entity", _MERGES, EntityChange.INSERT_OR_MERGE
 )
 
 DELETE_ENTITY: Final = Operation(
@@ -129,7 +131,7 @@ DELETE_ENTITY: Final = Operation(
     resource=Resource.ENTITY,
     permission=permissions.ENTITY_DELETE,
     rule=UNGUARDED_FREEING,
-    input=partial(WriteEntity, Change.DELETE),
+    input=partial(WriteEntity, EntityChange.DELETE),
     accepts=(fields.IF_MATCH, fields.NO_OTHER_CONDITION),
     success=204,
     fails=(

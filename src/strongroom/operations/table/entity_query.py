@@ -12,7 +12,7 @@ from typing import Final
 from strongroom import limits, table_errors
 from strongroom.operations.core import permissions
 from strongroom.operations.core.fields import header
-from strongroom.operations.core.spec import Body, Operation, Resource
+from strongroom.operations.core.spec import BodyKind, Operation, Resource
 from strongroom.operations.table import entity_fields as fields
 from strongroom.operations.table import entity_pages
 from strongroom.operations.table import entity_returned as give
@@ -52,7 +52,7 @@ BATCH: Final = Operation(
     rule=UNGUARDED,
     input=partial(multipart.parse, requests_max=limits.BATCH_OPERATIONS_MAX),
     accepts=(header("content_type", "content-type", default=""),),
-    body=Body("body", bytes, limits.BATCH_BODY_BYTES_MAX),
+    body=BodyKind("body", bytes, limits.BATCH_BODY_BYTES_MAX),
     success=202,
     fails=(
         table_errors.COMMANDS_ON_DIFFERENT_PARTITIONS,

@@ -10,7 +10,7 @@ from typing import Final
 
 from strongroom import limits, table_errors
 from strongroom.operations.core import answers, permissions
-from strongroom.operations.core.spec import Body, Operation, Resource
+from strongroom.operations.core.spec import BodyKind, Operation, Resource
 from strongroom.operations.table import entity_fields as fields
 from strongroom.operations.table import entity_returned as give
 from strongroom.services.core.calls import UNGUARDED, UNGUARDED_FREEING
@@ -55,7 +55,7 @@ CREATE_TABLE: Final = Operation(
     rule=UNGUARDED,
     input=tables.CreateTable,
     accepts=(fields.FORMAT, fields.SENT_FORMAT, fields.ECHO),
-    body=Body("name", read_table_name, limits.XML_BODY_BYTES_MAX),
+    body=BodyKind("name", read_table_name, limits.XML_BODY_BYTES_MAX),
     success=give.created_status,
     describes=give.table_headers,
     content=give.created_table,
@@ -96,7 +96,7 @@ SET_TABLE_ACL: Final = Operation(
     permission=permissions.ACL,
     rule=UNGUARDED,
     input=tables.SetTableAcl,
-    body=Body("policies", read_signed_identifiers, limits.XML_BODY_BYTES_MAX),
+    body=BodyKind("policies", read_signed_identifiers, limits.XML_BODY_BYTES_MAX),
     success=204,
     run=tables.set_acl,
 )

@@ -28,7 +28,7 @@ class DeleteSnapshots(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Deletion:
+class DeletionScope:
     """The scope of a delete: the base blob, its snapshots, or both."""
 
     base: bool
@@ -76,14 +76,14 @@ def check_delete_target(
         raise invalid_query(name, "", f"Not allowed together with {DELETE_HEADER}.")
 
 
-def deletion(option: DeleteSnapshots | None, has_snapshots: bool) -> Deletion:
+def deletion(option: DeleteSnapshots | None, has_snapshots: bool) -> DeletionScope:
     """The scope of a delete of a base blob.
 
     Raises: SnapshotsPresent (409) when there are some and nothing was said about them.
     """
     if option is None and has_snapshots:
         raise StorageError(blob_errors.SNAPSHOTS_PRESENT)
-    return Deletion(
+    return DeletionScope(
         base=option is not DeleteSnapshots.ONLY, snapshots=option is not None and has_snapshots
     )
 

@@ -50,7 +50,7 @@ class Prefix(str):
     __slots__ = ()
 
 
-class Page(Generic[T]):
+class PageBuilder(Generic[T]):
     """One page under construction.
 
     Arguments:

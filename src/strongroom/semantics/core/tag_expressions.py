@@ -43,7 +43,7 @@ OPERATORS: Final[dict[str, Callable[[str, str], bool]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class TagComparison:
     """`key operator 'value'`."""
 
     key: str
@@ -52,20 +52,20 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Both:
+class TagConjunction:
     """Every part holds."""
 
     parts: tuple[Expression, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Either:
+class TagDisjunction:
     """At least one part holds."""
 
     parts: tuple[Expression, ...]
 
 
-Expression = Comparison | Both | Either
+Expression = TagComparison | TagConjunction | TagDisjunction
 
 
 @lru_cache(maxsize=64)
@@ -81,10 +81,10 @@ def parse(text: str) -> Expression:
 
 def matches(expression: Expression, tags: Mapping[str, str]) -> bool:
     """Whether a blob with these tags satisfies the expression."""
-    if isinstance(expression, Comparison):
+    if isinstance(expression, TagComparison):
         value = tags.get(expression.key)
         return value is not None and OPERATORS[expression.operator](value, expression.value)
-    if isinstance(expression, Both):
+    if isinstance(expression, TagConjunction):
         return all(matches(part, tags) for part in expression.parts)
     return any(matches(part, tags) for part in expression.parts)
 
@@ -153,13 +153,13 @@ class _Parser:
         parts = [self._both(depth)]
         while self._tokens.take_keyword("OR"):
             parts.append(self._both(depth))
-        return parts[0] if len(parts) == 1 else Either(tuple(parts))
+        return parts[0] if len(parts) == 1 else TagDisjunction(tuple(parts))
 
     def _both(self, depth: int) -> Expression:
         parts = [self._test(depth)]
         while self._tokens.take_keyword("AND"):
             parts.append(self._test(depth))
-        return parts[0] if len(parts) == 1 else Both(tuple(parts))
+        return parts[0] if len(parts) == 1 else TagConjunction(tuple(parts))
 
     def _test(self, depth: int) -> Expression:
         tokens = self._tokens
@@ -170,4 +170,4 @@ class _Parser:
                 raise tokens.refusal()
             tokens.advance()
             return inner
-        return Comparison(tokens.take_key(), tokens.take("operator"), tokens.take("value"))
+        return TagComparison(tokens.take_key(), tokens.take("operator"), tokens.take("value"))

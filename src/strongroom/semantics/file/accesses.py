@@ -1,4 +1,4 @@
-"""What an open of a file, by SMB or REST, may do and what it denies all others: its stake.
+"""The stake of an open, by SMB or REST: the uses it makes of a file, and those it denies to others.
 
 Lives here: access masks, share modes, the stake of each REST operation, and the one rule by which
 two stakes conflict. Must not live here: who is open now (opens.py), cached state (oplocks.py).
@@ -63,7 +63,7 @@ ALL_SHARED: Final = Use.READ | Use.WRITE | Use.DELETE
 
 @dataclass(frozen=True, slots=True)
 class Stake:
-    """What an open uses, and which uses it denies to the opens of others."""
+    """The uses that an open makes of a file, and those that it denies to the opens of others."""
 
     uses: Use
     denies: Use
@@ -149,7 +149,7 @@ RENAME_PARENT: Final = Stake(Use.WRITE, Use.DELETE)
 
 
 class FileOperation(Heading):
-    """What REST operations do to one file; an operation on two files does one thing to each."""
+    """The operations of REST on one file; an operation on two files does one thing to each."""
 
     LIST_FILES = "List Directories and Files"
     GET_PROPERTIES = "Get File Properties"

@@ -171,7 +171,7 @@ def rest_time(given: str | None, now: int, stored: int | None) -> int:
 
 
 class Touch(Heading):
-    """What is done to a file or directory, as far as its times know of it."""
+    """The kinds of changes to a file or directory, as far as its times depend on them."""
 
     CREATE = "it is created"
     OVERWRITE = "it is overwritten or superseded"

@@ -67,7 +67,7 @@ NO_LOCKS: Final = LockTable()
 
 
 class LockUse(Heading):
-    """What an operation does to a range."""
+    """The uses that an operation makes of a range."""
 
     LOCK_SHARED = "lock it, shared"
     LOCK_EXCLUSIVE = "lock it exclusively"

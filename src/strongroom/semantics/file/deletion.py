@@ -40,7 +40,7 @@ class DeletionState:
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """What the records say of a file or directory, as far as deletions and opens depend on it.
+    """The facts in the records of a file or directory on which deletions and opens depend.
 
     Attributes:
         is_empty: whether nothing lies in the directory; True for files.
@@ -133,7 +133,7 @@ def _undeletable(node: FileFacts) -> ErrorCode | None:
 
 @dataclass(frozen=True, slots=True)
 class RenameTarget:
-    """What already has the new name, and is not the file itself.
+    """The file or directory that already has the new name, and is not the renamed one itself.
 
     Attributes:
         is_open: whether anybody has it open, after the breaks of those who may close it.

@@ -105,7 +105,7 @@ class DurableOpen:
 
 @dataclass(frozen=True, slots=True)
 class ReconnectClaim:
-    """What DHnC or DH2C asks for. All else of the CREATE means nothing.
+    """The claim of DHnC or DH2C to an open. All else of the CREATE means nothing.
 
     Attributes:
         create_guid: of DH2C; None = DHnC, which may also ask for an open of version 2.

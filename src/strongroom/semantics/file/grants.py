@@ -1,4 +1,4 @@
-"""What a new open may cache of what it asks for, beside what others have.
+"""The caching that a new open is granted beside the holders that are there.
 
 Lives here: the rules of granting and of promotion. Must not live here: breaks (oplocks.py).
 Sources: [MS-SMB2] section 3.3.5.9.8; [MS-FSA] section 2.1.5.18; smb.md 3.6, "grant rule at CREATE".
@@ -21,7 +21,7 @@ from strongroom.semantics.file.oplocks import (
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What else is there when an open asks for caching.
+    """The other opens and caches at the time when an open asks for caching.
 
     Attributes:
         others_open: another key has an open that is not for attributes only, or has or had a lease
@@ -45,7 +45,8 @@ class Surroundings:
 
 
 def grantable(kind: CachingKind, wanted: int, around: Surroundings) -> Caching:
-    """What a new open may cache of what it asks for (smb.md 3.6); NONE for no valid state."""
+    """The part of the wanted caching that a new open may have (smb.md 3.6); NONE for no valid
+    state."""
     if wanted not in LEASE_STATES or around.directory or around.locked or around.writes_cached:
         return N
     state = Caching(wanted)

@@ -84,7 +84,7 @@ def check_path(components: tuple[str, ...]) -> None:
 
 
 def without_trailing_dots(name: str) -> str:
-    """What REST means by a name without `x-ms-allow-trailing-dot: true` (file.md 3).
+    """The name that REST means without `x-ms-allow-trailing-dot: true` (file.md 3).
 
     SMB sends the names that it means: Windows has stripped them before. A dot name stays as it
     is, so that `check_component` refuses it by its own rule.

@@ -226,7 +226,8 @@ def admit_rest(table: OpenTable, request: RestRequest, node: FileFacts) -> Admis
 
 
 def act(table: OpenTable, open_id: int, cause: Cause) -> OpenAdmitted | BreakAwaited:
-    """What an operation of a handle does to caches: of others, and to its own level II oplock."""
+    """The effect of a handle's operation on caches: those of others, and its own level II
+    oplock."""
     key = entry_of(table, open_id).key
     own = _broken(table, lambda one: oplocks.effect_on_own(one, cause) if one.key == key else None)
     others = _broken(own.table, lambda one: oplocks.effect(one, cause), key)
@@ -239,7 +240,7 @@ def act(table: OpenTable, open_id: int, cause: Cause) -> OpenAdmitted | BreakAwa
 def displace(
     table: OpenTable, cause: Cause, but: CachingKey | None = None
 ) -> OpenAdmitted | BreakAwaited:
-    """What is done to the caches of a file without an open of it.
+    """The effect of a cause on the caches of a file that it has no open of.
 
     A directory above it is renamed, or a handle was closed that has left it to be deleted. Nobody
     closes a disconnected handle for it, so that each of them goes.
@@ -366,7 +367,7 @@ def _broken(table: OpenTable, effect: _Effect, but: CachingKey | None = None) ->
 
 
 def _open_effect(request: HandleRequest, cause: Cause) -> _Effect:
-    """What an open does to a holder. Whether it only looks depends on how the holder caches.
+    """The effect of an open on a holder. Whether it only looks depends on how the holder caches.
 
     While a lease is being broken, an open waits for the answer, also to a break for somebody else's
     sake. Only an open that asks for the first time and breaks no write cache goes on at once. An
@@ -429,7 +430,7 @@ def _conflict(
     others: Iterable[OpenEntry],
     cause: Cause = Cause.SHARE_CONFLICT,
 ) -> OpenRefused | BreakAwaited | None:
-    """What comes of a conflict of stakes; None = there is none.
+    """The outcome of a conflict of stakes; None = there is none.
 
     Holders in the way who cache their handle are asked to give it up. A handle that its user has
     closed then goes, and the caller asks again.

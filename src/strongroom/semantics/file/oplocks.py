@@ -1,4 +1,4 @@
-"""What SMB clients may cache of a file: leases and oplocks as one table of breaks.
+"""The caching rights of SMB clients: leases and oplocks as one table of breaks.
 
 Lives here: who is broken to what by which cause, notices and their answers. Must not live
 here: clocks (a time-out is an event; its limits are data), what an open is granted (grants.py),
@@ -27,7 +27,7 @@ REST_WAIT_LIMIT_S: Final = 30
 
 
 class Caching(enum.IntFlag):
-    """What a client may cache: the bits of LeaseState on the wire."""
+    """The caching rights of a client: the bits of LeaseState on the wire."""
 
     NONE = 0
     READ = 1
@@ -54,7 +54,7 @@ class OplockLevel(enum.IntEnum):
 
 
 class Cause(Heading):
-    """What an operation does that others' caches must know of."""
+    """The kinds of operations that break others' caches."""
 
     OPEN = "an open that is neither for attributes only nor overwrites"
     OVERWRITE = "an open that overwrites or supersedes"
@@ -85,7 +85,8 @@ LEVELS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """What a cause leaves to a holder, and whether the operation waits for the answer."""
+    """The rights that a cause leaves to a holder, and whether the operation waits for the
+    answer."""
 
     to: Caching
     waits: bool
@@ -199,13 +200,14 @@ class BreakNotice:
 
 
 def effect(holder: CachingHolder, cause: Cause) -> Broken | None:
-    """What a cause by another key does to a holder; None = nothing."""
+    """The effect of a cause by another key on a holder; None = none."""
     table = _OPLOCKS if holder.kind is CachingKind.OPLOCK else _LEASES
     return table.get((cause, holder.held))
 
 
 def effect_on_own(holder: CachingHolder, cause: Cause) -> Broken | None:
-    """What a cause does to the cache of its own key: level II ends with the holder's own writes.
+    """The effect of a cause on the cache of its own key: level II ends with the holder's own
+    writes.
 
     Source: smb.md 3.6: requests with its own key break no lease, but level II oplocks.
     """

@@ -1,4 +1,4 @@
-"""What a share may be: its quota, its access tier, the protocols that it is for.
+"""The settings that a share may have: its quota, its access tier, its protocols.
 
 Lives here: the rules of these values. Must not live here: headers (operations/file), names
 (names.py). Sources: "Create Share" and "Set Share Properties" of the Azure Storage REST reference;

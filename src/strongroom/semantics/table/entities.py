@@ -37,7 +37,7 @@ Properties = Mapping[str, Value]
 a decision that is made again must see the same."""
 
 
-class Change(enum.Enum):
+class EntityChange(enum.Enum):
     """The kind of a write, and its demand on the entity."""
 
     INSERT = "insert"
@@ -52,20 +52,20 @@ class Change(enum.Enum):
     INSERT_OR_MERGE = "insert or merge"
 
 
-MERGES: Final = (Change.MERGE, Change.INSERT_OR_MERGE)
+MERGES: Final = (EntityChange.MERGE, EntityChange.INSERT_OR_MERGE)
 
 
-class Stored(msgspec.Struct, frozen=True):
+class StoredEntity(msgspec.Struct, frozen=True):
     """An entity as it is kept: its Timestamp in ticks, its properties as a fragment (edm.py)."""
 
     timestamp: int
     fragment: bytes
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class WantedEntity(msgspec.Struct, frozen=True):
     """A write. `match` is the Timestamp that the entity must still have; None = any."""
 
-    change: Change
+    change: EntityChange
     properties: Properties = {}
     match: int | None = None
 
@@ -134,7 +134,9 @@ def out_of_range(name: str, value: str) -> StorageError:
     return StorageError(errors.OUT_OF_RANGE_INPUT, message)
 
 
-def decide(stored: Stored | None, wanted: Wanted, partition_key: str, row_key: str) -> bytes | None:
+def decide(
+    stored: StoredEntity | None, wanted: WantedEntity, partition_key: str, row_key: str
+) -> bytes | None:
     """The fragment that the entity has after a write; None = it is no more.
 
     Arguments:
@@ -144,15 +146,15 @@ def decide(stored: Stored | None, wanted: Wanted, partition_key: str, row_key: s
         EntityTooLarge, TooManyProperties.
     """
     change = wanted.change
-    if change is Change.INSERT:
+    if change is EntityChange.INSERT:
         if stored is not None:
             raise StorageError(table_errors.ENTITY_ALREADY_EXISTS)
-    elif change not in (Change.INSERT_OR_REPLACE, Change.INSERT_OR_MERGE):
+    elif change not in (EntityChange.INSERT_OR_REPLACE, EntityChange.INSERT_OR_MERGE):
         if stored is None:
             raise StorageError(errors.RESOURCE_NOT_FOUND)
         if wanted.match is not None and wanted.match != stored.timestamp:
             raise StorageError(table_errors.UPDATE_CONDITION_NOT_SATISFIED)
-    if change is Change.DELETE:
+    if change is EntityChange.DELETE:
         return None
     if change in MERGES and stored is not None:
         fragment, count = _merged(stored.fragment, wanted.properties)

@@ -102,20 +102,20 @@ class Not:
 
 
 @dataclass(frozen=True, slots=True)
-class Both:
-    """Every part holds; none of them is a `Both`."""
+class Conjunction:
+    """Every part holds; none of them is a `Conjunction`."""
 
     parts: tuple[Expression, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Either:
-    """At least one part holds; none of them is an `Either`."""
+class Disjunction:
+    """At least one part holds; none of them is an `Disjunction`."""
 
     parts: tuple[Expression, ...]
 
 
-Expression = Comparison | Flag | Constant | Not | Both | Either
+Expression = Comparison | Flag | Constant | Not | Conjunction | Disjunction
 
 _MIRRORED: Final = {
     Operator.GT: Operator.LT,
@@ -182,8 +182,8 @@ class _Parser:
             parts.append(self._both(depth))
         if len(parts) == 1:
             return parts[0]
-        flat = (part.parts if isinstance(part, Either) else (part,) for part in parts)
-        return Either(tuple(inner for group in flat for inner in group))
+        flat = (part.parts if isinstance(part, Disjunction) else (part,) for part in parts)
+        return Disjunction(tuple(inner for group in flat for inner in group))
 
     def finish(self) -> None:
         if self._found is not None:
@@ -195,8 +195,8 @@ class _Parser:
             parts.append(self._negated(depth))
         if len(parts) == 1:
             return parts[0]
-        flat = (part.parts if isinstance(part, Both) else (part,) for part in parts)
-        return Both(tuple(inner for group in flat for inner in group))
+        flat = (part.parts if isinstance(part, Conjunction) else (part,) for part in parts)
+        return Conjunction(tuple(inner for group in flat for inner in group))
 
     def _negated(self, depth: int) -> Expression:
         if depth > _DEPTH_MAX:

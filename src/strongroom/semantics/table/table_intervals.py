@@ -17,8 +17,8 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from strongroom.semantics.table.table_filter import (
-    Both,
     Comparison,
+    Conjunction,
     Constant,
     Expression,
     Family,
@@ -132,7 +132,7 @@ def _boxes(expression: Expression, negated: bool) -> list[_Box]:
     if isinstance(expression, Comparison):
         return _compared(expression, negated)
     parts = [_boxes(part, negated) for part in expression.parts]
-    if isinstance(expression, Both) is negated:
+    if isinstance(expression, Conjunction) is negated:
         return _bounded([box for part in parts for box in part])
     found = [_EVERYWHERE]
     for part in parts:

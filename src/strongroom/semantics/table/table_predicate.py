@@ -27,10 +27,10 @@ import msgspec
 from strongroom.semantics.table import table_filter
 from strongroom.semantics.table.edm import EdmType
 from strongroom.semantics.table.table_filter import (
-    Both,
     Comparison,
+    Conjunction,
     Constant,
-    Either,
+    Disjunction,
     Expression,
     Family,
     Flag,
@@ -183,7 +183,7 @@ def _decoder(names: tuple[str, ...]) -> msgspec.json.Decoder[list[Any]]:
 def _compiled(expression: Expression, places: dict[str, int]) -> Test:
     if isinstance(expression, Not):
         return _opposite(_compiled(expression.part, places))
-    if isinstance(expression, Both | Either):
+    if isinstance(expression, Conjunction | Disjunction):
         return _joined(expression, [_compiled(part, places) for part in expression.parts])
     if isinstance(expression, Constant):
         return _of_all(expression.value)
@@ -202,10 +202,10 @@ def _opposite(part: Test) -> Test:
     return test
 
 
-def _joined(expression: Both | Either, parts: list[Test]) -> Test:
+def _joined(expression: Conjunction | Disjunction, parts: list[Test]) -> Test:
     """Both: false as soon as one part is false of all; either: true as soon as one is true of
     all."""
-    decides = isinstance(expression, Either)
+    decides = isinstance(expression, Disjunction)
     join = operator.or_ if decides else operator.and_
 
     def test(page: _Page) -> Found:

@@ -13,7 +13,7 @@ import msgspec
 
 from strongroom import errors
 from strongroom.auth import bearer
-from strongroom.auth.bearer import Issuer, Token
+from strongroom.auth.bearer import BearerToken, Issuer
 from strongroom.auth.claims import BearerClaim, Claim, SasClaim, SasKind
 from strongroom.auth.key_set import ALGORITHMS, KeySet, is_signed
 from strongroom.auth.refusals import invalid_token
@@ -55,7 +55,7 @@ class ServedIdentities:
         if token.algorithm in ALGORITHMS:
             await self._keys.ready(token.kid)
 
-    def verify(self, token: Token) -> None:
+    def verify(self, token: BearerToken) -> None:
         """See Identities.verify."""
         if self._keys is None:
             return
@@ -98,7 +98,7 @@ class PresentIdentities(msgspec.Struct, frozen=True):
     keys: KeySet | None
     roles: Assignments
 
-    def verify(self, token: Token) -> None:
+    def verify(self, token: BearerToken) -> None:
         """See Identities.verify."""
         _verify(token, self.keys, self.issuer)
 
@@ -107,7 +107,7 @@ class PresentIdentities(msgspec.Struct, frozen=True):
         return self.roles
 
 
-def _verify(token: Token, keys: KeySet | None, issuer: Issuer) -> None:
+def _verify(token: BearerToken, keys: KeySet | None, issuer: Issuer) -> None:
     """See Identities.verify."""
     if keys is None:
         raise StorageError(

@@ -1,4 +1,4 @@
-"""What every message is checked for before its command is carried out, in this order.
+"""The checks of every message before its command is carried out, in this order.
 
 Lives here: the checks as one table. Must not live here: checks of a whole frame (connection.py), of
 what a command itself demands (commands/). Source: [MS-SMB2] sections 3.3.5.2 to 3.3.5.2.11; smb.md
@@ -107,7 +107,7 @@ class Incoming:
 
     @property
     def body(self) -> memoryview:
-        """What follows the header."""
+        """The message behind its header."""
         return self.message[HEADER_BYTES:]
 
     @property

@@ -39,7 +39,7 @@ class Needs(enum.IntEnum):
 
 
 class SmbAnswer(msgspec.Struct, frozen=True):
-    """What a handler answers.
+    """A handler's answer.
 
     Attributes:
         body: what follows the header. Pieces are sent one after the other; large ones, such as
@@ -56,7 +56,7 @@ class SmbAnswer(msgspec.Struct, frozen=True):
 
 
 class Negotiated(msgspec.Struct, frozen=True):
-    """What a connection has agreed on. Ids are those of [MS-SMB2] section 2.2.3.1.
+    """The outcome of a connection's NEGOTIATE. Ids are those of [MS-SMB2] section 2.2.3.1.
 
     Attributes:
         dialect: 0x0300, 0x0302 or 0x0311.
@@ -79,7 +79,7 @@ class Negotiated(msgspec.Struct, frozen=True):
 
 
 class SmbConnection(Protocol):
-    """What a handler may know of and ask from the connection."""
+    """The part of a connection that handlers may use."""
 
     @property
     def services(self) -> Services:
@@ -88,7 +88,7 @@ class SmbConnection(Protocol):
 
     @property
     def negotiated(self) -> Negotiated:
-        """What was agreed on. A handler runs only after that."""
+        """The outcome of NEGOTIATE. A handler runs only after that."""
         ...
 
     @property
@@ -170,7 +170,7 @@ class SmbElement:
 
     @property
     def body(self) -> memoryview:
-        """What follows the header."""
+        """The message behind its header."""
         return self.message[HEADER_BYTES:]
 
     def find_open(self, file_id: FileId) -> SmbOpen:
@@ -191,7 +191,7 @@ class SmbElement:
         self._interim()
 
     async def or_cancelled(self, waiting: Awaitable[T]) -> T:
-        """What `waiting` gives. When CANCEL comes first, `waiting` is cancelled.
+        """The result of `waiting`. When CANCEL comes first, `waiting` is cancelled.
 
         Raises: SmbError(CANCELLED); what `waiting` raises.
         """
@@ -219,7 +219,7 @@ def no_payload(body: memoryview) -> int:
 
 @dataclass(frozen=True, slots=True)
 class CommandRule:
-    """What the connection checks of a command, and who carries it out.
+    """The connection's checks of a command, and its handler.
 
     Attributes:
         request_size: StructureSize of the request; the body has that many bytes at least, or one

@@ -42,7 +42,7 @@ _log: Final = logging.getLogger(__name__)
 
 
 class Chain:
-    """What elements inherit from their predecessors.
+    """The ids that elements inherit from their predecessors.
 
     Attributes:
         create_failure: the status of a CREATE that failed, or of an element that named no open, if

@@ -56,7 +56,7 @@ _ONCE: Final = (PREAUTH_INTEGRITY, ENCRYPTION, SIGNING)
 
 
 def negotiated(request: NegotiateRequest, server_guid: bytes) -> Negotiated:
-    """What is agreed on.
+    """The outcome of a NEGOTIATE.
 
     Raises: SmbError NOT_SUPPORTED without a common dialect; INVALID_PARAMETER for contexts that are
         missing or given twice; NO_PREAUTH_HASH_OVERLAP. MalformedMessage for a context that is cut

@@ -1,4 +1,4 @@
-"""What is counted of SMB, and the line of each request in the log.
+"""The metrics of SMB, and the line of each request in the log.
 
 Lives here: the counts as plain numbers, and the line. Must not live here: their form as metrics
 (servers/telemetry.py). Secrets never get here: neither tokens nor keys are looked at.

@@ -1,4 +1,4 @@
-"""What a connection holds: sessions, their tree connects, and their opens.
+"""The sessions of a connection, their tree connects, and their opens.
 
 Lives here: the three, how they are found and how they end. Must not live here: who may have a
 session, what an open stands for (commands/). Source: [MS-SMB2] sections
@@ -70,7 +70,7 @@ class Ending(enum.Enum):
 
 
 class OpenTarget(Protocol):
-    """What an open stands for: the handle of a file or a directory, or a pipe."""
+    """The target of an open: the handle of a file or a directory, or a pipe."""
 
     async def end(self, ending: Ending) -> None:
         """The open ends without a CLOSE. Requests that wait on it are answered, locks go, what is

@@ -1,4 +1,4 @@
-"""What the connections of a listener share, and what one connection knows.
+"""The state that the connections of a listener share, and the state of one connection.
 
 Lives here: both as plain state. Must not live here: sockets (connection.py), commands. Source:
 [MS-SMB2] sections 3.3.1.5, 3.3.1.7.
@@ -31,7 +31,7 @@ ConnectShare = Callable[[Services, str, str], Awaitable[Any]]
 
 
 class SmbShared:
-    """What the connections of a listener share.
+    """The state that the connections of a listener share.
 
     Arguments:
         accounts: who may log on, as they are now.
@@ -81,7 +81,7 @@ class SmbShared:
 
 
 class ConnectionState:
-    """What one connection knows; handlers get it as their SmbConnection.
+    """The state of one connection; handlers get it as their SmbConnection.
 
     Arguments:
         peer: the client's address and port.
@@ -122,7 +122,7 @@ class ConnectionState:
 
     @property
     def negotiated(self) -> Negotiated:
-        """What was agreed on."""
+        """The outcome of NEGOTIATE."""
         assert self.agreed is not None
         return self.agreed
 

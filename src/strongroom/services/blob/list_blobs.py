@@ -21,7 +21,7 @@ import msgspec
 from strongroom import errors, limits
 from strongroom.engines import base
 from strongroom.engines.base import Partition
-from strongroom.semantics.core.listing import START, Page, Position, Prefix, start_at
+from strongroom.semantics.core.listing import START, PageBuilder, Position, Prefix, start_at
 from strongroom.services.blob.heads import refuse_tags
 from strongroom.services.blob.rehydration import settled
 from strongroom.services.core import pages
@@ -109,13 +109,13 @@ async def list_blobs(services: Services, call: Call[ListBlobs]) -> BlobPage:
     if TAGS in given.include:
         refuse_tags(call)
     start = start_at(given.start, given.start_from)
-    page = Page[BlobRow](given.prefix, given.delimiter, given.max_results, start)
+    page = PageBuilder[BlobRow](given.prefix, given.delimiter, given.max_results, start)
     # A crowd of large listings must not be in memory together; those ahead never wait for a client.
     async with services.listings:
         return await _list(services, call, page)
 
 
-async def _list(services: Services, call: Call[ListBlobs], page: Page[BlobRow]) -> BlobPage:
+async def _list(services: Services, call: Call[ListBlobs], page: PageBuilder[BlobRow]) -> BlobPage:
     keyspace = keys.blobs(generation_of(call))
     # First: a lease that was renewed in time must not be judged by its old record at a later time.
     now = await services.store.now()
@@ -178,7 +178,7 @@ class _VersionedPage:
         self,
         store: base.Engine,
         keyspace: bytes,
-        page: Page[BlobRow],
+        page: PageBuilder[BlobRow],
         include: frozenset[str],
         now: int,
     ) -> None:

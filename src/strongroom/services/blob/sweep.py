@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from strongroom.engines.base import Item, Key, Partition, Ref
-from strongroom.services.core.background import Removal
+from strongroom.services.core.background import RemovalBatch
 from strongroom.services.core.runner import Services
 from strongroom.store.blob import blob_records, tag_index
 from strongroom.store.blob.blob_records import Retired
@@ -34,7 +34,7 @@ _STAGED_AT_ONCE: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class WaitingSweep:
     """A sweep that waits for readers, of this process or of other gateways. What was retired up to
     the stamp `until` may go when they are done. What was retired later counts as alive until its
     own sweep."""
@@ -64,7 +64,7 @@ class Sparing:
         has_spared: whether anything was left to them.
     """
 
-    def __init__(self, removal: Removal, named: frozenset[int] = frozenset()) -> None:
+    def __init__(self, removal: RemovalBatch, named: frozenset[int] = frozenset()) -> None:
         self._removal = removal
         self._named = named
         self._spares = False
@@ -81,8 +81,10 @@ class Sparing:
     async def add(
         self, partition: Partition, gone: Iterable[Key] = (), drop: Iterable[int] = ()
     ) -> None:
-        """See Removal.add. Since `begin`, records stay as soon as a content was spared, with all
-        that they name: they lead the next sweep to it."""
+        """See RemovalBatch.add. Since `begin`, records stay as soon as a content was spared.
+
+        All that they name stays with them: they lead the next sweep to it.
+        """
         wanted = set(drop)
         if wanted & self._named:
             self._spares = self.has_spared = True
@@ -91,8 +93,12 @@ class Sparing:
 
 
 async def sweep_blob(
-    services: Services, removal: Removal, partition: Partition, ended: int, held: Held | None
-) -> Held | None:
+    services: Services,
+    removal: RemovalBatch,
+    partition: Partition,
+    ended: int,
+    held: WaitingSweep | None,
+) -> WaitingSweep | None:
     """Drop what the blob no longer needs.
 
     Arguments:
@@ -113,9 +119,9 @@ async def sweep_blob(
     if any(body.is_in_parts for _, one in garbage.old for body in one.bodies):
         active = readers.snapshot(partition)
         if held is None and active:
-            return Held(active, garbage.until)
+            return WaitingSweep(active, garbage.until)
         if horizon.stamp <= garbage.until:
-            return Held(frozenset(), garbage.until)
+            return WaitingSweep(frozenset(), garbage.until)
         sparing = Sparing(removal, horizon.named)
     live = await _live_bodies(place) | garbage.young
     until = ended + 1 if upload is None else upload.number
@@ -130,10 +136,10 @@ async def sweep_blob(
             sparing.wait()
     if not live:
         await _drop_maps(place, removal)
-    return Held(frozenset(), garbage.until) if sparing.has_spared else None
+    return WaitingSweep(frozenset(), garbage.until) if sparing.has_spared else None
 
 
-async def _drop_maps(place: BodyPlace, removal: Removal) -> None:
+async def _drop_maps(place: BodyPlace, removal: RemovalBatch) -> None:
     """Drop what is left of maps where no body is any more.
 
     A sweep of the container may have dropped the bodies while a sweep of the blob was writing. A
@@ -160,7 +166,7 @@ async def tidy_head(services: Services, partition: Partition) -> bool:
     garbage = await _garbage(place, None)
     retired = {body for _, one in garbage.old for body in one.bodies}
     live = await _live_bodies(place) | retired
-    sweep = BodySweep(place, live, maps, horizon.stamp, Sparing(Removal(services, 0.0)))
+    sweep = BodySweep(place, live, maps, horizon.stamp, Sparing(RemovalBatch(services, 0.0)))
     try:
         for body in live - retired:
             await body.tidy(sweep)
@@ -204,7 +210,7 @@ async def _live_bodies(place: BodyPlace) -> frozenset[Body]:
 
 
 async def _drop_staged(
-    place: BodyPlace, removal: Removal, sparing: Sparing, until: int, live: frozenset[Body]
+    place: BodyPlace, removal: RemovalBatch, sparing: Sparing, until: int, live: frozenset[Body]
 ) -> None:
     """Staged blocks of uploads that have ended: the records go, and the contents of those that no
     list took."""
@@ -244,7 +250,7 @@ async def _drop_retired(sweep: BodySweep, sparing: Sparing, key: Key, retired: R
     await sparing.add(sweep.place.partition, gone, drop)
 
 
-async def sweep_tags(services: Services, removal: Removal, job: Job) -> None:
+async def sweep_tags(services: Services, removal: RemovalBatch, job: Job) -> None:
     """Remove the entries of the tag index that a commit has left over, if it has left any.
 
     The commit that ordered it has happened or never will, so an entry that does not count now never

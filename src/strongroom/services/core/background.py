@@ -1,6 +1,6 @@
 """The removal of what is no longer needed, in commits of a bounded size.
 
-Lives here: `Removal`. Must not live here: what is to be removed.
+Lives here: `RemovalBatch`. Must not live here: what is to be removed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from strongroom.values import Purpose
 REMOVALS_PER_COMMIT: Final = 256
 
 
-class Removal:
+class RemovalBatch:
     """Collects what is to go and commits it whenever it is enough; nothing is ever put.
 
     What was added first goes first, so after a crash a prefix of it is gone. An index is added
@@ -70,7 +70,7 @@ class Removal:
 
 
 class _Remove(Decision[None], frozen=True):
-    """Remove what a `Removal` has collected, whatever else is there."""
+    """Remove what a `RemovalBatch` has collected, whatever else is there."""
 
     steps: tuple[Step, ...]
 

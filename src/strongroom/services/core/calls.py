@@ -93,7 +93,7 @@ class BodySource(Protocol):
     def __aiter__(self) -> AsyncIterator[bytes]: ...
 
 
-class Client(Protocol):
+class RequestOrigin(Protocol):
     """The client of a request: its address, the host that it named, what it sends, and whether it
     has gone."""
 
@@ -186,7 +186,7 @@ class Call(msgspec.Struct, Generic[I_co], frozen=True):
     place: Place | None
     caller: Caller
     terms: Terms
-    client: Client
+    client: RequestOrigin
     input: I_co
     judge: Judge | None = None
 

@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 from strongroom import limits
 from strongroom.engines import base
 from strongroom.engines.base import Position
-from strongroom.semantics.core.listing import WANT_MOST, Page
+from strongroom.semantics.core.listing import WANT_MOST, PageBuilder
 from strongroom.services.core.runner import Services
 from strongroom.slices import Steps, parts
 
@@ -25,7 +25,7 @@ Rows = Callable[[base.Page], Iterable[tuple[bytes, bytes, T | None]]]
 """What was read as (name, key, item): an item for each record that the listing shows, else None."""
 
 
-async def fill(services: Services, keyspace: bytes, page: Page[T], rows: Rows[T]) -> None:
+async def fill(services: Services, keyspace: bytes, page: PageBuilder[T], rows: Rows[T]) -> None:
     """Read until the page is complete, or until it has read as much as one page may.
 
     A read gives each partition as one commit left it, not earlier than the read began, and goes on
@@ -49,7 +49,7 @@ async def fill(services: Services, keyspace: bytes, page: Page[T], rows: Rows[T]
         least = min(2 * want, WANT_MOST) if page.first == found.resume else 0
 
 
-def _taken(page: Page[T], rows: Iterable[tuple[bytes, bytes, T | None]]) -> Steps[None]:
+def _taken(page: PageBuilder[T], rows: Iterable[tuple[bytes, bytes, T | None]]) -> Steps[None]:
     for part in parts(rows, _ROWS_AT_ONCE):
         if page.take(part):
             break

@@ -14,9 +14,9 @@ from strongroom import limits
 from strongroom.account_switches import DEFAULT_SWITCHES, Switches
 from strongroom.auth.request import Service
 from strongroom.clock import Clock
-from strongroom.engines.base import Store
+from strongroom.engines.base import StorageEngine
 from strongroom.errors import StorageError
-from strongroom.services.core.calls import Call, Client, Place
+from strongroom.services.core.calls import Call, Place, RequestOrigin
 from strongroom.services.core.decisions import Decision
 from strongroom.services.core.places import PLACES, check_place, place_ref
 from strongroom.services.core.process_state import ProcessState
@@ -41,7 +41,7 @@ class Services:
 
     def __init__(
         self,
-        store: Store,
+        store: StorageEngine,
         clock: Clock,
         switches: Callable[[str], Switches] = lambda account: DEFAULT_SWITCHES,
     ) -> None:
@@ -76,7 +76,12 @@ class Services:
         return None if record is None else kind.read(record)
 
     async def await_place(
-        self, service: Service, account: str, name: str, wait_s: int, client: Client | None = None
+        self,
+        service: Service,
+        account: str,
+        name: str,
+        wait_s: int,
+        client: RequestOrigin | None = None,
     ) -> Place | None:
         """Like `place`, but waits up to `wait_s` for one that does not exist."""
         kind = PLACES[service]

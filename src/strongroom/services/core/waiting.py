@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from strongroom.engines.base import Engine, Ref
 from strongroom.errors import StorageError
-from strongroom.services.core.calls import Client
+from strongroom.services.core.calls import RequestOrigin
 from strongroom.services.core.process_state import ProcessState
 from strongroom.values import TICKS_PER_S
 
@@ -106,7 +106,10 @@ class Waiting:
         self._stopping = True
 
     async def until_answered(
-        self, wait_s: float, attempt: Callable[[], Awaitable[T]], client: Client | None = None
+        self,
+        wait_s: float,
+        attempt: Callable[[], Awaitable[T]],
+        client: RequestOrigin | None = None,
     ) -> T:
         """Run `attempt` until it stops raising NotYet, or `wait_s` is over or the client has gone;
         then its error is raised."""
@@ -140,7 +143,7 @@ class Waiting:
         wait_s: float,
         late: StorageError,
         attempt: Callable[[], Awaitable[T]],
-        client: Client | None = None,
+        client: RequestOrigin | None = None,
     ) -> T:
         """Like `until_answered`, but those who wait for the same record at this gateway are served
         in order of arrival.
@@ -186,7 +189,7 @@ class Waiting:
             await asyncio.gather(*sleepers, return_exceptions=True)
 
 
-def _departure(client: Client | None) -> asyncio.Future[None]:
+def _departure(client: RequestOrigin | None) -> asyncio.Future[None]:
     """Done once the client has gone."""
     left: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     if client is not None:

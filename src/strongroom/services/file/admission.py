@@ -61,7 +61,8 @@ the path."""
 
 
 def facts_of(record: FileRecord) -> FileFacts:
-    """What admission depends on. A file's lease in the records never ends by time alone."""
+    """The facts that admission depends on. A file's lease in the records never ends by time
+    alone."""
     lease = record.lease
     return FileFacts(
         is_directory=record.is_directory,
@@ -186,7 +187,7 @@ class Opens:
         ]
 
     def moved(self, file: Partition, parent_id: int, path: tuple[str, ...]) -> None:
-        """What the handles of a file have open has another name."""
+        """Give the handles of a file, or of a directory, the new path."""
         if file in self._paths:
             self._paths[file] = path
         for handle in self.handles_on(file):

@@ -116,7 +116,7 @@ class Started(msgspec.Struct, frozen=True):
 
 
 class NewNode(msgspec.Struct, frozen=True):
-    """What is created. `started`: the copy whose destination it is."""
+    """The file or directory to create. `started`: the copy whose destination it is."""
 
     is_directory: bool
     smb: SmbProperties

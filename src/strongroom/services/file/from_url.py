@@ -30,7 +30,7 @@ from strongroom.values import crc64_text
 
 
 class SourceDigests(msgspec.Struct, frozen=True):
-    """What a request says of the CRC64 of the source's bytes; None = nothing.
+    """The CRC64 of the source's bytes that a request declares; None = none.
 
     Attributes:
         sent: it must be this one, else the bytes were damaged on their way.

@@ -1,4 +1,4 @@
-"""What a decision writes of directories and files beside what it was asked for.
+"""The writes on directories and files that a decision makes beside its main ones.
 
 Lives here: the times of a parent, and the bytes that a share's files take of its quota. Must not
 live here: decisions. Sources: smb.md 3.8 (times); "Get Share Stats", "Set Share Properties".
@@ -105,7 +105,7 @@ def used(share: ShareRecord, found: Record | None, more_bytes: int) -> tuple[Wri
 
 
 def length_refs(generation: int, file_id: int) -> tuple[Ref, Ref]:
-    """What a change of a file's length reads to count it."""
+    """The records that a change of a file's length reads, to count it."""
     return keys.file_node(generation, file_id), share_keys.share_usage(generation)
 
 

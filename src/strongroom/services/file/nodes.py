@@ -33,7 +33,7 @@ from strongroom.services.file.past_states import (
 )
 from strongroom.services.file.paths import PathChanged, Where
 from strongroom.store.core import keys
-from strongroom.store.core.records import CorruptRecord
+from strongroom.store.core.records import DamagedRecord
 from strongroom.store.file import file_records
 from strongroom.store.file.file_records import FileRecord
 
@@ -69,7 +69,7 @@ class NodeWritten(msgspec.Struct, frozen=True):
 
 
 class NodeChange(msgspec.Struct, Generic[T], frozen=True):
-    """What a decision makes of a directory or file.
+    """A decision's change of a directory or file.
 
     Attributes:
         record: its attributes as they will be; None = they stay.
@@ -134,7 +134,7 @@ async def _view_at(services: Services, call: Call[Any], at: int, *, is_directory
     await still_there(services, call)
     if record is None:
         if not where.is_root:
-            raise CorruptRecord(f"the attributes of {where.id} are missing in a snapshot")
+            raise DamagedRecord(f"the attributes of {where.id} are missing in a snapshot")
         record = root_attributes(where.generation)
     leases.guard(None, call.terms.lease_id, call.rule.lease, now)
     return NodeView(where, msgspec.structs.replace(record, lease=None), at, now)

@@ -68,7 +68,7 @@ def keeping(
     commit: Commit[T],
     stamp: int,
 ) -> Commit[T]:
-    """What a decision in a share commits, and what that keeps for snapshots.
+    """A decision's commit in a share, with the past states that it keeps for snapshots.
 
     Arguments:
         share: as the decision sees it.

@@ -20,7 +20,7 @@ from typing import Final
 
 from strongroom.engines.base import Commit, Item, Key, Partition, Position, Record, Ref, Step, Write
 from strongroom.engines.gateways import STAMP_MAX
-from strongroom.services.core.background import Removal
+from strongroom.services.core.background import RemovalBatch
 from strongroom.services.core.decisions import Decision
 from strongroom.services.core.runner import Services
 from strongroom.services.file.readers import FileReaders
@@ -70,7 +70,7 @@ def _place(partition: Partition) -> MapPlace:
 
 
 async def sweep_node(
-    services: Services, removal: Removal, partition: Partition, ordered: int
+    services: Services, removal: RemovalBatch, partition: Partition, ordered: int
 ) -> bool:
     """Remove a dead file, tidy one that lives, and remove the past of either that nobody sees.
 
@@ -162,7 +162,7 @@ class _BuryFile(Decision[None], frozen=True):
 
 
 async def remove_file(
-    services: Services, removal: Removal, partition: Partition, dead_since: int
+    services: Services, removal: RemovalBatch, partition: Partition, dead_since: int
 ) -> bool:
     """Remove all of a partition that no name leads to, and no snapshot sees. Returns whether it is
     done; False when it must wait for readers."""
@@ -187,7 +187,7 @@ async def remove_file(
     return True
 
 
-async def sweep_snapshot(services: Services, removal: Removal, job: Job, deleted: int) -> bool:
+async def sweep_snapshot(services: Services, removal: RemovalBatch, job: Job, deleted: int) -> bool:
     """Remove what no snapshot of a share sees any more, after one was deleted.
 
     Arguments:
@@ -212,7 +212,7 @@ async def sweep_snapshot(services: Services, removal: Removal, job: Job, deleted
     return is_done
 
 
-async def _remove_past_names(services: Services, removal: Removal, generation: int) -> None:
+async def _remove_past_names(services: Services, removal: RemovalBatch, generation: int) -> None:
     partition = keys.file_names(generation)
     living = await living_snapshots(services, generation)
     first, until = share_keys.past_names(b"", None)

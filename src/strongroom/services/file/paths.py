@@ -29,11 +29,12 @@ from strongroom.store.file.file_records import NameRecord
 
 
 class PathChanged(Exception):
-    """What an operation was prepared from is no longer so: it begins anew."""
+    """The path has changed since an operation was prepared from it: the operation begins anew."""
 
 
 class OnPath(msgspec.Struct, frozen=True, kw_only=True):
-    """What the input of each operation on a path has: whether dots at the end of a name count."""
+    """The part that the inputs of all operations on a path share: whether dots at the end of a name
+    count."""
 
     trailing_dots: bool = False
 
@@ -170,7 +171,8 @@ async def find(services: Services, call: Call[Any], *, is_directory: bool) -> Wh
 
 
 async def named(services: Services, call: Call[Any]) -> Where:
-    """What a request names, which need not exist. Raises: as `resolve` and `components`."""
+    """Find the resource that a request names, which need not exist. Raises: as `resolve` and
+    `components`."""
     trailing_dots = isinstance(call.input, OnPath) and call.input.trailing_dots
     path = components(call.target.blob, trailing_dots=trailing_dots)
     return await resolve(services, call, path)

@@ -114,7 +114,7 @@ async def get_permission(services: Services, call: Call[GetPermission]) -> Store
 
 
 class PermissionGiven(msgspec.Struct, frozen=True):
-    """What a request says of a permission: its SDDL, or its key, or neither."""
+    """A permission as a request gives it: its SDDL, or its key, or neither."""
 
     text: str | None = None
     key: str | None = None

@@ -1,4 +1,5 @@
-"""Who reads files in this process, or by snapshots: what they read is not swept before they finish.
+"""The readers of files in this process, or by snapshots: their bytes are not swept before they
+finish.
 
 Lives here: held state. Must not live here: reading (reading.py), sweeping (sweep.py).
 """
@@ -13,7 +14,7 @@ from strongroom.store.core.records import ShareRecord
 
 
 def pins_of(services: Services, share: ShareRecord, file: Partition, stamp: int) -> Pins:
-    """Who may still read earlier bytes of a file. Ask again in each decision on them.
+    """The readers of a file's earlier bytes. Ask again in each decision on them.
 
     Arguments:
         share: as the decision sees it.

@@ -150,7 +150,7 @@ class RenameSeen(msgspec.Struct, frozen=True):
 
     @property
     def refs(self) -> tuple[Ref, ...]:
-        """What the decision reads of the two, in this order."""
+        """The records of the two that the decision reads, in this order."""
         source, target = self.source, self.target
         generation = source.generation
         found = [
@@ -393,7 +393,7 @@ def moved_names(
 def freed_by(
     share: Record | None, usage: Record | None, replaced: Record | None
 ) -> tuple[Write, ...]:
-    """What is replaced is no longer counted.
+    """Stop counting the replaced file.
 
     Arguments:
         share, usage, replaced: the share's record, that of its usage, the node of what is replaced.

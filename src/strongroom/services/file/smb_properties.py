@@ -19,7 +19,7 @@ _PRESERVE: Final = "preserve"
 
 
 class SmbProperties(msgspec.Struct, frozen=True):
-    """What was given, as text; None = not said."""
+    """The properties as given, as text; None = not given."""
 
     attributes: str | None = None
     creation: str | None = None

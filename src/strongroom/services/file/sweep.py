@@ -18,7 +18,7 @@ import msgspec
 from strongroom import file_errors
 from strongroom.auth.request import Service
 from strongroom.engines.base import Commit, Key, Partition, Position, Record, Ref, Step, Write
-from strongroom.services.core.background import Removal
+from strongroom.services.core.background import RemovalBatch
 from strongroom.services.core.decisions import Decision
 from strongroom.services.core.kept_places import KeptKind
 from strongroom.services.core.runner import Services
@@ -53,7 +53,7 @@ def sweep_step(generation: int, file_id: int, stamp: int) -> Step:
     return Step(ref.partition, (Write(ref.key, records.JOB.encode(job)),))
 
 
-async def sweep_file(services: Services, removal: Removal, job: Job, ordered: int) -> bool:
+async def sweep_file(services: Services, removal: RemovalBatch, job: Job, ordered: int) -> bool:
     """Remove a dead file, or tidy one that lives.
 
     Arguments:
@@ -65,7 +65,7 @@ async def sweep_file(services: Services, removal: Removal, job: Job, ordered: in
     return await sweep_node(services, removal, partition, ordered)
 
 
-async def sweep_share(services: Services, removal: Removal, job: Job, deleted: int) -> bool:
+async def sweep_share(services: Services, removal: RemovalBatch, job: Job, deleted: int) -> bool:
     """Remove all that a deleted share held.
 
     Arguments:
@@ -126,7 +126,7 @@ def _kept(job: Job) -> Ref:
     return keys.deleted_place(keys.share(account, name), job.generation)
 
 
-async def _remove_share(services: Services, removal: Removal, job: Job, deleted: int) -> bool:
+async def _remove_share(services: Services, removal: RemovalBatch, job: Job, deleted: int) -> bool:
     is_done = True
     swept: Partition | None = None
     position: Position | None = _START
@@ -145,7 +145,7 @@ async def _remove_share(services: Services, removal: Removal, job: Job, deleted:
     return is_done
 
 
-async def _remove_names(services: Services, removal: Removal, partition: Partition) -> None:
+async def _remove_names(services: Services, removal: RemovalBatch, partition: Partition) -> None:
     for hidden in (False, True):
         first = b""
         while True:

@@ -14,7 +14,7 @@ import msgspec
 
 from strongroom import limits
 from strongroom.engines import base
-from strongroom.semantics.core.listing import START, Page, Position, Prefix
+from strongroom.semantics.core.listing import START, PageBuilder, Position, Prefix
 from strongroom.services.core import pages
 from strongroom.services.core.calls import Call
 from strongroom.services.core.runner import Services
@@ -53,7 +53,7 @@ class QueuePage:
 async def list_queues(services: Services, call: Call[ListQueues]) -> QueuePage:
     """List Queues of the account. A page may be short and have a marker."""
     given = call.input
-    page = Page[QueueRow](given.prefix, "", given.max_results, given.start)
+    page = PageBuilder[QueueRow](given.prefix, "", given.max_results, given.start)
     await pages.fill(services, keys.queues(call.target.account), page, _rows)
     # Without a delimiter nothing is folded.
     return QueuePage([item for item in page.items if not isinstance(item, Prefix)], page.marker)

@@ -40,7 +40,7 @@ from strongroom.services.queue.message_changes import MessagesChange
 from strongroom.services.queue.messages import MessageView
 from strongroom.services.queue.queues import queue_in, queue_of
 from strongroom.store.core import keys
-from strongroom.store.core.records import CorruptRecord, QueueRecord
+from strongroom.store.core.records import DamagedRecord, QueueRecord
 from strongroom.store.queue import message_records
 from strongroom.store.queue.message_records import MessageRecord
 
@@ -214,7 +214,7 @@ def _taken(
     change: MessagesChange, seen: _Seen, secret: bytes, visibility_s: int, stamp: int
 ) -> MessageView:
     if seen.text is None:
-        raise CorruptRecord("a message is there, and its text is not")
+        raise DamagedRecord("a message is there, and its text is not")
     message = messages.get(seen.record.message, visibility_s, stamp)
     place = change.move(seen.key, seen.record, message)
     return MessageView(message, pop_receipts.seal(secret, place), seen.text)
@@ -355,4 +355,4 @@ def _text(record: MessageRecord, places: Sequence[Record | None]) -> str | None:
     try:
         return b"".join(values).decode()
     except UnicodeDecodeError as error:
-        raise CorruptRecord("the text of a message is not UTF-8") from error
+        raise DamagedRecord("the text of a message is not UTF-8") from error

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from strongroom import limits
 from strongroom.engines.base import Commit, Item, Key, Partition, Record, Ref
-from strongroom.services.core.background import Removal
+from strongroom.services.core.background import RemovalBatch
 from strongroom.services.core.decisions import Decision
 from strongroom.services.core.runner import Services
 from strongroom.services.queue.message_changes import SWEEP_PAUSE_TICKS, MessagesChange, expiry_job
@@ -29,7 +29,7 @@ _PAGE_RECORDS: Final = 200
 _OVERTAKEN_MAX: Final = 4
 
 
-async def sweep_messages(services: Services, removal: Removal, job: Job, stamp: int) -> None:
+async def sweep_messages(services: Services, removal: RemovalBatch, job: Job, stamp: int) -> None:
     """Remove the messages of the epochs that ended with a clearing or deletion, or that never
     began.
 
@@ -44,7 +44,9 @@ async def sweep_messages(services: Services, removal: Removal, job: Job, stamp: 
             await _sweep_epoch(services, removal, job.generation, epoch)
 
 
-async def _sweep_epoch(services: Services, removal: Removal, generation: int, epoch: int) -> None:
+async def _sweep_epoch(
+    services: Services, removal: RemovalBatch, generation: int, epoch: int
+) -> None:
     """Nothing is put or moved here any more, so one walk meets everything."""
     partition = keys.message_partition(generation, epoch)
     first = b""
@@ -60,7 +62,7 @@ async def _sweep_epoch(services: Services, removal: Removal, generation: int, ep
     await removal.commit()
 
 
-async def _forget_job(removal: Removal, epoch: int, item: Item) -> None:
+async def _forget_job(removal: RemovalBatch, epoch: int, item: Item) -> None:
     """With its ledger an epoch loses the job that would have swept it message by message."""
     if item.name != keys.LEDGER_KEY.name:
         return

@@ -26,7 +26,7 @@ from strongroom.engines.base import (
 )
 from strongroom.errors import StorageError
 from strongroom.semantics.table import entities
-from strongroom.semantics.table.entities import Change, Properties, Stored, Wanted
+from strongroom.semantics.table.entities import EntityChange, Properties, StoredEntity, WantedEntity
 from strongroom.services.core.calls import Call
 from strongroom.services.core.decisions import Decision
 from strongroom.services.core.places import check_place, generation_of, place_ref
@@ -55,7 +55,7 @@ class WriteEntity(msgspec.Struct, frozen=True):
     """Input of every write. `match` is the Timestamp of If-Match; None = `*`, or not asked for.
     `echo`: the answer to an insert holds the entity."""
 
-    change: Change
+    change: EntityChange
     document: EntityDocument = NO_DOCUMENT
     match: int | None = None
     echo: bool = True
@@ -66,7 +66,7 @@ class EntityWritten(msgspec.Struct, frozen=True):
 
     partition_key: str
     row_key: str
-    stored: Stored | None
+    stored: StoredEntity | None
     echo: bool
 
 
@@ -213,9 +213,9 @@ class _Transaction(Decision[list[EntityWritten]], frozen=True):
 
     def _stored(
         self, heads: Sequence[Record | None], rest: Iterator[Record | None]
-    ) -> list[Stored | None]:
+    ) -> list[StoredEntity | None]:
         """The entities before; a large one is whole only where it is needed."""
-        found: list[Stored | None] = []
+        found: list[StoredEntity | None] = []
         needed: dict[int, int] = {}
         for index, record in enumerate(heads):
             wanted = self.chunks.get(index, 0)
@@ -226,7 +226,7 @@ class _Transaction(Decision[list[EntityWritten]], frozen=True):
             head = entity_records.head(record.value)
             count = head.chunks if self._merges(index) else 0
             if not count:
-                found.append(Stored(head.timestamp, head.fragment))
+                found.append(StoredEntity(head.timestamp, head.fragment))
                 continue
             needed[index] = count
             if len(read) == count:
@@ -241,11 +241,11 @@ class _Transaction(Decision[list[EntityWritten]], frozen=True):
     def _merges(self, index: int) -> bool:
         return self.calls[index].input.change in entities.MERGES
 
-    def _after(self, index: int, stored: Stored | None, stamp: int) -> Stored | None:
+    def _after(self, index: int, stored: StoredEntity | None, stamp: int) -> StoredEntity | None:
         given = self.calls[index].input
-        wanted = Wanted(given.change, given.document.properties, given.match)
+        wanted = WantedEntity(given.change, given.document.properties, given.match)
         fragment = entities.decide(stored, wanted, *self.pairs[index])
-        return None if fragment is None else Stored(stamp, fragment)
+        return None if fragment is None else StoredEntity(stamp, fragment)
 
 
 def _writes(head: Ref, values: Sequence[bytes], before: Record | None) -> list[Write]:
@@ -277,7 +277,7 @@ async def get_entity(services: Services, call: Call[Any]) -> Entity:
     return Entity(*call.target.entity, stored.timestamp, stored.fragment)
 
 
-async def read_entity(services: Services, ref: Ref) -> Stored | None:
+async def read_entity(services: Services, ref: Ref) -> StoredEntity | None:
     """The committed entity whose head is at `ref`, all of it from one state."""
     refs = [ref]
     while True:

@@ -22,7 +22,7 @@ import msgspec
 from strongroom import limits
 from strongroom.engines.base import SCAN_LOOKED_MAX, Key, Page, Partition, Position, Ref
 from strongroom.semantics.table import table_intervals
-from strongroom.semantics.table.entities import Stored
+from strongroom.semantics.table.entities import StoredEntity
 from strongroom.semantics.table.table_filter import Expression
 from strongroom.semantics.table.table_intervals import Interval
 from strongroom.semantics.table.table_predicate import Candidates, predicate
@@ -31,7 +31,7 @@ from strongroom.services.core.places import generation_of
 from strongroom.services.core.runner import Services
 from strongroom.services.table.scanned_entities import Scanned
 from strongroom.store.core import keys
-from strongroom.store.core.records import CorruptRecord
+from strongroom.store.core.records import DamagedRecord
 from strongroom.store.table import entity_conditions, entity_records
 from strongroom.store.table.entity_records import EntityHead
 from strongroom.values import Entity
@@ -134,7 +134,9 @@ class _Query:
         if self.next is None and len(found) < len(wanted):
             self.next = wanted[len(found)]
 
-    async def _read_whole(self, wanted: list[table_intervals.Position]) -> list[Stored | None]:
+    async def _read_whole(
+        self, wanted: list[table_intervals.Position]
+    ) -> list[StoredEntity | None]:
         chunks = [0] * len(wanted)
         while True:
             refs = [self._ref(first, Key(False, row)) for first, row in wanted]
@@ -176,7 +178,7 @@ class _Query:
                 want = _READ_MOST
             elif inside or self._is_enough():
                 if resume == first:
-                    raise CorruptRecord("an entity is larger than what is read at once")
+                    raise DamagedRecord("an entity is larger than what is read at once")
                 self.next = resume
                 return
             else:
@@ -256,5 +258,5 @@ def _fitting(chunks: list[int]) -> list[int]:
     return chunks
 
 
-def _joined(head: EntityHead, chunks: Iterator[bytes]) -> Stored:
+def _joined(head: EntityHead, chunks: Iterator[bytes]) -> StoredEntity:
     return entity_records.whole(head, [next(chunks) for _ in range(head.chunks)])

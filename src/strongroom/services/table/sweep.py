@@ -11,7 +11,7 @@ import asyncio
 from typing import Final
 
 from strongroom.engines.base import Key, Partition, Position
-from strongroom.services.core.background import Removal
+from strongroom.services.core.background import RemovalBatch
 from strongroom.services.core.runner import Services
 from strongroom.services.table import tables
 from strongroom.store.core import keys
@@ -21,7 +21,7 @@ _PAGE_RECORDS: Final = 200
 _START: Final = Position(b"", b"")
 
 
-async def sweep_table(services: Services, removal: Removal, job: Job) -> None:
+async def sweep_table(services: Services, removal: RemovalBatch, job: Job) -> None:
     """Remove all entities of a generation, unless its table is still there."""
     if await tables.is_alive(services, job):
         return

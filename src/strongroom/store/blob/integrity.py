@@ -18,12 +18,12 @@ from strongroom.store.blob.bodies.body import HEAD, Body, BodyFindings
 from strongroom.store.blob.bodies.kinds import hidden_kind
 from strongroom.store.core import extents, keys
 from strongroom.store.core.keys import Past
-from strongroom.store.core.records import CorruptRecord
+from strongroom.store.core.records import DamagedRecord
 
 ReadContent = Callable[[int], bytes]
 
 
-class Found(NamedTuple):
+class FoundRecord(NamedTuple):
     """One record of the blob's partition."""
 
     key: Key
@@ -85,23 +85,23 @@ class BlobCheck:
         self._retired: list[Body] = []
         self._problems: list[str] = []
 
-    def take(self, face: list[Found], hidden: list[Found]) -> None:
+    def take(self, face: list[FoundRecord], hidden: list[FoundRecord]) -> None:
         """Decode everything. Raises CorruptRecord, ValueError for a key that nothing has."""
         for found in face:
             self._take_face(found)
         for found in hidden:
             self._take_hidden(found)
 
-    def _take_face(self, found: Found) -> None:
+    def _take_face(self, found: FoundRecord) -> None:
         ticks = keys.snapshot_ticks(found.key.name)
         if ticks is not None:
             self.snapshots[ticks] = blob_records.BLOB.decode(found.value)
         elif found.key == keys.HEAD_KEY:
             self.head = blob_records.BLOB.decode(found.value)
         else:
-            raise CorruptRecord(f"no record has the key {found.key.name!r}")
+            raise DamagedRecord(f"no record has the key {found.key.name!r}")
 
-    def _take_hidden(self, found: Found) -> None:
+    def _take_hidden(self, found: FoundRecord) -> None:
         name, kind = found.key.name, found.key.name[:1]
         number = int.from_bytes(name[1:9], "big")
         version = keys.version_id(name)
@@ -182,7 +182,7 @@ class BlobCheck:
     def _inspect(self, body: Body, beside: _Beside) -> BodyFindings:
         try:
             return body.inspect(beside)
-        except CorruptRecord as error:
+        except DamagedRecord as error:
             return BodyFindings(beside.size_bytes, body.named.contents, (str(error),))
 
     def claim(self, key: Key) -> bytes | None:

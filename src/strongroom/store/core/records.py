@@ -23,7 +23,7 @@ from strongroom.values import (
 R = TypeVar("R")
 
 
-class CorruptRecord(Exception):
+class DamagedRecord(Exception):
     """A record that this version cannot have written: damage, or a newer version's work."""
 
 
@@ -196,11 +196,11 @@ class Codec(Generic[R]):
     def decode(self, data: bytes) -> R:
         """The value of stored bytes. Raises CorruptRecord."""
         if not self.wrote(data):
-            raise CorruptRecord(f"record version {data[:1]!r} is not {self._version!r}")
+            raise DamagedRecord(f"record version {data[:1]!r} is not {self._version!r}")
         try:
             return self._decode(data[1:])
         except msgspec.MsgspecError as error:
-            raise CorruptRecord(f"not a {self._kind}: {error}") from error
+            raise DamagedRecord(f"not a {self._kind}: {error}") from error
 
     def of(self, record: Record | None) -> R | None:
         """The value of a record that may be absent. Raises CorruptRecord."""

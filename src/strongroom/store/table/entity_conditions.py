@@ -31,10 +31,10 @@ from strongroom.engines.conditions import (
     NumberWithin,
 )
 from strongroom.semantics.table.table_filter import (
-    Both,
     Comparison,
+    Conjunction,
     Constant,
-    Either,
+    Disjunction,
     Expression,
     Family,
     Flag,
@@ -70,10 +70,10 @@ def _condition(expression: Expression) -> Condition | None:
             return _comparison(expression)
         case Flag(name):
             return Has(_mark(name) + b"true")
-        case Both(parts):
+        case Conjunction(parts):
             known = tuple(one for one in map(_condition, parts) if one is not None)
             return AllOf(known) if known else None
-        case Either(parts):
+        case Disjunction(parts):
             found = tuple(map(_condition, parts))
             known = tuple(one for one in found if one is not None)
             return AnyOf(known) if len(known) == len(found) else None

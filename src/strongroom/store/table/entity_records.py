@@ -13,8 +13,8 @@ import struct
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from strongroom.semantics.table.entities import Stored
-from strongroom.store.core.records import CorruptRecord
+from strongroom.semantics.table.entities import StoredEntity
+from strongroom.store.core.records import DamagedRecord
 
 _VERSION: Final = 1
 _PREFIX: Final = struct.Struct(">BQB")
@@ -35,7 +35,7 @@ class EntityHead(NamedTuple):
     fragment: bytes
 
 
-def encode(stored: Stored) -> list[bytes]:
+def encode(stored: StoredEntity) -> list[bytes]:
     """The values of the head record and of the chunks."""
     fragment = stored.fragment
     if len(fragment) <= HEAD_BYTES_MAX:
@@ -54,7 +54,7 @@ def timestamp_bytes(ticks: int) -> bytes:
 def head(value: bytes) -> EntityHead:
     """Read a head record. Raises CorruptRecord."""
     if len(value) < PREFIX_BYTES or value[0] != _VERSION:
-        raise CorruptRecord(f"an entity's record begins with {value[:1]!r}")
+        raise DamagedRecord(f"an entity's record begins with {value[:1]!r}")
     _, timestamp, chunks = _PREFIX.unpack_from(value)
     return EntityHead(timestamp, chunks, value[PREFIX_BYTES:])
 
@@ -78,9 +78,9 @@ def any_large(values: Sequence[bytes]) -> bool:
     return max(map(len, values), default=0) > HEAD_BYTES_MAX
 
 
-def whole(found: EntityHead, chunks: Sequence[bytes]) -> Stored:
+def whole(found: EntityHead, chunks: Sequence[bytes]) -> StoredEntity:
     """The entity of a head and all its chunks in order. Raises CorruptRecord when some are
     missing."""
     if len(chunks) != found.chunks:
-        raise CorruptRecord(f"an entity has {len(chunks)} of {found.chunks} chunks")
-    return Stored(found.timestamp, b"".join((found.fragment, *chunks)))
+        raise DamagedRecord(f"an entity has {len(chunks)} of {found.chunks} chunks")
+    return StoredEntity(found.timestamp, b"".join((found.fragment, *chunks)))

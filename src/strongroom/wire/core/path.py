@@ -28,7 +28,7 @@ _HOST_CHARS_MAX: Final = 260  # a name of 253, and a port
 _BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
-class Target(msgspec.Struct, frozen=True):
+class UrlTarget(msgspec.Struct, frozen=True):
     """The resource that a URL names. `blob` is decoded and may hold slashes; None = the URL does
     not go so deep. `mount` is the part of the path before all this, with a slash in front, mostly
     ""."""
@@ -40,7 +40,7 @@ class Target(msgspec.Struct, frozen=True):
     host_style: bool = False
     mount: str = ""
 
-    def in_root(self) -> Target:
+    def in_root(self) -> UrlTarget:
         """The same path read as a blob of the root container: `/ACCOUNT/blob`."""
         if self.container is None or self.blob is not None:
             return self
@@ -54,7 +54,7 @@ class FullPath(NamedTuple):
     mount: str = ""
 
 
-def parse(raw_path: str, account: str | None = None, mount: str = "") -> Target:
+def parse(raw_path: str, account: str | None = None, mount: str = "") -> UrlTarget:
     """Split a path into account, container and blob.
 
     Arguments:
@@ -76,7 +76,7 @@ def parse(raw_path: str, account: str | None = None, mount: str = "") -> Target:
     name = label.removesuffix(SECONDARY)
     if not name or (raw_blob and not raw_container):
         raise _invalid(raw_path)
-    return Target(
+    return UrlTarget(
         name,
         decode(raw_container) or None,
         decode(raw_blob) or None,

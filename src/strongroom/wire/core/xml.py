@@ -139,7 +139,7 @@ def read(body: bytes, root: str, max_bytes: int = limits.XML_BODY_BYTES_MAX) -> 
 
 
 class Handlers(NamedTuple):
-    """What is called for each start and end of an element, and for text."""
+    """The callbacks for each start and end of an element, and for text."""
 
     start: Callable[[str, dict[str, str]], None]
     end: Callable[[str], None]

@@ -11,7 +11,7 @@ from typing import Final
 
 
 class Command(enum.IntEnum):
-    """What a message asks for, or answers."""
+    """The commands, by their numbers in requests and answers."""
 
     NEGOTIATE = 0
     SESSION_SETUP = 1

@@ -21,7 +21,7 @@ _IS_ENCRYPTED: Final = 1
 
 
 class TransformHeader(msgspec.Struct, frozen=True):
-    """What stands before an encrypted frame. `nonce` is filled with zeros to 16 bytes."""
+    """The header of an encrypted frame. `nonce` is filled with zeros to 16 bytes."""
 
     tag: bytes
     nonce: bytes

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from strongroom.coordination.clock import Clock, SystemClock
+from strongroom.coordination.clock import Clocks, SystemClocks
 from strongroom.coordination.drivers_sync import SyncDriver
 from strongroom.coordination.effects import Conflict, Steps, Unknown, cas, get
 from strongroom.coordination.errors import CorruptRecord, OutcomeUnknown
@@ -120,14 +120,14 @@ class UniqueIdGenerator:
         *,
         first: int = 1,
         name: str = "ids",
-        clock: Clock | None = None,
+        clock: Clocks | None = None,
         sleep: Callable[[float], object] | None = None,
     ) -> None:
         if range_size < 1 or max_retries < 0 or not 0 <= first <= ID_MAX:
             raise ValueError("range_size is at least 1, max_retries and first are not negative")
         self._store, self._range_size, self._max_retries = store, range_size, max_retries
         self._first, self._name = first, name
-        self._clock, self._sleep = clock or SystemClock(), sleep or threading.Event().wait
+        self._clock, self._sleep = clock or SystemClocks(), sleep or threading.Event().wait
         self._highest, self._left = 0, _EMPTY
         self._lock = threading.Lock()
         watch_forks(self)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from strongroom.coordination.context import Context
+from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.effects import Applied, Sleep, Steps, Unknown, cas, get
 from strongroom.coordination.errors import CoordinationError, CorruptRecord, StoreUnavailable
 from strongroom.coordination.recipes.waiting import Pace
@@ -68,7 +68,7 @@ class Reserving:
     open: dict[str, range] = field(default_factory=dict)
 
 
-def reserve_steps(context: Context, state: Reserving, count: int) -> Steps[range]:
+def reserve_steps(context: RecipeContext, state: Reserving, count: int) -> Steps[range]:
     """Reserve `count` ids.
 
     Returns: the range; it is nobody else's, whatever happens later.

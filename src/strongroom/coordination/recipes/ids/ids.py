@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from strongroom.coordination.context import Context
+from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.drivers_async import AsyncDriver
 from strongroom.coordination.drivers_sync import SyncDriver
 from strongroom.coordination.effects import Steps
@@ -55,7 +55,7 @@ class IdsOptions:
 class _Source:
     """The ids that are left in memory; used under a lock of the face."""
 
-    def __init__(self, context: Context, name: str, options: IdsOptions) -> None:
+    def __init__(self, context: RecipeContext, name: str, options: IdsOptions) -> None:
         self._context, self.options = context, options
         self._name, self._key = name, key_of("ids", name)
         self._reset()

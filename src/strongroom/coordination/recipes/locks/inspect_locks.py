@@ -9,7 +9,7 @@ import contextlib
 from dataclasses import replace
 from typing import Final
 
-from strongroom.coordination.context import Context
+from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.effects import (
     Act,
     Applied,
@@ -30,7 +30,7 @@ _TIMEOUT_S: Final = 5.0
 _TRIES: Final = 8
 
 
-def show_steps(context: Context, kind: str, name: str) -> Steps[LockView | None]:
+def show_steps(context: RecipeContext, kind: str, name: str) -> Steps[LockView | None]:
     """Return how a lock looks, by one read; None if there never was one.
 
     Raises:
@@ -42,7 +42,7 @@ def show_steps(context: Context, kind: str, name: str) -> Steps[LockView | None]
     return view_of(context, name, key, seen(context, key, entry, sent_s))
 
 
-def list_steps(context: Context, kind: str) -> Steps[list[str]]:
+def list_steps(context: RecipeContext, kind: str) -> Steps[list[str]]:
     """Return the names of all locks of a kind that there ever were, sorted as keys are.
 
     What somebody else has put there, under a key that no name has, is none.
@@ -55,7 +55,7 @@ def list_steps(context: Context, kind: str) -> Steps[list[str]]:
     return names
 
 
-def break_steps(context: Context, kind: str, name: str) -> Steps[LockView | None]:
+def break_steps(context: RecipeContext, kind: str, name: str) -> Steps[LockView | None]:
     """End somebody's hold now; return what was broken, None if nobody held it.
 
     The fence is counted up, so that whatever the holder still writes is refused once the next one

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from strongroom.coordination.context import Context
+from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.drivers_async import AsyncDriver
 from strongroom.coordination.drivers_sync import SyncDriver
 from strongroom.coordination.effects import Steps
@@ -19,7 +19,7 @@ from strongroom.coordination.recipes.locks.lock_core import Acquisition, Wanted
 from strongroom.coordination.recipes.waiting import Refusal
 
 
-def wanted_lock(context: Context, kind: str, name: str, options: LockOptions) -> Wanted:
+def wanted_lock(context: RecipeContext, kind: str, name: str, options: LockOptions) -> Wanted:
     """Return what these options ask for.
 
     Raises:
@@ -79,5 +79,5 @@ class AioLock(AioHoldable):
         return _acquisition(self._driver.context, self._wanted, once)
 
 
-def _acquisition(context: Context, wanted: Wanted, once: bool) -> Steps[Hold | Refusal]:
+def _acquisition(context: RecipeContext, wanted: Wanted, once: bool) -> Steps[Hold | Refusal]:
     return Acquisition(context, replace(wanted, wait_s=0.0) if once else wanted).steps()

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
-from strongroom.coordination.context import Context
+from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.effects import (
     UNCHANGED,
     Act,
@@ -93,7 +93,7 @@ class Acquisition:
         wanted: what.
     """
 
-    def __init__(self, context: Context, wanted: Wanted) -> None:
+    def __init__(self, context: RecipeContext, wanted: Wanted) -> None:
         self._context, self._wanted = context, wanted
         self.nonce = context.nonce()
         self._seq = 0

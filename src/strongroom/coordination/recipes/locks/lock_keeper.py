@@ -12,7 +12,7 @@ from dataclasses import replace
 from enum import Enum
 from typing import Any, Final
 
-from strongroom.coordination.context import Context
+from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.effects import (
     UNCHANGED,
     Act,
@@ -32,7 +32,7 @@ _SET_TRIES: Final = 4
 _ALERT_S: Final = 20.0
 
 
-class Given(Enum):
+class ReleaseAttempt(Enum):
     """The outcome of one attempt to release."""
 
     DONE = "done"
@@ -52,7 +52,7 @@ class LockKeeper:
     """
 
     def __init__(
-        self, context: Context, key: str, nonce: str, record: LockRecord, version: str
+        self, context: RecipeContext, key: str, nonce: str, record: LockRecord, version: str
     ) -> None:
         self._context, self._key, self._nonce = context, key, nonce
         self.record, self.version = record, version
@@ -143,10 +143,10 @@ class LockKeeper:
                 try:
                     given = yield from self._give_once(giving)
                 except StoreUnavailable:
-                    given = Given.UNSURE
-                if given is not Given.RACED and given is not Given.UNSURE:
-                    return given is Given.DONE
-                if given is Given.UNSURE:
+                    given = ReleaseAttempt.UNSURE
+                if given is not ReleaseAttempt.RACED and given is not ReleaseAttempt.UNSURE:
+                    return given is ReleaseAttempt.DONE
+                if given is ReleaseAttempt.UNSURE:
                     yield giving.pause(troubled=True)
             return False
         except CoordinationError:
@@ -154,7 +154,7 @@ class LockKeeper:
         finally:
             self._context.unclaim(self._key, self._nonce)
 
-    def _give_once(self, giving: GivingBack) -> Steps[Given]:
+    def _give_once(self, giving: GivingBack) -> Steps[ReleaseAttempt]:
         tombstone = self.record.freed(self._next_seq())
         value = encode_lock(tombstone)
         outcome = yield from cas(
@@ -162,17 +162,17 @@ class LockKeeper:
         )
         if isinstance(outcome, Applied):
             self._context.remember(self._key, Entry(value, outcome.version), tombstone)
-            return Given.DONE
+            return ReleaseAttempt.DONE
         entry = yield from get(self._key, giving.timeout_s)
         if entry is None:
-            return Given.NOT_OURS
+            return ReleaseAttempt.NOT_OURS
         record = decode_lock(self._key, entry.value)
         if record.owner != self._nonce:
             ours = record.fence == self.record.fence and record.owner is None
-            return Given.DONE if ours else Given.NOT_OURS
+            return ReleaseAttempt.DONE if ours else ReleaseAttempt.NOT_OURS
         raced = entry.version != self.version  # somebody entered the queue: try again at once
         self.record, self.version = record, entry.version
-        return Given.RACED if raced else Given.UNSURE
+        return ReleaseAttempt.RACED if raced else ReleaseAttempt.UNSURE
 
     def alert(self, hold: Hold) -> Steps[None]:
         """Watch the record until the hold is over; see `handles.Keeper.alert`."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from strongroom.coordination.context import Context
+from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.effects import Entry
 from strongroom.coordination.records import LockRecord, decode_lock
 
@@ -59,7 +59,7 @@ class LockView:
     end: str = ""
 
 
-def is_told(context: Context, look: Look) -> bool:
+def is_told(context: RecipeContext, look: Look) -> bool:
     """Say whether the store's own clock ends the hold seen: then only a new read shows the end."""
     of_store = look.entry is not None and look.entry.expires_in_s is not None
     return of_store or context.promises.server_lease
@@ -75,7 +75,7 @@ def is_ahead(entry: Entry, record: LockRecord) -> bool:
     return left_s is not None and record.ttl_s < left_s < _UNKNOWN_S
 
 
-def seen(context: Context, key: str, entry: Entry | None, sent_s: float) -> Look:
+def seen(context: RecipeContext, key: str, entry: Entry | None, sent_s: float) -> Look:
     """Return what was read, with the time from which it counts.
 
     Arguments:
@@ -93,7 +93,7 @@ def seen(context: Context, key: str, entry: Entry | None, sent_s: float) -> Look
     return Look(entry, record, since_s)
 
 
-def busy_s(context: Context, key: str, look: Look, lock_delay_s: float = 0.0) -> float:
+def busy_s(context: RecipeContext, key: str, look: Look, lock_delay_s: float = 0.0) -> float:
     """Return for how long at least it cannot be taken; 0 or less: it can be, now.
 
     If the store's clock has been set back (`is_ahead`), the observer's own clock decides, as on a
@@ -129,7 +129,7 @@ def busy_s(context: Context, key: str, look: Look, lock_delay_s: float = 0.0) ->
     return since_s + context.rules.observer_wait_s(record.ttl_s) + lock_delay_s - now_s
 
 
-def view_of(context: Context, name: str, key: str, look: Look) -> LockView | None:
+def view_of(context: RecipeContext, name: str, key: str, look: Look) -> LockView | None:
     """Return how this looks to people; None if there never was such a lock."""
     record = look.record
     if record is None:

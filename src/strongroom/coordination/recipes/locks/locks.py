@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack, ExitStack
 from dataclasses import replace
 from types import TracebackType
 
-from strongroom.coordination.context import Context
+from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.drivers_async import AsyncDriver
 from strongroom.coordination.drivers_sync import SyncDriver
 from strongroom.coordination.handles import HeldBase
@@ -126,7 +126,7 @@ class AioLocks:
 class _Left:
     """Shares one waiting time among several locks."""
 
-    def __init__(self, context: Context, options: LockOptions) -> None:
+    def __init__(self, context: RecipeContext, options: LockOptions) -> None:
         self._clock, self._options = context.clock, options
         self._start_s = self._clock.monotonic_s()
 

@@ -23,7 +23,7 @@ from strongroom.coordination.recipes.holding import Cancel, LockOptions, check_c
 from strongroom.coordination.recipes.slots.inspect_slots import SlotsView, show_slots_steps
 from strongroom.coordination.recipes.slots.slot_records import Slot, SlotRecord
 from strongroom.coordination.recipes.slots.slots import AioSlotFace, SlotFace, wanted_slot
-from strongroom.coordination.recipes.slots.slots_core import Rule
+from strongroom.coordination.recipes.slots.slots_core import SlotRule
 
 KIND: Final = "rwlock"
 READ: Final = "read"
@@ -68,7 +68,7 @@ class WriteRule:
         """Every record will do."""
 
 
-_RULES: Final[dict[str, Rule]] = {READ: ReadRule(), WRITE: WriteRule()}
+_RULES: Final[dict[str, SlotRule]] = {READ: ReadRule(), WRITE: WriteRule()}
 _INTENTS: Final = {READ: "", WRITE: WANTS_WRITE}
 
 

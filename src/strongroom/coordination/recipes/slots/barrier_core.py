@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 from strongroom.coordination.arguments import count, waiting_time
-from strongroom.coordination.context import Context
+from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.effects import (
     UNCHANGED,
     Applied,
@@ -184,7 +184,9 @@ class Arrival:
         ttl_s: how long a party that is not heard of keeps its place.
     """
 
-    def __init__(self, context: Context, key: str, name: str, parties: int, ttl_s: float) -> None:
+    def __init__(
+        self, context: RecipeContext, key: str, name: str, parties: int, ttl_s: float
+    ) -> None:
         self._context, self._key, self._name = context, key, name
         self._parties, self._ttl_s = parties, ttl_s
         self.nonce = context.nonce()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from strongroom.coordination.context import Context
+from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.effects import Applied, Conflict, Entry, Steps, cas, get
 from strongroom.coordination.errors import StoreUnavailable
 from strongroom.coordination.names import key_of
@@ -87,7 +87,7 @@ class BarrierView:
     arrived: tuple[SlotView, ...]
 
 
-def show_slots_steps(context: Context, kind: str, name: str) -> Steps[SlotsView | None]:
+def show_slots_steps(context: RecipeContext, kind: str, name: str) -> Steps[SlotsView | None]:
     """Return how a semaphore or a read-write lock looks, by one read; None if there never was one.
 
     Raises:
@@ -101,7 +101,7 @@ def show_slots_steps(context: Context, kind: str, name: str) -> Steps[SlotsView 
 
 
 def _view_of(
-    context: Context, name: str, key: str, record: SlotRecord, since_s: float
+    context: RecipeContext, name: str, key: str, record: SlotRecord, since_s: float
 ) -> SlotsView:
     seen = _living(context, key, record.slots, since_s)
     return SlotsView(
@@ -113,7 +113,7 @@ def _view_of(
     )
 
 
-def show_barrier_steps(context: Context, name: str) -> Steps[BarrierView | None]:
+def show_barrier_steps(context: RecipeContext, name: str) -> Steps[BarrierView | None]:
     """Return how a barrier looks, by one read; None if nobody ever came; raises as above."""
     key = key_of(barrier_core.KIND, name)
     entry, since_s = yield from _look(context, key)
@@ -124,7 +124,7 @@ def show_barrier_steps(context: Context, name: str) -> Steps[BarrierView | None]
     return BarrierView(name, record.generation, record.parties, arrived)
 
 
-def break_slots_steps(context: Context, kind: str, name: str) -> Steps[SlotsView | None]:
+def break_slots_steps(context: RecipeContext, kind: str, name: str) -> Steps[SlotsView | None]:
     """End all holds of a semaphore or a read-write lock; return what was broken, None if nothing.
 
     The fence is counted up. Who waits goes on waiting. The holders learn of it at their next
@@ -158,14 +158,14 @@ def _emptied(record: SlotRecord) -> SlotRecord:
     return replace(record, fence=record.fence + 1, slots=waiting)
 
 
-def _look(context: Context, key: str) -> Steps[tuple[Entry | None, float]]:
+def _look(context: RecipeContext, key: str) -> Steps[tuple[Entry | None, float]]:
     sent_s = context.clock.monotonic_s()
     entry = yield from get(key, _TIMEOUT_S)
     return entry, context.rules.observer_start_s(sent_s, context.clock.monotonic_s())
 
 
 def _living(
-    context: Context, key: str, slots: tuple[Slot, ...], since_s: float
+    context: RecipeContext, key: str, slots: tuple[Slot, ...], since_s: float
 ) -> tuple[SlotView, ...]:
     lefts_s = [(slot, slot_left_s(context, key, slot, since_s)) for slot in slots]
     return tuple(

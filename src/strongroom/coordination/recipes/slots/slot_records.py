@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from strongroom.coordination.context import Context
+from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.errors import CorruptRecord, Unsupported
 from strongroom.coordination.records import (
     FENCE_MAX,
@@ -172,12 +172,12 @@ def place_of(key: str, owner: str) -> str:
     return f"{key}#{owner}"
 
 
-def is_own(context: Context, key: str, slot: Slot) -> bool:
+def is_own(context: RecipeContext, key: str, slot: Slot) -> bool:
     """Tell whether this very client has that slot, or is about to."""
     return context.holds(place_of(key, slot.owner), slot.owner)
 
 
-def slot_left_s(context: Context, key: str, slot: Slot, since_s: float) -> float:
+def slot_left_s(context: RecipeContext, key: str, slot: Slot, since_s: float) -> float:
     """Return for how long at least a slot stands; 0 or less: it may be dropped.
 
     Arguments:
@@ -194,7 +194,7 @@ def slot_left_s(context: Context, key: str, slot: Slot, since_s: float) -> float
     return start_s + wait_s - context.clock.monotonic_s()
 
 
-def check_slot_ttl(context: Context, ttl_s: float) -> None:
+def check_slot_ttl(context: RecipeContext, ttl_s: float) -> None:
     """Refuse a TTL that no slot can have: slots never use a store's own lease clock.
 
     Raises:

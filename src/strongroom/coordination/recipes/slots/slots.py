@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from strongroom.coordination.context import Context
+from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.drivers_async import AsyncDriver
 from strongroom.coordination.drivers_sync import SyncDriver
 from strongroom.coordination.effects import Steps
@@ -15,16 +15,16 @@ from strongroom.coordination.handles import Hold
 from strongroom.coordination.names import key_of
 from strongroom.coordination.recipes.holding import AioHoldable, Cancel, Holdable, LockOptions
 from strongroom.coordination.recipes.slots.slot_records import check_slot_ttl
-from strongroom.coordination.recipes.slots.slots_core import Rule, SlotAcquisition, SlotWanted
+from strongroom.coordination.recipes.slots.slots_core import SlotAcquisition, SlotRule, SlotWanted
 from strongroom.coordination.recipes.waiting import Refusal
 
 
 def wanted_slot(
-    context: Context,
+    context: RecipeContext,
     kind: str,
     name: str,
     options: LockOptions,
-    rule: Rule,
+    rule: SlotRule,
     role: str = "hold",
     intent: str = "",
     limit: int = 0,
@@ -86,5 +86,5 @@ class AioSlotFace(AioHoldable):
         return _acquisition(self._driver.context, self._wanted, once)
 
 
-def _acquisition(context: Context, wanted: SlotWanted, once: bool) -> Steps[Hold | Refusal]:
+def _acquisition(context: RecipeContext, wanted: SlotWanted, once: bool) -> Steps[Hold | Refusal]:
     return SlotAcquisition(context, replace(wanted, wait_s=0.0) if once else wanted).steps()

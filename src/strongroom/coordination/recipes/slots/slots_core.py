@@ -1,8 +1,8 @@
 """How a slot of a shared record is taken: the core that semaphores and read-write locks share.
 
 Lives here: steps over one `SlotRecord` under one key, for any store without its lease clock. A pure
-function of the recipe (`Rule`) says who stands in whose way. The steps here find out who is still
-alive, wait, and write. Whoever takes a slot drops the dead ones with the same compare-and-swap.
+function of the recipe (`SlotRule`) says who stands in whose way. The steps here find out who is
+still alive, wait, and write. Whoever takes a slot drops the dead ones with the same write.
 Must not live here: the rules of a recipe, handles for users.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, Protocol
 
-from strongroom.coordination.context import Context
+from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.effects import (
     UNCHANGED,
     Applied,
@@ -43,7 +43,7 @@ _SHOWN_MAX: Final = 3
 _FULL_S: Final = 1.0
 
 
-class Rule(Protocol):
+class SlotRule(Protocol):
     """A recipe's rule about the slots of its record; pure."""
 
     def in_the_way(self, record: SlotRecord, me: str) -> tuple[Slot, ...]:
@@ -82,7 +82,7 @@ class SlotWanted:
     key: str
     name: str
     role: str
-    rule: Rule
+    rule: SlotRule
     ttl_s: float
     wait_s: float | None
     intent: str = ""
@@ -114,7 +114,7 @@ class SlotAcquisition:
         wanted: what.
     """
 
-    def __init__(self, context: Context, wanted: SlotWanted) -> None:
+    def __init__(self, context: RecipeContext, wanted: SlotWanted) -> None:
         self._context, self._wanted = context, wanted
         self.nonce = context.nonce()
         self._place = place_of(wanted.key, self.nonce)

@@ -11,7 +11,7 @@ import itertools
 from dataclasses import replace
 from typing import Final
 
-from strongroom.coordination.context import Context
+from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.effects import (
     UNCHANGED,
     Applied,
@@ -49,7 +49,13 @@ class SlotKeeper:
     """
 
     def __init__(
-        self, context: Context, kind: str, key: str, slot: Slot, record: SlotRecord, version: str
+        self,
+        context: RecipeContext,
+        kind: str,
+        key: str,
+        slot: Slot,
+        record: SlotRecord,
+        version: str,
     ) -> None:
         self._context, self._kind, self._key = context, kind, key
         self._nonce, self._ttl_s = slot.owner, slot.ttl_s

@@ -17,7 +17,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from strongroom.coordination.clock import Clock, SystemClock
+from strongroom.coordination.clock import Clocks, SystemClocks
 from strongroom.coordination.effects import (
     CONFLICT,
     UNCHANGED,
@@ -70,10 +70,10 @@ class AzureStore(StoreBase):
         place: AzurePlace,
         waits: bool | None = None,
         durable: bool = True,
-        clock: Clock | None = None,
+        clock: Clocks | None = None,
     ) -> None:
         self._place, self._durable = place, durable
-        self._clock = clock or SystemClock()
+        self._clock = clock or SystemClocks()
         self._container = place.container
         self._http = AzureHttp(place.account, self._clock)
         self._waits, self._early = waits is not False, 0

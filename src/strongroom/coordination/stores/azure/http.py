@@ -15,7 +15,7 @@ from email.utils import format_datetime
 from typing import Final
 from urllib.parse import quote, urlencode
 
-from strongroom.coordination.clock import Clock
+from strongroom.coordination.clock import Clocks
 from strongroom.coordination.stores.azure.account import AzureAccount
 from strongroom.coordination.stores.connections.http_pool import Answer, HttpPool, endpoint_parts
 
@@ -38,7 +38,7 @@ class AzureHttp:
         clock: for the Date of requests and for time limits.
     """
 
-    def __init__(self, account: AzureAccount, clock: Clock) -> None:
+    def __init__(self, account: AzureAccount, clock: Clocks) -> None:
         self._account, self._clock = account, clock
         self._base = quote(endpoint_parts(account.endpoint).path.rstrip("/"))
         self.pool = HttpPool(account.endpoint, clock)

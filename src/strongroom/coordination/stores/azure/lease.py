@@ -29,7 +29,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from strongroom.coordination.clock import Clock
+from strongroom.coordination.clock import Clocks
 from strongroom.coordination.effects import (
     CONFLICT,
     UNCHANGED,
@@ -88,7 +88,7 @@ class AzureLeaseStore(AzureStore):
         place: AzurePlace,
         waits: bool | None = None,
         durable: bool = True,
-        clock: Clock | None = None,
+        clock: Clocks | None = None,
     ) -> None:
         super().__init__(place, waits, durable, clock)
         self._known: OrderedDict[str, _Known] = OrderedDict()

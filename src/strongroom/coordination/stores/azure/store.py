@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from strongroom.coordination.clock import Clock, SystemClock
+from strongroom.coordination.clock import Clocks, SystemClocks
 from strongroom.coordination.environment import variable
 from strongroom.coordination.errors import StoreRefused, StoreUnavailable
 from strongroom.coordination.stores.azure.account import (
@@ -46,7 +46,7 @@ def open_url(url: str, query: Mapping[str, str]) -> AzureStore:
     check_options(url, query, _OPTIONS)
     place = place_of(url, query, variable(CONNECTION_STRING))
     mode = query.get("mode", "etag")
-    clock = SystemClock()
+    clock = SystemClocks()
     waits, durable = _asked(place, clock)
     if "wait" in query:
         waits = query["wait"] == "1"
@@ -55,7 +55,7 @@ def open_url(url: str, query: Mapping[str, str]) -> AzureStore:
     return AzureLeaseStore(place, waits, durable, clock)
 
 
-def _asked(place: AzurePlace, clock: Clock) -> tuple[bool | None, bool]:
+def _asked(place: AzurePlace, clock: Clocks) -> tuple[bool | None, bool]:
     """Return whether the service keeps answers back (None: not known), and whether it is durable.
 
     A server that does not answer now may do so later, and then will show what it can.

@@ -14,7 +14,7 @@ import ssl
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from strongroom.coordination.clock import Clock
+from strongroom.coordination.clock import Clocks
 from strongroom.coordination.errors import StoreRefused
 from strongroom.coordination.stores.connections.tls_refusals import behind
 
@@ -60,7 +60,7 @@ class HttpConnection:
     """
 
     def __init__(
-        self, host: str, port: int, context: ssl.SSLContext | None, clock: Clock, until_s: float
+        self, host: str, port: int, context: ssl.SSLContext | None, clock: Clocks, until_s: float
     ) -> None:
         self._clock = clock
         self._buffer = bytearray()

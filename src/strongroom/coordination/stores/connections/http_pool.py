@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
-from strongroom.coordination.clock import Clock
+from strongroom.coordination.clock import Clocks
 from strongroom.coordination.errors import StoreRefused, StoreUnavailable, Unsupported
 from strongroom.coordination.stores.connections.http_connection import (
     Answer,
@@ -63,7 +63,7 @@ class HttpPool:
         Unsupported: the URL is none of that kind.
     """
 
-    def __init__(self, url: str, clock: Clock, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, url: str, clock: Clocks, tls: ssl.SSLContext | None = None) -> None:
         parts = endpoint_parts(url)
         port = parts.port
         self.host, self.host_field = parts.hostname or "", parts.netloc.rpartition("@")[2]

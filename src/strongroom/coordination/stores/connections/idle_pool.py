@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final, Generic, Protocol, TypeVar
 
-from strongroom.coordination.clock import Clock
+from strongroom.coordination.clock import Clocks
 
 _IDLE_MAX: Final = 8
 _IDLE_S: Final = 60.0
@@ -46,7 +46,7 @@ class IdlePool(Generic[K]):
         self,
         connect: Callable[[float], K],
         is_answer: Callable[[BaseException], bool],
-        clock: Clock,
+        clock: Clocks,
     ) -> None:
         self._connect, self._is_answer, self._clock = connect, is_answer, clock
         self._lock = threading.Lock()

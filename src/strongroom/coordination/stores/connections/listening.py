@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final, Protocol
 
-from strongroom.coordination.clock import Clock
+from strongroom.coordination.clock import Clocks
 from strongroom.coordination.effects import UNCHANGED, Entry, Watched
 from strongroom.coordination.errors import StoreUnavailable
 
@@ -102,7 +102,7 @@ class Switchboard:
         clock: for lingering.
     """
 
-    def __init__(self, open_ear: Callable[[], Ear], clock: Clock) -> None:
+    def __init__(self, open_ear: Callable[[], Ear], clock: Clocks) -> None:
         self._open_ear, self._clock = open_ear, clock
         self._lock = threading.Lock()
         self._topics: dict[str, _Topic] = {}
@@ -230,7 +230,7 @@ class Vigil:
         outcome: see `Store.watch`, once it is over.
     """
 
-    def __init__(self, clock: Clock, version: str | None, timeout_s: float) -> None:
+    def __init__(self, clock: Clocks, version: str | None, timeout_s: float) -> None:
         self.outcome: Watched = UNCHANGED
         self._clock, self._version = clock, version
         self._until_s = clock.monotonic_s() + timeout_s
@@ -267,7 +267,7 @@ class Vigil:
 
 
 def watch_key(
-    clock: Clock,
+    clock: Clocks,
     ticket: Ticket,
     look: Callable[[], Entry | None],
     version: str | None,

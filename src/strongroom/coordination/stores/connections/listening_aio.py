@@ -11,7 +11,7 @@ import asyncio
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from strongroom.coordination.clock import Clock
+from strongroom.coordination.clock import Clocks
 from strongroom.coordination.effects import Watched
 from strongroom.coordination.store import Store
 from strongroom.coordination.stores.connections.listening import (
@@ -71,7 +71,7 @@ class ListeningStore(Store, Protocol):
     """A store whose waiters have tickets."""
 
     @property
-    def clock(self) -> Clock:
+    def clock(self) -> Clocks:
         """The store's."""
         ...
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 
-from strongroom.coordination.clock import Clock
+from strongroom.coordination.clock import Clocks
 
 
 class Pauses:
@@ -18,7 +18,7 @@ class Pauses:
         min_s, max_s: the bounds.
     """
 
-    def __init__(self, clock: Clock, min_s: float, max_s: float) -> None:
+    def __init__(self, clock: Clocks, min_s: float, max_s: float) -> None:
         self._clock, self._min_s, self._max_s = clock, min_s, max_s
 
     def next_s(self, before_s: float) -> float:

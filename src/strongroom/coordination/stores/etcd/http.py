@@ -14,7 +14,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
-from strongroom.coordination.clock import Clock
+from strongroom.coordination.clock import Clocks
 from strongroom.coordination.errors import StoreRefused, StoreUnavailable
 from strongroom.coordination.stores.connections.http_pool import HttpPool, NoAnswer
 from strongroom.coordination.stores.etcd.address import EtcdAddress
@@ -63,7 +63,7 @@ class EtcdHttp:
         clock: for time limits.
     """
 
-    def __init__(self, address: EtcdAddress, clock: Clock) -> None:
+    def __init__(self, address: EtcdAddress, clock: Clocks) -> None:
         self.address, self.clock = address, clock
         self._pools = [HttpPool(member, clock, address.tls) for member in address.members]
         self._first = 0

@@ -12,7 +12,7 @@ import math
 import threading
 from typing import Final, NamedTuple
 
-from strongroom.coordination.clock import Clock
+from strongroom.coordination.clock import Clocks
 from strongroom.coordination.errors import StoreRefused, StoreUnavailable
 from strongroom.coordination.stores.connections.http_pool import NoAnswer
 from strongroom.coordination.stores.etcd.http import EtcdHttp, Failed, Missing
@@ -26,7 +26,7 @@ _IDLE_TTL_MAX_S: Final = 60
 _CLOSE_S: Final = 1.0
 
 
-class Lease(NamedTuple):
+class EtcdLease(NamedTuple):
     """A lease of ours.
 
     Attributes:
@@ -48,17 +48,17 @@ class EtcdLeases:
         clock: of ages (boot clock) and time limits.
     """
 
-    def __init__(self, http: EtcdHttp, clock: Clock) -> None:
+    def __init__(self, http: EtcdHttp, clock: Clocks) -> None:
         self._http, self._clock = http, clock
         self.forget()
 
     def forget(self) -> None:
         """In a forked child: what is there is the parent's."""
         self._lock = threading.Lock()
-        self._recent: dict[str, Lease] = {}
-        self._idle: list[Lease] = []
+        self._recent: dict[str, EtcdLease] = {}
+        self._idle: list[EtcdLease] = []
 
-    def take(self, ttl_s: float, until_s: float, fresh: bool = False) -> Lease:
+    def take(self, ttl_s: float, until_s: float, fresh: bool = False) -> EtcdLease:
         """Return a lease that nothing is bound to, and that lives for `ttl_s` from now at least.
 
         Arguments:
@@ -80,12 +80,12 @@ class EtcdLeases:
             self.end(old[0].id, until_s)
         return fit[-1] if fit else self._grant(ttl_s, until_s)
 
-    def _grant(self, ttl_s: float, until_s: float) -> Lease:
+    def _grant(self, ttl_s: float, until_s: float) -> EtcdLease:
         sent_s, left_s = self._clock.boot_s(), until_s - self._clock.monotonic_s()
         wanted = {"TTL": math.ceil(ttl_s) + _SPARE_S}
         try:
             found = self._http.write("/v3/lease/grant", wanted, left_s)
-            lease = Lease(str(found["ID"]), ttl_s, sent_s)
+            lease = EtcdLease(str(found["ID"]), ttl_s, sent_s)
         except (NoAnswer, Failed, Missing, KeyError) as error:
             raise StoreUnavailable(str(error)) from error
         with self._lock:
@@ -128,5 +128,5 @@ class EtcdLeases:
             self.end(lease.id, until_s)
 
 
-def _young(lease: Lease, now_s: float) -> bool:
+def _young(lease: EtcdLease, now_s: float) -> bool:
     return now_s - lease.sent_s <= _YOUNG_S

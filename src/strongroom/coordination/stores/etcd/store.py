@@ -19,7 +19,7 @@ import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from strongroom.coordination.clock import SystemClock
+from strongroom.coordination.clock import SystemClocks
 from strongroom.coordination.effects import (
     CONFLICT,
     UNCHANGED,
@@ -80,7 +80,7 @@ class EtcdStore(StoreBase):
     """
 
     def __init__(self, address: EtcdAddress) -> None:
-        self._clock = SystemClock()
+        self._clock = SystemClocks()
         self._http = EtcdHttp(address, self._clock)
         self._watches = EtcdWatches(self._http)
         self._leases = EtcdLeases(self._http, self._clock)

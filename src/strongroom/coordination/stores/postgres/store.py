@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
-from strongroom.coordination.clock import Clock, SystemClock
+from strongroom.coordination.clock import Clocks, SystemClocks
 from strongroom.coordination.effects import (
     CONFLICT,
     Act,
@@ -117,9 +117,9 @@ class PostgresStore(StoreBase):
         clock: for time limits.
     """
 
-    def __init__(self, conninfo: str, polls: bool = False, clock: Clock | None = None) -> None:
+    def __init__(self, conninfo: str, polls: bool = False, clock: Clocks | None = None) -> None:
         self._conninfo, self._polls = conninfo, polls
-        self.clock = clock or SystemClock()
+        self.clock = clock or SystemClocks()
         self._pooled = polls
         self.after_fork()
 
@@ -300,7 +300,7 @@ class PostgresEar:
         StoreRefused: the server does not let us in.
     """
 
-    def __init__(self, conninfo: str, clock: Clock) -> None:
+    def __init__(self, conninfo: str, clock: Clocks) -> None:
         self._clock = clock
         until_s = clock.monotonic_s() + ATTEMPT_S
         self._session = PostgresSession(conninfo, clock, until_s)

@@ -16,7 +16,7 @@ import psycopg
 from psycopg import pq
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from strongroom.coordination.clock import Clock
+from strongroom.coordination.clock import Clocks
 from strongroom.coordination.errors import StoreRefused, StoreUnavailable, Unsupported
 from strongroom.coordination.url_options import UrlOptions, check_options, split_hosts
 
@@ -124,7 +124,7 @@ class PostgresSession:
         StoreUnavailable: it cannot be had now; StoreRefused: it never will.
     """
 
-    def __init__(self, conninfo: str, clock: Clock, until_s: float) -> None:
+    def __init__(self, conninfo: str, clock: Clocks, until_s: float) -> None:
         self._clock = clock
         self._poll = select.poll()
         self._fd = -1

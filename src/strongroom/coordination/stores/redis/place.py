@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from strongroom.coordination.clock import Clock
+from strongroom.coordination.clock import Clocks
 from strongroom.coordination.errors import StoreRefused, StoreUnavailable, Unsupported
 from strongroom.coordination.stores.connections.idle_pool import IdlePool
 from strongroom.coordination.stores.connections.tls_refusals import refusal_of
@@ -135,7 +135,7 @@ def _tls(wanted: bool, query: Mapping[str, str]) -> ssl.SSLContext | None:
     return context
 
 
-def open_session(place: RedisPlace, clock: Clock, until_s: float) -> RedisConnection:
+def open_session(place: RedisPlace, clock: Clocks, until_s: float) -> RedisConnection:
     """Return a connection that is let in, to the right database of a primary.
 
     Arguments:
@@ -234,7 +234,7 @@ def _trouble(place: RedisPlace, error: OSError) -> StoreRefused | StoreUnavailab
     return StoreUnavailable(f"{place.words}: {str(error) or type(error).__name__}")
 
 
-def pool_of(place: RedisPlace, clock: Clock) -> IdlePool[RedisConnection]:
+def pool_of(place: RedisPlace, clock: Clocks) -> IdlePool[RedisConnection]:
     """Return a pool of connections to a server.
 
     Arguments:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import Final
 
-from strongroom.coordination.clock import Clock, SystemClock
+from strongroom.coordination.clock import Clocks, SystemClocks
 from strongroom.coordination.effects import (
     CONFLICT,
     Applied,
@@ -92,8 +92,8 @@ class RedisStore(StoreBase):
         clock: for time limits and versions.
     """
 
-    def __init__(self, place: RedisPlace, clock: Clock | None = None) -> None:
-        self._place, self.clock = place, clock or SystemClock()
+    def __init__(self, place: RedisPlace, clock: Clocks | None = None) -> None:
+        self._place, self.clock = place, clock or SystemClocks()
         self.after_fork()
 
     def get(self, key: str, timeout_s: float) -> Entry | None:
@@ -250,7 +250,7 @@ class RedisEar:
         StoreUnavailable, StoreRefused: there is none.
     """
 
-    def __init__(self, place: RedisPlace, clock: Clock) -> None:
+    def __init__(self, place: RedisPlace, clock: Clocks) -> None:
         self._place, self._clock = place, clock
         self._connection = open_session(place, clock, clock.monotonic_s() + ATTEMPT_S)
         self._found: list[str] = []

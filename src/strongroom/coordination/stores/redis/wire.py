@@ -11,7 +11,7 @@ import socket
 import ssl
 from typing import Final
 
-from strongroom.coordination.clock import Clock
+from strongroom.coordination.clock import Clocks
 from strongroom.coordination.stores.connections.tls_refusals import behind
 
 Reply = bytes | int | None | list["Reply"]
@@ -44,7 +44,7 @@ class RedisConnection:
     """
 
     def __init__(
-        self, host: str, port: int, tls: ssl.SSLContext | None, clock: Clock, until_s: float
+        self, host: str, port: int, tls: ssl.SSLContext | None, clock: Clocks, until_s: float
     ) -> None:
         self._clock, self._until_s = clock, until_s
         self._socket = socket.create_connection((host, port), self._left_s())

@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Final
 from urllib.parse import quote
 
-from strongroom.coordination.clock import Clock
+from strongroom.coordination.clock import Clocks
 from strongroom.coordination.stores.connections.http_pool import Answer, HttpPool, endpoint_parts
 
 _ALGORITHM: Final = "AWS4-HMAC-SHA256"
@@ -78,7 +78,7 @@ class S3Http:
         clock: for dates and time limits.
     """
 
-    def __init__(self, bucket: S3Bucket, credentials: S3Credentials, clock: Clock) -> None:
+    def __init__(self, bucket: S3Bucket, credentials: S3Credentials, clock: Clocks) -> None:
         self.bucket, self._credentials, self._clock = bucket, credentials, clock
         self.pool = HttpPool(bucket.url, clock)
 

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from strongroom.coordination.clock import Clock, SystemClock
+from strongroom.coordination.clock import Clocks, SystemClocks
 from strongroom.coordination.effects import (
     CONFLICT,
     Applied,
@@ -61,10 +61,10 @@ class S3Store(StoreBase):
     """
 
     def __init__(
-        self, bucket: S3Bucket, credentials: S3Credentials, clock: Clock | None = None
+        self, bucket: S3Bucket, credentials: S3Credentials, clock: Clocks | None = None
     ) -> None:
         self._bucket, self._credentials = bucket, credentials
-        self._clock = clock or SystemClock()
+        self._clock = clock or SystemClocks()
         self._http = S3Http(bucket, credentials, self._clock)
 
     # Reading

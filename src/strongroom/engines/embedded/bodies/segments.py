@@ -25,7 +25,7 @@ from strongroom.engines.embedded.bodies.segment import Room, Segment
 from strongroom.engines.embedded.bodies.segment_content import SegmentContent
 from strongroom.engines.embedded.bodies.syncs import Syncs
 from strongroom.engines.embedded.bodies.unlinking import Unlinking
-from strongroom.engines.embedded.directory import FileLock, Layout
+from strongroom.engines.embedded.directory import DirectoryLayout, FileLock
 from strongroom.engines.embedded.files import Files
 from strongroom.engines.embedded.records.sqlite import Location, SegmentRow
 
@@ -61,7 +61,7 @@ class SegmentStore:
 
     def __init__(
         self,
-        layout: Layout,
+        layout: DirectoryLayout,
         files: Files,
         executor: Executor,
         new_id: Callable[[], int],

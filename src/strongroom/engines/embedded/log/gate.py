@@ -15,7 +15,7 @@ import logging
 import os
 from typing import Final
 
-from strongroom.engines.embedded.directory import Damaged, DirectoryInUse, FileLock, Layout
+from strongroom.engines.embedded.directory import Damaged, DirectoryInUse, DirectoryLayout, FileLock
 from strongroom.engines.embedded.files import Files, OsFiles, write_file
 from strongroom.engines.embedded.log.check import LogVerdict, judge
 from strongroom.engines.embedded.log.wal_format import FRAME_HEAD_BYTES, HEADER_BYTES
@@ -28,7 +28,7 @@ _NEW_SUFFIX: Final = ".new"
 _log = logging.getLogger(__name__)
 
 
-def refuse_damaged_log(layout: Layout) -> None:
+def refuse_damaged_log(layout: DirectoryLayout) -> None:
     """Check the log of a directory that no server has open. Call it before SQLite opens the log,
     since SQLite drops what it refuses.
 
@@ -41,7 +41,7 @@ def refuse_damaged_log(layout: Layout) -> None:
         _log.warning("%s", _torn(layout, verdict))
 
 
-def refuse_damaged_idle_log(layout: Layout) -> None:
+def refuse_damaged_idle_log(layout: DirectoryLayout) -> None:
     """As `refuse_damaged_log`, but skip the check if a server has the directory open: the server
     has checked the log, and writes to it now.
 
@@ -58,7 +58,7 @@ def refuse_damaged_idle_log(layout: Layout) -> None:
             lock.release()
 
 
-def clear_log_tail(layout: Layout, files: Files, frames: int | None) -> None:
+def clear_log_tail(layout: DirectoryLayout, files: Files, frames: int | None) -> None:
     """Overwrite the frames after those that SQLite counts, in a log that could not be emptied. Call
     it after the checkpoint at the start, and before the first commit.
 
@@ -97,7 +97,7 @@ def cut_damaged_log(directory: str | os.PathLike[str]) -> str | None:
     Returns: a sentence that says what was given up; None when the log is not damaged.
     Raises: DirectoryInUse, NotADataDirectory, UnknownFormat, FileExistsError, OSError.
     """
-    layout = Layout(os.path.abspath(directory))
+    layout = DirectoryLayout(os.path.abspath(directory))
     layout.read_format()
     server, readers = FileLock(layout.lock), FileLock(layout.backup_lock)
     try:
@@ -112,7 +112,7 @@ def cut_damaged_log(directory: str | os.PathLike[str]) -> str | None:
         server.release()
 
 
-def _cut(layout: Layout, files: Files) -> str | None:
+def _cut(layout: DirectoryLayout, files: Files) -> str | None:
     verdict = _verdict(layout)
     if not verdict.is_lost:
         return None
@@ -140,7 +140,7 @@ def _holds(path: str, data: bytes) -> bool:
         return file.read() == data
 
 
-def _verdict(layout: Layout) -> LogVerdict:
+def _verdict(layout: DirectoryLayout) -> LogVerdict:
     try:
         with open(layout.log, "rb") as file:
             return judge(file, PAGE_BYTES)
@@ -160,7 +160,7 @@ def _commits(verdict: LogVerdict) -> str:
     return f"{verdict.cut_commits} commits"
 
 
-def _damage(layout: Layout, verdict: LogVerdict) -> str:
+def _damage(layout: DirectoryLayout, verdict: LogVerdict) -> str:
     return (
         f"{layout.log} is damaged {_place(verdict)}. After the damage there are acknowledged "
         f"changes ({_commits(verdict)}), which would be lost if the directory were opened. Nothing "
@@ -169,7 +169,7 @@ def _damage(layout: Layout, verdict: LogVerdict) -> str:
     )
 
 
-def _torn(layout: Layout, verdict: LogVerdict) -> str:
+def _torn(layout: DirectoryLayout, verdict: LogVerdict) -> str:
     return (
         f"the last commit in {layout.log} is incomplete: {verdict.cut_frames} of "
         f"{verdict.frames} frames are dropped. A kill, a power cut or a full disk during a commit "

@@ -106,7 +106,7 @@ def frame_sum(order: Order, seed: Sum, data: bytes) -> Sum:
     return chained(order, head, data[FRAME_HEAD_BYTES:])
 
 
-class Written(NamedTuple):
+class PriorFrames(NamedTuple):
     """The forms that a frame may have had before it changed. `commit_pages`: the possible sizes in
     the original frame; `sums`: its possible checksums."""
 
@@ -114,7 +114,7 @@ class Written(NamedTuple):
     sums: tuple[Sum, ...]
 
 
-def as_written(order: Order, seed: Sum, frame: Frame) -> Written | None:
+def as_written(order: Order, seed: Sum, frame: Frame) -> PriorFrames | None:
     """The original frame, if at most its salts and one other bit have changed; else None.
 
     About one torn frame in 2^46 is mistaken for a changed one: the checksum has 64 bits, and some
@@ -126,7 +126,7 @@ def as_written(order: Order, seed: Sum, frame: Frame) -> Written | None:
     """
     right = frame_sum(order, seed, frame.data)
     if right == frame.sum:
-        return Written((frame.commit_pages,), (frame.sum,))
+        return PriorFrames((frame.commit_pages,), (frame.sum,))
     words = dict(_changed_words(order, right, frame))
     is_sum = _is_one_bit(right, frame.sum)
     if not (words or is_sum):
@@ -140,7 +140,7 @@ def as_written(order: Order, seed: Sum, frame: Frame) -> Written | None:
     sums = (right,) * is_sum
     if words or size_change is not None:
         sums = (frame.sum, *sums)
-    return Written(pages, sums)
+    return PriorFrames(pages, sums)
 
 
 def _is_one_bit(one: Sum, other: Sum) -> bool:

@@ -47,7 +47,7 @@ _WHOLE: Final = (
 _SLICE_END: Final = "SELECT partition, key FROM face {} ORDER BY partition, key LIMIT 1 OFFSET ?"
 
 
-class Asked(NamedTuple):
+class ScanRequest(NamedTuple):
     """The arguments of a scan; see Engine.scan."""
 
     keyspace: bytes
@@ -65,7 +65,7 @@ class FaceScan:
         last: the last record that was read, or where the scan begins.
     """
 
-    def __init__(self, connection: apsw.Connection, asked: Asked) -> None:
+    def __init__(self, connection: apsw.Connection, asked: ScanRequest) -> None:
         self._connection = connection
         # Of its own: one that is left half way must be closed to end its read transaction.
         self._cursor = connection.cursor()

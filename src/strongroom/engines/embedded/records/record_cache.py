@@ -34,13 +34,13 @@ _READ_ONCE_PLACES: Final = 8192
 _Half = dict[Ref, Record | None]
 
 
-class Unknown(enum.Enum):
+class Uncached(enum.Enum):
     """The result for a record that is not cached; None says that there is none."""
 
     UNKNOWN = enum.auto()
 
 
-UNKNOWN: Final = Unknown.UNKNOWN
+UNKNOWN: Final = Uncached.UNKNOWN
 
 
 class RecordCache:
@@ -60,7 +60,7 @@ class RecordCache:
         found = list(map(self._younger.get, refs))
         return self._get_older(refs) if None in found else found
 
-    def look(self, ref: Ref) -> Record | Unknown | None:
+    def look(self, ref: Ref) -> Record | Uncached | None:
         """As `get`, of one record."""
         found = self._younger.get(ref, UNKNOWN)
         if found is UNKNOWN and ref in self._older:

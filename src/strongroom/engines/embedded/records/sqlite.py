@@ -37,8 +37,8 @@ from strongroom.engines.embedded.records.checksummed_pages import (
 )
 from strongroom.engines.embedded.records.face_scan import (
     SLICE_RECORDS,
-    Asked,
     FaceScan,
+    ScanRequest,
 )
 from strongroom.engines.embedded.records.record_walk import Walked, walk
 from strongroom.slices import Steps
@@ -366,7 +366,7 @@ class Reader:
             cursor.close(force=True)
         return items
 
-    def scan(self, asked: Asked) -> Steps[Page]:
+    def scan(self, asked: ScanRequest) -> Steps[Page]:
         """A page of face records from one snapshot."""
         scanning = FaceScan(self._connection, asked)
         try:

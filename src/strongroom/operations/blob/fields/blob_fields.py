@@ -19,7 +19,7 @@ from strongroom.operations.core.fields import (
     is_structured,
     one_of,
 )
-from strongroom.operations.core.spec import Body, Field
+from strongroom.operations.core.spec import BodyKind, Field
 from strongroom.semantics.blob import encryption_scopes, tags, tiers
 from strongroom.semantics.blob.snapshots import DELETE_TYPE as TYPE_PARAMETER
 from strongroom.semantics.blob.snapshots import check_delete_type, delete_option
@@ -179,5 +179,5 @@ REHYDRATE_PRIORITY: Final = header(
 STRUCTURED_ANSWER: Final = header("structured", STRUCTURED_BODY, is_structured, default=False)
 SCOPE: Final = header("", encryption_scopes.HEADER, encryption_scopes.read_scope)
 """The encryption scope. It is one of the terms of a call, so this fills nothing."""
-CONTENT: Final = Body(unframe=structured.Unframed)
+CONTENT: Final = BodyKind(unframe=structured.Unframed)
 """The bytes of a blob or block, as they are or as a structured message."""

@@ -178,7 +178,7 @@ def _answered_again(element: SmbElement, request: CreateRequest, opened: OpenedH
 
 
 def _wanted(request: CreateRequest, *, is_replay: bool) -> OpenWanted:
-    """What is asked for. Raises: SmbError for values that no open can have."""
+    """The open that a request asks for. Raises: SmbError for values that no open can have."""
     options = request.options
     if options & _RESERVED or request.share & ~0x7 or request.disposition > max(Disposition):
         raise SmbError(file_errors.STATUS_INVALID_PARAMETER)
@@ -273,7 +273,7 @@ def _answered_contexts(request: CreateRequest, opened: OpenedHandle) -> list[tup
 
 
 def _granted(asked: LeaseContext, opened: OpenedHandle) -> LeaseContext:
-    """What is answered: in the version of the lease, which its first open has set."""
+    """The lease as it is answered: in the version that its first open has set."""
     is_v2 = opened.kind is CachingKind.LEASE_V2
     flags = asked.flags & contexts.LEASE_PARENT_KEY_SET if asked.is_v2 and is_v2 else 0
     if opened.is_breaking:

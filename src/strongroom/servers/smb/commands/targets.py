@@ -1,4 +1,4 @@
-"""What an open stands for: the handle of a file or directory, or a pipe; and who owns handles.
+"""The targets of opens: the handle of a file or directory, or a pipe; and the owners of handles.
 
 Lives here: the links between the opens of a session and the handles of the services. Must not live
 here: commands. Sources: [MS-SMB2] sections 3.3.1.10, 3.3.4.6 and 3.3.4.7.

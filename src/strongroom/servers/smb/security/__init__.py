@@ -1,1 +1,1 @@
-"""Who is calling, and what protects their messages: authentication, signing, encryption."""
+"""The security of connections: authentication, signing, encryption."""

@@ -1,4 +1,4 @@
-"""Who is calling: the tokens of one authentication, from the first to the last.
+"""Authentication: the tokens of one logon, from the first to the last.
 
 Lives here: the steps of SPNEGO and NTLM, in the wrapping that the client chose. Must not live here:
 the proof itself (auth/ntlm.py), sessions. Sources: [MS-SMB2] section 3.3.5.5.3; RFC 4178; [MS-NLMP]

@@ -81,7 +81,7 @@ class SessionCipher:
         return [ENCRYPTED_MARK + tag + covered, sealed]
 
     def open(self, header: TransformHeader, frame: memoryview) -> memoryview:
-        """What a frame contains.
+        """Decrypt a frame.
 
         Raises: CloseConnection when its tag is wrong: somebody has changed it, or has another key.
         """

@@ -17,7 +17,7 @@ from typing import Final
 from strongroom.engines.base import Face, Item, Key, Partition, Position
 from strongroom.services.blob.changes import upload_expiry
 from strongroom.services.blob.sweep import Sparing
-from strongroom.services.core.background import Removal
+from strongroom.services.core.background import RemovalBatch
 from strongroom.services.core.runner import Services
 from strongroom.store.blob import blob_records
 from strongroom.store.blob.bodies.body import Body, BodyPlace
@@ -31,7 +31,7 @@ _START: Final = Position(b"", b"")
 
 
 async def sweep_container(
-    services: Services, removal: Removal, generation: int, deleted: int
+    services: Services, removal: RemovalBatch, generation: int, deleted: int
 ) -> bool:
     """Drop all blobs of a generation but those that are being read.
 
@@ -71,7 +71,9 @@ async def sweep_container(
     return not (skipped or sparing.has_spared)
 
 
-async def expire_container(services: Services, removal: Removal, job: Job, deleted: int) -> bool:
+async def expire_container(
+    services: Services, removal: RemovalBatch, job: Job, deleted: int
+) -> bool:
     """Drop a deleted container whose retention has ended, unless it was restored.
 
     Its record goes last: after a crash, it says that the sweep is still to be done.
@@ -96,7 +98,7 @@ async def expire_container(services: Services, removal: Removal, job: Job, delet
     return True
 
 
-async def _drop_entries(services: Services, removal: Removal, keyspace: bytes) -> None:
+async def _drop_entries(services: Services, removal: RemovalBatch, keyspace: bytes) -> None:
     """Remove a container's index of tags: no search looks into it any more."""
     position: Position | None = _START
     while position is not None:
@@ -116,7 +118,7 @@ async def _drop_face(
 
 
 async def _drop_hidden(
-    services: Services, removal: Removal, sparing: Sparing, partition: Partition
+    services: Services, removal: RemovalBatch, sparing: Sparing, partition: Partition
 ) -> None:
     has_maps = True
     while has_maps:

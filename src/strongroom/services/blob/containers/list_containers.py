@@ -15,7 +15,7 @@ import msgspec
 from strongroom import limits
 from strongroom.account_switches import ContainerProtection
 from strongroom.engines import base
-from strongroom.semantics.core.listing import START, Page, Position, Prefix
+from strongroom.semantics.core.listing import START, PageBuilder, Position, Prefix
 from strongroom.services.core import pages
 from strongroom.services.core.calls import Call
 from strongroom.services.core.runner import Services
@@ -64,7 +64,7 @@ class ContainerPage:
 async def list_containers(services: Services, call: Call[ListContainers]) -> ContainerPage:
     """List Containers of the account. A page may be short and have a marker."""
     given = call.input
-    page = Page[ContainerRow](given.prefix, "", given.max_results, given.start)
+    page = PageBuilder[ContainerRow](given.prefix, "", given.max_results, given.start)
     # First: a lease that was renewed in time must not be judged by its old record at a later time.
     now = await services.store.now()
     kept_at = now if DELETED in given.include else None

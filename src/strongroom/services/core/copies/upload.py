@@ -14,7 +14,7 @@ import msgspec
 
 from strongroom import blob_errors
 from strongroom.errors import StorageError
-from strongroom.services.core.calls import BodySource, Call, Client
+from strongroom.services.core.calls import BodySource, Call, RequestOrigin
 from strongroom.services.core.copies.sources import OpenSource, SourceBroken, cannot_read
 
 S = TypeVar("S", bound=OpenSource)
@@ -91,7 +91,7 @@ def _failed(text: str) -> StorageError:
 class _Uploading:
     """The client of a request, whose body comes from elsewhere."""
 
-    def __init__(self, client: Client, body: BodySource) -> None:
+    def __init__(self, client: RequestOrigin, body: BodySource) -> None:
         self.peer = client.peer
         self.gone = client.gone
         self.body = body
@@ -103,5 +103,5 @@ class _Uploading:
         return self._client.host
 
     def when_gone(self, callback: Callable[[], None]) -> None:
-        """See Client.when_gone."""
+        """See RequestOrigin.when_gone."""
         self._client.when_gone(callback)

@@ -31,7 +31,7 @@ PERMISSION_MODE: Final = "x-ms-file-permission-copy-mode"
 
 
 class CopiedProperties(msgspec.Struct, frozen=True):
-    """What a request says of the copy's SMB properties.
+    """The SMB properties that a request gives the copy.
 
     Attributes:
         given: as for a new file; each value but the permission may be `source` instead.
@@ -58,7 +58,7 @@ class CopiedProperties(msgspec.Struct, frozen=True):
         self.bits(source)
 
     def of_new(self, source: FileSource | None) -> SmbProperties:
-        """What a new file is given instead, but for its attributes."""
+        """The properties that a new file is given instead, but for its attributes."""
         given, values = self.given, dict[str, str | None](attributes=None)
         if source is not None:
             record = source.record

@@ -86,7 +86,8 @@ def acknowledge_lease(
 
 
 def _left(answered: CachingHolder, notice: BreakNotice | None) -> Caching:
-    """What the answer leaves. A notice that follows may change it at once; it says so itself."""
+    """The rights that the answer leaves. A notice that follows may change them at once; it says so
+    itself."""
     return answered.held if notice is None else notice.current
 
 

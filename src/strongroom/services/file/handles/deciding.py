@@ -64,7 +64,7 @@ class NodePlace(msgspec.Struct, frozen=True):
     def records_in(
         self, share: Record | None, found: Record | None
     ) -> tuple[ShareRecord, FileRecord]:
-        """What `refs` contain.
+        """The content of `refs`.
 
         Raises: StorageError SHARE_GONE, HANDLE_CLOSED (nothing is there, so nothing is open).
         """
@@ -96,8 +96,8 @@ def place_of(handle: Handle) -> NodePlace:
 
 
 class NodeLook(msgspec.Struct, frozen=True):
-    """What is open, as it is committed; `version` is that of its record, or the snapshot's stamp:
-    at which version its bytes are read."""
+    """An open file or directory as it is committed. `version` is that of its record, or the
+    snapshot's stamp: at which version its bytes are read."""
 
     share: ShareRecord
     record: FileRecord
@@ -243,7 +243,7 @@ def check_may_change(handle: Handle, mask: int) -> None:
 
 
 def check_changeable(handle: Handle) -> None:
-    """What is open is no snapshot's. Whoever restores a file opens it with every access, so the
+    """Refuse changes of a snapshot. Clients that restore a file open it with every access, so the
     change is refused, and not the open. Raises: StorageError MEDIA_WRITE_PROTECTED."""
     if handle.access.snapshot is not None:
         raise StorageError(file_errors.SNAPSHOT_READ_ONLY)

@@ -55,8 +55,8 @@ def granted(
     *,
     is_file: bool,
 ) -> DurableState | None:
-    """What is kept of an open that asks to be durable. A CreateGuid is kept even if it is not
-    granted, since its CREATE may be repeated all the same."""
+    """The state that is kept of an open that asks to be durable. A CreateGuid is kept even if it is
+    not granted, since its CREATE may be repeated all the same."""
     if asked is None:
         return None
     is_durable = durability.is_granted(caching, is_directory=not is_file)
@@ -195,7 +195,7 @@ def _facts(services: Services, handle: Handle) -> DurableOpen:
 
 
 def create_key(asked: OpenWanted, owner: HandleOwner) -> CreateKey | None:
-    """What a CREATE of version 2 is known by; None = it has no CreateGuid."""
+    """The key by which a CREATE of version 2 is known; None = it has no CreateGuid."""
     guid = None if asked.durable is None else asked.durable.create_guid
     return None if guid is None else (owner.client_guid, guid)
 

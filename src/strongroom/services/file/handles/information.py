@@ -53,7 +53,7 @@ async def attributes(services: Services, handle: Handle) -> NodeInfo:
 
 
 def info_of(services: Services, handle: Handle, record: FileRecord) -> NodeInfo:
-    """What the information classes show of these attributes."""
+    """The values of the information classes for these attributes."""
     held = services.held.of(Opens)
     reserved = held.reserved.get(handle.partition, 0)
     return NodeInfo(
@@ -107,7 +107,7 @@ async def set_basic(services: Services, handle: Handle, wanted: BasicWanted) -> 
 
 
 def _aspects(wanted: BasicWanted) -> Aspect:
-    """What a FileBasicInformation has changed."""
+    """The aspects that a FileBasicInformation has changed."""
     given = (
         (wanted.attributes, Aspect.ATTRIBUTES),
         (wanted.creation, Aspect.CREATION),

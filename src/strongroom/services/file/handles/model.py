@@ -1,4 +1,4 @@
-"""What SMB's commands ask for and are answered: opens, rows, information.
+"""The inputs and results of SMB's commands: opens, rows, information.
 
 Lives here: the values that commands and services exchange. Must not live here: bytes of SMB
 (wire/smb), `Handle` (held/open_handle.py), what operations do, rules (semantics/file). Sources:
@@ -54,7 +54,7 @@ NO_CACHE_WANTED: Final = CacheWanted()
 
 
 class DurableWanted(msgspec.Struct, frozen=True):
-    """What DHnQ or DH2Q asks for.
+    """The durability that DHnQ or DH2Q asks for.
 
     Attributes:
         create_guid: of DH2Q; None = version 1.
@@ -118,7 +118,7 @@ class OpenWanted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CreateAction(enum.IntEnum):
-    """What an open has done, by its number on the wire."""
+    """The outcome of an open, by its number on the wire."""
 
     SUPERSEDED = 0
     OPENED = 1
@@ -127,7 +127,7 @@ class CreateAction(enum.IntEnum):
 
 
 class NodeInfo(msgspec.Struct, frozen=True):
-    """What the information classes show of an open file or directory.
+    """The values that the information classes show of an open file or directory.
 
     Attributes:
         record: its attributes; times are ticks.

@@ -239,7 +239,8 @@ class _Opening:
         return NodeLook(*records, 0 if found[1] is None else found[1].version)
 
     def _refuse(self, where: Where, record: FileRecord) -> int:
-        """What is refused because of what is there. Returns the access that it may be granted."""
+        """Refuse an open because of the file that is there. Returns the access that it may be
+        granted."""
         asked, file = self._asked, self._access.opens_of(where.id)
         table = self._held.table(file)
         self._held.check_not_pending(file)
@@ -406,7 +407,9 @@ class _Opening:
 
 
 def barriers_of(where: Where) -> list[Hashable]:
-    """What an open of this path waits for: a creation of the name, a rename of a directory above or
-    of what has the name."""
+    """The operations that an open of this path waits for.
+
+    These are creations of the name, and renames of the named file or of a directory above it.
+    """
     found: list[Hashable] = [(where.generation, one) for one in where.ids]
     return [*found, *where.refs[-1:]]

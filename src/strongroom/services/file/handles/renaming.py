@@ -70,7 +70,7 @@ async def set_disposition(
 
 
 async def _facts(services: Services, handle: Handle) -> FileFacts:
-    """What a deletion depends on, names below a directory included."""
+    """The facts that a deletion depends on, names below a directory included."""
     place = deciding.place_of(handle)
     node_ref = keys.file_node(handle.access.generation, handle.node_id)
     share, found, node = await services.store.read([*place.refs, node_ref])

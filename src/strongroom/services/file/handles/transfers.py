@@ -123,7 +123,7 @@ async def _bytes(services: Services, handle: Handle, offset: int, length: int) -
 
 @asynccontextmanager
 async def _registered(services: Services, place: NodePlace) -> AsyncIterator[NodeLook]:
-    """What is open, while no sweep takes its bytes. Raises: StorageError SHARE_GONE."""
+    """The open file, while no sweep takes its bytes. Raises: StorageError SHARE_GONE."""
     reading = services.held.of(FileReaders).maps.begin(place.partition)
     other = services.store.gateways.begin_reading()
     try:

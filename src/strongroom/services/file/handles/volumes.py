@@ -24,7 +24,7 @@ _GIB: Final = 1 << 30
 
 
 class Volume(msgspec.Struct, frozen=True):
-    """What a share has room for, and what it holds.
+    """The capacity of a share, and how much of it is used.
 
     Attributes:
         created: in ticks.

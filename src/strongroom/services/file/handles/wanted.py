@@ -1,4 +1,4 @@
-"""What a CREATE is refused for: by itself, and because of what it finds.
+"""The reasons to refuse a CREATE: by itself, and because of the file that is there.
 
 Lives here: the checks of options, access and attributes, and the access that is granted. Must not
 live here: shape and lengths of the message (wire/smb), share modes (semantics/file/opens.py).
@@ -36,7 +36,7 @@ _FOR_DIRECTORIES: Final = (Disposition.CREATE, Disposition.OPEN, Disposition.OPE
 
 
 def check(asked: OpenWanted) -> None:
-    """What is refused whatever is there.
+    """Refuse an open that is wrong by itself.
 
     Raises: StorageError of names, ACCESS_DENIED, INVALID_PARAMETER, PRIVILEGE_NOT_HELD.
     """
@@ -88,7 +88,7 @@ def mask(asked: OpenWanted, maximal: int) -> int:
 
 
 def maximal_access(record: FileRecord, snapshot: int | None) -> int:
-    """What an open of a file or directory could make use of, at most."""
+    """The access of which an open of a file or directory could make use, at most."""
     if snapshot is not None:
         return accesses.EVERYTHING & ~_CHANGES
     is_read_only = not record.is_directory and bool(record.attributes & Attribute.READ_ONLY)

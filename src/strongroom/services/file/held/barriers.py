@@ -1,4 +1,4 @@
-"""What is under way, so that something else must wait for its end: creations, renames, writes.
+"""Operations under way for whose end others must wait: creations, renames, writes.
 
 Lives here: held state without rules: who waits is woken when it is over. Must not live here: the
 tables of opens (admission.py), locks (semantics/file/byte_ranges.py).
@@ -21,7 +21,8 @@ class Barriers:
         self._barriers: dict[Hashable, asyncio.Future[None]] = {}
 
     def barred(self, keys: Sequence[Hashable]) -> asyncio.Future[None] | None:
-        """What an open must wait for: a creation or a rename under way of one of these."""
+        """The operation under way for which an open must wait: a creation or a rename of one of
+        these."""
         return next((self._barriers[key] for key in keys if key in self._barriers), None)
 
     def bar(self, key: Hashable) -> Callable[[], None]:

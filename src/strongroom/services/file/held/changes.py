@@ -1,4 +1,4 @@
-"""What changes in directories, for the clients that watch them: CHANGE_NOTIFY of SMB.
+"""Changes in directories, for the clients that watch them: CHANGE_NOTIFY of SMB.
 
 Lives here: the watches of this process, and the one place that REST and SMB tell of their changes.
 Must not live here: waiting for a change (handles/notifying.py), bytes of SMB. Sources: [MS-SMB2]
@@ -28,7 +28,7 @@ WATCHES_MAX: Final = 2048
 
 
 class NodeAction(enum.IntEnum):
-    """What happened to a name, by its number on the wire."""
+    """The kind of a name's change, by its number on the wire."""
 
     ADDED = 1
     REMOVED = 2
@@ -38,7 +38,7 @@ class NodeAction(enum.IntEnum):
 
 
 class Aspect(enum.IntFlag):
-    """What a client wants to be told of: the bits of CompletionFilter."""
+    """The aspects of which a client wants to be notified: the bits of CompletionFilter."""
 
     NONE = 0
     FILE_NAME = 0x1
@@ -70,7 +70,7 @@ class KeptRoom:
 
 
 class DirectoryWatch:
-    """What one handle of a directory is told of.
+    """The changes of which one handle of a directory is notified.
 
     Attributes:
         kept: what has happened since the client was answered last: actions, and paths from the
@@ -206,7 +206,7 @@ def removed(path: tuple[str, ...], *, is_directory: bool) -> NodeChanged:
 
 
 def modified(path: tuple[str, ...], aspects: Aspect) -> NodeChanged:
-    """What has a name was changed."""
+    """A named file or directory was changed."""
     return NodeChanged(NodeAction.MODIFIED, path, aspects)
 
 

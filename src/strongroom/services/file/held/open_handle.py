@@ -94,7 +94,7 @@ class Enumeration:
 
 @dataclass(slots=True)
 class DurableState:
-    """What is kept of an open that its client may come back to, or whose CREATE it may repeat.
+    """The state of an open that its client may come back to, or whose CREATE it may repeat.
 
     Attributes:
         client_guid: of the client that opened it.

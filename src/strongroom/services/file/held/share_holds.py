@@ -20,7 +20,7 @@ import asyncio
 from typing import Final
 
 from strongroom import errors
-from strongroom.engines.gateways import Hold
+from strongroom.engines.gateways import ExclusiveRight
 from strongroom.errors import StorageError
 from strongroom.services.core.runner import Services
 
@@ -33,7 +33,7 @@ class ShareHolds:
     """The shares that this gateway serves, by their generations."""
 
     def __init__(self) -> None:
-        self._holds: dict[int, Hold] = {}
+        self._holds: dict[int, ExclusiveRight] = {}
         self._taking: dict[int, asyncio.Task[bool]] = {}
 
     def has(self, generation: int) -> bool:

@@ -14,7 +14,7 @@ import msgspec
 
 from strongroom import limits
 from strongroom.engines import base
-from strongroom.semantics.core.listing import START, Page, Position, Prefix
+from strongroom.semantics.core.listing import START, PageBuilder, Position, Prefix
 from strongroom.services.core import pages
 from strongroom.services.core.calls import Call
 from strongroom.services.core.runner import Services
@@ -63,7 +63,7 @@ class SharePage:
 async def list_shares(services: Services, call: Call[ListShares]) -> SharePage:
     """List Shares of the account. A page may be short and have a marker."""
     given = call.input
-    page = Page[ShareRow](given.prefix, "", given.max_results, given.start)
+    page = PageBuilder[ShareRow](given.prefix, "", given.max_results, given.start)
     # First: a lease that was renewed in time must not be judged by its old record at a later time.
     now = await services.store.now()
     rows = _Rows(now if DELETED in given.include else None, SNAPSHOTS in given.include)
@@ -80,7 +80,7 @@ async def list_shares(services: Services, call: Call[ListShares]) -> SharePage:
 
 
 class _Rows:
-    """What a list shows of the records that it reads, which come in order.
+    """The rows that a list makes of the records that it reads, which come in order.
 
     Arguments:
         kept_at: when deleted shares must still be kept; None = none is listed.

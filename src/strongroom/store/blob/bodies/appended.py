@@ -23,10 +23,10 @@ from strongroom.limits import INLINE_BODY_BYTES_MAX
 from strongroom.store.blob.bodies.blocks import Span
 from strongroom.store.blob.bodies.body import (
     Body,
+    BodyChange,
     BodyFindings,
     BodyPlace,
     BodySweep,
-    Change,
     Feed,
     InspectedBody,
     Named,
@@ -198,7 +198,7 @@ class NewAppended(msgspec.Struct, frozen=True):
         """The length of all parts together."""
         return sum(part.size_bytes for part in self.parts)
 
-    def take(self, change: Change) -> Body:
+    def take(self, change: BodyChange) -> Body:
         """See NewBody.take."""
         end = 0
         for part in self.parts:
@@ -212,7 +212,7 @@ class NewAppended(msgspec.Struct, frozen=True):
             part.discard(contents)
 
 
-def append(body: Body, added: Received, change: Change) -> Body:
+def append(body: Body, added: Received, change: BodyChange) -> Body:
     """Put a block behind the body of an append blob; returns the form that the head has from now
     on. The commit adopts the block's content."""
     assert isinstance(body, Appended)
@@ -256,7 +256,7 @@ async def _copy_part(contents: Contents, feed: Feed, size_bytes: int) -> Receive
     return Received(written.size_bytes, written.crc64, None, None, written.id)
 
 
-def _put(change: Change, number: int, end: int, added: Received) -> None:
+def _put(change: BodyChange, number: int, end: int, added: Received) -> None:
     if added.content is None:
         block = AppendedBlock(added.size_bytes, added.inline or b"", added.crc64)
     else:

@@ -11,7 +11,15 @@ from typing import ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from strongroom.engines.base import ContentMissing, Contents, Key, Opened, Partition, Record, Store
+from strongroom.engines.base import (
+    ContentMissing,
+    Contents,
+    Key,
+    Opened,
+    Partition,
+    Record,
+    StorageEngine,
+)
 from strongroom.store.blob.bodies.blocks import NO_BLOCKS, Span, StoredBlockList
 from strongroom.store.core.extents import MapReaders
 from strongroom.store.core.keys import Past
@@ -41,7 +49,7 @@ class Feed(Source, Protocol):
         ...
 
 
-class Change(Protocol):
+class BodyChange(Protocol):
     """The commit that a body takes part in. Its writes go to the blob's partition."""
 
     @property
@@ -117,7 +125,7 @@ class NewBody(Protocol):
     @property
     def crc64(self) -> int | None: ...
 
-    def take(self, change: Change) -> Body:
+    def take(self, change: BodyChange) -> Body:
         """Make it the body of the head that `change` writes: returns the form to store there."""
         ...
 
@@ -134,7 +142,7 @@ class BodyPlace(msgspec.Struct, frozen=True):
     """Where the parts of a body are looked up: the store and the blob's partition. `beside` are the
     records that were read together with the blob's own, in the order of `read_with` (kinds.py)."""
 
-    store: Store
+    store: StorageEngine
     partition: Partition
     beside: Sequence[Record | None] = ()
 
@@ -225,7 +233,7 @@ class Body(msgspec.Struct, frozen=True, array_like=True, gc=False):
         """Whether all parts of `earlier`, a form that was seen before, belong to this one too."""
         return self == earlier
 
-    def release(self, change: Change, past: Past, alone: bool) -> None:
+    def release(self, change: BodyChange, past: Past, alone: bool) -> None:
         """The blob's record gives its body up.
 
         Arguments:
@@ -235,7 +243,7 @@ class Body(msgspec.Struct, frozen=True, array_like=True, gc=False):
         if self.is_shared:
             change.retire(self)
 
-    def snapshot(self, change: Change, beside: Sequence[Record | None], past: Past) -> Body:
+    def snapshot(self, change: BodyChange, beside: Sequence[Record | None], past: Past) -> Body:
         """A snapshot or version that `change` makes of the head gets this body. Returns the body
         that the head has from now on.
 

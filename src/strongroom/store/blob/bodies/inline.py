@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from strongroom.engines.base import ContentMissing, Record
 from strongroom.store.blob.bodies.body import (
     Body,
+    BodyChange,
     BodyFindings,
     BodyPlace,
-    Change,
     InspectedBody,
     OpenBody,
     P,
@@ -36,11 +36,11 @@ class Inline(Body, frozen=True, array_like=True, tag=1):
             raise ContentMissing("inline body")
         return verified(found.value, self.crc64)
 
-    def release(self, change: Change, past: Past, alone: bool) -> None:
+    def release(self, change: BodyChange, past: Past, alone: bool) -> None:
         """See Body.release."""
         change.put(keys.inline(*past), None)
 
-    def snapshot(self, change: Change, beside: Sequence[Record | None], past: Past) -> Body:
+    def snapshot(self, change: BodyChange, beside: Sequence[Record | None], past: Past) -> Body:
         """See Body.snapshot."""
         change.put(keys.inline(*past), self._data(beside))
         return self

@@ -24,7 +24,7 @@ from strongroom.store.blob.bodies.within import Within
 from strongroom.store.core import keys
 from strongroom.store.core.extents import contents_of
 from strongroom.store.core.keys import Past
-from strongroom.store.core.records import CorruptRecord
+from strongroom.store.core.records import DamagedRecord
 from strongroom.values import BlobKind
 
 # Nearly every request reads a head; the others read a few snapshots.
@@ -73,7 +73,7 @@ def hidden_kind(name: bytes) -> HiddenKind:
     """Which kind of hidden record lies under a key. Raises CorruptRecord when no body has it."""
     kind = _HIDDEN.get(name[:1])
     if kind is None:
-        raise CorruptRecord(f"no record has the key {name!r}")
+        raise DamagedRecord(f"no record has the key {name!r}")
     return kind
 
 

@@ -17,9 +17,9 @@ from strongroom.slices import SliceTurns, Steps, at_once
 from strongroom.store.blob.bodies.blocks import ListedBlock, ListWriter, StoredBlockList
 from strongroom.store.blob.bodies.body import (
     Body,
+    BodyChange,
     BodyFindings,
     BodyPlace,
-    Change,
     Feed,
     InspectedBody,
     Named,
@@ -103,7 +103,7 @@ class NewList(msgspec.Struct, frozen=True):
 
     crc64: ClassVar[None] = None
 
-    def take(self, change: Change) -> Listed:
+    def take(self, change: BodyChange) -> Listed:
         """See NewBody.take."""
         for content in self.copied:
             change.adopt(content)

@@ -21,10 +21,10 @@ from strongroom.engines.base import Commit, Contents, Partition, Record, Step
 from strongroom.store.blob.bodies.body import (
     HEAD,
     Body,
+    BodyChange,
     BodyFindings,
     BodyPlace,
     BodySweep,
-    Change,
     Feed,
     InspectedBody,
     Named,
@@ -44,7 +44,7 @@ from strongroom.store.core.extents import (
     Ranges,
 )
 from strongroom.store.core.keys import Past
-from strongroom.store.core.records import CorruptRecord
+from strongroom.store.core.records import DamagedRecord
 from strongroom.values import Purpose
 
 _PAGE_BYTES: Final = 512
@@ -83,7 +83,7 @@ class Pages(Body, frozen=True, array_like=True, tag=5):
         writer = functools.partial(_copied, place, self)
         return OpenBody(pieces, None, None, writer)
 
-    def snapshot(self, change: Change, beside: Sequence[Record | None], past: Past) -> Body:
+    def snapshot(self, change: BodyChange, beside: Sequence[Record | None], past: Past) -> Body:
         """See Body.snapshot."""
         return Pages(self.number, self.at, self.at)
 
@@ -159,7 +159,7 @@ class NewPages(msgspec.Struct, frozen=True):
 
     crc64: ClassVar[None] = None
 
-    def take(self, change: Change) -> Pages:
+    def take(self, change: BodyChange) -> Pages:
         """See NewBody.take."""
         _put_leaves(change.stamp, self.parts, change)
         return Pages(change.stamp, change.stamp)
@@ -171,7 +171,7 @@ class NewPages(msgspec.Struct, frozen=True):
                 contents.discard(part.content)
 
 
-def _put_leaves(number: int, parts: Sequence[Part], change: Change) -> None:
+def _put_leaves(number: int, parts: Sequence[Part], change: BodyChange) -> None:
     spans = tuple(part.span for part in parts)
     by_leaf = {part.span.leaf: part for part in parts}
     mutation = Mutation(MapPlace(_NOWHERE, number), spans, by_leaf)
@@ -179,7 +179,7 @@ def _put_leaves(number: int, parts: Sequence[Part], change: Change) -> None:
     take_change(change, written)
 
 
-def take_change(change: Change, written: MapChange) -> None:
+def take_change(change: BodyChange, written: MapChange) -> None:
     """Let a commit write what a decision on a map says."""
     for write in written.writes:
         change.put(write.key, write.value)
@@ -213,7 +213,7 @@ async def _list(place: BodyPlace, body: Pages, offset: int, end: int, count: int
     return await extents.list_ranges(place.store, where, body.at, asked)
 
 
-def renewed(body: Body, change: Change) -> Body:
+def renewed(body: Body, change: BodyChange) -> Body:
     """Give up what a copy that did not end has written. Returns an empty body."""
     body.release(change, HEAD, alone=False)
     return NewPages(0).take(change)
@@ -270,7 +270,7 @@ async def copy_leaves(
     return CopiedLeaves(tuple(made), resume)
 
 
-def with_leaves(body: Body, parts: Sequence[Part], change: Change) -> Body:
+def with_leaves(body: Body, parts: Sequence[Part], change: BodyChange) -> Body:
     """Let a commit put copied leaves where the map has none. Returns the body with them."""
     pages = _pages(body)
     _put_leaves(pages.number, parts, change)
@@ -352,5 +352,5 @@ def read_pages(place: BodyPlace, body: Body, offset: int, length: int) -> AsyncI
 
 def _pages(body: Body) -> Pages:
     if not isinstance(body, Pages):
-        raise CorruptRecord("the body of a page blob is not made of pages")
+        raise DamagedRecord("the body of a page blob is not made of pages")
     return body

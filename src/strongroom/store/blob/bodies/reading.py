@@ -10,7 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
 
-from strongroom.engines.base import VERIFIED_BYTES_MAX, Opened, Store
+from strongroom.engines.base import VERIFIED_BYTES_MAX, Opened, StorageEngine
 from strongroom.store.blob.bodies.blocks import Span
 from strongroom.store.blob.bodies.body import P, Take
 from strongroom.values import Piece
@@ -49,7 +49,7 @@ def to_store(verified_bytes_max: int | None = None) -> Take[bytes]:
     return take
 
 
-async def read_spans(store: Store, left: deque[Span], take: Take[P]) -> AsyncIterator[P]:
+async def read_spans(store: StorageEngine, left: deque[Span], take: Take[P]) -> AsyncIterator[P]:
     """The bytes of spans, in order; each content is pinned meanwhile. A span leaves `left` when it
     was read. Raises ContentMissing, DataDamaged."""
     while left:
@@ -64,7 +64,7 @@ async def read_spans(store: Store, left: deque[Span], take: Take[P]) -> AsyncIte
         left.popleft()
 
 
-async def read_content(store: Store, content: int) -> bytes:
+async def read_content(store: StorageEngine, content: int) -> bytes:
     """All bytes of a content that this server made itself. Raises ContentMissing, DataDamaged."""
     await store.turns.pause()  # reading may never suspend
     opened = await store.contents.open(content)

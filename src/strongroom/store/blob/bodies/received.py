@@ -17,7 +17,7 @@ from strongroom.engines.base import Contents, Written
 from strongroom.engines.checksum import crc64
 from strongroom.limits import INLINE_BODY_BYTES_MAX, RECORD_BODY_BYTES_MAX
 from strongroom.slices import Steps
-from strongroom.store.blob.bodies.body import Body, Change, Source
+from strongroom.store.blob.bodies.body import Body, BodyChange, Source
 from strongroom.store.blob.bodies.empty import EMPTY
 from strongroom.store.blob.bodies.inline import Inline
 from strongroom.store.blob.bodies.stored import Stored
@@ -38,7 +38,7 @@ class Received(msgspec.Struct, frozen=True):
     inline: bytes | None
     content: int | None
 
-    def take(self, change: Change) -> Body:
+    def take(self, change: BodyChange) -> Body:
         """See NewBody.take."""
         inline = self.inline
         if inline is not None and len(inline) <= RECORD_BODY_BYTES_MAX:

@@ -8,9 +8,9 @@ from strongroom.engines.base import VERIFIED_BYTES_MAX
 from strongroom.store.blob.bodies.blocks import Span
 from strongroom.store.blob.bodies.body import (
     Body,
+    BodyChange,
     BodyFindings,
     BodyPlace,
-    Change,
     InspectedBody,
     Named,
     OpenBody,
@@ -37,7 +37,7 @@ class Stored(Body, frozen=True, array_like=True, tag=2):
         finally:
             opened.close()
 
-    def release(self, change: Change, past: Past, alone: bool) -> None:
+    def release(self, change: BodyChange, past: Past, alone: bool) -> None:
         """See Body.release."""
         if alone:
             change.drop(self.content)

@@ -16,7 +16,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Iterable, Sequence
 from types import TracebackType
 from typing import Final
 
-from strongroom.engines.base import ContentMissing, Contents, Record, Store
+from strongroom.engines.base import ContentMissing, Contents, Record, StorageEngine
 from strongroom.store.core.extents import change
 from strongroom.store.core.extents import leaf as leaves
 from strongroom.store.core.extents.change import Mutation, Part
@@ -51,7 +51,7 @@ class Draft:
 
     def __init__(
         self,
-        store: Store,
+        store: StorageEngine,
         place: MapPlace,
         spans: Sequence[LeafSpan],
         whole: dict[int, Part],
@@ -131,7 +131,7 @@ class Draft:
 
 
 async def receive(
-    store: Store,
+    store: StorageEngine,
     place: MapPlace,
     offset: int,
     source: AsyncIterable[bytes | memoryview],
@@ -171,7 +171,7 @@ async def receive(
     return Draft(store, place, spans, whole, ends)
 
 
-def clear(store: Store, place: MapPlace, offset: int, length: int) -> Draft:
+def clear(store: StorageEngine, place: MapPlace, offset: int, length: int) -> Draft:
     """Let a range of any length become a hole. Raises ValueError for a range outside of what a map
     holds."""
     if length < 0 or not 0 <= offset <= OFFSET_MAX - length:
@@ -181,18 +181,18 @@ def clear(store: Store, place: MapPlace, offset: int, length: int) -> Draft:
     return Draft(store, place, (), {}, {}, (offset, offset + length))
 
 
-def resize(store: Store, place: MapPlace, before_bytes: int, after_bytes: int) -> Draft:
+def resize(store: StorageEngine, place: MapPlace, before_bytes: int, after_bytes: int) -> Draft:
     """Let the content end somewhere else; bytes behind a new end are gone, new ones are a hole.
     Raises ValueError for a length that a map cannot hold."""
     return clear(store, place, after_bytes, max(0, before_bytes - after_bytes))
 
 
-def end(store: Store, place: MapPlace) -> Draft:
+def end(store: StorageEngine, place: MapPlace) -> Draft:
     """Give up the whole content. Its snapshots stay readable."""
     return clear(store, place, 0, OFFSET_MAX)
 
 
-async def is_ended(store: Store, place: MapPlace) -> bool:
+async def is_ended(store: StorageEngine, place: MapPlace) -> bool:
     """Whether the whole content was given up, and a sweep has not finished with it."""
     (found,) = await store.read([place.clears()])
     return any(one.is_end for one in clears_of(found))
@@ -216,7 +216,7 @@ async def store_leaf(
 
 
 async def rewritten(
-    store: Store,
+    store: StorageEngine,
     place: MapPlace,
     span: LeafSpan,
     extents: Extents,

@@ -14,7 +14,7 @@ from strongroom.store.core.extents.model import LeafStore, MapPlace, decode_data
 
 
 async def fetch(
-    engine: base.Store, place: MapPlace, wanted: Iterable[tuple[int, LeafStore]]
+    engine: base.StorageEngine, place: MapPlace, wanted: Iterable[tuple[int, LeafStore]]
 ) -> dict[tuple[int, LeafStore], bytes]:
     """The bytes of stores, each named with its leaf.
 

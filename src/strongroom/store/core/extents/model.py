@@ -15,7 +15,7 @@ from strongroom.engines.base import DataDamaged, Partition, Record, Ref, ref_of
 from strongroom.engines.checksum import crc64
 from strongroom.limits import INLINE_BODY_BYTES_MAX, KIB, MIB
 from strongroom.store.core import keys
-from strongroom.store.core.records import Codec, CorruptRecord
+from strongroom.store.core.records import Codec, DamagedRecord
 
 LEAF_BYTES: Final = 64 * KIB
 OFFSET_MAX: Final = LEAF_BYTES << 32
@@ -144,7 +144,7 @@ def decode_leaf(value: bytes) -> Leaf:
             for start, length, index, offset, written in found.extents
         )
     except IndexError as error:
-        raise CorruptRecord("an extent of a leaf names a store that is not there") from error
+        raise DamagedRecord("an extent of a leaf names a store that is not there") from error
     return Leaf(found.since, extents)
 
 
@@ -187,7 +187,7 @@ def encode_data(ref: Ref, data: bytes) -> bytes:
 def decode_data(ref: Ref, value: bytes) -> bytes:
     """The bytes of inline data. Raises CorruptRecord, DataDamaged."""
     if value[:1] != _DATA_VERSION or len(value) < 9:
-        raise CorruptRecord(f"inline data of the version {value[:1]!r} is not known")
+        raise DamagedRecord(f"inline data of the version {value[:1]!r} is not known")
     data = value[9:]
     if crc64(data, crc64(ref.key.name)).to_bytes(8, "big") != value[1:9]:
         raise DataDamaged(f"inline data {ref.key.name!r}: its checksum differs")

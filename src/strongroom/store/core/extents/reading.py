@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Final
 
-from strongroom.engines.base import ContentMissing, Ref, Store
+from strongroom.engines.base import ContentMissing, Ref, StorageEngine
 from strongroom.store.core.extents import leaf as leaves
 from strongroom.store.core.extents import model, versions
 from strongroom.store.core.extents.fetch import fetch
@@ -24,7 +24,7 @@ _LATEST: Final = 1 << 64
 
 
 async def read(
-    store: Store, place: MapPlace, at: int, offset: int, length: int
+    store: StorageEngine, place: MapPlace, at: int, offset: int, length: int
 ) -> AsyncIterator[bytes]:
     """The bytes of [offset, offset + length) as they were at a stamp, in order, holes as zeros. No
     piece is longer than ZEROS.
@@ -51,7 +51,7 @@ async def read(
 
 
 async def read_short(
-    store: Store, place: MapPlace, owner: Ref, at: int, offset: int, length: int
+    store: StorageEngine, place: MapPlace, owner: Ref, at: int, offset: int, length: int
 ) -> list[bytes] | None:
     """The bytes of a short range as they are now, by one look: nobody needs to be registered.
 
@@ -91,7 +91,11 @@ async def read_short(
 
 
 async def _bytes(
-    store: Store, place: MapPlace, rows: Sequence[tuple[int, Extents]], position: int, end: int
+    store: StorageEngine,
+    place: MapPlace,
+    rows: Sequence[tuple[int, Extents]],
+    position: int,
+    end: int,
 ) -> list[tuple[int, bytes]]:
     """(offset, bytes) of the allocated ranges in [position, end)."""
     wanted: list[tuple[int, int, int, model.Extent]] = []

@@ -21,7 +21,7 @@ from strongroom.engines.base import (
     Record,
     Ref,
     Step,
-    Store,
+    StorageEngine,
 )
 from strongroom.engines.gateways import STAMP_MAX
 from strongroom.store.core import keys
@@ -75,7 +75,7 @@ class Sweep:
 
     def __init__(
         self,
-        store: Store,
+        store: StorageEngine,
         readers: MapReaders,
         place: MapPlace,
         living: Collection[int],

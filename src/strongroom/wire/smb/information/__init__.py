@@ -1,1 +1,1 @@
-"""What QUERY_INFO, SET_INFO and QUERY_DIRECTORY carry: information classes and descriptors."""
+"""The payloads of QUERY_INFO, SET_INFO and QUERY_DIRECTORY: information classes and descriptors."""

@@ -32,7 +32,7 @@ class DirectoryClass(enum.IntEnum):
 
 
 class DirectoryEntry(msgspec.Struct, frozen=True):
-    """What a listing says of one name. Times are FILETIMEs."""
+    """A listing's entry for one name. Times are FILETIMEs."""
 
     name: str
     creation: int

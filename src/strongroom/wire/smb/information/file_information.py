@@ -269,7 +269,7 @@ def check_query(information_class: int, *, has_normalized_names: bool) -> None:
 
 
 def query(information_class: int, node: NodeInformation) -> Information:
-    """What a class says of a file; the class has passed `check_query`."""
+    """The bytes of an information class for a file; the class has passed `check_query`."""
     return _QUERIES[information_class](node)
 
 
@@ -354,7 +354,7 @@ _REFUSED_CHANGES: Final[Mapping[int, int]] = {
 
 
 def read_change(information_class: int, data: memoryview) -> FileChange:
-    """What SET_INFO asks for.
+    """The change that SET_INFO asks for.
 
     Raises: SmbRefusal for a class that cannot be set. INFO_LENGTH_MISMATCH for data shorter than
         the class. INVALID_PARAMETER for a name that is empty, cut off or relative to a handle, and

@@ -46,7 +46,7 @@ class VolumeClass(enum.IntEnum):
 
 
 class VolumeInformation(msgspec.Struct, frozen=True):
-    """What the classes say of a share.
+    """The values that the classes show of a share.
 
     Attributes:
         creation: a FILETIME.
@@ -121,5 +121,5 @@ def check_volume_query(information_class: int) -> None:
 
 
 def query_volume(information_class: int, volume: VolumeInformation) -> Information:
-    """What a class says of a share; the class has passed `check_volume_query`."""
+    """The bytes of an information class for a share; the class has passed `check_volume_query`."""
     return _QUERIES[information_class](volume)

@@ -211,7 +211,8 @@ def parts_of(descriptor: SecurityDescriptor, wanted: int) -> SecurityDescriptor:
 def with_parts(
     stored: SecurityDescriptor, given: SecurityDescriptor, wanted: int
 ) -> SecurityDescriptor:
-    """What is stored, with the parts that AdditionalInformation names taken from what is given.
+    """The stored descriptor, with the parts that AdditionalInformation names taken from the given
+    one.
 
     An owner or a group that is named and absent is kept. LABEL replaces the labels of the SACL.
     """

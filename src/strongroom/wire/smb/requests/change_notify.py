@@ -21,7 +21,7 @@ WATCH_TREE: Final = 0x1
 
 
 class NotifyAction(enum.IntEnum):
-    """What happened to a name."""
+    """The kind of a name's change."""
 
     ADDED = 1
     REMOVED = 2

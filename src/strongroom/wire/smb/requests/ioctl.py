@@ -146,7 +146,7 @@ def read_ioctl_answer(message: memoryview) -> memoryview:
 
 
 class ValidateNegotiate(msgspec.Struct, frozen=True):
-    """What a client says that it sent in NEGOTIATE."""
+    """A client's repetition of its NEGOTIATE."""
 
     capabilities: int
     guid: bytes

@@ -18,7 +18,7 @@ from strongroom.wire.smb.structures import MalformedMessage, part
 
 
 class InfoType(enum.IntEnum):
-    """What the information is about."""
+    """The subject of the information."""
 
     FILE = 1
     FILESYSTEM = 2

@@ -40,7 +40,7 @@ IPC_SHARE: Final = ListedShare(IPC, "Remote IPC", _IPC_TYPE)
 
 
 class Inventory(msgspec.Struct, frozen=True):
-    """What a server has to show: its own name, and the shares of the caller's account."""
+    """The server's inventory: its own name, and the shares of the caller's account."""
 
     server: str
     shares: tuple[ListedShare, ...]

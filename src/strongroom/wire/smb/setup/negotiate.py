@@ -50,7 +50,7 @@ class _Request(msgspec.Struct, frozen=True):
 
 
 class NegotiateRequest(msgspec.Struct, frozen=True):
-    """What a client offers. `contexts` is None unless it offers dialect 3.1.1."""
+    """A client's offer. `contexts` is None unless it offers dialect 3.1.1."""
 
     security_mode: int
     capabilities: int
@@ -60,7 +60,7 @@ class NegotiateRequest(msgspec.Struct, frozen=True):
 
 
 class NegotiateResponse(msgspec.Struct, frozen=True):
-    """What the server chose.
+    """The server's choice.
 
     Attributes:
         system_time: in ticks of FILETIME.

@@ -34,7 +34,7 @@ NTLMSSP: Final = write_value(OID, bytes.fromhex("2b06010401823702020a"))
 
 
 class FirstToken(msgspec.Struct, frozen=True):
-    """What a client begins with.
+    """A client's first token.
 
     Attributes:
         raw_mechanisms: the list of mechanisms exactly as it was sent, which its MIC covers.
@@ -48,7 +48,7 @@ class FirstToken(msgspec.Struct, frozen=True):
 
 
 class NextToken(msgspec.Struct, frozen=True):
-    """What a client goes on with; `mic` covers the list of mechanisms."""
+    """A client's next token; `mic` covers the list of mechanisms."""
 
     token: bytes | None
     mic: bytes | None

@@ -35,14 +35,14 @@ class _Request(msgspec.Struct, frozen=True):
 
 
 class SharePath(msgspec.Struct, frozen=True):
-    r"""What a client connects to: `\\server\share`."""
+    r"""The share that a client connects to: `\\server\share`."""
 
     server: str
     share: str
 
 
 class TreeConnected(msgspec.Struct, frozen=True):
-    """What the server says of a share.
+    """The server's description of a share.
 
     Attributes:
         kind: DISK or PIPE.
