@@ -18,21 +18,22 @@ PAGE: Final = FOLDER.parents[1] / "docs" / "smbtorture.md"
 _INTRODUCTION: Final = """\
 # Samba's tests of SMB servers
 
-Made by `python -m tests.smbtorture page`, not by hand.
+`python -m tests.smbtorture page` writes this page. Do not edit it by hand.
 
-smbtorture is Samba's collection of tests for SMB servers. `make proof` runs the tests of the gate
-against Strongroom twice: with signed sessions, and with encrypted ones. `make interop` runs a quick
-subset of {subset} tests with each change.
+smbtorture is Samba's test suite for SMB servers. smbd is Samba's own server. The tests that
+Strongroom should pass are called the gate here. A test is in the gate if Debian's smbd 4.17 passes
+it in three of three runs. For these runs smbd serves an ordinary user, and loads no modules. Tests
+that smbd fails because it differs from Windows are in the gate too.
 
-The gate is what Debian's smbd 4.17 passes in three of three runs. There smbd serves an ordinary
-user, without modules. Where Windows differs from smbd, the expectation of smbtorture counts. Each
-test starts with an empty share.
+`make proof` runs the gate against Strongroom twice: with signed sessions, and with encrypted ones.
+`make interop` runs a quick subset of {subset} tests with each change. Each test starts with an
+empty share.
 
 | column | meaning |
 | --- | --- |
-| gate | tests of the suite that have to pass |
-| smbd | those that smbd 4.17 passes |
-| Strongroom | those that Strongroom passes, with signed sessions and with encrypted ones |
+| gate | tests of the suite that are in the gate |
+| smbd | tests of the gate that smbd 4.17 passes in each of three runs |
+| Strongroom | tests of the gate that Strongroom passes, signed and encrypted |
 
 """
 
@@ -56,21 +57,21 @@ def text(lists: Lists) -> str:
         _INTRODUCTION.format(subset=len(lists.subset)),
         *_table(lists),
         "",
-        "## What Strongroom does not pass",
+        "## Tests of the gate that Strongroom does not pass",
         "",
-        *(_reasons(lists.misses) if lists.misses else ["Nothing of the gate."]),
+        *(_reasons(lists.misses) if lists.misses else ["Strongroom passes the whole gate."]),
         "",
-        "## What smbd does not pass",
+        "## Tests of the gate that smbd does not pass",
         "",
-        "smbd passes all of the gate but these. Windows differs from it, or it loses events.",
+        "smbd passes all tests of the gate but these. It differs from Windows, or loses events.",
         "",
         *_reasons(lists.wanted),
         "",
-        "## What is run with signed sessions only",
+        "## Tests that are run with signed sessions only",
         "",
         *_reasons(lists.signed),
         "",
-        "## What is not in the gate",
+        "## Tests that are not in the gate",
         "",
         *_reasons(lists.excluded),
         "",

@@ -1,4 +1,4 @@
-"""`strongroom files`: who has files of a share open over SMB, and closing them by force.
+"""`strongroom files`: list the handles that SMB clients have open, and close them by force.
 
 Lives here: flags, and what is shown. Must not live here: requests to the server
 (file_service.py), what a close by force ends (services/file/handles/closing.py). Source: "List
@@ -27,14 +27,16 @@ if TYPE_CHECKING:
     from strongroom.coordination.stores.azure.account import AzureAccount
 
 _HELP = """
-Handles that clients of SMB have open in a share of a running server.
+List and close the handles that SMB clients have open on a running server.
 
-PLACE is SHARE, or SHARE/PATH for one directory or file. A whole share is meant
-with all that lies in it; of a directory, --recursive adds what lies below.
+PLACE is SHARE, or SHARE/PATH for one directory or file. For a share, the
+command covers all files and directories in it. For a directory, it covers
+that directory alone; --recursive adds everything below it.
 
-The server is the File service of AZURE_STORAGE_CONNECTION_STRING, or the one on
-this machine with the development account. With --account, the key is that of an
-account in the accounts file of --data. --endpoint names another server.
+The command asks the File service of AZURE_STORAGE_CONNECTION_STRING.
+Without that variable it asks this machine's server with the development
+account. --account takes the key from the accounts file in --data.
+--endpoint names another server.
 
 Examples
 
@@ -52,9 +54,9 @@ _DATA = Path("strongroom-data")
 DEFAULT_ENDPOINT = "http://127.0.0.1:10003"
 Place = Annotated[str, typer.Argument(help="SHARE or SHARE/PATH.")]
 Recursive = Annotated[
-    bool, typer.Option("--recursive", help="With what lies below the directory, at any depth.")
+    bool, typer.Option("--recursive", help="Include everything below the directory, at any depth.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 AccountName = Annotated[
     str | None, typer.Option("--account", help="Use the key of this account of the accounts file.")
 ]
@@ -74,7 +76,7 @@ def handles(
     data: Data = _DATA,
     accounts_file: File = None,
 ) -> None:
-    """List the handles of a share, a directory or a file."""
+    """List the handles that SMB clients have open in a share, a directory or a file."""
     path, below = _meant(place, recursive)
     with _asking(account, endpoint, data, accounts_file) as service:
         found = list(service.handles(path, below=below))
@@ -91,7 +93,7 @@ def handles(
 def close(
     place: Place,
     handle: Annotated[
-        str | None, typer.Option("--handle", help="The id of one handle, as handles shows it.")
+        str | None, typer.Option("--handle", help="The id of one handle, as `handles` shows it.")
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Close every handle.")] = False,
     recursive: Recursive = False,
@@ -102,8 +104,9 @@ def close(
     data: Data = _DATA,
     accounts_file: File = None,
 ) -> None:
-    """Close handles by force. Their locks are freed, what clients have cached and not sent is lost,
-    and a file that was to be deleted on close goes. Exit code 1: there is no such handle."""
+    """Close handles of SMB clients by force. Their locks are freed. Data that a client has cached
+    and not sent is lost. A file that is marked for deletion on close is deleted. The exit code is
+    1 if there is no such handle."""
     if (handle is None) != everything:
         fail(Exit.USAGE, "say which: --handle ID for one, or --all")
     if handle is not None and not (handle.isascii() and handle.isdigit()):
@@ -122,7 +125,7 @@ def close(
 
 
 def _meant(place: str, recursive: bool) -> tuple[str, bool]:
-    """The path that a place names, and whether what lies below it counts too."""
+    """Return the path that `place` names, and whether everything below it is included."""
     path = place.strip("/")
     share, _, below = path.partition("/")
     if not share:
@@ -134,7 +137,8 @@ def _meant(place: str, recursive: bool) -> tuple[str, bool]:
 def _asking(
     name: str | None, endpoint: str | None, data: Path, accounts_file: Path | None
 ) -> Iterator[FileService]:
-    """The File service that the flags mean; what it refuses ends the command with one line."""
+    """Yield the File service that the flags name. If it refuses a request or does not answer, the
+    command ends with a message of one line."""
     from strongroom.cli.file_service import FileService, NotAnswered, RequestRefused
 
     try:
