@@ -108,7 +108,7 @@ def list_roles(
     roles_file: File = None,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
-    """List the assignments of the file."""
+    """List the role assignments in the roles file."""
     from strongroom.auth.roles import RolesError
     from strongroom.servers.identities.roles_file import read_roles
 

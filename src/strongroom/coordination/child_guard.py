@@ -56,8 +56,8 @@ def end_descendants() -> None:
 
 
 def _descendants(root: int) -> list[tuple[int, int]]:
-    """Return (process id, process group) of all below `root` that live; where there is no /proc,
-    of none."""
+    """Return (process id, process group) of each living descendant of `root`. The list is empty on
+    systems without /proc."""
     children: dict[int, list[tuple[int, int, bytes]]] = {}
     with contextlib.suppress(OSError):
         for name in os.listdir("/proc"):

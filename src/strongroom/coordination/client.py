@@ -222,7 +222,7 @@ class Client:
 
         Arguments:
             group: any text.
-            ttl: a member that is not heard of for so many seconds is taken for dead.
+            ttl: a member that has not renewed for so many seconds is considered dead.
             on_lost, strict, alert: see `LockOptions`.
         """
         options = LockOptions(ttl, None, False, 0.0, on_lost, strict, alert)

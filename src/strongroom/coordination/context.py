@@ -106,7 +106,8 @@ class RecipeContext:
             raise AlreadyHeld(name_of(key.partition("#")[0]))
 
     def unclaim(self, key: str, nonce: str) -> None:
-        """Note that it does no more; of no effect if another nonce claimed it since."""
+        """Forget a `claim` of this key by `nonce`. If another nonce has claimed the key since,
+        nothing happens."""
         if self._in_use.get(key) == nonce:
             self._in_use.pop(key, None)
 

@@ -123,7 +123,7 @@ class Delete(NamedTuple):
 
 
 class ListKeys(NamedTuple):
-    """List the keys that begin so; outcome: sorted `list[str]`."""
+    """List the keys that begin with `prefix`; outcome: sorted `list[str]`."""
 
     prefix: str
     timeout_s: float

@@ -44,7 +44,7 @@ class Listener(Protocol):
         ...
 
     def close_idle(self) -> None:
-        """Close the connections without a request, to free memory."""
+        """Close the connections that have no request in progress, to free memory."""
         ...
 
 

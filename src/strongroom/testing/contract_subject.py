@@ -54,7 +54,7 @@ class Subject(Protocol):
         ...
 
     def free(self) -> None:
-        """There is space again."""
+        """Make space available again after `fill`."""
         ...
 
     def break_next_commit(self) -> None:
@@ -102,7 +102,7 @@ _RECORDS_MAX: Final = 400
 
 
 def is_lost(hold: ExclusiveRight) -> bool:
-    """`hold.lost`, asked anew: a type checker takes an attribute for constant."""
+    """Return `hold.lost`. The call makes a type checker forget the value that it saw before."""
     return hold.lost
 
 

@@ -101,7 +101,8 @@ class _DiskVfsFile(apsw.VFSFile):
         return super().xFileControl(op, ptr)
 
     def _lengthen(self, size_bytes: int) -> None:
-        """SQLite is about to make the file at least so long, in whole chunks."""
+        """Extend the file with zeros to at least `size_bytes`, in whole chunks. SQLite has
+        announced that size."""
         end_bytes = self._disk.size_bytes(self._path)
         missing_bytes = -(-size_bytes // CHUNK_BYTES) * CHUNK_BYTES - end_bytes
         if missing_bytes <= 0:

@@ -54,12 +54,12 @@ class _NoTls(Error):
 
 
 class NatsBus:
-    """A NATS server or cluster.
+    """A bus for hints over a NATS server or cluster.
 
     Arguments:
-        address: user and password, or the token as the user alone.
-        prefix: of every subject, for whoever shares a server.
-        tls: how TLS is spoken; None: not at all.
+        address: the server, with user and password, or with the token as the user alone.
+        prefix: the first part of every subject, which keeps users of one server apart.
+        tls: the context for TLS; None for plain connections.
     """
 
     def __init__(

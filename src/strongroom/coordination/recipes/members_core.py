@@ -303,7 +303,8 @@ class MemberKeeper:
         return False
 
     def alert(self, hold: Hold) -> Steps[None]:
-        """Watch the record until the membership is over; see `handles.Keeper.alert`."""
+        """Watch the member's record, and end the hold if the record is removed. See
+        `handles.Keeper.alert`."""
         pace = Pace(self._context)
         version = self._version
         while hold.active:

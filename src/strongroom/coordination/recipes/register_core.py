@@ -137,7 +137,7 @@ class Swapping:
         return (yield from self._write_if(fits))
 
     def put(self) -> Steps[Swap]:
-        """Write whatever is there: the last writer wins."""
+        """Write the value without a condition: the last writer wins."""
         return (yield from self._write_if(lambda _: True))
 
     def _write_if(self, fits: Callable[[_Seen], bool]) -> Steps[Swap]:

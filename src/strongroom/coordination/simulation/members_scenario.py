@@ -93,7 +93,7 @@ class _Play:
             yield from hold.keeper.give(hold)
 
     def told(self, node: Node, hold: Hold, why: str) -> None:
-        """Somebody is told that it is out; it must be so."""
+        """Count a lost membership. Complain if the record exists, unless a renewal was late."""
         self.count("lost")
         if (
             "renewed within" not in why

@@ -72,7 +72,7 @@ class Files(Protocol):
         ...
 
     def create(self, path: str) -> int:
-        """Create a file that does not exist; a descriptor for writing."""
+        """Create a file that does not exist yet. Returns a descriptor for writing."""
         ...
 
     def reopen(self, path: str) -> int:

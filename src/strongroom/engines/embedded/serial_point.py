@@ -128,10 +128,10 @@ class SerialPoint:
             self._cache.keep(list(read), list(read.values()))
 
     def take(self, item: QueuedWork, group: Group) -> None:
-        """Make the item's decision, or do its work: its answer is then among the group's.
+        """Run the item's decision or its work, and add the answer to those of the group.
 
         Raises: apsw.Error, OSError: the store is broken, or full; DataDamaged: the transaction is
-            rolled back; whatever work raises.
+            rolled back; any exception of the work.
         """
         group.items.append(item)
         if item.decide is not None:

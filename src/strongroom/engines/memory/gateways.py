@@ -65,7 +65,7 @@ class MemoryMembers:
             gateway.watchers.wake_all()
 
     def notify(self, refs: Sequence[Ref]) -> None:
-        """Wake whoever waits for these records, at any gateway."""
+        """Wake the waiters for these records, at all gateways."""
         for gateway in self.gateways:
             gateway.watchers.notify(refs)
 

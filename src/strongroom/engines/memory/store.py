@@ -148,7 +148,8 @@ class MemoryEngine(WaitingEngine):
                 self.data.newest.clear()
 
     async def _pause(self) -> None:
-        """Others may commit meanwhile, as they may on an engine spread over machines."""
+        """Suspend before a commit, so that other commits may come first, as on a distributed
+        engine. Raises: Unavailable if this gateway was declared dead."""
         await (asyncio.sleep(0) if self.before_commit is None else self.before_commit())
         if self._broken:
             raise self._why_stopped() or AssertionError

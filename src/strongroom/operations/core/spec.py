@@ -117,13 +117,13 @@ class Returned:
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """The parts of a request that its answer repeats: the query and headers as asked, and where
-    that was.
+    """The parts of a request that its answer may repeat: query, headers and address, as they were
+    sent.
 
     Arguments:
-        host: the Host header.
-        tls: whether the request came encrypted.
-        target: what its URL names; of a batch, the batch's own.
+        host: the value of the Host header.
+        tls: whether the connection is encrypted.
+        target: what the request's URL names; for a part of a batch, what the batch's URL names.
     """
 
     query: Query

@@ -46,7 +46,7 @@ def next_page(page: EntityPage) -> answers.Headers:
 
 
 def document(page: EntityPage, call: Call[Any], origin: Origin) -> Content:
-    """The document of a page, with the properties that `$select` names."""
+    """Return the JSON document of a page of entities, with the properties that `$select` names."""
     body = odata_documents.entities(
         page.rows,
         give.metadata_of(origin),

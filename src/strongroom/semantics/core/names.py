@@ -95,8 +95,8 @@ def _check(name: str, shape: re.Pattern[str]) -> None:
 
 
 def check_blob(name: str, container: str = "") -> None:
-    """1 to 1,024 UTF-16 characters in at most 254 segments; no control or private characters; no
-    slash in the root container.
+    """Check a blob's name: 1 to 1,024 UTF-16 characters in at most 254 segments. Control and
+    private characters are refused, and so is a slash in the root container.
 
     Raises: OutOfRangeInput for the length, InvalidResourceName for anything else.
     """

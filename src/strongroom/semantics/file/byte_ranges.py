@@ -115,7 +115,8 @@ class LocksGranted:
 
 @dataclass(frozen=True, slots=True)
 class LocksRefused:
-    """No lock of the request was taken; the table is as it was."""
+    """A LOCK request was refused with `row`. None of its locks was taken, and the table is
+    unchanged."""
 
     row: ErrorCode
 

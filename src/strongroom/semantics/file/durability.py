@@ -105,12 +105,13 @@ class DurableOpen:
 
 @dataclass(frozen=True, slots=True)
 class ReconnectClaim:
-    """The claim of DHnC or DH2C to an open. All else of the CREATE means nothing.
+    """A CREATE that asks for a durable handle back, with a DHnC or DH2C context. Its other fields
+    are ignored.
 
     Attributes:
-        create_guid: of DH2C; None = DHnC, which may also ask for an open of version 2.
-        lease_key, lease_kind: of RqLs, whatever the oplock level is; None = it was not sent.
-        path: None = the name of the request is no path.
+        create_guid: from DH2C; None for DHnC, which may also name a handle of version 2.
+        lease_key, lease_kind: from RqLs, whatever the oplock level is; None if there is no RqLs.
+        path: None if the request's name is not a valid path.
     """
 
     create_guid: bytes | None

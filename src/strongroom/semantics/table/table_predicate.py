@@ -150,10 +150,10 @@ def predicate(expression: Expression) -> Predicate:
 
 
 class Predicate:
-    """An expression, ready to be asked.
+    """A compiled `$filter` expression, which selects entities.
 
     Arguments:
-        expression: as `table_filter.parse` returns it.
+        expression: a result of `table_filter.parse`.
     """
 
     def __init__(self, expression: Expression) -> None:

@@ -30,10 +30,10 @@ class Acceptor:
 
     Arguments:
         settings: bounds and timeouts.
-        tls: when given, connections that begin with a TLS handshake are encrypted; others stay
+        tls: if given, a connection that begins with a TLS handshake is encrypted; others stay
             plain.
-        served: the connections that are made and not yet over.
-        make: makes one more.
+        served: the connections that are open.
+        make: creates the protocol of a new connection.
     """
 
     def __init__(

@@ -100,7 +100,7 @@ class Connection(asyncio.Protocol):
         self._sender.pause()
 
     def resume_writing(self) -> None:
-        """The client has caught up."""
+        """The client has read enough of the answer; asyncio asks to continue writing."""
         self._sender.resume()
 
     # What happens, and what is done about it.

@@ -31,12 +31,12 @@ def upload_expiry(number: int, touched: int | None = None) -> Ref:
 
 
 class _HeadPlace:
-    """The record in the head's place: a head, one that is deleted and kept, or a vacant one.
+    """The record in the place of a blob's head: a head, a soft-deleted head, or a vacant place.
 
     Attributes:
-        before: what lay there.
+        before: the record that was there before this change.
         versions: how many previous versions the blob has.
-        last_version: the id under which a vacant place shows the last head; 0 = there is none.
+        last_version: the version id of the last head, which a vacant place keeps; 0 = none.
     """
 
     def __init__(self, before: BlobRecord | None) -> None:

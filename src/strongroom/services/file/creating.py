@@ -80,7 +80,7 @@ async def create_directory(services: Services, call: Call[CreateDirectory]) -> N
 
 
 async def create_file(services: Services, call: Call[CreateFile]) -> NodeWritten:
-    """Create File: a file of zeros, or the one that is there begins anew and keeps its lease.
+    """Create File: create a file of zeros. If the file exists, it is replaced, and keeps its lease.
 
     Raises: StorageError ResourceTypeMismatch (a directory has the name), ParentNotFound,
         ShareNotFound, the lease errors (412), ReadOnlyAttribute, FileInvalidPermissionKey,

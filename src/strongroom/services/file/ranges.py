@@ -204,7 +204,8 @@ async def replace_all(
 
 
 async def give_up_copied(services: Services, call: Call[Any], changes: Changes) -> NodeWritten:
-    """Give up what a pending copy has brought, in the commit of `changes`. Raises: as put_range."""
+    """Clear the bytes that a pending copy has written to the file, in the commit of `changes`.
+    Raises: as put_range."""
 
     def draft(view: NodeView) -> Draft:
         # The copy may have brought more since the file was looked at.

@@ -357,13 +357,14 @@ class _RenameNode(Decision[NodeWritten], frozen=True):
 def moved_names(
     seen: RenameSeen, node: NodeRecord, old_parent: Record | None, new_parent: Record | None
 ) -> tuple[Write, ...]:
-    """The old name goes, the new one comes, and the counts of both directories follow.
+    """Return the writes of a rename: remove the old name, add the new one, and update both
+    directories' counts.
 
     Arguments:
-        node: of the source.
-        old_parent, new_parent: the nodes of both directories; the root has none.
+        node: the node record of the source.
+        old_parent, new_parent: the node records of both directories; the share's root has none.
 
-    Raises: PathChanged when one of the directories is gone.
+    Raises: PathChanged when one of the directories has been deleted.
     """
     source, target, generation = seen.source, seen.target, seen.source.generation
     moved = msgspec.structs.replace(node, parent=target.parent, name=names.fold(target.name))

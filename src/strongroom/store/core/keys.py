@@ -358,7 +358,7 @@ def staged_as(upload: int, block_id: bytes) -> tuple[bytes, bytes]:
 
 
 def staged_range(upload: int) -> tuple[bytes, bytes]:
-    """(first, until) of the staged blocks of one upload."""
+    """Return the range (first, until) of the names of one upload's staged blocks."""
     return STAGED + number(upload), STAGED + number(upload + 1)
 
 

@@ -146,7 +146,8 @@ def _equal(mark: bytes, literal: Literal) -> Condition:
 
 
 def _text(mark: bytes, operator: Operator, value: str) -> Condition:
-    """Texts are ordered as they are written, unless one has a character that is escaped."""
+    """Return the condition for a comparison with a text, which compares the stored bytes. Entities
+    with an escaped character satisfy it too, since their bytes are ordered otherwise."""
     found = _within(mark, operator, value.encode("utf-8", "surrogatepass"))
     return AnyOf((found, Has(b"\\")))
 

@@ -28,7 +28,7 @@ CHUNKS_MAX: Final = 255
 
 
 class EntityHead(NamedTuple):
-    """A head record, read: `fragment` is whole when `chunks` is 0."""
+    """A decoded head record. If `chunks` is not 0, the rest of `fragment` is in so many chunks."""
 
     timestamp: int
     chunks: int

@@ -40,10 +40,10 @@ class HeldMany:
         return min(held.remaining() for held in self.holds.values())
 
     def check(self) -> None:
-        """Raise unless all of them are held right now.
+        """Raise unless all of the locks are held at this time.
 
         Raises:
-            LockLost: of the first that is not.
+            LockLost: names the first lock that is not held.
         """
         for held in self.holds.values():
             held.check()

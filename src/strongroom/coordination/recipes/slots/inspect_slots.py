@@ -125,13 +125,15 @@ def show_barrier_steps(context: RecipeContext, name: str) -> Steps[BarrierView |
 
 
 def break_slots_steps(context: RecipeContext, kind: str, name: str) -> Steps[SlotsView | None]:
-    """End all holds of a semaphore or a read-write lock; return what was broken, None if nothing.
+    """End all holds of a semaphore or a read-write lock.
 
-    The fence is counted up. Who waits goes on waiting. The holders learn of it at their next
-    renewal, or at once if they watch.
+    The fence counts up. Waiting clients keep waiting. Holders learn of it at their next renewal, or
+    at once if they watch.
+
+    Returns: the slots as they were before; None if nobody held one.
 
     Raises:
-        StoreUnavailable: the store did not answer, or it is not known whether it was done.
+        StoreUnavailable: the store did not answer, or the outcome of the write is unknown.
     """
     key = key_of(kind, name)
     races = Races(context, _TRIES)

@@ -195,7 +195,7 @@ def slot_left_s(context: RecipeContext, key: str, slot: Slot, since_s: float) ->
 
 
 def check_slot_ttl(context: RecipeContext, ttl_s: float) -> None:
-    """Refuse a TTL that no slot can have: slots never use a store's own lease clock.
+    """Raise Unsupported if no slot can have this TTL. Slots never use a store's own lease clock.
 
     Raises:
         Unsupported: the message names the bounds.

@@ -29,7 +29,8 @@ _BLIND_MAX_S: Final = 1.0
 
 
 class Ear(Protocol):
-    """A connection on which a store tells of changes; used by one thread at a time."""
+    """A connection on which a store sends notices of changes. Only one thread at a time may use
+    it."""
 
     def fileno(self) -> int:
         """Where to wait until something can be heard."""

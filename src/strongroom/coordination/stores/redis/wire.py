@@ -31,16 +31,16 @@ class RedisError(Exception):
 
 
 class RedisConnection:
-    """One connection; one thread at a time.
+    """A connection to a Redis server. Only one thread at a time may use it.
 
     Arguments:
         host, port: the server.
-        tls: speak TLS by this context; None for plain.
-        clock: for time limits.
-        until_s: give up connecting then, by the monotonic clock.
+        tls: the context for TLS; None for a plain connection.
+        clock: the clock that time limits are measured by.
+        until_s: the monotonic time at which connecting is given up.
 
     Raises:
-        OSError: it cannot be had.
+        OSError: the server cannot be reached.
     """
 
     def __init__(

@@ -85,7 +85,7 @@ class Pour(ABC):
 
     @abstractmethod
     async def _take(self, chunk: bytes) -> None:
-        """Some bytes have arrived."""
+        """Take the next bytes of the body, and write them once there are enough."""
 
     @abstractmethod
     async def _take_rest(self) -> None:

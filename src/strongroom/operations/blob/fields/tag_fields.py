@@ -19,7 +19,8 @@ from strongroom.wire.blob.tags import read_tags
 
 
 def tags(body: bytes) -> Metadata:
-    """The tags of a document. Raises: StorageError as read_tags and `check`."""
+    """Parse and check the tags in an XML document. Raises: StorageError as read_tags and
+    `check`."""
     return check(read_tags(body))
 
 

@@ -49,10 +49,11 @@ class ContainerRow(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class ContainerPage:
-    """Result: rows in order of names, and where the next page begins (None = nothing is left).
-    `now` is store time before they were read (0 = no row needs it). A row's lease is judged at that
-    time, or at its version when that is later. `immutability`: blobs may be given immutability
-    policies. `protections` are those of containers, by name."""
+    """Result of List Containers: rows in the order of their names, and the position of the next
+    page. `marker` is None on the last page. `now` is a store time before the rows were read; it is
+    0 if no row needs it. A row's lease is judged at that time, or at the row's version if that is
+    later. `immutability`: whether blobs may have immutability policies. `protections` maps a
+    container's name to its protection."""
 
     items: list[ContainerRow]
     marker: Position | None

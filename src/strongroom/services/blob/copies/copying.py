@@ -126,7 +126,8 @@ async def copy_blob(services: Services, call: Call[CopyBlob]) -> CopyMade:
 
 
 async def copy_from_url(services: Services, call: Call[CopyBlob]) -> CopyMade:
-    """Copy Blob From URL: complete when it is answered, for sources of up to 256 MiB.
+    """Copy Blob From URL. The copy is complete before the answer. The source may have up to 256
+    MiB.
 
     Raises: as copy_blob, but for the lease; Md5Mismatch, RequestBodyTooLarge with MaxLimit,
         BothUserTagsAndSourceTagsCopyPresentException, InvalidSourceBlobType for a page blob.

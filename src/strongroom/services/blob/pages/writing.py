@@ -258,7 +258,7 @@ async def set_page_properties(services: Services, call: Call[SetPageProperties])
 
 
 class _Resized(Exception):
-    """The blob has another length by now."""
+    """The length of the blob has changed since it was read, so the operation starts again."""
 
 
 def _with_properties(given: SetPageProperties, head: BlobRecord) -> dict[str, Any]:

@@ -76,10 +76,11 @@ class SourceRequest(msgspec.Struct, frozen=True):
     trailing_dots: bool = False
 
     def unmet(self, is_unmodified: bool) -> StorageError:
-        """The refusal when a condition does not hold.
+        """Return the error for a condition on the source that does not hold.
 
         Arguments:
-            is_unmodified: a read of the source would be answered 304 for it, not 412.
+            is_unmodified: whether a read of the source with this condition is answered 304, not
+                412.
         """
         if not self.is_read:
             return StorageError(blob_errors.SOURCE_CONDITION_NOT_MET)
@@ -198,7 +199,8 @@ class CopySources:
         return self.hold is not None and self.hold.is_held(f"{container}/{blob}")
 
     async def released(self, container: str, blob: str) -> None:
-        """Return when a copy to this blob (`account/container`, name) may go on."""
+        """Wait until a copy to this blob (`account/container`, name) may go on. A fault may hold
+        it."""
         if self.hold is not None:
             await self.hold.released(f"{container}/{blob}")
 

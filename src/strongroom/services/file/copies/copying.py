@@ -132,7 +132,7 @@ async def _check_overwrite(services: Services, call: Call[CopyFile]) -> int:
 
 @contextmanager
 def _still_there() -> Iterator[None]:
-    """Raises PathChanged where the target is not found: it was deleted since it was found."""
+    """Raise PathChanged if the block finds no file: it was deleted after its path was resolved."""
     try:
         yield
     except StorageError as error:

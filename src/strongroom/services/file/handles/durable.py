@@ -88,7 +88,10 @@ async def disconnected(services: Services, owner: HandleOwner) -> None:
 
 
 def _waits(services: Services, handle: Handle, parting: Parting) -> bool:
-    """Let a handle wait for its client, if it may."""
+    """Let a durable handle wait for its client to reconnect, if the rules and the bounds permit it.
+
+    Returns: whether it waits. If not, the caller closes it.
+    """
     held, state = services.held.of(Opens), handle.durable
     table = held.table(handle.partition)
     holder = opens.holder_of(table, handle.key)

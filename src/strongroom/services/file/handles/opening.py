@@ -253,7 +253,8 @@ class _Opening:
         return wanted.mask(asked, wanted.maximal_access(record, self._access.snapshot))
 
     def _check_lease(self, where: Where | None) -> None:
-        """A lease is of one file."""
+        """Raise LEASE_OF_OTHER_FILE if the lease key belongs to another file. A file that is being
+        deleted does not count."""
         key = self._lease
         if key is None:
             return

@@ -48,7 +48,7 @@ class CreateShare:
 
 @dataclass(frozen=True, slots=True)
 class SetShareProperties:
-    """Input of Set Share Properties; what is None stays as it is."""
+    """Input of Set Share Properties. A property that is None is not changed."""
 
     quota_gib: int | None = None
     tier: str | None = None
@@ -134,7 +134,7 @@ async def get_share(services: Services, call: Call[Any]) -> ShareView:
 
 
 async def set_properties(services: Services, call: Call[SetShareProperties]) -> ShareWritten:
-    """Set Share Properties. A quota below what the share holds is taken.
+    """Set Share Properties. A quota below the share's present size is accepted.
 
     Raises: StorageError ShareNotFound, the lease errors (412).
     """

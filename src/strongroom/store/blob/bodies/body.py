@@ -268,7 +268,8 @@ class Body(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return Named()
 
     async def parts(self, place: BodyPlace) -> frozenset[int]:
-        """The contents to which those that are named lead; none when they are gone already."""
+        """Return the ids of the contents that the records in `named` lead to. The set is empty if
+        they are removed already."""
         try:
             blocks = await self.blocks(place)
             return await place.store.turns.run(blocks.contents())

@@ -123,8 +123,9 @@ def _of(written: Written) -> Received:
 
 
 async def _chain(head: list[bytes], rest: AsyncIterator[bytes] | None) -> AsyncIterator[bytes]:
-    """First `head`, which is emptied, then `rest`. No reference to a yielded chunk is kept while
-    waiting for the client: many slow clients would fill memory with them."""
+    """Yield the chunks of `head`, then those of `rest`. `head` is emptied. A yielded chunk is no
+    longer referenced here while waiting for the client. Otherwise many slow clients would fill
+    memory."""
     head.reverse()
     while head:
         yield head.pop()

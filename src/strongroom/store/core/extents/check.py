@@ -84,7 +84,7 @@ class MapsCheck:
         return True
 
     def numbers(self) -> frozenset[int]:
-        """The maps of which there are records."""
+        """The numbers of the maps that have records."""
         return frozenset(self._maps)
 
     def judge(self, number: int, size_bytes: int, living: Collection[int]) -> list[str]:

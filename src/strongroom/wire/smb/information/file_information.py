@@ -26,7 +26,8 @@ _STREAM_NAME: Final = "::$DATA".encode("utf-16-le")
 
 
 class FileClass(enum.IntEnum):
-    """FileInformationClass, as far as it is served or refused in a way of its own."""
+    """The values of FileInformationClass that are served, and those that have a refusal of their
+    own."""
 
     BASIC = 4
     STANDARD = 5

@@ -1,1 +1,1 @@
-"""Bodies of the messages that concern a tree's files: what is asked, and how it is answered."""
+"""Bodies of the SMB requests for a tree connect's files, and of their answers."""

@@ -127,7 +127,7 @@ def _check_locks(elements: tuple[LockElement, ...]) -> None:
 
 
 def write_lock(request: LockRequest) -> bytes:
-    """The body of a LOCK, for clients."""
+    """Return the body of a LOCK request, as clients send it."""
     sequence = request.sequence_index << 4 | request.sequence_number
     fixed = _Fixed(
         len(request.elements), sequence, request.file_id.persistent, request.file_id.volatile

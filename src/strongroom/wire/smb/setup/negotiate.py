@@ -60,11 +60,11 @@ class NegotiateRequest(msgspec.Struct, frozen=True):
 
 
 class NegotiateResponse(msgspec.Struct, frozen=True):
-    """The server's choice.
+    """The body of the NEGOTIATE answer: the server's choice from the client's offer.
 
     Attributes:
-        system_time: in ticks of FILETIME.
-        token: of SPNEGO, the mechanisms that the server accepts.
+        system_time: the server's time in ticks of FILETIME.
+        token: the SPNEGO token that names the mechanisms which the server accepts.
     """
 
     security_mode: int

@@ -62,12 +62,12 @@ _FLAGS: Final = struct.Struct("<I")
 
 
 class Authenticate(msgspec.Struct, frozen=True):
-    """AUTHENTICATE_MESSAGE.
+    """The AUTHENTICATE_MESSAGE of NTLM.
 
     Attributes:
         nt_response: the proof and the raw bytes that it covers.
-        mic: the MIC's bytes, if the message has room for one; whether they mean something is said
-            within `nt_response`.
+        mic: the bytes of the MIC, if the message has room for them. `nt_response` says whether the
+            client has computed them.
         without_mic: the message with zeros in place of the MIC.
     """
 
