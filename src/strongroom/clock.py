@@ -172,7 +172,8 @@ class StoreTime:
         return self._now + self._shift
 
     def advance(self, seconds: float) -> None:
-        """Move store time forward by `seconds` (>= 0); wall time for signatures does not move."""
+        """Move store time forward by `seconds` (>= 0). The wall time that signatures are checked
+        with does not move."""
         if seconds < 0:
             raise ValueError("store time cannot be moved backwards")
         self._shift += round(seconds * TICKS_PER_S)

@@ -156,7 +156,7 @@ class StringsToSign:
         return f"{head}/{self._account}{path or '/'}{query}".encode("latin-1")
 
     def plus_sign(self, form: Form) -> PlusSign:
-        """The meaning of a `+` in the query for a client that signed in `form`."""
+        """Return what a `+` in the query means to a client that signed in `form`."""
         if self._table or self._lite:
             return PlusSign.UNSIGNED  # of the query, `comp` alone is signed
         return PlusSign.SPACE if form.plus_is_space else PlusSign.ITSELF

@@ -77,7 +77,8 @@ def _service_urls(
     port: int,
     mount: str = "",
 ) -> list[str]:
-    """The URLs of one service. A host that names the service needs no mount in the path."""
+    """Return the URLs of one service. If the host name names the service, the path needs no prefix
+    for it."""
     urls = []
     for suffix in _suffixes(app.settings, service):
         host = f"{name}.{suffix}"

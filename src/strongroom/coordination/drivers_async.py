@@ -223,7 +223,7 @@ def _chain(first: Callable[[], None], then: Callable[[], None] | None) -> Callab
 
 
 class _Parking:
-    """Where a background task sleeps until a time or a call, from any thread."""
+    """Lets a background task sleep until a given time, or until any thread wakes it."""
 
     def __init__(self) -> None:
         self.loop: asyncio.AbstractEventLoop | None = None

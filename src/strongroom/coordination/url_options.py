@@ -44,7 +44,7 @@ class UrlOptions:
 
     @property
     def words(self) -> str:
-        """Every option, for messages."""
+        """The names of all options, joined by commas for error messages."""
         words = sorted(self.values)
         if self.passed_on_as:
             words.append(self.passed_on_as)

@@ -173,7 +173,7 @@ class FaultInjector:
 
 
 def _chance(seed: int, index: int, number: int) -> float:
-    """A number from [0, 1) for the `number`th match of a rule."""
+    """Return the pseudorandom number in [0, 1) for the `number`th match of the rule at `index`."""
     digest = hashlib.blake2b(f"{seed}/{index}/{number}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") / _CHANCES
 

@@ -38,7 +38,8 @@ def connections_max() -> int:
 
 
 def connections_for(files: int | None) -> int:
-    """How many connections fit into `files` open files; None = as many as one likes."""
+    """Return how many connections the server may take if it may open `files` files. None means no
+    limit of files."""
     most = HttpSettings().connections_max
     if files is None:
         return most

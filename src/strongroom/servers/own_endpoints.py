@@ -42,15 +42,15 @@ class OwnEndpoints:
     """Answers requests below `PREFIX`.
 
     Attributes:
-        is_ready: False from the moment that the server drains.
-        health: the engine's health; it answers within a bounded time.
-        is_durable: whether what is acknowledged outlives the process.
-        metrics: the exposition and its media type.
-        metrics_anywhere: also for clients on other machines.
-        now: store time in ticks.
+        is_ready: returns False as soon as the server begins to drain.
+        health: returns the engine's health within a bounded time.
+        is_durable: whether acknowledged writes outlive the process.
+        metrics: returns the metrics' text and its media type.
+        metrics_anywhere: whether clients on other machines may read the metrics.
+        now: returns store time in ticks.
         advance: moves store time; None on a server without a test clock.
-        hosts: the names by which a client may reach them.
-        faults: what it does wrong on order; None on a server without a test clock.
+        hosts: the host names by which clients may reach these endpoints.
+        faults: injects faults for tests; None on a server without a test clock.
     """
 
     is_ready: Callable[[], bool]

@@ -156,7 +156,7 @@ async def put_until_full(store: StorageEngine) -> None:
 
 
 async def commit(store: StorageEngine, *steps: Step) -> int:
-    """Commit steps without looking; the stamp."""
+    """Commit steps without reading a record. Returns the stamp of the commit."""
     return await store.update(steps[0].partition, [], lambda _, stamp: Commit(stamp, steps))
 
 

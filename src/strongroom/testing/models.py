@@ -169,7 +169,8 @@ class BlobModel:
         return refusing if answer.status in _REFUSED else []
 
     def _written(self, free: list[Blob], content: Hashable, etag: str | ModelMark) -> list[Blob]:
-        """The blob written anew; nothing if the ETag is one that it had before."""
+        """Return the states of the blob after a write. A state that had the same ETag before is
+        left out, since ETags never repeat."""
         written = [Blob(etag, content, self._left(state)) for state in free]
         if isinstance(etag, ModelMark):
             return written

@@ -155,7 +155,7 @@ class QueueHistory:
                 self._add(client, key, call, result, begun)
 
     def time_passed(self, client: str, begun: int) -> None:
-        """Time has passed, for every message: also for those that nobody has been told of yet."""
+        """Record that time has passed. It concerns all messages, even those recorded later."""
         with self._lock:
             self._position += 1
             self._passed.append((client, begun, self._position))

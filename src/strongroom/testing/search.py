@@ -190,7 +190,8 @@ class _Search(Generic[State]):
         return bool(ready)
 
     def _choices(self, states: frozenset[State]) -> list[tuple[int, frozenset[State]]]:
-        """The operations that may come next with the states they lead to, the best last."""
+        """Return the operations that may come next, with the states that they lead to. The most
+        promising operation is the last."""
         choices = []
         for index in self._waiting.pending():
             after = self._next(index, states)

@@ -150,7 +150,7 @@ class InProcessServer:
 
     @property
     def file_url(self) -> str:
-        """Like `url`, of the File service."""
+        """The URL of the File service, in the form of `url`."""
         return self._endpoint.urls[3]
 
     @property

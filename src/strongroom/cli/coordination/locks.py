@@ -152,7 +152,8 @@ def _break(client: Client, kind: Kind, name: str) -> View | None:
 
 
 def _watched(client: Client, kind: Kind, view: View, seconds: float) -> list[float]:
-    """Return how long ago each sign of life of those inside came, oldest first."""
+    """Watch the holders for so many seconds. Returns how many seconds ago each sign of life was
+    seen, oldest first."""
     clock = client.context.clock
     start_s = clock.monotonic_s()
     before, signs = view, []

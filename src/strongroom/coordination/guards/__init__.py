@@ -66,7 +66,7 @@ class Guards:
         resource: str | None = None,
         paramstyle: str | None = None,
     ) -> SqlGuard:
-        """Return the guard of what a DB-API connection writes; see `sql.SqlGuard`."""
+        """Return a guard for writes through a DB-API connection; see `sql.SqlGuard`."""
         from strongroom.coordination.guards.sql import SqlGuard
 
         return SqlGuard(self._held, connection, resource=resource, paramstyle=paramstyle)

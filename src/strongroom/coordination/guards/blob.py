@@ -105,18 +105,19 @@ class BlobGuard:
         return Guarded(answer.body, answer.etag, self._state(name, answer).fence)
 
     def claim(self, name: str, lease_s: int | None = None) -> None:
-        """Make the blob refuse every earlier holder from now on; an absent one becomes empty.
+        """Make the blob refuse every earlier holder from now on. A blob that does not exist is
+        created empty.
 
         Arguments:
             name: of the blob.
-            lease_s: lease it as well, for 15 to 60 s; `claim` again prolongs the lease.
+            lease_s: also lease the blob for 15 to 60 s. Another `claim` prolongs the lease.
 
         Raises:
             LockLost: the hold is known to be over.
-            FencedOut: the blob has seen a later holder.
-            StoreUnavailable: it is not known whether it was done.
-            StoreRefused: the service, or the blob belongs to another lock; or somebody else's
-                lease is on it.
+            FencedOut: a later holder has claimed the blob.
+            StoreUnavailable: it is not known whether the blob was claimed.
+            StoreRefused: the service refuses, the blob belongs to another lock, or another client
+                has leased it.
         """
         self._write(name, None, {})
         if lease_s is not None:

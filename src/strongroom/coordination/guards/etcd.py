@@ -105,10 +105,10 @@ class EtcdGuard:
 
         Raises:
             LockLost: the hold is known to be over.
-            FencedOut: a later holder was here.
-            StoreUnavailable: it is not known whether it was done.
+            FencedOut: a later holder has claimed the keys.
+            StoreUnavailable: it is not known whether the keys were claimed.
             StoreRefused: the cluster refuses.
-            CorruptRecord: what should be the fence is none.
+            CorruptRecord: the value of the fence's key is not a fence.
         """
         self._write("", lambda _: [])
 

@@ -91,7 +91,7 @@ class Registers:
         return Applied(expected)
 
     def list_keys(self, prefix: str) -> list[str]:
-        """Return every key that begins so, sorted."""
+        """Return all keys that begin with `prefix`, sorted."""
         return sorted(key for key in self._cells if key.startswith(prefix))
 
 

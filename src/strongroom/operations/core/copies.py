@@ -42,7 +42,8 @@ COPY_WAIT: Final = Field("wait_s", _copy_wait_s, query=("timeout",))
 
 
 def authorization(request: Request, query: Query) -> str | None:
-    """`Bearer TOKEN`. Raises InvalidHeaderValue, which does not quote the value: it is a secret."""
+    """Return the authorization for the copy source, `Bearer TOKEN`, or None. Raises
+    InvalidHeaderValue. The error does not quote the value, which is a secret."""
     value = filled(request, AUTHORIZATION_HEADER)
     if value is not None and _BEARER.fullmatch(value) is None:
         text = "The value must be a bearer token: Bearer TOKEN."

@@ -119,7 +119,7 @@ class Tokens:
         return text
 
     def take_key(self) -> str:
-        """A tag's key, with or without quotes."""
+        """Take the next token as a tag's key, with or without quotes, and return it."""
         return self.take("key") if self.kind == "key" else self.take("word")
 
     def take_keyword(self, word: str) -> bool:

@@ -49,7 +49,8 @@ class RangeLock:
 
 @dataclass(frozen=True, slots=True)
 class LockWait:
-    """A blocking request that waits; `id` is the caller's name for it."""
+    """A blocking lock request that waits. `id` is the number by which the caller knows the
+    request."""
 
     id: int
     lock: RangeLock

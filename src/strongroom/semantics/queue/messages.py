@@ -33,8 +33,8 @@ to change.
 
 
 class Message(msgspec.Struct, frozen=True, array_like=True):
-    """A message but for its text. Times are ticks; `expires` 0 = never; it can be taken from
-    `visible` on, unless it has expired by then."""
+    """A message without its text. Times are in ticks. `expires` 0 means never. Get Messages may
+    return it from `visible` on, until it expires."""
 
     id: str
     inserted: int

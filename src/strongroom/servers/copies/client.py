@@ -165,7 +165,8 @@ class CopyClient:
 
 
 def _source(exchange: CopyExchange, wanted: SourceRequest) -> OpenSource:
-    """The source of an answer. Raises StorageError for one that is no source."""
+    """Return the source that an HTTP answer contains. Raises StorageError if the answer cannot be
+    copied from."""
     fields = {name.lower(): value for name, value in exchange.fields}
     _check_status(exchange.status, exchange.reason, fields, wanted)
     _check_conditions(wanted, fields)

@@ -70,7 +70,7 @@ class Acceptor:
         return port
 
     def stop(self) -> None:
-        """Accept no more, and give up the connections that are not made yet."""
+        """Accept no more connections, and drop those whose setup is not finished."""
         for task in self._tasks:
             task.cancel()
         for listener in self._listeners:

@@ -47,7 +47,8 @@ class Pacing:
             self._watch(body.received_bytes, self._settings.body_stall_timeout_s)
 
     def judge_body(self, body: IncomingBody | EmptyBody, error: StorageError) -> None:
-        """The deadline has passed: fail the body with `error`, or set another deadline."""
+        """Check the body after its deadline: fail it with `error` if it has stalled, or set the
+        next deadline."""
         self.deadline = math.inf
         if body.waiting and self._is_stalled(body.received_bytes):
             body.fail(error)

@@ -72,12 +72,13 @@ class HttpSettings:
 
 
 class Exchange(msgspec.Struct, frozen=True):
-    """One request and how it was answered, for telemetry.
+    """One request and its answer, for metrics and logs.
 
-    `request` is None when no request could be read. `bytes_in` counts the body bytes that
-    arrived, `bytes_out` everything handed to the socket, head included. `seconds` runs from the
-    complete request head to the last byte handed over. `complete` is False when the answer could
-    not be sent whole. `response` is what the handler answered, None when nothing was asked.
+    `request` is None when no request could be read. `bytes_in` counts the body bytes that arrived.
+    `bytes_out` counts all bytes that were given to the socket, including the head. `seconds` is the
+    time from the complete request head to the last byte that was given to the socket. `complete` is
+    False when the answer could not be sent whole. `response` is the handler's answer, None when the
+    handler was not called.
     """
 
     request: Request | None

@@ -159,7 +159,7 @@ class SmbServerConnection(asyncio.BufferedProtocol):
             self._transport.abort()
 
     def finish(self) -> None:
-        """Take no more requests, and end when those in work are answered."""
+        """Read no more requests, and close the connection when those in progress are answered."""
         if self._transport is None or self.state is None or self._intake is None:
             return
         self._transport.pause_reading()
@@ -185,7 +185,7 @@ class SmbServerConnection(asyncio.BufferedProtocol):
             self._close("a frame has come too slowly")
 
     def pace(self) -> None:
-        """Read, or do not read, from the socket, as there is memory."""
+        """Pause or resume reading from the socket, depending on how much memory is free."""
         self._pace()
 
     # Tasks.

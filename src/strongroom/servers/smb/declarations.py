@@ -103,7 +103,7 @@ class SmbConnection(Protocol):
 
     @property
     def io_bytes_max(self) -> int:
-        """MaxTransactSize, MaxReadSize and MaxWriteSize."""
+        """The value of MaxTransactSize, MaxReadSize and MaxWriteSize."""
         ...
 
     def send_break(self, session: SmbSession, body: bytes, *, of_lease: bool) -> None:
@@ -213,7 +213,7 @@ PayloadSizes = Callable[[memoryview], int]
 
 
 def no_payload(body: memoryview) -> int:
-    """The payload of a command that one credit always pays for."""
+    """Return 0: the payload size of a command for which one credit always suffices."""
     return 0
 
 

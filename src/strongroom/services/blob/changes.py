@@ -127,7 +127,8 @@ class BlobChange:
         self._place.last_version = version
 
     def put_state(self, past: Past | None, before: BlobRecord, after: BlobRecord) -> None:
-        """Write the head (`past` None), a snapshot or a version that is there already."""
+        """Write the new record of an existing snapshot or version; of the head if `past` is
+        None."""
         if past is None:
             self.put_head(after)
         elif past.is_version:
@@ -189,7 +190,8 @@ class BlobChange:
         self.put(keys.UPLOAD_KEY, blob_records.UPLOAD.encode(upload))
 
     def replace_staged(self, key: Key, content: int) -> None:
-        """Give up a staged block of the upload in progress: it was staged again."""
+        """Remove the record and the content of a staged block, because the block was staged
+        again."""
         self.put(key, None)
         self._drop.append(content)
 

@@ -126,9 +126,10 @@ class Place(msgspec.Struct, frozen=True):
 class CallTarget(msgspec.Struct, frozen=True):
     """The resource that a request names.
 
-    `container` is the container, queue or table. `blob` is what lies in it by name: a blob, or a
-    message by its id. `entity` is a table's entity by its two keys. `snapshot` is in ticks,
-    `version` a version's id in ticks. `secondary`: the request went to the secondary endpoint.
+    `container` is the container, queue or table. `blob` is the name of the blob, or a message's id.
+    `entity` is an entity's PartitionKey and RowKey. `snapshot` is a snapshot's time in ticks, and
+    `version` a version's id in ticks. `secondary`: whether the request went to the secondary
+    endpoint.
     """
 
     service: Service

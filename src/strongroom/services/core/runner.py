@@ -101,7 +101,8 @@ class Services:
             return None
 
     async def check_place(self, call: Call[Any]) -> None:
-        """The place is still there and still allows the request: for what looks at more than one
-        record. Raises: as check_place of places.py."""
+        """Check that the request's container, queue, table or share still exists and allows the
+        request. Operations that read more than one record call it. Raises: as check_place of
+        places.py."""
         (found,) = await self.store.read([place_ref(call)])
         check_place(call, found)

@@ -41,7 +41,8 @@ class Distances:
         return number % _PLACES * _APART if left else 0
 
     def lost(self, partition: Partition) -> None:
-        """Another gateway has taken all that a look has found: keep apart for a while."""
+        """Note that another gateway has taken all messages that a search found. The next searches
+        of this gateway begin at other messages."""
         self._left[partition] = _LOOKS_APART
 
 
@@ -113,7 +114,7 @@ class Claim:
         return True
 
     def take(self, name: bytes) -> None:
-        """Claim the message under this key."""
+        """Claim the message with this key, so that no other retrieval of this gateway takes it."""
         self._all.names.add(name)
         self._mine.append(name)
 

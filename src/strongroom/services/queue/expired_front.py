@@ -17,7 +17,7 @@ _REMEMBERED: Final = 1024
 
 
 class ExpiredFronts:
-    """The places of all queues."""
+    """Remembers for each queue the key before which all messages have expired."""
 
     def __init__(self) -> None:
         self._fronts: dict[Partition, bytes] = {}

@@ -42,7 +42,8 @@ class TagEntriesCheck:
         return True
 
     def take_job(self, job: Job) -> None:
-        """Take in a job, which may remove entries that are left over."""
+        """Note a job that sweeps tags, since its index entries may be left over without being an
+        error."""
         if job.kind is JobKind.SWEEP_TAGS:
             self._jobs.add((job.generation, job.blob))
 

@@ -456,7 +456,7 @@ def message_range() -> tuple[bytes, bytes]:
 
 
 def text(message_number: int, chunk: int) -> Key:
-    """One chunk of a message's long text."""
+    """Return the key of one chunk of a message's text, for a text that is stored in chunks."""
     return Key(True, TEXT + number(message_number) + bytes((chunk,)))
 
 

@@ -172,11 +172,11 @@ class Job(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Codec(Generic[R]):
-    """Bytes of one record type.
+    """Encodes and decodes the records of one type.
 
     Arguments:
-        kind: the struct's type.
-        version: the byte that precedes it; `decode` refuses others.
+        kind: the type of the struct.
+        version: the first byte of each record. `decode` refuses other versions.
     """
 
     def __init__(self, kind: type[R], version: int = 1) -> None:

@@ -26,7 +26,7 @@ _NUMBER_BYTES: Final = 8
 
 @dataclass(slots=True)
 class _Entity:
-    """An entity whose records are being taken in."""
+    """An entity of which the check has read the head and some chunks."""
 
     place: Ref
     head: EntityHead
@@ -58,8 +58,8 @@ class EntitiesCheck:
             self._swept.add(job.generation)
 
     def take(self, ref: Ref, record: Record) -> bool:
-        """A record of an entity; False when none has this place. Raises CorruptRecord, and
-        ValueError for keys that are no text."""
+        """Take in the next record of an entity. Returns False if no entity can have a record there.
+        Raises CorruptRecord, and ValueError for keys that are not UTF-8."""
         generation, key = ref.partition.keyspace[1:], ref.key
         if len(generation) != _NUMBER_BYTES or key.hidden:
             return False

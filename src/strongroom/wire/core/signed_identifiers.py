@@ -45,9 +45,11 @@ def read_signed_identifiers(body: bytes) -> tuple[AccessPolicy, ...]:
 
 
 def read_queue_identifiers(body: bytes) -> tuple[AccessPolicy, ...]:
-    """As `read_signed_identifiers`, for a queue, which refuses letters with another code.
+    """Parse the stored access policies of a queue, like `read_signed_identifiers`. A permission
+    that queues do not have is refused with another error code.
 
-    Raises: InvalidXmlDocument also for letters that queues do not have.
+    Raises: as `read_signed_identifiers`; InvalidXmlDocument for permissions that queues do not
+        have.
     """
     try:
         policies = read_signed_identifiers(body)

@@ -49,7 +49,7 @@ class FrameAssembler:
         return self._frame is not None or self._held > 0
 
     def buffer(self) -> memoryview:
-        """Where the next bytes go; it is never empty."""
+        """Return the memory for the next received bytes. It is never empty."""
         if self._frame is not None:
             return memoryview(self._frame)[self._filled :]
         return memoryview(self._inbox)[self._held :]

@@ -49,7 +49,7 @@ def entity(item: Entity, level: Metadata, place: TableAddress, select: Names = N
 def entities(
     items: Iterable[Entity], level: Metadata, place: TableAddress, select: Names = None
 ) -> Iterator[bytes]:
-    """A page of entities, piece by piece."""
+    """Yield the JSON document of a page of entities in pieces."""
     context = _context(level, f"{place.endpoint}$metadata#{place.name}")
     return _page(context, (_members(item, level, place, select) for item in items))
 
@@ -71,7 +71,7 @@ def table(name: str, level: Metadata, place: TableAddress) -> bytes:
 
 
 def tables(names: Iterable[str], level: Metadata, place: TableAddress) -> Iterator[bytes]:
-    """A page of tables, piece by piece."""
+    """Yield the JSON document of a page of tables in pieces."""
     context = _context(level, f"{place.endpoint}$metadata#Tables")
     return _page(context, (_table(name, level, place) for name in names))
 

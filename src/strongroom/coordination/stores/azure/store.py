@@ -32,16 +32,17 @@ _PUBLIC: Final = (".windows.net", ".azure.net", ".chinacloudapi.cn", ".usgovclou
 
 
 def open_url(url: str, query: Mapping[str, str]) -> AzureStore:
-    """Return the store in a container. Asks a server that is not Azure's what it is, once.
+    """Return the store in a container. A server that is not Azure's is asked once which features it
+    has.
 
     Arguments:
-        url: azure://ACCOUNT/CONTAINER; without an account, that of the connection string in
-            AZURE_STORAGE_CONNECTION_STRING, else the development account.
+        url: azure://ACCOUNT/CONTAINER. Without an account it is that of the connection string in
+            AZURE_STORAGE_CONNECTION_STRING, or else the development account.
         query: `mode=etag` (the default) or `mode=lease`; `key`, `sas` and `endpoint` of the
-            account; `wait=1` and `wait=0` say whether the service keeps answers back.
+            account; `wait=1` or `wait=0`: whether the service delays answers until a change.
 
     Raises:
-        Unsupported: it cannot be understood, an option is none of these, or there is no key.
+        Unsupported: the URL is not valid, an option or its value is unknown, or there is no key.
     """
     check_options(url, query, _OPTIONS)
     place = place_of(url, query, variable(CONNECTION_STRING))

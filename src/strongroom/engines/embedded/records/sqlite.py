@@ -391,7 +391,8 @@ class Reader:
         return None if row is None else location_of(row)
 
     def contents_of(self, segment: int, after: int, limit: int) -> list[tuple[int, Location]]:
-        """Contents that lie in a segment, by id, from above `after`."""
+        """Return up to `limit` contents of a segment whose ids are above `after`, in the order of
+        their ids."""
         rows: list[tuple[Any, ...]] = self._execute(
             "SELECT id, segment, offset, length, crc64 FROM contents "
             "WHERE segment = ? AND id > ? ORDER BY id LIMIT ?",

@@ -66,7 +66,7 @@ class CreateContainer:
 
 @dataclass(frozen=True, slots=True)
 class SetContainerMetadata:
-    """Input of Set Container Metadata: all pairs, those not given are removed."""
+    """Input of Set Container Metadata. It replaces all metadata of the container."""
 
     metadata: Metadata = ()
 

@@ -52,7 +52,7 @@ async def run_copy(services: Services, job: Job) -> None:
 
 
 class _PendingBlob(PendingCopy):
-    """The pending copy to a blob."""
+    """A pending copy whose target is a blob."""
 
     def __init__(self, services: Services, job: Job, order: CopyOrder) -> None:
         self._of = services, job, order

@@ -25,12 +25,12 @@ class PageSource(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class OpenBlob(OpenSource):
-    """An open source, and what becomes of it as a blob.
+    """An open copy source, and the properties that the copy takes from it.
 
-    `copy_writer`: see OpenBody. `tier` is None when it has the account's, or is no blob of this
-    server. `tags` are there if they were wanted. `kind` is the type of the copy; what is no blob of
-    this server becomes a block blob. `sealed`: it is a sealed append blob. `page` is set for a page
-    blob of this server.
+    `copy_writer`: see OpenBody. `tier` is None if the source has the account's tier, or is not a
+    blob of this server. `tags` are present if they were asked for. `kind` is the type of the copy;
+    a source that is not a blob of this server becomes a block blob. `sealed`: the source is a
+    sealed append blob. `page` is set if it is a page blob of this server.
     """
 
     copy_writer: CopyWriter | None = None

@@ -1,2 +1,2 @@
-"""Operations that only one type of blob has, a module for each type. Block blobs are older than
-this folder (services/blob/blocks.py). Must not live here: what all types share."""
+"""Operations that only one type of blob has, with a module for each type. Those of block blobs are
+in services/blob/blocks.py. Must not live here: operations that all types share."""

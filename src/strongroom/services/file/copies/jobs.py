@@ -214,11 +214,12 @@ _FURTHER: Final = 5
 
 
 class _Change(Decision[None], frozen=True):
-    """Change a file to which a copy is pending.
+    """The decision that changes the target file of a pending copy.
 
     Attributes:
-        mutation: the change of its bytes, if there is one.
-        pins: (the share, the stamp of the commit) -> who may read earlier states then.
+        mutation: the change of the file's bytes, if there is one.
+        pins: (the share, the commit's stamp) -> the snapshots and readers that may read earlier
+            states.
     """
 
     job: Job

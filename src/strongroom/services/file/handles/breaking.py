@@ -41,12 +41,12 @@ _ROWS: Final[dict[int, ErrorCode]] = {
 
 
 def acknowledge_oplock(services: Services, handle: Handle, level: int) -> OplockLevel:
-    """The holder of an oplock answers a notice.
+    """Carry out the acknowledgment of an oplock break.
 
-    Returns: the level that is left.
+    Returns: the level that the client keeps.
 
-    Raises: StorageError HANDLE_CLOSED, INVALID_DEVICE_STATE (it is not being broken),
-        INVALID_OPLOCK_PROTOCOL, INVALID_PARAMETER; after the last two it holds nothing.
+    Raises: StorageError HANDLE_CLOSED, INVALID_DEVICE_STATE (the oplock is not being broken),
+        INVALID_OPLOCK_PROTOCOL, INVALID_PARAMETER. After the last two the client keeps no oplock.
     """
     if handle.is_closed:
         raise StorageError(file_errors.HANDLE_CLOSED)

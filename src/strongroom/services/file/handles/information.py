@@ -129,7 +129,7 @@ _NAMES: Final = {
 
 
 def _attributes(handle: Handle, bits: int) -> Attribute | None:
-    """The attributes to be set, or None to keep them. Raises: INVALID_PARAMETER."""
+    """Return the attributes to set, or None to keep the present ones. Raises: INVALID_PARAMETER."""
     if not bits:
         return None
     if bits & Attribute.DIRECTORY and not handle.is_directory:

@@ -150,7 +150,7 @@ class NodeInfo(msgspec.Struct, frozen=True):
 
     @property
     def is_directory(self) -> bool:
-        """Whether it is a directory."""
+        """Whether the handle is open on a directory."""
         return self.record.is_directory
 
     @property

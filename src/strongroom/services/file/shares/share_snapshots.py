@@ -76,7 +76,7 @@ def snapshot_ref(call: Call[Any], stamp: int) -> Ref:
 
 
 async def snapshot_share(services: Services, call: Call[SnapshotShare]) -> ShareSnapshotTaken:
-    """Snapshot Share: its files as they are, by one commit.
+    """Snapshot Share: preserve the present state of the share's files, by one commit.
 
     Raises: StorageError ShareNotFound, ShareSnapshotCountExceeded, ServerBusy (another gateway
         serves the share: its commits and the snapshot would have no order).

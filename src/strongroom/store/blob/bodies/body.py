@@ -70,7 +70,8 @@ class BodyChange(Protocol):
         ...
 
     def retire(self, body: Body) -> None:
-        """The blob gives this body up, and others of the blob may share it: sweep it later."""
+        """Note that the blob no longer has this body, and sweep it later. Other records of the blob
+        may still share it."""
         ...
 
 
@@ -126,7 +127,8 @@ class NewBody(Protocol):
     def crc64(self) -> int | None: ...
 
     def take(self, change: BodyChange) -> Body:
-        """Make it the body of the head that `change` writes: returns the form to store there."""
+        """Make this the body of the head that `change` writes. Returns the form to store in the
+        record."""
         ...
 
     def discard(self, contents: Contents) -> None:

@@ -242,8 +242,8 @@ class Sweep:
     def _check_alone(
         self, found: Sequence[Record | None], looked: Sequence[Record | None], since: int
     ) -> None:
-        """A leaf may be rewritten if it is as it was looked at, and no reader may hold its present
-        stores. Raises Outdated, Looking."""
+        """Check that a leaf may be rewritten. Raises Outdated if it has changed since it was read.
+        Raises Looking if a reader may still use its present stores."""
         positions = self._readers.positions(self._place.partition)
         is_alone = self._store.gateways.is_alone
         if positions is None or not is_alone or any(at >= since for at in positions):

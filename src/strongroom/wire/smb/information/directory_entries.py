@@ -99,11 +99,11 @@ def check_directory_class(information_class: int) -> None:
 
 
 class EntryBuffer:
-    """The entries of one answer, added while they fit.
+    """Collects the directory entries of one answer while they fit into it.
 
     Arguments:
-        information_class: has passed `check_directory_class`.
-        room: OutputBufferLength.
+        information_class: a class that has passed `check_directory_class`.
+        room: OutputBufferLength of the request, in bytes.
     """
 
     def __init__(self, information_class: int, room: int) -> None:

@@ -310,7 +310,7 @@ SETTABLE_MODE: Final = 0x36
 
 
 class PositionChange(msgspec.Struct, frozen=True):
-    """Class 14: where the open stands."""
+    """FilePositionInformation (class 14): the new current byte offset of an open."""
 
     position: int
 

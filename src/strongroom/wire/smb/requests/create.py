@@ -144,7 +144,8 @@ def write_create_answer(answer: CreateAnswer) -> bytes:
 
 
 def read_create_answer(message: memoryview) -> CreateAnswer:
-    """The answer within a whole message, for clients. Raises: MalformedMessage."""
+    """Parse the answer to a CREATE, for clients. `message` is the whole message. Raises:
+    MalformedMessage."""
     head = _ANSWER_HEAD.read(message, HEADER_BYTES)
     if head.structure_size != _ANSWER_SIZE:
         raise MalformedMessage(f"CreateAnswer has StructureSize {head.structure_size}")

@@ -48,7 +48,7 @@ class NdrReader:
 
 
 class NdrWriter:
-    """Collects values; what a pointer leads to follows when `settle` is called."""
+    """Encodes values in NDR. `settle` then appends the strings that pointers refer to."""
 
     def __init__(self) -> None:
         self._data = bytearray()

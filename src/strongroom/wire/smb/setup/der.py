@@ -37,7 +37,7 @@ class DerValue(msgspec.Struct, frozen=True):
 
 
 def read_values(data: bytes) -> list[DerValue]:
-    """The values that follow each other and fill `data`.
+    """Return the DER values that fill `data`, one after the other.
 
     Raises: MalformedMessage for a value that is cut off, and for lengths that DER does not allow.
     """
