@@ -125,16 +125,17 @@ class FrameIntake:
         assert session.cipher is not None
         loop = asyncio.get_running_loop()
         try:
-            plain = await loop.run_in_executor(
-                self._state.shared.threads, session.cipher.open, header, frame
-            )
-            self._start(plain, session, len(frame))
-            self._is_decrypting = False
+            try:
+                plain = await loop.run_in_executor(
+                    self._state.shared.threads, session.cipher.open, header, frame
+                )
+                self._start(plain, session, len(frame))
+            finally:
+                # Before the next frame begins, which may go to a thread too.
+                self._is_decrypting = False
             self.go_on()
         except MalformedMessage as error:
             raise CloseConnection(str(error)) from None
-        finally:
-            self._is_decrypting = False
 
     def _start(
         self, frame: memoryview, encrypted_by: SmbSession | None, received_bytes: int
