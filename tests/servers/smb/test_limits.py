@@ -132,6 +132,30 @@ def test_requests_in_work_hold_bounded_memory() -> None:
     run(conversation())
 
 
+def test_who_waits_for_changes_is_served_whatever_others_hold() -> None:
+    """A file browser always has a CHANGE_NOTIFY that waits."""
+
+    async def conversation() -> None:
+        commands = TestCommands()
+        server = listener(commands.table(), buffered_bytes_max=600)
+        client, other = await connected(server), await connected(server)
+        file_id = file_id_of((await client.call(Command.CREATE, create())).body)
+        theirs = file_id_of((await other.call(Command.CREATE, create())).body)
+        client.send(client.message(Command.CHANGE_NOTIFY, of_open(file_id)))
+        for _ in range(6):
+            other.send(other.message(Command.CHANGE_NOTIFY, of_open(theirs)))
+        assert server.is_full
+        client.send(client.message(Command.FLUSH, of_open(file_id)))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert Command.FLUSH in commands.handled
+        for one in (client, other):
+            one.transport.close()
+            await one.closed()
+
+    run(conversation())
+
+
 def test_sessions_of_a_connection_are_bounded() -> None:
     async def conversation() -> None:
         client = await connected(listener(sessions_max=2))

@@ -242,10 +242,13 @@ class SmbServerConnection(asyncio.BufferedProtocol):
 
     def _may_begin(self) -> bool:
         """Whether another frame may be carried out. One may whatever others hold, unless the client
-        does not read its answers."""
+        does not read its answers. Requests that wait do not count: CHANGE_NOTIFY may wait for
+        ever."""
         if self._is_stuck or self._transport is None or self._transport.is_closing():
             return False
-        return not self._running or not self._is_paused()
+        assert self.state is not None
+        is_working = len(self._running) > self.state.pending.waiting_count
+        return not is_working or not self._is_paused()
 
     # Answers and the end.
 
@@ -260,6 +263,8 @@ class SmbServerConnection(asyncio.BufferedProtocol):
         else:
             self._transport.write(b"".join((prefix(size), *pieces[:-1])))
             self._transport.write(pieces[-1])
+        # After an interim answer its request only waits, and another frame may begin.
+        self._pace()
 
     def _authenticated(self) -> None:
         self._authenticate_by = None

@@ -31,6 +31,11 @@ class PendingRequests:
     def __len__(self) -> int:
         return len(self._by_message)
 
+    @property
+    def waiting_count(self) -> int:
+        """How many requests were answered PENDING, and wait."""
+        return len(self._by_async_id)
+
     def begin(self, element: SmbElement) -> Callable[[], None]:
         """A request is in work. Returns: what ends that."""
         self._by_message[element.header.message_id] = element
