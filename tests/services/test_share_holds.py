@@ -14,13 +14,16 @@ from strongroom.engines.memory import MemoryEngine
 from strongroom.errors import SERVER_BUSY, StorageError
 from strongroom.operations.file import copy, directory, file, handle, share
 from strongroom.semantics.core import copies
+from strongroom.semantics.file import durability
 from strongroom.semantics.file.accesses import Use
 from strongroom.services.core.copies.sources import CopySources, LocalSource
 from strongroom.services.core.runner import Services
+from strongroom.services.file import admission
+from strongroom.services.file.admission import Opens
 from strongroom.services.file.copies.copying import CopyFile
 from strongroom.services.file.handles import locking
 from strongroom.services.file.handles.listing import ListHandles
-from strongroom.services.file.handles.model import LockWanted
+from strongroom.services.file.handles.model import DurableWanted, LockWanted
 from strongroom.services.file.held.share_holds import ShareHolds
 from strongroom.services.file.nodes import NodeWritten
 from strongroom.services.file.paths import OnPath
@@ -318,3 +321,34 @@ def test_no_acknowledged_write_to_a_file_is_lost_over_gateways_that_die(seed: in
 
     for possible, found in asyncio.run(test()):
         assert found in possible
+
+
+def test_what_a_late_gateway_waits_for_ends_when_it_serves_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A durable handle that waits for its client, and the answer to a notice."""
+
+    async def test() -> None:
+        monkeypatch.setattr(admission, "_LATE_S", 0)
+        holder = (await with_file())[0]
+        ann, bob = await smb.mounted(holder, "ann"), await smb.mounted(holder, "bob", answers=False)
+        lost = await ann.handle("f", durable=DurableWanted(), lease="a", wanted="RH")
+        await bob.create("g", lease="b", wanted="RWH")
+        await ann.leave()
+        carl = await smb.mounted(holder, "carl")
+        request = smb.Patient()
+        opening = asyncio.ensure_future(carl.open("g", request=request))
+        await asyncio.wait_for(request.has_waited.wait(), 60)
+        await settle()
+        pause(holder, LATE_S)
+        await settle()
+        with pytest.raises(Unavailable):
+            await holder.store.now()
+        resume(holder)
+        holder.store.advance(durability.V2_TIMEOUT_MAX_MS / 1000)
+        await asyncio.wait_for(opening, 60)
+        await settle()
+        await holder.held.of(Opens).settled()
+        assert lost.is_closed
+
+    run(test)

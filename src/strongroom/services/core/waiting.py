@@ -100,6 +100,11 @@ class Waiting:
         self._disposable = disposable
         self._stopping = False
 
+    @property
+    def is_stopping(self) -> bool:
+        """Whether no waiter goes on any more."""
+        return self._stopping
+
     def stop(self) -> None:
         """No waiter goes on; waking everyone afterwards (the engine's `close`, `advance`) ends
         the sleep of those that do."""

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any, Final
 
 from strongroom import file_errors
-from strongroom.engines.base import Key, Partition, Ref
+from strongroom.engines.base import Key, Partition, Ref, Unavailable
 from strongroom.errors import StorageError
 from strongroom.semantics.core import copies
 from strongroom.semantics.file import byte_ranges, deletion, durability, names, opens
@@ -54,6 +54,8 @@ NOBODY: Final = OpenTable()
 # Where no record ever is, so that a wait for it ends by the clock alone.
 _NEVER: Final = Ref(Partition(b"!", b"timers"), Key(True, b"timer"))
 _LONG_S: Final = 365 * 24 * 3600.0
+# How often a gateway that is late looks whether it has store time again.
+_LATE_S: Final = 0.5
 
 Removal = Callable[[tuple[str, ...]], Coroutine[Any, Any, None]]
 """Takes the name of a file away whose deletion was pending until its last open left; it is given
@@ -326,11 +328,22 @@ class Opens:
 async def slept(services: Services, seconds: float) -> bool:
     """Wait for some seconds of store time.
 
+    A gateway that is late has no store time. It goes on to wait, since it may serve again.
+
     Returns: False when the server stops before.
     """
-    now = await services.store.now()
-    until = now + round(seconds * TICKS_PER_S)
+    until: int | None = None
+    while not services.waiting.is_stopping:
+        try:
+            if until is None:
+                until = await services.store.now() + round(seconds * TICKS_PER_S)
+            return await _slept_until(services, until)
+        except Unavailable:
+            await asyncio.sleep(_LATE_S)
+    return False
 
+
+async def _slept_until(services: Services, until: int) -> bool:
     async def look() -> None:
         now = await services.store.now()
         if now < until:
