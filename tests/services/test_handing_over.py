@@ -8,7 +8,7 @@ from unittest import mock
 
 import pytest
 
-from strongroom.engines.base import CommitUnknown, Partition
+from strongroom.engines.base import CommitUnknown, DataDamaged, Partition
 from strongroom.engines.memory import MemoryEngine
 from strongroom.errors import StorageError
 from strongroom.limits import COPY_AT_ONCE_BYTES_MAX
@@ -18,6 +18,7 @@ from strongroom.services.core.runner import Services
 from strongroom.services.sweeper import Sweeper
 from strongroom.store.blob.bodies.readers import Readers
 from strongroom.store.core import keys
+from strongroom.store.core.records import DamagedRecord
 from tests.services import blob_calls as do
 from tests.services.container_calls import run
 from tests.services.sweeps import fresh, swept
@@ -100,6 +101,27 @@ def test_a_source_is_given_up_when_another_gateway_has_copied_the_blob() -> None
         await swept(on, Sweeper(on))
         assert not sources._open and not sources._pending
         assert not on.held.of(Readers)._active
+        assert await do.read(on, "copy") == LARGE
+
+    run(test)
+
+
+@pytest.mark.parametrize("error", [DataDamaged("a page"), DamagedRecord("a record")])
+def test_a_destination_that_cannot_be_read_holds_up_no_other_work(error: Exception) -> None:
+    async def test() -> None:
+        on, sweeper = await fresh()
+        await do.put(on, "source", LARGE)
+        await do.start_copy(on, "source", "copy")
+        sources = on.held.of(CopySources)
+
+        async def unreadable() -> bool:
+            raise error
+
+        (copy_id,) = sources._open
+        sources.begun(copy_id, unreadable)
+        await sources.give_up_ended()
+        assert len(sources._open) == 1
+        await swept(on, sweeper)
         assert await do.read(on, "copy") == LARGE
 
     run(test)

@@ -16,12 +16,14 @@ import msgspec
 
 from strongroom import blob_errors, errors, limits
 from strongroom.auth.request import Service
+from strongroom.engines.base import EngineError
 from strongroom.errors import ErrorCode, StorageError, invalid_header
 from strongroom.semantics.core import conditions as conditional
 from strongroom.semantics.core.conditions import Conditions
 from strongroom.services.core.calls import Call
 from strongroom.services.core.runner import Services
 from strongroom.store.core.keys import Past
+from strongroom.store.core.records import DamagedRecord
 from strongroom.values import ByteRange, ContentProperties, Metadata
 
 HEADER: Final = "x-ms-copy-source"
@@ -219,9 +221,13 @@ class CopySources:
             self._pending[copy_id] = is_pending
 
     async def give_up_ended(self) -> None:
-        """Give up the sources of copies that ended without them. Call it from time to time."""
+        """Give up the sources of copies that ended without them. Call it from time to time. The
+        source of a copy whose destination cannot be read now is kept."""
         for copy_id, is_pending in list(self._pending.items()):
-            if await is_pending():
+            try:
+                if await is_pending():
+                    continue
+            except (EngineError, DamagedRecord):
                 continue
             left = self.take(copy_id)
             if left is not None:
