@@ -36,15 +36,22 @@ async def close(
 
     Arguments:
         wants_attributes: SMB2_CLOSE_FLAG_POSTQUERY_ATTRIB: as they were before the close. None is
-            returned when they cannot be read: the share, or the snapshot, was deleted.
+            returned when they cannot be read: the share or the snapshot was deleted, or the engine
+            cannot serve now.
 
     Raises: StorageError HANDLE_CLOSED; the engine's errors when what is pending cannot be deleted
         now: the handle is closed all the same, and the file stays.
     """
     info = None
-    if wants_attributes:
-        with suppress(StorageError):
-            info = await information.attributes(services, handle)
+    try:
+        if wants_attributes:
+            with suppress(StorageError, EngineError):
+                info = await information.attributes(services, handle)
+    except asyncio.CancelledError:
+        # No client can name it any more, so nobody else would close it.
+        if not handle.is_closed:
+            begin(services, handle)
+        raise
     if handle.is_closed:
         raise StorageError(file_errors.HANDLE_CLOSED)
     await asyncio.shield(begin(services, handle))
@@ -65,6 +72,8 @@ async def _end(services: Services, handle: Handle) -> None:
     held = services.held.of(Opens)
     if handle.under_way:
         await handle.idle.wait()
+    if handle.id not in held.handles:
+        return  # Its open has failed, and has left the table.
     facts = FileFacts(handle.is_directory, is_root=handle.node_id == handle.access.generation)
     if handle.is_directory and held.table(handle.partition).deletion.on_close:
         facts = replace(facts, is_empty=await _is_empty(services, handle))

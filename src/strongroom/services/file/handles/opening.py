@@ -12,7 +12,8 @@ by now, or the file is not as admission has judged it, the open leaves and begin
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
@@ -39,7 +40,7 @@ from strongroom.services.file.handles import (
     transfers,
     wanted,
 )
-from strongroom.services.file.handles.deciding import NodeLook, NodePlace, Patience
+from strongroom.services.file.handles.deciding import NodeLook, NodePlace, Patience, operating
 from strongroom.services.file.handles.information import info_of
 from strongroom.services.file.handles.model import (
     NO_CACHE_WANTED,
@@ -182,7 +183,7 @@ class _Opening:
         facts = replace(facts_of(seen.record), is_root=where.is_root)
         handle = self._handle(where, stored, mask, seen.record)
         admitted = await self._admit(handle, self._asked.disposition, facts)
-        try:
+        with self._entered(handle, facts):
             again = await self._look(where, is_confirmed=True)
             if replace(facts_of(again.record), is_root=where.is_root) != facts:
                 raise PathChanged
@@ -191,10 +192,18 @@ class _Opening:
                 record, action = await self._overwrite(where, handle), CreateAction.OVERWRITTEN
                 if self._asked.disposition is Disposition.SUPERSEDE:
                     action = CreateAction.SUPERSEDED
-        except BaseException:
-            self._held.retract(handle.partition, handle.id, facts)
-            raise
         return self._opened(handle, admitted, record, action)
+
+    @contextmanager
+    def _entered(self, handle: Handle, facts: FileFacts) -> Iterator[None]:
+        """The handle is in the table, and leaves it if the open fails. A close by force waits until
+        one or the other is certain."""
+        with operating(handle):
+            try:
+                yield
+            except BaseException:
+                self._held.retract(handle.partition, handle.id, facts)
+                raise
 
     async def _look_back(self, snapshot: int) -> OpenedHandle:
         """Open what a snapshot has. It never changes, so one look is enough."""
@@ -370,11 +379,8 @@ class _Opening:
                 # Operations of REST, which do not wait for a creation, and end soon.
                 await self._patience.until(self._held.change(handle.partition))
             admitted = await self._admit(handle, Disposition.OPEN, facts)
-            try:
+            with self._entered(handle, facts):
                 again = await self._look(made, is_confirmed=True)
-            except BaseException:
-                self._held.retract(handle.partition, handle.id, facts)
-                raise
         finally:
             lift()
         told = added(handle.path, is_directory=handle.is_directory)
