@@ -9,6 +9,7 @@ from typing import Any
 from strongroom.errors import StorageError
 from strongroom.semantics.file import accesses, oplocks
 from strongroom.semantics.file.accesses import Disposition, Use
+from strongroom.semantics.file.durability import Parting
 from strongroom.semantics.file.oplocks import BreakNotice, Caching, CachingKind
 from strongroom.services.core.runner import Services
 from strongroom.services.file.admission import Opens
@@ -142,7 +143,9 @@ class Mount:
 
     async def leave(self) -> None:
         self.alive = False
-        await durable.disconnected(self.on, self)
+        handles = self.on.held.of(Opens).handles.values()
+        own = [one for one in handles if one.owner is self]
+        await durable.parted(self.on, own, Parting.DISCONNECTED)
 
 
 async def mounted(on: Services, name: str = "ann", *, answers: bool = True) -> Mount:

@@ -11,7 +11,7 @@ from strongroom import file_errors
 from strongroom.semantics.file import oplocks
 from strongroom.semantics.file.accesses import Disposition
 from strongroom.services.file.admission import Opens
-from strongroom.services.file.handles import durable
+from strongroom.services.file.handles import closing, durable
 from strongroom.services.file.handles.model import DurableWanted, OpenedHandle
 from tests.services import container_calls as given
 from tests.services import file_calls
@@ -130,5 +130,23 @@ def test_a_repeated_lock_is_carried_out_once() -> None:
         await durable.lock_once(plain, 1, 1, count)
         await durable.lock_once(plain, 1, 1, count)
         assert len(done) == 10, "only durable handles have buckets"
+
+    given.run(scenario)
+
+
+def test_a_repeated_lock_of_a_handle_that_was_closed_is_refused() -> None:
+    """Its locks are gone."""
+
+    async def scenario() -> None:
+        on = await file_calls.services()
+        ann = await mounted(on, "ann")
+        handle = (await opened(ann)).handle
+
+        async def locked() -> None: ...
+
+        await durable.lock_once(handle, 1, 5, locked)
+        await closing.close_all(on, [handle])
+        again = durable.lock_once(handle, 1, 5, locked)
+        assert await do.status(again) == file_errors.STATUS_FILE_CLOSED
 
     given.run(scenario)

@@ -34,8 +34,11 @@ class Target:
         self.endings: list[Ending] = []
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    async def end(self, ending: Ending) -> None:
+    def begin_wait(self, ending: Ending) -> bool:
         self.endings.append(ending)
+        return False
+
+    async def end(self) -> None:
         if not self.ended.done():
             self.ended.set_result(None)
 

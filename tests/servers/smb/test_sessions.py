@@ -20,12 +20,21 @@ from strongroom.wire.smb.statuses import (
 
 
 class _Target:
-    def __init__(self) -> None:
-        self.endings: list[Ending] = []
+    """A target that waits for its client, or ends once `may_end` is set."""
 
-    async def end(self, ending: Ending) -> None:
+    def __init__(self, *, waits: bool = False, may_end: asyncio.Event | None = None) -> None:
+        self.endings: list[Ending] = []
+        self.is_ended = False
+        self._waits = waits
+        self._may_end = may_end
+
+    def begin_wait(self, ending: Ending) -> bool:
         self.endings.append(ending)
-        await asyncio.sleep(0)
+        return self._waits
+
+    async def end(self) -> None:
+        await (asyncio.sleep(0) if self._may_end is None else self._may_end.wait())
+        self.is_ended = True
 
 
 def _session(ids: Iterator[int] | None = None) -> SmbSession:
@@ -84,6 +93,46 @@ def test_a_session_ends_all_and_each_only_once() -> None:
     asyncio.run(both())
     assert [target.endings for target in targets] == [[Ending.LOGGED_OFF]] * 3
     assert not session.trees and not session.opens
+
+
+def test_what_waits_for_its_client_does_so_before_the_first_is_closed() -> None:
+    """Its client may come back at once, while another target takes its time."""
+
+    async def scenario() -> None:
+        may_end = asyncio.Event()
+        slow, durable = _Target(may_end=may_end), _Target(waits=True)
+        session = _session()
+        for target in (slow, durable):
+            session.add_open(session.add_tree("a", object()), target, 1)
+        ending = asyncio.ensure_future(session.end(Ending.DISCONNECTED))
+        await asyncio.sleep(0)
+        assert durable.endings == [Ending.DISCONNECTED]
+        assert not ending.done()
+        assert [one.is_ended for one in (slow, durable)] == [False, False]
+        may_end.set()
+        await ending
+        assert [one.is_ended for one in (slow, durable)] == [True, False]
+
+    asyncio.run(scenario())
+
+
+def test_all_opens_end_although_the_request_that_ends_them_is_cancelled() -> None:
+    async def scenario() -> None:
+        may_end = asyncio.Event()
+        targets = [_Target(may_end=may_end), _Target()]
+        session = _session()
+        for target in targets:
+            session.add_open(session.add_tree("a", object()), target, 1)
+        ending = asyncio.ensure_future(session.end(Ending.LOGGED_OFF))
+        await asyncio.sleep(0)
+        ending.cancel()
+        await asyncio.gather(ending, return_exceptions=True)
+        may_end.set()
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert [target.is_ended for target in targets] == [True, True]
+
+    asyncio.run(scenario())
 
 
 def test_trees_and_opens_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

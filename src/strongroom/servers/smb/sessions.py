@@ -7,8 +7,9 @@ session, what an open stands for (commands/). Source: [MS-SMB2] sections
 
 from __future__ import annotations
 
+import asyncio
 import enum
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Protocol
 
 from strongroom.auth.smb_keys import SessionKeys
@@ -72,10 +73,14 @@ class Ending(enum.Enum):
 class OpenTarget(Protocol):
     """The target of an open: the handle of a file or a directory, or a pipe."""
 
-    async def end(self, ending: Ending) -> None:
+    def begin_wait(self, ending: Ending) -> bool:
+        """Let the target wait for its client without an open, if it may: a durable handle after
+        LOGGED_OFF or DISCONNECTED. Returns: whether it waits."""
+        ...
+
+    async def end(self) -> None:
         """The open ends without a CLOSE. Requests that wait on it are answered, locks go, what is
-        to be deleted on close is deleted. A durable handle may outlive LOGGED_OFF and
-        DISCONNECTED. The open is in no table any more when this is called."""
+        to be deleted on close is deleted. The open is in no table any more when this is called."""
         ...
 
 
@@ -235,5 +240,13 @@ class SmbSession:
     async def _end(self, opens: list[SmbOpen], ending: Ending) -> None:
         # All leave the table before the first await: no request can find them any more.
         gone = [one for one in opens if self.remove_open(one)]
-        for one in gone:
-            await one.target.end(ending)
+        # First, since a client may come back for one while the others are still being closed.
+        left = [one.target for one in gone if not one.target.begin_wait(ending)]
+        if left:
+            # It goes on if the request that asked for it is cancelled: nobody else knows them.
+            await asyncio.shield(asyncio.ensure_future(_ended(left)))
+
+
+async def _ended(targets: Iterable[OpenTarget]) -> None:
+    for one in targets:
+        await one.end()

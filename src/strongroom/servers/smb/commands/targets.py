@@ -22,7 +22,7 @@ from strongroom.servers.smb.declarations import SmbConnection, SmbElement
 from strongroom.servers.smb.refusals import SmbError
 from strongroom.servers.smb.sessions import Ending, Places, SmbOpen, SmbSession
 from strongroom.services.core.runner import Services
-from strongroom.services.file.handles import durable
+from strongroom.services.file.handles import closing, durable
 from strongroom.services.file.handles.model import Handle
 from strongroom.wire.smb import statuses
 from strongroom.wire.smb.header import FileId
@@ -36,8 +36,6 @@ from strongroom.wire.smb.rpc.pipe import RpcPipe
 
 _ALL_PIPES_MAX: Final = 256
 _LEVEL_OF: Final = {caching: level for level, caching in LEVELS.items()}
-
-
 _PARTINGS: Final = {
     Ending.TREE_DISCONNECTED: Parting.TREE_DISCONNECTED,
     Ending.LOGGED_OFF: Parting.LOGGED_OFF,
@@ -54,9 +52,13 @@ class FileTarget:
         self._services = services
         self.handle = handle
 
-    async def end(self, ending: Ending) -> None:
+    def begin_wait(self, ending: Ending) -> bool:
         """See OpenTarget."""
-        await durable.parted(self._services, [self.handle], _PARTINGS[ending])
+        return durable.begin_wait(self._services, self.handle, _PARTINGS[ending])
+
+    async def end(self) -> None:
+        """See OpenTarget."""
+        await closing.close_all(self._services, [self.handle])
 
 
 class PipePlaces(Places):
@@ -86,7 +88,11 @@ class PipeTarget:
         self.ended = False
         self.written = asyncio.Event()
 
-    async def end(self, ending: Ending) -> None:
+    def begin_wait(self, ending: Ending) -> bool:
+        """See OpenTarget. No pipe is durable."""
+        return False
+
+    async def end(self) -> None:
         """See OpenTarget."""
         self.close()
 

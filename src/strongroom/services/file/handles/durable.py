@@ -73,21 +73,11 @@ def timeout_of(handle: Handle) -> int | None:
 
 async def parted(services: Services, handles: Iterable[Handle], parting: Parting) -> None:
     """Clients leave their handles without a CLOSE: some wait for them, the others are closed."""
-    ended = []
-    for handle in handles:
-        if not handle.is_closed and not _waits(services, handle, parting):
-            ended.append(handle)
+    ended = [one for one in handles if not begin_wait(services, one, parting)]
     await closing.close_all(services, ended)
 
 
-async def disconnected(services: Services, owner: HandleOwner) -> None:
-    """The connection of a session is lost."""
-    handles = services.held.of(Opens).handles.values()
-    own = [one for one in handles if one.owner is owner]
-    await parted(services, own, Parting.DISCONNECTED)
-
-
-def _waits(services: Services, handle: Handle, parting: Parting) -> bool:
+def begin_wait(services: Services, handle: Handle, parting: Parting) -> bool:
     """Let a durable handle wait for its client to reconnect, if the rules and the bounds permit it.
 
     Returns: whether it waits. If not, the caller closes it.
@@ -95,7 +85,7 @@ def _waits(services: Services, handle: Handle, parting: Parting) -> bool:
     held, state = services.held.of(Opens), handle.durable
     table = held.table(handle.partition)
     holder = opens.holder_of(table, handle.key)
-    if state is None or not state.timeout_ms:
+    if handle.is_closed or state is None or not state.timeout_ms:
         return False
     if not durability.is_kept(parting, holder, table.deletion):
         return False
@@ -263,12 +253,14 @@ async def lock_once(
     Arguments:
         bucket, number: LockSequenceIndex and LockSequenceNumber.
 
-    Raises: what `lock` raises.
+    Raises: StorageError HANDLE_CLOSED; what `lock` raises.
     """
     state = handle.durable
     if state is None or not state.timeout_ms or bucket not in durability.LOCK_SEQUENCE_BUCKETS:
         await lock()
         return
+    if handle.is_closed:
+        raise StorageError(file_errors.HANDLE_CLOSED)
     if durability.is_repeated_lock(state.lock_numbers, bucket, number):
         return
     state.lock_numbers.pop(bucket, None)
