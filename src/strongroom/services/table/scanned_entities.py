@@ -18,7 +18,7 @@ _JUDGED_AT_ONCE: Final = 250
 
 
 class Scanned:
-    """The entities of a page of records. Raises CorruptRecord.
+    """The entities of a page of records. Raises DamagedRecord.
 
     Attributes:
         parts: its entities with all their chunks.

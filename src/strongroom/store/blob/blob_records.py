@@ -107,7 +107,7 @@ RETIRED: Final = Codec(Retired)
 
 def visible(record: Record | None) -> BlobRecord | None:
     """The head, snapshot or version of a record, None where there is none. What was deleted and is
-    kept is none, nor is a vacant place. Raises CorruptRecord."""
+    kept is none, nor is a vacant place. Raises DamagedRecord."""
     found = BLOB.of(record)
     if found is None or found.deletion is not None or found.vacant:
         return None

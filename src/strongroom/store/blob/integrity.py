@@ -86,7 +86,7 @@ class BlobCheck:
         self._problems: list[str] = []
 
     def take(self, face: list[FoundRecord], hidden: list[FoundRecord]) -> None:
-        """Decode everything. Raises CorruptRecord, ValueError for a key that nothing has."""
+        """Decode everything. Raises DamagedRecord, ValueError for a key that nothing has."""
         for found in face:
             self._take_face(found)
         for found in hidden:

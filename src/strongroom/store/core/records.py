@@ -194,7 +194,7 @@ class Codec(Generic[R]):
         return data[:1] == self._version
 
     def decode(self, data: bytes) -> R:
-        """The value of stored bytes. Raises CorruptRecord."""
+        """The value of stored bytes. Raises DamagedRecord."""
         if not self.wrote(data):
             raise DamagedRecord(f"record version {data[:1]!r} is not {self._version!r}")
         try:
@@ -203,7 +203,7 @@ class Codec(Generic[R]):
             raise DamagedRecord(f"not a {self._kind}: {error}") from error
 
     def of(self, record: Record | None) -> R | None:
-        """The value of a record that may be absent. Raises CorruptRecord."""
+        """The value of a record that may be absent. Raises DamagedRecord."""
         return None if record is None else self.decode(record.value)
 
 

@@ -73,7 +73,7 @@ class FilesCheck:
         self._with_attributes: set[tuple[int, int]] = set()
 
     def take_share(self, record: Record) -> None:
-        """A share's own record. Raises CorruptRecord."""
+        """A share's own record. Raises DamagedRecord."""
         self.share_count += 1
         self._take(records.SHARE.decode(record.value))
 
@@ -82,14 +82,14 @@ class FilesCheck:
         self._snapshots[share.generation] = share.snapshots
 
     def take_snapshot(self, key: bytes, record: Record) -> None:
-        """The record of a share's snapshot. Raises CorruptRecord."""
+        """The record of a share's snapshot. Raises DamagedRecord."""
         found = share_keys.snapshot_of(key)
         assert found is not None, "it is the key of a snapshot"
         records.SHARE.decode(record.value)
         self._taken.setdefault(found[0], set()).add(found[1])
 
     def take_deleted_share(self, ref: Ref, record: Record) -> None:
-        """The record of a deleted share that is kept. Raises CorruptRecord."""
+        """The record of a deleted share that is kept. Raises DamagedRecord."""
         share = records.DELETED_SHARE.decode(record.value).record
         self._take(share)
         self._kept[share.generation] = ref.partition.name.decode()
@@ -108,7 +108,7 @@ class FilesCheck:
             self._copies.add((job.generation, job.blob, job.token))
 
     def take(self, ref: Ref, record: Record) -> bool:
-        """A record among a share's names; False when none has this place. Raises CorruptRecord."""
+        """A record among a share's names; False when none has this place. Raises DamagedRecord."""
         generation = int.from_bytes(ref.partition.keyspace[1:], "big")
         if ref.partition == keys.permissions(generation):
             file_records.PERMISSION.decode(record.value)
@@ -148,7 +148,7 @@ class FilesCheck:
     def check(self, partition: Partition, face: Records, hidden: Records) -> FileFindings:
         """One directory's or file's partition, once everything else was taken in.
 
-        Raises: CorruptRecord.
+        Raises: DamagedRecord.
         """
         generation = int.from_bytes(partition.keyspace[1:], "big")
         file_id = int.from_bytes(partition.name, "big")

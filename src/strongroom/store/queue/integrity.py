@@ -58,7 +58,7 @@ class MessagesCheck:
             self._expired.add((job.epoch, due))
 
     def take(self, ref: Ref, record: Record) -> bool:
-        """A record of a queue's messages; False when none has this place. Raises CorruptRecord."""
+        """A record of a queue's messages; False when none has this place. Raises DamagedRecord."""
         epoch = self._epoch_of(ref)
         if epoch is None or not ref.key.hidden:
             return False

@@ -52,7 +52,7 @@ def timestamp_bytes(ticks: int) -> bytes:
 
 
 def head(value: bytes) -> EntityHead:
-    """Read a head record. Raises CorruptRecord."""
+    """Read a head record. Raises DamagedRecord."""
     if len(value) < PREFIX_BYTES or value[0] != _VERSION:
         raise DamagedRecord(f"an entity's record begins with {value[:1]!r}")
     _, timestamp, chunks = _PREFIX.unpack_from(value)
@@ -61,7 +61,7 @@ def head(value: bytes) -> EntityHead:
 
 def small(values: Sequence[bytes]) -> tuple[Sequence[int], list[bytes]] | None:
     """The Timestamps and the fragments of head records (one at least), in their order. None when
-    one of them has chunks, and so is not whole. Raises CorruptRecord."""
+    one of them has chunks, and so is not whole. Raises DamagedRecord."""
     prefixes = b"".join([value[:PREFIX_BYTES] for value in values])
     versions, chunks = prefixes[::PREFIX_BYTES], prefixes[PREFIX_BYTES - 1 :: PREFIX_BYTES]
     if len(prefixes) < PREFIX_BYTES * len(values) or set(versions) != {_VERSION}:
@@ -79,7 +79,7 @@ def any_large(values: Sequence[bytes]) -> bool:
 
 
 def whole(found: EntityHead, chunks: Sequence[bytes]) -> StoredEntity:
-    """The entity of a head and all its chunks in order. Raises CorruptRecord when some are
+    """The entity of a head and all its chunks in order. Raises DamagedRecord when some are
     missing."""
     if len(chunks) != found.chunks:
         raise DamagedRecord(f"an entity has {len(chunks)} of {found.chunks} chunks")

@@ -59,7 +59,7 @@ class EntitiesCheck:
 
     def take(self, ref: Ref, record: Record) -> bool:
         """Take in the next record of an entity. Returns False if no entity can have a record there.
-        Raises CorruptRecord, and ValueError for keys that are not UTF-8."""
+        Raises DamagedRecord, and ValueError for keys that are not UTF-8."""
         generation, key = ref.partition.keyspace[1:], ref.key
         if len(generation) != _NUMBER_BYTES or key.hidden:
             return False

@@ -222,7 +222,7 @@ def append(body: Body, added: Received, change: BodyChange) -> Body:
 
 
 def appended_contents(name: bytes, value: bytes) -> Collection[int]:
-    """The content that a block's record names, if any. Raises CorruptRecord."""
+    """The content that a block's record names, if any. Raises DamagedRecord."""
     content = APPENDED.decode(value).content
     return () if content is None else (content,)
 

@@ -40,7 +40,7 @@ class BlockSegment(msgspec.Struct, frozen=True, array_like=True, gc=False):
     encoded: bytes
 
     def blocks(self) -> tuple[ListedBlock, ...]:
-        """The blocks, in order. Raises CorruptRecord."""
+        """The blocks, in order. Raises DamagedRecord."""
         return _BLOCKS.decode(self.encoded)
 
 
@@ -65,7 +65,7 @@ class StoredBlockList(msgspec.Struct, frozen=True):
 
     @classmethod
     def decode(cls, data: bytes) -> StoredBlockList:
-        """A stored list. Raises CorruptRecord."""
+        """A stored list. Raises DamagedRecord."""
         if not _BLOCKS.wrote(data):
             return cls(_SEGMENTS.decode(data))
         # The form that earlier versions stored: one segment, without its numbers.
@@ -78,7 +78,7 @@ class StoredBlockList(msgspec.Struct, frozen=True):
         return _SEGMENTS.encode(self.segments)
 
     def contents(self) -> Steps[frozenset[int]]:
-        """The contents that the blocks lie in. Raises CorruptRecord."""
+        """The contents that the blocks lie in. Raises DamagedRecord."""
         found = set[int]()
         for segment in self.segments:
             found.update(block.content for block in segment.blocks())
@@ -86,7 +86,7 @@ class StoredBlockList(msgspec.Struct, frozen=True):
         return frozenset(found)
 
     def locate(self, offset: int, length: int) -> Steps[deque[Span]]:
-        """Where the bytes [offset, offset + length) lie. Raises CorruptRecord."""
+        """Where the bytes [offset, offset + length) lie. Raises DamagedRecord."""
         found = deque[Span]()
         start, end = 0, offset + length
         for segment in self.segments:

@@ -297,7 +297,7 @@ class Body(msgspec.Struct, frozen=True, array_like=True, gc=False):
         """Remove what changes of this living body have left behind. Raises StillRead."""
 
     def inspect(self, found: InspectedBody) -> BodyFindings:
-        """The check by doctor. Raises CorruptRecord."""
+        """The check by doctor. Raises DamagedRecord."""
         raise NotImplementedError  # each kind has its own; a struct cannot be an abstract class
 
 

@@ -41,7 +41,7 @@ class HiddenKind(NamedTuple):
     """One kind of hidden records that belong to bodies.
 
     `stray`: what doctor says of one that belongs to none, with {} for its number.
-    `contents`: contents(name, value) -> the contents that a record names. Raises CorruptRecord.
+    `contents`: contents(name, value) -> the contents that a record names. Raises DamagedRecord.
     """
 
     stray: str
@@ -70,7 +70,7 @@ def empty_body(kind: BlobKind) -> NewBody:
 
 
 def hidden_kind(name: bytes) -> HiddenKind:
-    """Which kind of hidden record lies under a key. Raises CorruptRecord when no body has it."""
+    """Which kind of hidden record lies under a key. Raises DamagedRecord when no body has it."""
     kind = _HIDDEN.get(name[:1])
     if kind is None:
         raise DamagedRecord(f"no record has the key {name!r}")

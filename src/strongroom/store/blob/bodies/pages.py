@@ -288,7 +288,7 @@ async def list_to_copy(
 
 
 def map_of(body: Body, partition: Partition) -> MapPlace:
-    """The map of a page blob's body. Raises CorruptRecord for a body of another kind."""
+    """The map of a page blob's body. Raises DamagedRecord for a body of another kind."""
     return MapPlace(partition, _pages(body).number)
 
 
@@ -324,7 +324,7 @@ def changed(
 async def list_pages(
     place: BodyPlace, body: Body, offset: int, end: int, max_ranges: int
 ) -> Ranges:
-    """The allocated pages of [offset, end). A reader must be registered. Raises CorruptRecord."""
+    """The allocated pages of [offset, end). A reader must be registered. Raises DamagedRecord."""
     return await _list(place, _pages(body), offset, end, max_ranges)
 
 
@@ -332,7 +332,7 @@ async def list_changed_pages(
     place: BodyPlace, before: Body, body: Body, offset: int, end: int, max_ranges: int
 ) -> Ranges:
     """The parts of [offset, end) that were written or cleared between two states of one map.
-    Readers must be registered at both. Raises CorruptRecord."""
+    Readers must be registered at both. Raises DamagedRecord."""
     where, at = MapPlace(place.partition, _pages(body).number), _pages(body).at
     asked = RangeQuery(offset, end, max_ranges, _PAGE_BYTES)
     return await extents.list_changes(place.store, where, _pages(before).at, at, asked)

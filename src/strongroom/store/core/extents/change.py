@@ -185,7 +185,7 @@ class Mutation(msgspec.Struct, frozen=True):
             stamp: the commit's.
             pins: as they are at this call.
 
-        Raises: Outdated, Backlog; CorruptRecord.
+        Raises: Outdated, Backlog; DamagedRecord.
         """
         collector = Collector(self.place)
         pins = pins._replace(reader=min(pins.reader, stamp - 1))

@@ -62,7 +62,7 @@ class MapsCheck:
         self._maps: dict[int, _Map] = {}
 
     def take(self, name: bytes, value: bytes) -> bool:
-        """Take a hidden record in; False when it is none of a map. Raises CorruptRecord."""
+        """Take a hidden record in; False when it is none of a map. Raises DamagedRecord."""
         kind, size = name[:1], len(name)
         if (kind, size) not in _SIZES:
             return False

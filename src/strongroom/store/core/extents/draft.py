@@ -89,7 +89,7 @@ class Draft:
         Arguments:
             snapshot: the stamp of the newest snapshot of the content, 0 = there is none.
 
-        Raises: the engine's errors; CorruptRecord, ContentMissing, DataDamaged when a leaf that
+        Raises: the engine's errors; DamagedRecord, ContentMissing, DataDamaged when a leaf that
             must be rewritten cannot be read.
         """
         edges = [span for span in self._spans if not span.is_whole]

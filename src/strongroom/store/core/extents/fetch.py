@@ -20,7 +20,7 @@ async def fetch(
 
     A store has at most 64 KiB, so that engines verify all of it.
 
-    Raises: ContentMissing for a store that is gone; DataDamaged, CorruptRecord.
+    Raises: ContentMissing for a store that is gone; DataDamaged, DamagedRecord.
     """
     found: dict[tuple[int, LeafStore], bytes] = {}
     inline = []

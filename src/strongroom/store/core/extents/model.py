@@ -135,7 +135,7 @@ def _relative(extent: Extent) -> int:
 
 
 def decode_leaf(value: bytes) -> Leaf:
-    """The leaf of a record. Raises CorruptRecord."""
+    """The leaf of a record. Raises DamagedRecord."""
     found = _LEAF.decode(value)
     stores = found.stores
     try:
@@ -149,12 +149,12 @@ def decode_leaf(value: bytes) -> Leaf:
 
 
 def leaf_of(record: Record | None) -> Leaf | None:
-    """The leaf of a record that may be absent. Raises CorruptRecord."""
+    """The leaf of a record that may be absent. Raises DamagedRecord."""
     return None if record is None else decode_leaf(record.value)
 
 
 def clears_of(record: Record | None) -> tuple[Clear, ...]:
-    """The pending clears of a record that may be absent. Raises CorruptRecord."""
+    """The pending clears of a record that may be absent. Raises DamagedRecord."""
     return () if record is None else CLEARS.decode(record.value).pending
 
 
@@ -171,7 +171,7 @@ def contents_of(name: bytes, value: bytes) -> tuple[int, ...]:
     Arguments:
         name: the record's hidden key.
 
-    Raises: CorruptRecord.
+    Raises: DamagedRecord.
     """
     if name[:1] not in (keys.MAP_LEAF, keys.MAP_PAST):
         return ()
@@ -185,7 +185,7 @@ def encode_data(ref: Ref, data: bytes) -> bytes:
 
 
 def decode_data(ref: Ref, value: bytes) -> bytes:
-    """The bytes of inline data. Raises CorruptRecord, DataDamaged."""
+    """The bytes of inline data. Raises DamagedRecord, DataDamaged."""
     if value[:1] != _DATA_VERSION or len(value) < 9:
         raise DamagedRecord(f"inline data of the version {value[:1]!r} is not known")
     data = value[9:]

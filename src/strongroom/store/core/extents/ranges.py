@@ -57,7 +57,7 @@ async def list_ranges(engine: Engine, place: MapPlace, at: int, asked: RangeQuer
     Arguments:
         at: see reading.read; for a list in several pages each page may have its own.
 
-    Raises: CorruptRecord.
+    Raises: DamagedRecord.
     """
     return await _list(engine, place, (at,), asked)
 

@@ -33,7 +33,7 @@ async def read(
         at: where a registered reader stands (readers.py), or the stamp of a living snapshot. A
             reader stands at the version of the owner's record, which each mutation writes.
 
-    Raises: ContentMissing, DataDamaged, CorruptRecord: something is damaged.
+    Raises: ContentMissing, DataDamaged, DamagedRecord: something is damaged.
     """
     position, end = offset, offset + length
     first, until = offset // LEAF_BYTES, -(-end // LEAF_BYTES)
@@ -63,7 +63,7 @@ async def read_short(
     Returns: None when the owner's record is no longer of that version, or when something was
         dropped meanwhile: look again, or register and `read`.
 
-    Raises: DataDamaged, CorruptRecord.
+    Raises: DataDamaged, DamagedRecord.
     """
     if length > SHORT_BYTES_MAX:
         raise ValueError(f"a short read is of at most {SHORT_BYTES_MAX} bytes")

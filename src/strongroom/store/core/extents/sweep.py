@@ -96,7 +96,7 @@ class Sweep:
         Returns: whether it is done; False when something was left because it is being read: run
             another sweep later.
 
-        Raises: the engine's errors; CorruptRecord.
+        Raises: the engine's errors; DamagedRecord.
         """
         try:
             await self._apply_clears()
