@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import struct
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from typing import BinaryIO
@@ -233,6 +235,39 @@ def test_a_client_that_leaves_stops_the_response(what: str, file: BinaryIO) -> N
     run(scenario())
 
 
+def test_nothing_is_written_to_a_connection_that_is_known_to_be_closed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The first write that fails says so. asyncio complains about those that follow."""
+
+    async def scenario() -> None:
+        produced = 0
+        client = socket.socket()
+
+        async def pieces() -> AsyncIterator[bytes]:
+            nonlocal produced
+            yield b"first"
+            # The client resets the connection, and the loop has no turn in which it could notice.
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            client.close()
+            for _ in range(24):
+                produced += 1
+                yield b"more"
+
+        finish = Finish()
+        async with serving(answering(Response(200, [], pieces(), finished=finish))) as served:
+            client.setblocking(False)
+            loop = asyncio.get_running_loop()
+            await loop.sock_connect(client, (served.host, served.port))
+            await loop.sock_sendall(client, get())
+            await finish.event.wait()
+        assert produced < 5
+        assert [e.complete for e in served.exchanges] == [False]
+
+    run(scenario())
+    assert caplog.messages == []
+
+
 @pytest.mark.parametrize("what", ["pieces", "slice", "bytes"])
 def test_a_client_that_stops_reading_is_given_up(what: str, file: BinaryIO) -> None:
     async def scenario() -> None:
@@ -346,6 +381,9 @@ class FastReader(asyncio.Transport):
 
     def get_write_buffer_size(self) -> int:
         return 0
+
+    def is_closing(self) -> bool:
+        return False
 
 
 def test_a_large_answer_to_a_fast_reader_holds_up_nobody() -> None:

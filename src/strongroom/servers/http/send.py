@@ -306,7 +306,8 @@ class Sender:
             self._write(b"")
 
     def _write(self, data: bytes | memoryview) -> None:
-        if self.lost:
+        # A write that fails closes the transport at once; `lose` is called in the next turn only.
+        if self.lost or self._transport.is_closing():
             raise ConnectionResetError("the client is gone")
         self.catch_up()
         self.started = True
