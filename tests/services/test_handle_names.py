@@ -125,6 +125,8 @@ def test_what_a_rename_by_handle_is_refused_for() -> None:
             ("none/g", False, file_errors.STATUS_OBJECT_PATH_NOT_FOUND),
             ("there/g", False, file_errors.STATUS_OBJECT_PATH_NOT_FOUND),
             ("a:b", False, file_errors.STATUS_OBJECT_NAME_INVALID),
+            ("@GMT-2026.01.01-00.00.00", False, file_errors.STATUS_MEDIA_WRITE_PROTECTED),
+            ("@GMT-2026.01.01-00.00.00/g", True, file_errors.STATUS_MEDIA_WRITE_PROTECTED),
             ("", True, file_errors.STATUS_INVALID_PARAMETER),
             ("there", False, COLLISION),
             ("d", True, DENIED),

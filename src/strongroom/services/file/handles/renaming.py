@@ -14,7 +14,7 @@ from dataclasses import replace
 from strongroom import file_errors
 from strongroom.engines.base import Commit, Full, Record, Ref, Step, Write
 from strongroom.errors import StorageError
-from strongroom.semantics.file import accesses, deletion, names, opens
+from strongroom.semantics.file import accesses, deletion, names, opens, previous_versions
 from strongroom.semantics.file.accesses import FileOperation
 from strongroom.semantics.file.attributes import TimeField, Touch
 from strongroom.semantics.file.deletion import FileFacts, Rename, RenameTarget
@@ -87,13 +87,17 @@ async def rename(
     follow.
 
     Raises: StorageError ACCESS_DENIED, OBJECT_PATH_NOT_FOUND, OBJECT_NAME_INVALID,
-        OBJECT_NAME_COLLISION, SHARING_VIOLATION, DELETE_PENDING.
+        OBJECT_NAME_COLLISION, SHARING_VIOLATION, DELETE_PENDING, MEDIA_WRITE_PROTECTED (the new
+        name is in a snapshot).
     """
     with operating(handle):
         deciding.check_may_change(handle, accesses.DELETE)
         names.check_path(wanted.path)
         if not wanted.path:
             raise StorageError(file_errors.INVALID_OPEN)
+        if previous_versions.without_token(wanted.path)[1] is not None:
+            # No client could open it any more: each would look for it in a snapshot.
+            raise StorageError(file_errors.SNAPSHOT_READ_ONLY)
         patience = Patience(request, handle.ending)
         while True:
             try:
