@@ -153,6 +153,10 @@ def test_a_server_that_does_not_answer(opened: Opened) -> None:
         (("close", "documents", "--handle", "all"), "give the number"),
         (("handles", "/"), "give SHARE or SHARE/PATH"),
         (("handles", "documents", "--endpoint", "here"), "give a URL"),
+        (("handles", "documents", "--endpoint", "http://[::1"), "give a URL"),
+        (("handles", "documents", "--endpoint", "http:///"), "give a URL"),
+        (("handles", "documents", "--endpoint", "http://127.0.0.1:99999"), "give a URL"),
+        (("handles", "documents/a\udcff"), "UTF-8"),
     ],
 )
 def test_flags_that_cannot_be_used(arguments: tuple[str, ...], said: str) -> None:
@@ -161,7 +165,18 @@ def test_flags_that_cannot_be_used(arguments: tuple[str, ...], said: str) -> Non
     assert said in ran.err
 
 
-@pytest.mark.parametrize("text", ["AccountName=a", "AccountName=a;AccountKey=?"])
+_NO_URL = "AccountName=a;AccountKey=AA==;FileEndpoint="
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "AccountName=a",
+        "AccountName=a;AccountKey=?",
+        f"{_NO_URL}http://[::1",
+        f"{_NO_URL}127.0.0.1:10003",
+    ],
+)
 def test_a_connection_string_that_cannot_be_used(text: str) -> None:
     ran = in_process("files", "handles", "documents", AZURE_STORAGE_CONNECTION_STRING=text)
     assert ran.code == Exit.SETTINGS

@@ -191,6 +191,17 @@ def _reason(error: object) -> str:
     return (getattr(error, "strerror", None) or str(error)) if error else "no reason is given"
 
 
+def is_url(endpoint: str) -> bool:
+    """Whether requests can be sent to an endpoint: http or https, and a server."""
+    try:
+        parts = urlsplit(endpoint)
+        # It may be no number, or none that a port can have.
+        _ = parts.port
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname)
+
+
 def with_endpoint(account: AzureAccount, endpoint: str) -> AzureAccount:
     """The account at another URL; without a path the account's name is added."""
     parts = urlsplit(endpoint.rstrip("/"))

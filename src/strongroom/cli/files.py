@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
-from urllib.parse import urlsplit
 
 import typer
 
@@ -130,6 +129,8 @@ def _meant(place: str, recursive: bool) -> tuple[str, bool]:
     share, _, below = path.partition("/")
     if not share:
         fail(Exit.USAGE, f"{place!r}: give SHARE or SHARE/PATH")
+    if not _is_unicode(path):
+        fail(Exit.USAGE, f"{place!r}: names of shares and files are UTF-8")
     return path, recursive or not below
 
 
@@ -149,10 +150,15 @@ def _asking(
         fail(Exit.UNAVAILABLE, plain(str(error)))
 
 
+def _is_unicode(text: str) -> bool:
+    """Whether an argument of the command line was UTF-8."""
+    return not any("\ud800" <= one <= "\udfff" for one in text)
+
+
 def _account(
     name: str | None, endpoint: str | None, data: Path, accounts_file: Path | None
 ) -> AzureAccount:
-    from strongroom.cli.file_service import with_endpoint
+    from strongroom.cli.file_service import is_url, with_endpoint
     from strongroom.coordination.errors import Unsupported
     from strongroom.coordination.stores.azure.account import (
         CONNECTION_STRING,
@@ -161,7 +167,7 @@ def _account(
         account_of,
     )
 
-    if endpoint is not None and urlsplit(endpoint).scheme not in ("http", "https"):
+    if endpoint is not None and not is_url(endpoint):
         fail(Exit.USAGE, f"--endpoint {endpoint!r}: give a URL such as {DEFAULT_ENDPOINT}")
     if name is not None:
         found = next((one for one in read_file(data, accounts_file) if one.name == name), None)
@@ -174,7 +180,11 @@ def _account(
         account = account_of(text, "file", f"{DEFAULT_ENDPOINT}/{DEVELOPMENT_NAME}")
     except Unsupported as error:
         fail(Exit.SETTINGS, str(error))
-    return account if endpoint is None else with_endpoint(account, endpoint)
+    if endpoint is not None:
+        return with_endpoint(account, endpoint)
+    if not is_url(account.endpoint):
+        fail(Exit.SETTINGS, f"{CONNECTION_STRING}: {account.endpoint!r} is no URL")
+    return account
 
 
 def _line(one: OpenedFile) -> str:
