@@ -10,16 +10,28 @@ import pytest
 
 from strongroom import file_errors
 from strongroom.errors import ErrorCode, StorageError
+from strongroom.operations.file.handle import FORCE_CLOSE_HANDLES
+from strongroom.semantics.file.accesses import Disposition
 from strongroom.semantics.file.durability import Parting
 from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles import durable, information, locking
+from strongroom.services.file.handles import opening as opening_calls
 from strongroom.services.file.handles.deciding import operating
-from strongroom.services.file.handles.model import LockWanted, NodeInfo
+from strongroom.services.file.handles.listing import CloseHandles
+from strongroom.services.file.handles.model import Handle, LockWanted, NodeInfo
 from tests.services import container_calls as given
 from tests.services import file_calls
 from tests.services import handle_calls as do
 from tests.services.handle_calls import Patient, mounted
-from tests.services.test_durable_handles import NOT_FOUND, back, is_waiting, lock, lost, opened
+from tests.services.test_durable_handles import (
+    GUID,
+    NOT_FOUND,
+    back,
+    is_waiting,
+    lock,
+    lost,
+    opened,
+)
 
 
 def test_a_handle_that_is_asked_for_when_its_connection_is_lost_is_closed() -> None:
@@ -122,5 +134,60 @@ def test_a_handle_is_not_given_up_for_a_failure_that_passes(
             patched.setattr(information, "attributes", fail)
             assert await do.status(back(on, handle)) == status
         assert await do.status(back(on, handle)) == 0
+
+    given.run(scenario)
+
+
+def test_a_handle_that_is_being_closed_by_force_is_not_closed_again() -> None:
+    """Meanwhile another client opens the file: it waits for the close that is under way."""
+
+    async def scenario() -> None:
+        on = await file_calls.services()
+        _, handle = await lost(on)
+        bob = await mounted(on, "bob")
+        with operating(handle):
+            closing = asyncio.ensure_future(
+                file_calls.run(on, FORCE_CLOSE_HANDLES, "f", CloseHandles())
+            )
+            async with asyncio.timeout(60):
+                while not handle.is_closed:  # noqa: ASYNC110 - a handle has no event
+                    await asyncio.sleep(0)
+            opening = asyncio.ensure_future(bob.open("f"))
+            for _ in range(20):
+                await asyncio.sleep(0)
+            assert not opening.done()
+        async with asyncio.timeout(60):
+            assert (await closing).count == 1
+            await bob.close((await opening).handle)
+        assert do.nothing_is_left(on)
+
+    given.run(scenario)
+
+
+def test_nothing_is_kept_of_a_handle_that_was_closed_while_it_was_opened(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario() -> None:
+        on = await file_calls.services()
+        ann, bob = await mounted(on, "ann"), await mounted(on, "bob")
+        await bob.close(await bob.create("f"))
+        overwrite = opening_calls._Opening._overwrite
+        ends: list[asyncio.Future[Any]] = []
+
+        async def overwritten(self: Any, where: Any, handle: Handle) -> Any:
+            found = await overwrite(self, where, handle)
+            end = file_calls.run(on, FORCE_CLOSE_HANDLES, "f", CloseHandles())
+            ends.append(asyncio.ensure_future(end))
+            for _ in range(1000):
+                await asyncio.sleep(0)
+            assert handle.is_closed, "the close has begun, and waits for this open"
+            return found
+
+        monkeypatch.setattr(opening_calls._Opening, "_overwrite", overwritten)
+        over = Disposition.OVERWRITE
+        found = await opened(ann, guid=GUID, disposition=over, allocation_bytes=1 << 20)
+        await asyncio.gather(*ends)
+        assert found.handle.is_closed
+        assert do.nothing_is_left(on) and not on.held.of(Opens).reserved
 
     given.run(scenario)

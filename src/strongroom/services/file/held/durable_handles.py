@@ -76,9 +76,12 @@ class DurableHandles:
             gone.timer.cancel()
 
     def expel(self, handle: Handle) -> None:
-        """Close a handle that waits, since somebody needs its file. Idempotent."""
+        """Close a handle that waits, since somebody needs its file. Idempotent.
+
+        One that is being closed already is left alone: the table changes when that is over.
+        """
         waiting = self._waiting.get(handle.id)
-        if waiting is None:
+        if waiting is None or handle.is_closed:
             return
         self.end_wait(handle)
         end = self._leaving[handle.partition] = waiting.close()
