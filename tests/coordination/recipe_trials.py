@@ -270,8 +270,8 @@ def hundreds_of_tasks_wait_and_keep_no_renewal_from_being_sent(url: str) -> None
         with coord.connect(url) as client, coord.connect(url) as other:
             gate = client.aio.gate(name)
             waiting = [asyncio.create_task(gate.wait(timeout=PATIENCE_S)) for _ in range(300)]
-            async with client.aio.lock(name, ttl=1.5) as held:
-                await asyncio.sleep(2.5)  # some renewals, with everybody else waiting
+            async with client.aio.lock(name, ttl=4) as held:
+                await asyncio.sleep(5)  # some renewals, with everybody else waiting
                 held.check()
             gone = waiting.pop()
             gone.cancel()
