@@ -89,6 +89,7 @@ def files(folder: Path, turns: Turns) -> Iterator[Row]:
 def _over_smb(
     shares: Sequence[SmbShare], ours: Served, shown: Path | None, work: Path, turns: Turns
 ) -> Iterator[Row]:
+    # mypy infers no type for a lambda with a default argument: hence the ignores here.
     for protection, word in ((ENCRYPTED, "encrypted"), (SIGNED, "signed")):
         for command, what in (("put large", "put"), ("get large back", "get")):
             yield _compared(

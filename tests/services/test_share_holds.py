@@ -271,6 +271,7 @@ def test_a_pending_copy_from_a_share_of_another_gateway_is_put_off() -> None:
         first, second = await with_file()
         await do.run(first, share.CREATE_SHARE, "", CreateShare(), share="another")
         await _begin_copy(first)
+        # Only the memory engine opens a second gateway.
         third = container_calls.services(first.store.second())  # type: ignore[attr-defined]
         # The gateway that has begun dies before the copy is done; its shares go to two others.
         pause(first, DEAD_S)

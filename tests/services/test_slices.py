@@ -198,7 +198,7 @@ def every_pause() -> SliceTurns:
 
 def slow(on: Services) -> Services:
     """The services, which give way at every pause from now on."""
-    on.turns = on.store.turns = every_pause()  # type: ignore[misc]
+    on.turns = on.store.turns = every_pause()  # type: ignore[misc]  # a double
     return on
 
 
@@ -214,7 +214,7 @@ def test_a_long_document_is_made_over_many_turns() -> None:
         async with Turns() as turns:
             response = Response(200, [], b"")
             # Pieces, as the codec gives.
-            response.body = write_block_list(blocks(), None)  # type: ignore[assignment]
+            response.body = write_block_list(blocks(), None)  # type: ignore[assignment]  # late
             await codec.complete(response, every_pause())
         assert isinstance(response.body, bytes) and response.size_bytes == len(response.body)
         assert response.body.count(b"<Block>") == 50_000

@@ -11,6 +11,7 @@ import asyncio
 import struct
 
 from strongroom.file_errors import STATUS_ACCESS_DENIED
+from strongroom.semantics.file.durability import Parting
 from strongroom.servers.smb.declarations import (
     CommandRule,
     CommandTable,
@@ -19,7 +20,6 @@ from strongroom.servers.smb.declarations import (
     SmbElement,
 )
 from strongroom.servers.smb.refusals import CloseConnection, SmbError
-from strongroom.servers.smb.sessions import Ending
 from strongroom.wire.smb.commands import Command
 from strongroom.wire.smb.header import FILE_ID, PLACEHOLDER, FileId
 from strongroom.wire.smb.statuses import STATUS_BUFFER_OVERFLOW, STATUS_NOTIFY_CLEANUP
@@ -31,11 +31,11 @@ class Target:
     """What an open of the tests stands for."""
 
     def __init__(self) -> None:
-        self.endings: list[Ending] = []
+        self.partings: list[Parting] = []
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    def begin_wait(self, ending: Ending) -> bool:
-        self.endings.append(ending)
+    def begin_wait(self, parting: Parting) -> bool:
+        self.partings.append(parting)
         return False
 
     async def end(self) -> None:

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from strongroom.semantics.file.durability import Parting
 from strongroom.servers.smb import sessions
 from strongroom.servers.smb.declarations import Needs, SmbAnswer
 from strongroom.servers.smb.refusals import SmbError
-from strongroom.servers.smb.sessions import Ending, SmbSession
+from strongroom.servers.smb.sessions import SmbSession
 from strongroom.wire.smb.header import ALL_ONES, FileId
 from strongroom.wire.smb.statuses import (
     STATUS_FILE_CLOSED,
@@ -23,13 +24,13 @@ class _Target:
     """A target that waits for its client, or ends once `may_end` is set."""
 
     def __init__(self, *, waits: bool = False, may_end: asyncio.Event | None = None) -> None:
-        self.endings: list[Ending] = []
+        self.partings: list[Parting] = []
         self.is_ended = False
         self._waits = waits
         self._may_end = may_end
 
-    def begin_wait(self, ending: Ending) -> bool:
-        self.endings.append(ending)
+    def begin_wait(self, parting: Parting) -> bool:
+        self.partings.append(parting)
         return self._waits
 
     async def end(self) -> None:
@@ -76,22 +77,22 @@ def test_a_tree_ends_with_its_own_opens_only() -> None:
     session.add_open(first, ended, 1)
     kept = session.add_open(second, left, 2)
     asyncio.run(session.end_tree(first))
-    assert ended.endings == [Ending.TREE_DISCONNECTED]
-    assert left.endings == []
+    assert ended.partings == [Parting.TREE_DISCONNECTED]
+    assert left.partings == []
     assert list(session.trees) == [2]
     assert session.find_open(kept.file_id) is kept
 
 
 def test_a_session_ends_all_and_each_only_once() -> None:
     async def both() -> None:
-        await asyncio.gather(session.end(Ending.LOGGED_OFF), session.end(Ending.DISCONNECTED))
+        await asyncio.gather(session.end(Parting.LOGGED_OFF), session.end(Parting.DISCONNECTED))
 
     session = _session()
     targets = [_Target() for _ in range(3)]
     for number, target in enumerate(targets):
         session.add_open(session.add_tree(str(number), object()), target, number)
     asyncio.run(both())
-    assert [target.endings for target in targets] == [[Ending.LOGGED_OFF]] * 3
+    assert [target.partings for target in targets] == [[Parting.LOGGED_OFF]] * 3
     assert not session.trees and not session.opens
 
 
@@ -104,9 +105,9 @@ def test_what_waits_for_its_client_does_so_before_the_first_is_closed() -> None:
         session = _session()
         for target in (slow, durable):
             session.add_open(session.add_tree("a", object()), target, 1)
-        ending = asyncio.ensure_future(session.end(Ending.DISCONNECTED))
+        ending = asyncio.ensure_future(session.end(Parting.DISCONNECTED))
         await asyncio.sleep(0)
-        assert durable.endings == [Ending.DISCONNECTED]
+        assert durable.partings == [Parting.DISCONNECTED]
         assert not ending.done()
         assert [one.is_ended for one in (slow, durable)] == [False, False]
         may_end.set()
@@ -123,7 +124,7 @@ def test_all_opens_end_although_the_request_that_ends_them_is_cancelled() -> Non
         session = _session()
         for target in targets:
             session.add_open(session.add_tree("a", object()), target, 1)
-        ending = asyncio.ensure_future(session.end(Ending.LOGGED_OFF))
+        ending = asyncio.ensure_future(session.end(Parting.LOGGED_OFF))
         await asyncio.sleep(0)
         ending.cancel()
         await asyncio.gather(ending, return_exceptions=True)

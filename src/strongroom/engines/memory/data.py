@@ -39,8 +39,8 @@ class MemoryData:
 
     Arguments:
         members: the gateways that share the data.
-        capacity_bytes: see MemoryStore.
-        reserve_bytes: see MemoryStore.
+        capacity_bytes: see MemoryEngine.
+        reserve_bytes: see MemoryEngine.
 
     Attributes:
         contents: the adopted contents by id.

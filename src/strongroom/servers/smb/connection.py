@@ -12,9 +12,9 @@ import socket
 from collections.abc import Coroutine
 from typing import Any, Final, Protocol
 
+from strongroom.semantics.file.durability import Parting
 from strongroom.servers.smb.intake import FrameIntake
 from strongroom.servers.smb.refusals import CloseConnection
-from strongroom.servers.smb.sessions import Ending
 from strongroom.servers.smb.settings import ON_LOOP_BYTES_MAX
 from strongroom.servers.smb.state import ConnectionState, SmbShared
 from strongroom.wire.smb.framing import (
@@ -282,7 +282,7 @@ class SmbServerConnection(asyncio.BufferedProtocol):
         assert self.state is not None
         try:
             for session in list(self.state.sessions.values()):
-                await self.state.end_session(session, Ending.DISCONNECTED)
+                await self.state.end_session(session, Parting.DISCONNECTED)
             if self._running:
                 await asyncio.wait(self._running, timeout=_END_PATIENCE_S)
             left = list(self._running)
@@ -291,6 +291,6 @@ class SmbServerConnection(asyncio.BufferedProtocol):
             await asyncio.gather(*left, return_exceptions=True)
             # What began before the end may have made more of them.
             for session in list(self.state.sessions.values()):
-                await self.state.end_session(session, Ending.DISCONNECTED)
+                await self.state.end_session(session, Parting.DISCONNECTED)
         finally:
             self._owner.forget(self)

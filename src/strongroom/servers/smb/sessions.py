@@ -8,11 +8,11 @@ session, what an open stands for (commands/). Source: [MS-SMB2] sections
 from __future__ import annotations
 
 import asyncio
-import enum
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Protocol
 
 from strongroom.auth.smb_keys import SessionKeys
+from strongroom.semantics.file.durability import Parting
 from strongroom.servers.smb.refusals import SmbError
 from strongroom.servers.smb.security.authentication import Authentication
 from strongroom.wire.smb.header import ALL_ONES, FileId
@@ -62,18 +62,10 @@ class FrameCipher(Protocol):
     def open(self, header: TransformHeader, frame: memoryview) -> memoryview: ...
 
 
-class Ending(enum.Enum):
-    """Why an open ends without a CLOSE."""
-
-    TREE_DISCONNECTED = enum.auto()
-    LOGGED_OFF = enum.auto()
-    DISCONNECTED = enum.auto()
-
-
 class OpenTarget(Protocol):
     """The target of an open: the handle of a file or a directory, or a pipe."""
 
-    def begin_wait(self, ending: Ending) -> bool:
+    def begin_wait(self, parting: Parting) -> bool:
         """Let the target wait for its client without an open, if it may: a durable handle after
         LOGGED_OFF or DISCONNECTED. Returns: whether it waits."""
         ...
@@ -228,20 +220,20 @@ class SmbSession:
             del self.trees[tree.id]
             self._all_trees.give()
         await self._end(
-            [one for one in self.opens.values() if one.tree is tree], Ending.TREE_DISCONNECTED
+            [one for one in self.opens.values() if one.tree is tree], Parting.TREE_DISCONNECTED
         )
 
-    async def end(self, ending: Ending) -> None:
+    async def end(self, parting: Parting) -> None:
         """Forget all tree connects, and end all opens."""
         self._all_trees.give(len(self.trees))
         self.trees.clear()
-        await self._end(list(self.opens.values()), ending)
+        await self._end(list(self.opens.values()), parting)
 
-    async def _end(self, opens: list[SmbOpen], ending: Ending) -> None:
+    async def _end(self, opens: list[SmbOpen], parting: Parting) -> None:
         # All leave the table before the first await: no request can find them any more.
         gone = [one for one in opens if self.remove_open(one)]
         # First, since a client may come back for one while the others are still being closed.
-        left = [one.target for one in gone if not one.target.begin_wait(ending)]
+        left = [one.target for one in gone if not one.target.begin_wait(parting)]
         if left:
             # It goes on if the request that asked for it is cancelled: nobody else knows them.
             await asyncio.shield(asyncio.ensure_future(_ended(left)))

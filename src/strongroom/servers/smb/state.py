@@ -13,12 +13,13 @@ from typing import Any
 from strongroom.auth.accounts import Accounts
 from strongroom.auth.smb_keys import NO_PREAUTH_HASH, extended_hash
 from strongroom.clock import Clock
+from strongroom.semantics.file.durability import Parting
 from strongroom.servers.smb.declarations import CommandTable, Negotiated
 from strongroom.servers.smb.message_ids import MessageIds
 from strongroom.servers.smb.observing import SmbCounts
 from strongroom.servers.smb.pending import PendingRequests
 from strongroom.servers.smb.security.logon_delays import LogonDelays
-from strongroom.servers.smb.sessions import ALL_TREES_MAX, Ending, Places, SmbSession
+from strongroom.servers.smb.sessions import ALL_TREES_MAX, Places, SmbSession
 from strongroom.servers.smb.settings import SmbSettings
 from strongroom.services.core.runner import Services
 from strongroom.wire.smb.commands import Command
@@ -148,13 +149,13 @@ class ConnectionState:
         """Whether a session has not ended."""
         return self.sessions.get(session.id) is session
 
-    async def end_session(self, session: SmbSession, ending: Ending) -> None:
+    async def end_session(self, session: SmbSession, parting: Parting) -> None:
         """Forget a session, and end all that it holds. Idempotent."""
         if self.holds(session):
             del self.sessions[session.id]
             del self.shared.sessions[session.id]
         self.pending.cancel_without_open(session)
-        await session.end(ending)
+        await session.end(parting)
 
     def hash_answer(self, header: Header, pieces: Sequence[Piece]) -> None:
         """Take an answer into the hash that binds keys to what was negotiated: that of NEGOTIATE,

@@ -20,7 +20,7 @@ from strongroom.semantics.file.oplocks import (
 )
 from strongroom.servers.smb.declarations import SmbConnection, SmbElement
 from strongroom.servers.smb.refusals import SmbError
-from strongroom.servers.smb.sessions import Ending, Places, SmbOpen, SmbSession
+from strongroom.servers.smb.sessions import Places, SmbOpen, SmbSession
 from strongroom.services.core.runner import Services
 from strongroom.services.file.handles import closing, durable
 from strongroom.services.file.handles.model import Handle
@@ -36,11 +36,6 @@ from strongroom.wire.smb.rpc.pipe import RpcPipe
 
 _ALL_PIPES_MAX: Final = 256
 _LEVEL_OF: Final = {caching: level for level, caching in LEVELS.items()}
-_PARTINGS: Final = {
-    Ending.TREE_DISCONNECTED: Parting.TREE_DISCONNECTED,
-    Ending.LOGGED_OFF: Parting.LOGGED_OFF,
-    Ending.DISCONNECTED: Parting.DISCONNECTED,
-}
 
 
 class FileTarget:
@@ -52,9 +47,9 @@ class FileTarget:
         self._services = services
         self.handle = handle
 
-    def begin_wait(self, ending: Ending) -> bool:
+    def begin_wait(self, parting: Parting) -> bool:
         """See OpenTarget."""
-        return durable.begin_wait(self._services, self.handle, _PARTINGS[ending])
+        return durable.begin_wait(self._services, self.handle, parting)
 
     async def end(self) -> None:
         """See OpenTarget."""
@@ -88,7 +83,7 @@ class PipeTarget:
         self.ended = False
         self.written = asyncio.Event()
 
-    def begin_wait(self, ending: Ending) -> bool:
+    def begin_wait(self, parting: Parting) -> bool:
         """See OpenTarget. No pipe is durable."""
         return False
 
