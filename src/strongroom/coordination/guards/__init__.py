@@ -1,8 +1,8 @@
-"""Guards carry the fencing token of a hold to a resource and make it refuse an older one.
+"""Guards carry the fencing token of a hold to a resource, which then refuses older tokens.
 
-Lives here: `Guards`, what `held.guard` is; one module per kind of resource, imported when it is
-asked for. A guard takes anything that has `name`, `fence` and `check()`. This is a handle, or a
-`Token`: name and fence as they were sent to another process. Must not live here: handles.
+Lives here: `Guards`, the type of `held.guard`; one module per kind of resource, imported when it is
+used. A guard takes any object with `name`, `fence` and `check()`. This is a handle, or a `Token`: a
+name and a fence that came from another process. Must not live here: handles.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Guards:
     """The guards of one hold.
 
     Arguments:
-        held: what they carry to the resources.
+        held: the hold whose token they carry.
     """
 
     def __init__(self, held: Fenced) -> None:

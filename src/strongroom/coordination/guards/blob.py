@@ -1,16 +1,16 @@
-"""Blobs that refuse whoever comes with an old fence: Azure Blob Storage as the resource.
+"""Blobs that refuse writes with an old fence: Azure Blob Storage as the resource.
 
     guard = BlobGuard(held, "azure://account/reports")
     guard.claim("daily.csv")
     guard.write("daily.csv", data)
 
 A blob keeps in its metadata the highest fence that has written it, and the name of the lock. Every
-write says which ETag it saw together with which fence, so nobody slips in between. A later holder
-has changed the ETag, and then its fence is read. An older holder may write until the newer one has
-written once; `claim` does that at the beginning, without touching the content. With `lease_s` it
-also leases the blob under an id that follows from the lock and the fence. The service then refuses
-even writers who do not ask the guard. Source: Microsoft Learn, "Specifying conditional headers for
-Blob service operations", "Lease Blob". Must not live here: locks.
+write has as condition the ETag that was read together with the fence, so no other write comes
+between. A later holder has changed the ETag, and then its fence is read. An older holder may write
+until the newer one has written once; `claim` does that at the beginning, without touching the
+content. With `lease_s` it also leases the blob under an id that is derived from the lock and the
+fence. The service then refuses even writers that use no guard. Source: Microsoft Learn, "Specifying
+conditional headers for Blob service operations", "Lease Blob". Must not live here: locks.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Guarded(NamedTuple):
     Attributes:
         value: the content.
         etag: its version.
-        fence: the highest that has written it; 0 if no guard ever did.
+        fence: the highest fence that has written it; 0 if no guard ever did.
     """
 
     value: bytes
@@ -62,7 +62,7 @@ class _State(NamedTuple):
 
 
 class BlobGuard:
-    """Writes blobs of one container for one hold. Any thread may use it.
+    """The guard of one container's blobs, for one hold. Any thread may use it.
 
     Arguments:
         held: a handle, or a `Token`.
@@ -92,10 +92,10 @@ class BlobGuard:
         self._leased: set[str] = set()
 
     def read(self, name: str) -> Guarded | None:
-        """Return a blob; None if there is none. Asks nothing of the hold.
+        """Return a blob; None if there is none. The hold is not checked.
 
         Raises:
-            StoreUnavailable, StoreRefused: the service.
+            StoreUnavailable, StoreRefused: the service did not answer, or refused.
         """
         answer = self._send("GET", name, {})
         if answer.status == 404 and code_of(answer) == "BlobNotFound":
@@ -105,8 +105,7 @@ class BlobGuard:
         return Guarded(answer.body, answer.etag, self._state(name, answer).fence)
 
     def claim(self, name: str, lease_s: int | None = None) -> None:
-        """Make the blob refuse every earlier holder from now on. A blob that does not exist is
-        created empty.
+        """Make the blob refuse every earlier holder from now on. Create it empty if it is absent.
 
         Arguments:
             name: of the blob.
@@ -144,7 +143,7 @@ class BlobGuard:
         return self._write(name, value, {**headers, "content-type": content_type})
 
     def give_back(self, name: str) -> None:
-        """End the lease that `claim` took; of no effect if there is none any more."""
+        """Release the lease that `claim` took. No effect if there is none."""
         self._leased.discard(name)
         terms = {"x-ms-lease-action": "release", "x-ms-lease-id": self._lease_id(name)}
         answer = self._send("PUT", name, terms, {"comp": "lease"})
@@ -152,7 +151,7 @@ class BlobGuard:
             raise _trouble(name, answer)
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
         self._http.pool.close()
 
     def __enter__(self) -> Self:
@@ -172,11 +171,12 @@ class BlobGuard:
             self._held.check()
             state = self._look(name)
             if state.write == write and state.etag is not None:
-                return state.etag  # it was done, and its answer was lost
+                return state.etag  # the write was applied, and its answer was lost
             self._judge(name, state)
             answer = self._try(name, value, headers, state, write)
             if answer is None or answer.status in _UNCERTAIN:
-                # Whatever is still on its way names the same ETag: it cannot land after another.
+                # A write that is still on its way has the same ETag as condition. It cannot be
+                # applied after another write.
                 continue
             if answer.status in (200, 201):
                 return answer.etag
@@ -260,7 +260,7 @@ class BlobGuard:
         headers: Mapping[str, str],
         query: Mapping[str, str] | None = None,
     ) -> Answer:
-        """Send what may be sent again."""
+        """Send a request that may be repeated."""
         try:
             return self._exchange(method, name, headers, query or {}, b"")
         except NoAnswer as error:

@@ -1,15 +1,15 @@
-"""Keys in etcd that refuse whoever comes with an old fence: etcd as the resource.
+"""Keys in etcd that refuse writes with an old fence: etcd as the resource.
 
     guard = EtcdGuard(held, "etcd://host:2379/strongroom")
     guard.claim()
     guard.write("app/config", data)
 
 One key per lock, `PREFIX/fences/NAME`, keeps the highest fence that was seen. Every write is one
-transaction that compares this key and sets it together with the data. Nobody slips in between: once
-a later holder has claimed or written anything, an older one writes nothing any more. The
-transaction also says which revision of the data it saw, so that a request that was given up cannot
-land after a later one. Source: etcd's documentation, "etcd API" (transactions). Must not live here:
-locks.
+transaction that compares this key and sets it together with the data. No other write comes between:
+once a later holder has claimed or written anything, an older one can write nothing. The transaction
+also compares the revision of the data that was read. So a request that was given up cannot be
+applied after a later one. Source: etcd's documentation, "etcd API" (transactions). Must not live
+here: locks.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from strongroom.coordination.stores.etcd.http import (
 _TRIES: Final = 20
 _DIGITS: Final = 20
 _FENCE_MAX: Final = 2**63 - 1
-# The fence in digits of a fixed number, which sort as numbers do, and which write was the last.
+# The fence in a fixed number of digits, which sort as numbers do, and the last write's nonce.
 _MARK: Final = re.compile(rb"(\d{20}) ([0-9a-f]+)")
 
 
@@ -46,7 +46,7 @@ class GuardedKey(NamedTuple):
     """A key as it was read.
 
     Attributes:
-        value: what lies under it.
+        value: of the key.
         revision: of its last write.
         fence: the highest that this lock's guards have seen; 0 if there was none.
     """
@@ -64,7 +64,7 @@ class _Seen(NamedTuple):
 
 
 class EtcdGuard:
-    """Writes keys of one cluster for one hold. Any thread may use it.
+    """The guard of one cluster's keys, for one hold. Any thread may use it.
 
     Arguments:
         held: a handle, or a `Token`.
@@ -73,7 +73,7 @@ class EtcdGuard:
         clock: for tests.
 
     Raises:
-        Unsupported: the URL cannot be understood, or the fence is none.
+        Unsupported: the URL cannot be understood, or the fence is out of bounds.
     """
 
     def __init__(
@@ -89,11 +89,11 @@ class EtcdGuard:
         self._mark = f"{self._own}fences/{escape(held.name)}"
 
     def read(self, key: str) -> GuardedKey | None:
-        """Return a key; None if it is absent. Asks nothing of the hold.
+        """Return a key; None if it is absent. The hold is not checked.
 
         Raises:
-            StoreUnavailable, StoreRefused: the cluster.
-            CorruptRecord: what should be the fence is none.
+            StoreUnavailable, StoreRefused: the cluster did not answer, or refused.
+            CorruptRecord: the value of the fence's key is not a fence.
         """
         seen = self._look(key)
         if seen.value is None:
@@ -141,7 +141,7 @@ class EtcdGuard:
         return there
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
         self._http.close()
 
     def __enter__(self) -> Self:
@@ -167,11 +167,11 @@ class EtcdGuard:
             self._held.check()
             seen = self._look(key)
             if sent_at is not None and seen.write == nonce:
-                return seen.revision  # it was done, and its answer was lost
+                return seen.revision  # the write was applied, and its answer was lost
             if seen.fence > self._held.fence:
                 raise FencedOut(self._held.name, self._held.fence, seen.fence, "etcd")
             if sent_at not in (None, seen.revision):
-                # Mine, or that of another thread with the same fence: nobody can tell any more.
+                # The key was written by this request, or by another thread with the same fence.
                 break
             body = {
                 "compare": self._compares(key, seen),
@@ -180,7 +180,8 @@ class EtcdGuard:
             try:
                 found = self._http.write("/v3/kv/txn", body, self._timeout_s)
             except (NoAnswer, Failed, Missing):
-                # Whatever is still on its way names the same revision: it lands once at most.
+                # A request that is still on its way compares the same revision. So it is applied
+                # once at most.
                 sent_at = seen.revision
                 continue
             if found.get("succeeded"):
@@ -190,7 +191,8 @@ class EtcdGuard:
     def _compares(self, key: str, seen: _Seen) -> list[Json]:
         mark = {"key": encoded(self._mark)}
         if seen.fence:
-            # Up to this very fence, whoever came meanwhile: greater ones begin with greater digits.
+            # True up to this very fence, even if it was written meanwhile. Greater fences begin
+            # with greater digits.
             end = encoded(self._digits(1))
             fence: Json = {**mark, "target": "VALUE", "result": "LESS", "value": end}
         else:
@@ -204,7 +206,7 @@ class EtcdGuard:
         return f"{self._held.fence + more:0{_DIGITS}}"
 
     def _look(self, key: str) -> _Seen:
-        """Read the fence and the data at one moment."""
+        """Return the fence and the data, read in one transaction."""
         names = [self._mark, key] if key else [self._mark]
         reads = [{"request_range": {"key": encoded(name)}} for name in names]
         found = self._http.read("/v3/kv/txn", {"success": reads}, self._timeout_s)

@@ -1,4 +1,4 @@
-"""Shared by every guard: the token, and the error for an old one.
+"""The token, and the error for an old one, which all guards share.
 
 Must not live here: any resource.
 """
@@ -12,7 +12,7 @@ from strongroom.coordination.errors import CoordinationError
 
 
 class Fenced(Protocol):
-    """A proof that somebody holds, or held, a name: every handle is one."""
+    """A name with the fencing token of one of its holders; every handle is one."""
 
     @property
     def name(self) -> str:
@@ -21,32 +21,32 @@ class Fenced(Protocol):
 
     @property
     def fence(self) -> int:
-        """Rises with every holder of the name."""
+        """The fencing token; it rises with every holder of the name."""
         ...
 
     def check(self) -> None:
-        """Raise LockLost if it is known to be lost."""
+        """Raise LockLost if the hold is known to be lost."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A name and a fence that came from elsewhere; only the resource can tell if it is old."""
+    """A name and a fence from another process; only the resource can tell whether they are old."""
 
     name: str
     fence: int
 
     def check(self) -> None:
-        """Nothing is known here."""
+        """Do nothing: this process does not know the hold."""
 
 
 class FencedOut(CoordinationError):
     """The resource has seen a later holder: the hold is over, and nothing was written.
 
     Arguments:
-        name: what was held.
+        name: of the hold.
         fence: the token that was refused.
-        seen: the token that the resource has seen; None if it does not tell.
+        seen: the later token that the resource has seen; None if that is unknown.
         where: the resource.
     """
 

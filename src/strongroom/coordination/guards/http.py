@@ -2,21 +2,22 @@
 
     Fence: name="go-live%20now"; fence=7
 
-    requests.put(url, data, headers=held.guard.headers())        # the one who holds
+    requests.put(url, data, headers=held.guard.headers())        # the holder
     app = FenceAsgi(app, sqlite_keeper("fences.db"), "invoices")  # the resource
 
-The header holds parameters, each `key=value`, parted by `;`. A value is a token of RFC 9110 or a
-quoted string with `\\"` and `\\\\` in it. `name` is the lock's name, escaped as in names.py, so any
-text is plain ASCII. `fence` is a decimal number from 0 to 2**63 - 1. Each comes once; others are
-ignored. Refusals are JSON. 400: the header cannot be read. 428: it is missing. 412: a later fence
-was seen. 503: the keeper cannot tell. Source: M. Kleppmann, "How to do distributed locking"
-(fencing tokens); RFC 9110, 5.6; RFC 6585, 3. Must not live here: remembering (keepers.py), sending
-requests.
+The header has parameters `key=value`, separated by `;`. A value is a token of RFC 9110 or a quoted
+string with `\\"` and `\\\\` in it. `name` is the lock's name, escaped as in names.py, so any text
+is plain ASCII. `fence` is a decimal number from 0 to 2**63 - 1. Both are there once; other
+parameters are ignored. Refusals are JSON. 400: the header cannot be read. 428: it is missing. 412:
+a later fence was seen, or the fence is another lock's. 503: the keeper failed. Source: M.
+Kleppmann, "How to do distributed locking" (fencing tokens); RFC 9110, 5.6; RFC 6585, 3. Must not
+live here: remembering fences (keepers.py), sending requests.
 
-What it promises: no request that arrives after a later fence was admitted gets through. A request
-that is running already is not stopped. Where that matters, the application carries the admitted
-token on into the transaction that changes its data (`Guards(environ[ENVIRON_KEY])`). Whoever may
-send requests may send any fence: this guards against holders that are late, not against liars.
+The middleware promises that no request passes that arrives after a later fence was admitted. A
+request that is running already is not stopped. Where that matters, the application uses the
+admitted token in the transaction that changes its data (`Guards(environ[ENVIRON_KEY])`). Any client
+that may send requests may send any fence. So this protects against late holders, not against
+malicious ones.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class BadFence(CoordinationError, ValueError):
 
 
 def header_of(held: Fenced) -> str:
-    """Return the value of the header; asks nothing of the hold. Raises: BadName."""
+    """Return the value of the header; the hold is not checked. Raises: BadName."""
     return f'name="{escape(held.name)}"; fence={held.fence}'
 
 
@@ -63,7 +64,7 @@ def parse_header(text: str) -> Token:
     """Return the token in a header's value.
 
     Raises:
-        BadFence: it is none.
+        BadFence: the value is not a token.
     """
     if len(text) > _HEADER_MAX:
         raise BadFence(f"the {HEADER} header has more than {_HEADER_MAX} characters")
@@ -100,11 +101,11 @@ def check_answer(held: Fenced, status: int, body: bytes) -> None:
     """Raise if an answer says that the resource has seen a later holder.
 
     Arguments:
-        held: whose token was sent.
+        held: the hold whose token was sent.
         status, body: of the answer.
 
     Raises:
-        FencedOut: nothing was done, and nothing will be: the hold is over.
+        FencedOut: the request changed nothing; the hold is over.
     """
     if status != 412:
         return
@@ -112,7 +113,7 @@ def check_answer(held: Fenced, status: int, body: bytes) -> None:
         document = json.loads(body)
         seen = document["seen"] if document["type"] == _REFUSED else None
     except (ValueError, TypeError, KeyError):
-        return  # another precondition's 412
+        return  # a 412 of another precondition
     if type(seen) is int:
         raise FencedOut(held.name, held.fence, seen, "the server")
 
@@ -146,13 +147,13 @@ def _refusal(
 
 
 class _Gatekeeper:
-    """The common part of WSGI and ASGI: from a method and the headers to a token or a refusal."""
+    """The checks that WSGI and ASGI share, from a method and headers to a token or a refusal."""
 
     def __init__(self, keeper: FenceKeeper, name: str | None, required: bool) -> None:
         self.keeper, self._name, self._required = keeper, name, required
 
     def read(self, method: str, values: list[str]) -> Token | _Refusal | None:
-        """The token that is to be admitted; None: none is needed."""
+        """Return the token to admit, or a refusal; None if no token is needed."""
         if method in UNGUARDED:
             return None
         if not values:
@@ -172,7 +173,7 @@ class _Gatekeeper:
         return token
 
     def judge(self, token: Token) -> _Refusal | None:
-        """Ask the keeper; None: admitted."""
+        """Return the keeper's refusal of a token; None if it admitted the token."""
         try:
             seen = self.keeper.admit(token.name, token.fence)
         except CoordinationError as error:
@@ -197,9 +198,9 @@ class FenceWsgi:
     """WSGI middleware (PEP 3333): requests that change something need a fence that is not old.
 
     Arguments:
-        app: what is guarded; it finds the admitted `Token` under `ENVIRON_KEY`.
-        keeper: remembers; see keepers.py for what each one promises.
-        name: of the lock that guards this application; None: whichever the header names.
+        app: the guarded application; it finds the admitted `Token` under `ENVIRON_KEY`.
+        keeper: remembers the highest fences; see keepers.py for what each one promises.
+        name: of the lock that guards this application; None: the one that the header names.
         required: refuse requests without the header (428). False: they pass unguarded.
     """
 

@@ -1,8 +1,8 @@
 """Keepers of the highest fence that was seen, for resources that cannot remember it themselves.
 
 Lives here: the protocol, and a keeper in memory and one in SQL; each says what it promises. Both
-fail closed: where a keeper cannot tell, it raises, and nothing is let through. Must not live here:
-HTTP (http.py), SQL (sql.py).
+fail closed: a keeper that cannot decide raises, and no request passes. Must not live here: HTTP
+(http.py), SQL (sql.py).
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _TRIES: Final = 5
 
 
 class KeeperFull(CoordinationError):
-    """There are more names than a keeper may remember; forgetting one would let old fences in."""
+    """A keeper has as many names as it may remember; forgetting one would admit old fences."""
 
 
 class FenceKeeper(Protocol):
-    """Remembers the highest fence of each name."""
+    """A memory of the highest fence of each name."""
 
     @property
     def blocks(self) -> bool:
@@ -34,10 +34,10 @@ class FenceKeeper(Protocol):
         ...
 
     def admit(self, name: str, fence: int) -> int:
-        """Note a fence, and return the highest one seen; the fence is refused if that is greater.
+        """Record a fence; return the highest one seen. If that is greater, the fence is refused.
 
-        Noting and comparing are one step: of two callers at once, never are both admitted with the
-        smaller one last.
+        Recording and comparing are one atomic step. Of two concurrent calls, a smaller fence is
+        never admitted after a greater one.
         """
         ...
 
@@ -46,11 +46,12 @@ class MemoryKeeper:
     """The highest fences in this process's memory.
 
     Promises: after a fence was admitted, this process admits no smaller one. A second process
-    behind the same address does not know, and a process that starts again has forgotten. Such a
-    process admits the old holder until the new one's first request.
+    behind the same address does not know the fence, and a restarted process has forgotten it. Such
+    a process admits the old holder until the new one's first request.
 
     Arguments:
-        names_max: it refuses further names then (`KeeperFull`), so that nobody can fill memory.
+        names_max: how many names it remembers; it refuses others (`KeeperFull`) to bound its
+            memory.
     """
 
     blocks = False
@@ -75,21 +76,22 @@ class KeeperConnection(sql.SqlConnection, Protocol):
     """The methods that a keeper needs of a DB-API connection (PEP 249)."""
 
     def close(self) -> Any:
-        """End it, or give it back to its pool."""
+        """Close the connection, or return it to its pool."""
         ...
 
 
 class SqlKeeper:
     """The highest fences in a database, in the table and under the names of the SQL guard.
 
-    Promises: after a fence was admitted, nobody who asks the same database admits a smaller one,
-    whatever process dies; as durable as the database's commits. An application may have its data in
-    that database. It then enters `sql.SqlGuard` with the admitted token, in the transaction that
-    changes the data. So nothing of an old holder is committed after a later one was admitted.
+    Promises: after a fence was admitted, no process with the same database admits a smaller one.
+    The fence survives the death of any process, and is as durable as the database's commits. An
+    application may have its data in that database. It then enters `sql.SqlGuard` with the admitted
+    token, in the transaction that changes the data. So nothing of an old holder is committed after
+    a later one was admitted.
 
     Arguments:
-        connect: returns a new connection, or one of a pool whose `close` gives it back.
-        paramstyle: as of `sql.SqlGuard`; found out by default.
+        connect: returns a new connection, or one of a pool; `close` returns it to the pool.
+        paramstyle: as of `sql.SqlGuard`; detected by default.
     """
 
     blocks = True
@@ -105,9 +107,9 @@ class SqlKeeper:
             self._guard(connection, "", 0).create_table()
 
     def admit(self, name: str, fence: int) -> int:
-        """See `FenceKeeper.admit`; a transaction of its own.
+        """See `FenceKeeper.admit`. Each call is a transaction of its own.
 
-        Raises: StoreUnavailable if others were faster each time; CorruptRecord; the driver's.
+        Raises: StoreUnavailable if other holders won each race; CorruptRecord; the driver's errors.
         """
         last = StoreUnavailable("no try was made")
         for _ in range(_TRIES):
@@ -126,11 +128,11 @@ class SqlKeeper:
 
 
 def sqlite_keeper(path: Path | str, timeout_s: float = 5.0) -> SqlKeeper:
-    """Return a keeper in a SQLite file of this host, with its table.
+    """Return a keeper in a SQLite file of this host, and create its table.
 
     Arguments:
         path: of the file.
-        timeout_s: how long another process's write is waited for.
+        timeout_s: how long to wait for another process's write.
     """
 
     def connect() -> sqlite3.Connection:

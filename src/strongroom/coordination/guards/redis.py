@@ -1,12 +1,12 @@
-"""Keys of a Redis that refuse whoever comes with an old fence.
+"""Keys of a Redis that refuse writes with an old fence.
 
     guard = held.guard.redis("redis://host/0")
     guard.set("report:today", data)
     guard.call("HSET", "totals", "orders", 17)
 
-One key for each lock keeps the highest fence that came; a script compares and writes in one step.
-The guard is as good as the server's memory. A server that fails over or loses its memory has lost
-the fence as well, and lets an old holder write. Source: Redis documentation, "Scripting with Lua".
+One key for each lock keeps the highest fence seen; a script compares and writes in one step. The
+fence is as durable as the server's data. A server that fails over or loses its data may lose the
+fence as well, and then lets an old holder write. Source: Redis documentation, "Scripting with Lua".
 Must not live here: locks, the protocol (stores/redis/wire.py).
 """
 
@@ -23,7 +23,8 @@ from strongroom.coordination.names import escape
 from strongroom.coordination.stores.redis.place import meaning, place_of, pool_of, run_script
 from strongroom.coordination.stores.redis.wire import RedisError, Reply
 
-# An error takes nothing back: what may fail comes before the fence is raised, or changes nothing.
+# Redis undoes nothing after an error in a script. So a step that may fail comes before the fence is
+# raised, or changes nothing.
 _FENCE: Final = """
 local seen = redis.call('GET', KEYS[1])
 if seen and not tonumber(seen) then return {'corrupt', seen} end
@@ -48,21 +49,21 @@ for at = 2, #KEYS do count = count + redis.call('DEL', KEYS[at]) end
 return {'done', count}"""
 )
 _CALL: Final = _FENCE + "return {'done', redis.call(unpack(ARGV, 2))}"
-_FENCE_MAX: Final = 2**53 - 1  # Lua's numbers count exactly up to there
+_FENCE_MAX: Final = 2**53 - 1  # Lua's numbers are exact up to this one
 
 
 class RedisGuard:
-    """Writes to one Redis for one hold. Any thread may use it.
+    """The guard of one Redis, for one hold. Any thread may use it.
 
     Arguments:
         held: a handle, or a `Token`.
         url: redis://user:password@host:6379/0 or rediss://, as for `connect`. Keys are used as they
-            are given; the fence lies under `<prefix>fence:<name>`.
+            are given; the fence's key is `<prefix>fence:<name>`.
         timeout_s: for one write.
         clock: for tests.
 
     Raises:
-        Unsupported: the URL cannot be understood, or the fence is too large to be compared there.
+        Unsupported: the URL cannot be understood, or the fence is too large for a script.
     """
 
     def __init__(
@@ -82,14 +83,14 @@ class RedisGuard:
         self._pool = pool_of(self._place, self._clock)
 
     def claim(self) -> None:
-        """Refuse every earlier holder from now on, without writing anything else.
+        """Make the server refuse every earlier holder from now on, without another write.
 
         Raises:
             LockLost: the hold is known to be over.
             FencedOut: the server has seen a later holder; nothing was written.
-            OutcomeUnknown: no answer came: it may have been done, or be done later.
-            StoreUnavailable, StoreRefused: the server did not do it.
-            CorruptRecord: something else lies where the fence should.
+            OutcomeUnknown: no answer came: the claim may have been applied, or may be later.
+            StoreUnavailable, StoreRefused: the server did not apply the claim.
+            CorruptRecord: the value of the fence's key is not a fence.
         """
         self._run(_CLAIM, (), ())
 
@@ -103,8 +104,8 @@ class RedisGuard:
         """Write several keys in one step.
 
         Arguments:
-            values: what each is to hold.
-            expires_s: they end after so long; None: never.
+            values: the new values by key.
+            expires_s: the keys expire after so many seconds; None: never.
 
         Raises: as `claim`.
         """
@@ -114,7 +115,7 @@ class RedisGuard:
         self._run(_SET, tuple(values), (ends_ms, *values.values()))
 
     def delete(self, *keys: str) -> int:
-        """Delete keys in one step; return how many there were. Raises: as `claim`."""
+        """Delete keys in one step; return how many existed. Raises: as `claim`."""
         count = self._run(_DELETE, keys, ())
         assert isinstance(count, int)
         return count
@@ -122,15 +123,15 @@ class RedisGuard:
     def call(self, command: str, *words: str | bytes | int) -> Reply:
         """Run any one command that a script may run, like `call("HSET", "key", "field", 1)`.
 
-        Returns: its reply: bytes, int, a list of such, or None.
+        Returns: the reply: bytes, int, a list of such, or None.
 
-        Raises: as `claim`. Where the command itself is refused, earlier holders are refused from
-            then on nevertheless.
+        Raises: as `claim`. If the command itself is refused, earlier holders are refused from then
+        on nevertheless.
         """
         return self._run(_CALL, (), (command, *words))
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
         self._pool.close()
 
     def __enter__(self) -> Self:
@@ -161,7 +162,7 @@ class RedisGuard:
         return self._judged(reply)
 
     def _judged(self, reply: Reply) -> Reply:
-        # A list of a script ends at its first nil.
+        # Redis ends a script's list at its first nil.
         verdict, *rest = reply if isinstance(reply, list) else (None,)
         found = rest[0] if rest else None
         if verdict == b"done":

@@ -1,15 +1,15 @@
-"""Tables that refuse whoever comes with an old fence: any SQL database as the resource.
+"""Tables that refuse writes with an old fence: any SQL database as the resource.
 
     with held.guard.sql(connection) as cursor:      # one transaction
         cursor.execute("UPDATE accounts SET ...")
 
     held.guard.sql(connection).enter(cursor)        # or inside a transaction of the caller's own
 
-A row per resource, in the same database as what it protects, keeps the highest fence that came. The
-guard writes its own fence there inside the very transaction that writes the data. The row stays
-locked until that commits. So a later holder comes after it, and an older one is refused. No clock
-plays a part in that. Works with connections as Python's DB-API 2.0 (PEP 249) describes them; the
-statements are those that every SQL database knows. Must not live here: locks; the data.
+A row per resource, in the same database as the data, keeps the highest fence seen. The guard writes
+its own fence there inside the transaction that writes the data. The row stays locked until that
+commits. So a later holder comes after it, and an older one is refused. No clock is involved. The
+guard works with connections as Python's DB-API 2.0 (PEP 249) describes them. Its statements are
+those that every SQL database knows. Must not live here: locks; the data.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _FIRST: Final = "INSERT INTO strongroom_fences (resource, fence) VALUES (:resour
 _NAMED: Final = re.compile(r":(\w+)")
 _RESOURCE_MAX: Final = 255
 _FENCE_MAX: Final = 2**63 - 1
-_IDLE_STATUS: Final = 0  # libpq: no transaction is open
+_IDLE_STATUS: Final = 0  # of libpq: no transaction is open
 
 
 class Cursor(Protocol):
@@ -56,7 +56,7 @@ class Cursor(Protocol):
         ...
 
     def close(self) -> Any:
-        """Let go of it."""
+        """Close the cursor."""
         ...
 
 
@@ -77,15 +77,15 @@ class SqlConnection(Protocol):
 
 
 class SqlGuard:
-    """Writes to one database for one hold. As thread-safe as the connection is.
+    """The guard of one database, for one hold. As thread-safe as the connection is.
 
     Arguments:
         held: a handle, or a `Token`.
         connection: of DB-API 2.0, not in autocommit mode. Its driver must be the one that says how
             parameters are written (`paramstyle`), or `paramstyle` is given.
-        resource: what is protected, at most 255 characters; the name of the hold by default.
-            Whatever is written under one lock may be one resource.
-        paramstyle: "qmark", "format", "pyformat", "named" or "numeric"; found out by default.
+        resource: names the protected data, at most 255 characters; the name of the hold by default.
+            All data that is written under one lock may be one resource.
+        paramstyle: "qmark", "format", "pyformat", "named" or "numeric"; detected by default.
 
     Raises:
         Unsupported: the parameter style is none of those, or the resource's name is too long.
@@ -108,9 +108,9 @@ class SqlGuard:
         self._cursor: Cursor | None = None
 
     def create_table(self) -> None:
-        """Make the table of fences if there is none, in a transaction of its own.
+        """Create the table of fences if there is none, in a transaction of its own.
 
-        Raises: the driver's errors; two that make it at once may meet one.
+        Raises: the driver's errors, among them one if two processes create the table at once.
         """
         cursor = self._connection.cursor()
         try:
@@ -123,7 +123,7 @@ class SqlGuard:
             cursor.close()
 
     def enter(self, cursor: Cursor) -> None:
-        """Check the fence inside the transaction that the cursor works in, and leave it open.
+        """Check the fence inside the transaction of the cursor, and leave the transaction open.
 
         Call it first; then write, and commit. When it raises, the transaction must be rolled back.
 
@@ -133,10 +133,10 @@ class SqlGuard:
         Raises:
             LockLost: the hold is known to be over.
             FencedOut: the database has seen a later holder.
-            StoreUnavailable: another holder came for the first time at this very moment; roll
-                back, and try again.
+            StoreUnavailable: another holder's first write came at the same time; roll back, and try
+                again.
             Unsupported: no transaction is open, so that the check would protect nothing.
-            CorruptRecord: the table of fences holds something else.
+            CorruptRecord: the row of the resource does not contain a fence.
         """
         self._held.check()
         fence = self._held.fence
@@ -193,7 +193,7 @@ class SqlGuard:
             if seen > self._held.fence:
                 raise FencedOut(self._held.name, self._held.fence, seen, self._resource)
             if tried and seen == self._held.fence:
-                return  # it is locked; some drivers do not count a row that was the same before
+                return  # the row is locked; some drivers do not count an unchanged row
         raise StoreUnavailable(f"{self._resource}: its fence changes all the time; try again")
 
     def _seen(self, cursor: Cursor) -> int | None:
@@ -210,7 +210,7 @@ class SqlGuard:
         try:
             self._run(cursor, _FIRST, marks)
         except Exception as error:
-            # Each driver has an error class of its own for that, under a name that PEP 249 gives.
+            # Each driver has an error class of its own for that, with a name from PEP 249.
             if not any(kind.__name__ == "IntegrityError" for kind in type(error).__mro__):
                 raise
             raise StoreUnavailable(
@@ -233,7 +233,7 @@ def _style_of(connection: SqlConnection) -> str:
 
 
 def _written(statement: str, marks: dict[str, object], style: str) -> tuple[str, object]:
-    """Return a statement and its parameters as a driver wants them."""
+    """Return a statement and its parameters in the driver's parameter style."""
     names = _NAMED.findall(statement)
     values = tuple(marks[name] for name in names)
     match style:
@@ -251,7 +251,7 @@ def _written(statement: str, marks: dict[str, object], style: str) -> tuple[str,
 
 
 def _is_idle(connection: SqlConnection) -> bool:
-    """Whether it is certain that no transaction is open; drivers say it in different ways."""
+    """Return whether certainly no transaction is open; each driver shows it in its own way."""
     open_now = getattr(connection, "in_transaction", None)
     if isinstance(open_now, bool):
         return not open_now

@@ -1,11 +1,12 @@
-"""Hints: multicast beside a gate's store. A message says "look now"; the flag is the truth.
+"""Hints: messages beside a gate's store, which say only that the gate should be read now.
 
     hints = multicast("nats://app:secret@bus:4222")
     client.gate("go-live", hints).wait()
 
-Lives here: `Hints`, what a gate asks of a bus; and `multicast`, the registry of buses. A bus's
-module, and the client library that it needs, is imported when its scheme is asked for. Must not
-live here: any bus (a module each); reconnecting (bus.py); gates (recipes/).
+The record in the store decides; a hint may get lost. Lives here: `Hints`, the methods that a gate
+needs of a bus; and `multicast`, the registry of buses. A bus's module and its client library are
+imported when its scheme is asked for. Must not live here: any bus (a module each); reconnecting
+(bus.py); gates (recipes/).
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from strongroom.coordination.url_options import query_of
 
 
 class Hints(Protocol):
-    """A multicast channel: whatever is said on it means "look now", and may get lost."""
+    """A multicast channel. Every message means "read the store now", and may get lost."""
 
     def publish(self, topic: str) -> None:
-        """Tell everybody who listens; a bus that is away is reported to the log, never raised.
+        """Send a message to all listeners. An unreachable bus is logged, and raises nothing.
 
         Arguments:
             topic: a key: ASCII letters, digits, `_ - . % /`, at most 255 characters.
@@ -31,27 +32,30 @@ class Hints(Protocol):
         ...
 
     def subscribe(self, topic: str, heard: Callable[[], None]) -> Callable[[], None]:
-        """Call `heard`, from any thread, at every message from now on; returns how to stop it.
+        """Call `heard`, from any thread, at every message from now on; return a function that ends
+        it.
 
-        It may begin to listen after it has returned, or again after it was cut off. It then calls
-        `heard` once: whoever looks then has missed nothing. `heard` returns at once.
+        It may begin to listen only after it has returned, or again after an outage. It then calls
+        `heard` once. A caller that reads the store then has missed nothing. `heard` must return at
+        once.
         """
         ...
 
 
 @runtime_checkable
 class Multicast(Hints, Protocol):
-    """Hints that tell a message from the beginning of listening; every bus here does."""
+    """Hints that report messages and the beginning of listening separately; every bus here does."""
 
     def listen(
         self, topic: str, heard: Callable[[], None], listening: Callable[[], None]
     ) -> Callable[[], None]:
-        """Do as `subscribe`, but call `heard` at messages alone.
+        """Do as `subscribe`, but call `heard` only at messages.
 
         Arguments:
             topic: see `publish`.
             heard: is called at each message.
-            listening: is called whenever it listens from now on: at first, and after each outage.
+            listening: is called when messages are delivered from now on: at first, and after each
+                outage.
         """
         ...
 
@@ -61,11 +65,11 @@ OpenUrl = Callable[[str, Mapping[str, str]], Multicast]
 
 
 class HintScheme(NamedTuple):
-    """How a scheme is opened.
+    """The module that opens URLs of a scheme.
 
     Attributes:
         target: "module:function"; the function is an `OpenUrl`.
-        extra: what `pip install 'strongroom[...]'` needs for it; empty where nothing is.
+        extra: the extra of `pip install 'strongroom[...]'` that it needs; empty if it needs none.
     """
 
     target: str
@@ -100,8 +104,8 @@ def multicast(url: str) -> Multicast:
             User, password and token are percent-encoded, and appear in no message or log.
 
     Raises:
-        Unsupported: nobody knows the scheme, the URL cannot be understood, or the library that
-            it needs is not installed; the message names the extra to install.
+        Unsupported: the scheme is unknown, the URL cannot be understood, or the library that it
+            needs is not installed; the message names the extra to install.
     """
     try:
         parts = urlsplit(url)

@@ -1,6 +1,6 @@
-"""Reading a bus's URL: host, port, secrets, options; with errors that hold no secret.
+"""Reading a bus's URL: host, port, secrets, options; with errors that contain no secret.
 
-Must not live here: what a particular bus makes of it.
+Must not live here: what a particular bus makes of the parts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from strongroom.coordination.url_options import ANY, UrlOptions, check_host, che
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a bus is, and who comes.
+    """The address of a bus, and the user's credentials.
 
     Attributes:
         scheme, host, port, path: of the URL; the path without its first slash, decoded.
@@ -32,7 +32,7 @@ class Address:
 
     @property
     def place(self) -> str:
-        """Where it is, for people."""
+        """The scheme, host and port, for messages."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.scheme}://{host}:{self.port}"
 
@@ -44,13 +44,13 @@ def address_of(
 
     Arguments:
         url: SCHEME://[USER[:PASSWORD]@]HOST[:PORT][/PATH][?...]
-        port: where it names none.
+        port: the port if the URL names none.
         query: of the URL.
-        options: what the query may name.
+        options: the names that the query may have.
 
     Raises:
-        Unsupported: no host, a bad port, an unknown option. Nothing of the URL but its host and
-            the names of its options is quoted.
+        Unsupported: no host, a bad port, an unknown option. Nothing of the URL but its host and the
+            names of its options is quoted.
     """
     parts = urlsplit(url)
     try:
@@ -72,7 +72,7 @@ def address_of(
 
 
 def tls_of(ca: str | None) -> ssl.SSLContext:
-    """Return how TLS is spoken: the server must prove its name.
+    """Return a context for TLS, with which the server must prove its name.
 
     Arguments:
         ca: a file of certificates to trust; None: those of the system.

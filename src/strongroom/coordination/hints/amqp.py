@@ -1,8 +1,9 @@
 """AMQP 0-9-1 (RabbitMQ) as a bus: a topic exchange, and an exclusive queue for each listener.
 
-It uses the client pika, whose connections belong to one thread. Each listener has its own. Each
-publishing has one until the broker confirms it. A queue dies with its connection; whoever connects
-again looks. Must not live here: reconnecting (bus.py).
+It uses the client pika, whose connections belong to one thread. Each listener has a connection of
+its own. Each `publish` has one until the broker confirms the message. A queue ends with its
+connection, so a listener that connects again reads the store once. Must not live here: reconnecting
+(bus.py).
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from strongroom.coordination.hints.bus import (
 
 PORTS: Final = {"amqp": 5672, "amqps": 5671}
 _MESSAGE: Final = b"look"
-# Every message says the same: a listener that is slow needs no more than the last few.
+# All messages are equal: a slow listener needs no more than the last few.
 _WAITING_MAX: Final = 16
 _TURN_S: Final = 1.0
 _REFUSED: Final = frozenset({403, 406, 530})
@@ -46,9 +47,9 @@ class AmqpBus:
     """A RabbitMQ, or another broker that speaks AMQP 0-9-1.
 
     Arguments:
-        address: user, password, and the virtual host as the path; none is "/".
-        exchange: declared where it does not exist, durable, of the type "topic".
-        tls: how TLS is spoken; None: not at all.
+        address: user, password, and the virtual host as the path; without a path it is "/".
+        exchange: is declared if it does not exist: durable, of the type "topic".
+        tls: the context for TLS; None for plain connections.
     """
 
     def __init__(
@@ -79,7 +80,7 @@ class AmqpBus:
                 try:
                     connection.add_callback_threadsafe(lambda: None)
                 except AMQPError:
-                    pass  # it has ended meanwhile, and so has the turn
+                    pass  # the connection has ended, and with it the wait in the loop below
 
             queue = self._queue(channel, line)
             channel.basic_consume(queue, lambda *_: line.heard(), auto_ack=True)
@@ -136,7 +137,7 @@ class AmqpBus:
             host = self._address.path or "/"
             return BusRefused(f"{self.place} refuses this user the virtual host {host!r}")
         if isinstance(error, ConnectionClosedByBroker | ChannelClosedByBroker):
-            # The broker's words name user, exchange and virtual host, never the password.
+            # The broker's message names user, exchange and virtual host, never the password.
             text = f"{self.place} refuses: {error.reply_code} {error.reply_text}"
             if error.reply_code in _REFUSED:
                 return BusRefused(text)
@@ -152,7 +153,7 @@ def open_url(url: str, query: Mapping[str, str]) -> BusHints:
             trust in place of the system's.
 
     Raises:
-        Unsupported: it cannot be understood.
+        Unsupported: the URL cannot be understood.
     """
     scheme = url.partition(":")[0].lower()
     options = ("exchange", "ca") if scheme == "amqps" else ("exchange",)

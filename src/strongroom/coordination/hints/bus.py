@@ -1,9 +1,9 @@
-"""Shared by all message buses: listening in the background, and reconnecting.
+"""The part that all message buses share: listening in the background, and reconnecting.
 
 Lives here: `BusHints`, which turns two blocking calls of a bus (`publish`, `listen`) into `Hints`.
-Each topic has a thread for as long as somebody listens to it. A connection that ends is made again.
-Every listener is then called, since a message may have been missed. Trouble is logged once when it
-begins and once when it ends. Must not live here: any bus.
+Each topic has a thread while it has listeners. A connection that ends is made again. Every listener
+is then called, since a message may have been missed. Trouble is logged once when it begins and once
+when it ends. Must not live here: any bus.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ALIVE_S: Final = 10
 _PAUSE_FIRST_S: Final = 0.05
 _PAUSE_MAX_S: Final = 2.0
 _LASTED_S: Final = 5.0
-# Who was refused is refused again: asking often would only look like an attack.
+# A refusal is permanent, as a rule. Frequent retries would only look like an attack.
 _PAUSE_REFUSED_S: Final = 15.0
 
 
@@ -35,11 +35,11 @@ class BusUnavailable(CoordinationError):
 
 
 class BusRefused(CoordinationError):
-    """The bus refuses: user, password, token, permissions. The message holds no secret."""
+    """The bus refuses: user, password, token, permissions. The message contains no secret."""
 
 
 class Line:
-    """The listeners of one topic; what a bus tells them through.
+    """The listeners of one topic. A bus reports to it; it calls the listeners.
 
     Arguments:
         topic: what is listened to.
@@ -55,7 +55,7 @@ class Line:
 
     @property
     def closed(self) -> bool:
-        """Whether nobody listens any more: `listen` is to return."""
+        """Whether all listeners are gone, so that `listen` must return."""
         return self._closed.is_set()
 
     def add(self, heard: Callable[[], None], listening: Callable[[], None]) -> object:
@@ -63,7 +63,7 @@ class Line:
 
         Arguments:
             heard: is called at each message.
-            listening: is called when the bus delivers from now on.
+            listening: is called when the bus delivers messages from now on.
         """
         token = object()
         with self._lock:
@@ -72,18 +72,18 @@ class Line:
 
     @property
     def is_subscribed(self) -> bool:
-        """Whether the bus delivers, as far as is known."""
+        """Whether the bus delivers messages, as far as is known."""
         with self._lock:
             return self._is_subscribed
 
     def remove(self, token: object) -> bool:
-        """Remove a listener; return whether it was there, and the last one."""
+        """Remove a listener; return whether it was there and was the last one."""
         with self._lock:
             was_there = self._listeners.pop(token, None) is not None
             return was_there and not self._listeners
 
     def subscribed(self) -> None:
-        """The bus delivers from now on: what was said before may have been missed, so look."""
+        """Report that the bus delivers from now on; listeners then read the store once."""
         if self._troubled:
             self._troubled = False
             log.info("listening for %r again", self.topic)
@@ -94,7 +94,7 @@ class Line:
             self._call(listening)
 
     def trouble(self, error: CoordinationError) -> None:
-        """Nothing is delivered for now; say so once."""
+        """Report that the bus delivers nothing for now; log that once."""
         with self._lock:
             self._is_subscribed = False
         if not self._troubled and not self.closed:
@@ -102,7 +102,7 @@ class Line:
             log.warning("%s; those who wait for %r poll meanwhile", error, self.topic)
 
     def heard(self) -> None:
-        """A message has come."""
+        """Report a message."""
         with self._lock:
             listeners = list(self._listeners.values())
         for heard, _ in listeners:
@@ -115,14 +115,14 @@ class Line:
             log.exception("a listener of %r failed", self.topic)
 
     def on_close(self, wake: Callable[[], None] | None) -> None:
-        """Have `wake` called, from another thread, when the line closes; now if it is closed."""
+        """Have `wake` called from another thread when the line closes, or now if it is closed."""
         with self._lock:
             self._wake = wake
         if wake is not None and self.closed:
             wake()
 
     def close(self) -> None:
-        """End it."""
+        """Close the line, so that `Bus.listen` returns."""
         self._closed.set()
         with self._lock:
             wake, self._wake = self._wake, None
@@ -130,20 +130,20 @@ class Line:
             wake()
 
     def pause(self, seconds: float) -> None:
-        """Wait, but no longer than until it is closed."""
+        """Wait for so many seconds, or until the line is closed."""
         self._closed.wait(seconds)
 
 
 class Bus(Protocol):
-    """One message bus and the right to use it, spoken to by calls that block."""
+    """A message bus with its credentials, used by blocking calls."""
 
     @property
     def place(self) -> str:
-        """Where it is, for people: no user, no secret."""
+        """The address of the bus, for people: no user, no secret."""
         ...
 
     def publish(self, topic: str) -> None:
-        """Say something; return when the bus has it.
+        """Send a message; return when the bus has accepted it.
 
         Raises:
             BusUnavailable, BusRefused: within about `ATTEMPT_S`.
@@ -151,23 +151,23 @@ class Bus(Protocol):
         ...
 
     def listen(self, line: Line) -> None:
-        """Connect, subscribe to `line.topic`, and tell the line until it is closed.
+        """Connect, subscribe to `line.topic`, and report to the line until it is closed.
 
-        Calls `line.subscribed()` once the bus has confirmed, `line.heard()` at each message.
+        It calls `line.subscribed()` once the bus has confirmed, and `line.heard()` at each message.
 
         Raises:
-            BusUnavailable: also when a connection ends that was good.
-            BusRefused: it will not get better by itself.
+            BusUnavailable: the bus did not answer, or a working connection ended.
+            BusRefused: another try does not help.
         """
         ...
 
 
 class BusHints:
-    """Hints over a bus. Any thread may use it; nothing is open while nobody listens.
+    """Hints over a bus, for any thread. No connection is open without listeners.
 
     Arguments:
         bus: see `Bus`.
-        clock: jitter, for tests.
+        clock: gives the jitter; for tests.
     """
 
     def __init__(self, bus: Bus, clock: Clocks | None = None) -> None:
@@ -184,7 +184,7 @@ class BusHints:
             log.warning("%s; those who wait learn of it when they look next", error)
 
     def check(self) -> None:
-        """Try the bus once, as `publish` would, and say what is wrong.
+        """Send one message to the bus, as `publish` does, and raise the error that prevents it.
 
         Raises:
             BusUnavailable, BusRefused: it cannot be used now; the message says why.
@@ -200,22 +200,23 @@ class BusHints:
             raise self._surprise(error) from None
 
     def _surprise(self, error: Exception) -> BusUnavailable:
-        # A library's own surprise; its text may quote what it was given.
+        # An unexpected error of a library. Its text may quote its arguments, so it is left out.
         return BusUnavailable(f"{self._bus.place}: {type(error).__name__}")
 
     def subscribe(self, topic: str, heard: Callable[[], None]) -> Callable[[], None]:
-        """See `Hints.subscribe`; returns at once and connects in the background."""
+        """See `Hints.subscribe`. It returns at once and connects in the background."""
         return self.listen(topic, heard, heard)
 
     def listen(
         self, topic: str, heard: Callable[[], None], listening: Callable[[], None]
     ) -> Callable[[], None]:
-        """Do as `subscribe`, and tell a message from the beginning of listening.
+        """Do as `subscribe`, but report messages and the beginning of listening separately.
 
         Arguments:
             topic: see `Hints.publish`.
             heard: is called at each message, and never else.
-            listening: is called whenever it listens from now on: at first, and after each outage.
+            listening: is called when messages are delivered from now on: at first, and after each
+                outage.
         """
         with self._lock:
             line = self._lines.get(topic)
@@ -259,6 +260,6 @@ class BusHints:
             pause_s = min(_PAUSE_MAX_S, pause_s * 2)
 
     def after_fork(self) -> None:
-        """In a forked child: its threads are the parent's, so it listens anew."""
+        """Begin without listeners in a forked child: the listening threads are the parent's."""
         self._lock = threading.Lock()
         self._lines: dict[str, Line] = {}

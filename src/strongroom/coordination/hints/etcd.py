@@ -1,7 +1,7 @@
-"""etcd as a bus: a key per topic that is written to, and watched.
+"""etcd as a bus: one key per topic, which is written at each message and watched by listeners.
 
-Nothing is kept but the last message of every topic, an empty key. Must not live here: reconnecting
-(bus.py), the stream of a watch (stores/etcd/watch.py).
+The cluster keeps no more than the last message of each topic, an empty key. Must not live here:
+reconnecting (bus.py), the stream of a watch (stores/etcd/watch.py).
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from strongroom.coordination.stores.etcd.address import EtcdAddress, address_of
 from strongroom.coordination.stores.etcd.http import EtcdHttp, Failed, Missing, encoded
 from strongroom.coordination.stores.etcd.watch import EtcdWatches
 
-# A member that is cut off from the others sends nothing, nor does a line that is cut without a
-# word. So the watch begins anew after this time.
+# A member that is cut off from the others sends nothing, nor does a connection that is cut
+# silently. So the watch begins anew after this time.
 _RENEW_S: Final = 60.0
 
 
 class EtcdBus:
-    """A cluster.
+    """A bus for hints over an etcd cluster.
 
     Arguments:
-        address: of it; topics lie below `PREFIX/hints/`.
+        address: of the cluster; topics are keys below `PREFIX/hints/`.
     """
 
     def __init__(self, address: EtcdAddress) -> None:
@@ -50,14 +50,14 @@ class EtcdBus:
     def publish(self, topic: str) -> None:
         """See `Bus.publish`."""
         try:
-            # Said twice is as good as said once: any member may be asked again.
+            # A message may be sent twice, so the request may be repeated at any member.
             self._http.read("/v3/kv/put", {"key": encoded(self._key(topic))}, ATTEMPT_S)
         except StoreUnavailable as error:
             raise BusUnavailable(f"{self.place} does not answer ({error})") from None
         except StoreRefused as error:
             raise BusRefused(f"{self.place} refuses: {error}") from None
         finally:
-            self._http.close()  # nothing is open while nobody listens
+            self._http.close()  # no connection is open without listeners
 
     def listen(self, line: Line) -> None:
         """See `Bus.listen`."""
@@ -86,7 +86,7 @@ class EtcdBus:
             watches.done(watch, None)
 
     def after_fork(self) -> None:
-        """In a forked child: its parent's connections are not its own."""
+        """Drop the connections in a forked child: they are the parent's."""
         self._http.forget()
 
     def _key(self, topic: str) -> bytes:
@@ -97,7 +97,7 @@ def open_url(url: str, query: Mapping[str, str]) -> BusHints:
     """Return hints over etcd.
 
     Arguments:
-        url, query: as of the store; see `etcd_address.address_of`.
+        url, query: as of the store; see `stores.etcd.address.address_of`.
 
     Raises:
         Unsupported: they cannot be understood.

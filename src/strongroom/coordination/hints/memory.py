@@ -1,4 +1,4 @@
-"""Hints within one process, and hints that lose: for tests, and to try a program against loss.
+"""Hints within one process, and hints that lose messages: for tests, and to try out losses.
 
 Lives here: `MemoryHints`, and `Losing`, which drops a share of the messages of any hints. Must not
 live here: anything that leaves the process.
@@ -22,7 +22,7 @@ _naming = threading.Lock()
 
 
 class MemoryHints:
-    """Calls every listener in the thread of the one who publishes."""
+    """Hints that call every listener in the publisher's thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -57,18 +57,18 @@ class MemoryHints:
 
     @property
     def listeners_count(self) -> int:
-        """How many listen."""
+        """The number of listeners."""
         with self._lock:
             return len(self._listeners)
 
 
 class Losing:
-    """Any hints, with a share of what is heard thrown away, for each listener by itself.
+    """Hints that drop a share of the messages, for each listener independently.
 
     Arguments:
-        hints: what is listened to.
+        hints: the hints that carry the messages.
         share: of messages that are lost, 0 to 1.
-        clock: of chance.
+        clock: gives the random numbers.
     """
 
     def __init__(self, hints: Hints, share: float, clock: Clocks | None = None) -> None:
@@ -88,7 +88,7 @@ class Losing:
     def listen(
         self, topic: str, heard: Callable[[], None], listening: Callable[[], None]
     ) -> Callable[[], None]:
-        """See `Multicast.listen`; the beginning is never lost. Raises: Unsupported."""
+        """See `Multicast.listen`; the call of `listening` is never lost. Raises: Unsupported."""
         if not isinstance(self._hints, Multicast):
             raise Unsupported("these hints cannot tell a message from the beginning of listening")
         return self._hints.listen(topic, self._some(heard), listening)
@@ -102,14 +102,14 @@ class Losing:
 
 
 def open_url(url: str, query: Mapping[str, str]) -> Multicast:
-    """Return the hints of that name in this process; memory:// alone is always new.
+    """Return the hints of that name in this process; memory:// without a name is always new.
 
     Arguments:
         url: memory://NAME
         query: `lose=0.1` loses a tenth of the messages.
 
     Raises:
-        Unsupported: the share is none.
+        Unsupported: `lose` is no share.
     """
     check_options(url, query, _OPTIONS)
     name = urlsplit(url).netloc

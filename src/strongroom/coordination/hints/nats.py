@@ -1,9 +1,9 @@
 """NATS as a bus: core publish and subscribe, through the official client nats-py.
 
-The client is asyncio's, so each listener runs a loop on its own thread, and each publishing one for
-as long as it takes. What is published while a listener is not connected is not kept; whoever
-connects again looks. Must not live here: reconnecting (bus.py; the client's own is turned off, so
-that every return is noticed).
+The client is for asyncio. So each listener runs a loop on its own thread, and each `publish` runs
+one for its duration. NATS does not keep messages for a listener that is not connected. A listener
+that connects again reads the store once. Must not live here: reconnecting (bus.py). The client's
+own is turned off, so that every reconnection is noticed.
 """
 
 from __future__ import annotations
@@ -38,9 +38,10 @@ _PREFIX: Final = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 
 
 class _Client(Client):
-    """The official client, which by itself follows a server's word that TLS is not needed.
+    """The official client, but without its fallback from TLS to a plain connection.
 
-    Whoever asked for TLS sends no password in the clear: such a server may be anybody.
+    The original obeys a server that says that TLS is not needed. Such a server may be anybody, and
+    no password must be sent to it in the clear.
     """
 
     async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:
@@ -108,8 +109,8 @@ class NatsBus:
             line.on_close(None)
 
     async def _flush(self, client: Client, problems: list[Exception]) -> None:
-        # The client's ping overtakes what is still in its buffer, and empties the buffer. Only the
-        # answer to a second one says that the server has seen it all. A refusal comes before it.
+        # The client's ping overtakes the messages in its buffer, and then empties the buffer. Only
+        # the answer to a second ping shows that the server has got them. A refusal comes before it.
         await client.flush(int(ATTEMPT_S))
         await client.flush(int(ATTEMPT_S))
         if problems:
@@ -159,11 +160,10 @@ class NatsBus:
     def _trouble(
         self, problems: Sequence[Exception], error: BaseException | None = None
     ) -> BusRefused | BusUnavailable:
-        """The error that stands for all of these: a refusal, if there was one, has brought about
-        the rest."""
+        """Return one error for all: a refusal if there was one, since it causes the rest."""
         everything = [*problems, *([] if error is None else [error])]
         for one in everything:
-            # The server's words come in lower case in an error without a type of its own.
+            # The client puts the server's text, in lower case, into an error without its own type.
             said = str(one).lower()
             if isinstance(one, _NoTls):
                 return BusRefused(f"{self.place} refuses TLS; no password was sent")
@@ -175,24 +175,24 @@ class NatsBus:
         return BusUnavailable(f"{self.place} does not answer ({what})")
 
     def _subject(self, topic: str) -> str:
-        # A dot parts the words of a subject, of which none may be empty.
+        # A dot separates the parts of a subject, and no part may be empty.
         return f"{self._prefix}.{topic.replace('.', '%2E').replace('/', '.')}"
 
 
 async def _close(client: Client) -> None:
-    """End a connection, also one that was only begun."""
+    """Close a connection, even if it was only begun."""
     try:
         async with asyncio.timeout(_FAREWELL_S):
             await client.close()
     except (Error, OSError, TimeoutError):
-        pass  # it had ended by itself, or the server does not take the farewell
+        pass  # the connection had ended, or the server does not answer the close
 
 
 def _wake(loop: asyncio.AbstractEventLoop, over: asyncio.Event) -> None:
     try:
         loop.call_soon_threadsafe(over.set)
     except RuntimeError:
-        pass  # the loop has ended by itself meanwhile
+        pass  # the loop has ended meanwhile
 
 
 def open_url(url: str, query: Mapping[str, str]) -> BusHints:
@@ -204,7 +204,7 @@ def open_url(url: str, query: Mapping[str, str]) -> BusHints:
             certificates to trust in place of the system's.
 
     Raises:
-        Unsupported: it cannot be understood.
+        Unsupported: the URL cannot be understood.
     """
     with_tls = url.lower().startswith("nats+tls:")
     address = address_of(url, PORT, query, ("prefix", "ca") if with_tls else ("prefix",))

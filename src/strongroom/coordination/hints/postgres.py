@@ -1,8 +1,8 @@
 """PostgreSQL as a bus: NOTIFY and LISTEN.
 
-What is said while a listener is not connected is not kept; whoever connects again looks. Source:
-PostgreSQL's manual, "NOTIFY". Must not live here: sessions (stores/postgres/wire.py), reconnecting
-(bus.py).
+PostgreSQL does not keep messages for a listener that is not connected. A listener that connects
+again reads the store once. Source: PostgreSQL's manual, "NOTIFY". Must not live here: sessions
+(stores/postgres/wire.py), reconnecting (bus.py).
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _NOTIFY: Final = "SELECT pg_notify($1, '')"
 
 
 class PostgresBus:
-    """One database.
+    """A bus for hints over one PostgreSQL database.
 
     Arguments:
-        conninfo: see `postgres_wire.conninfo_of`.
-        prefix: of every topic, for whoever shares a database.
+        conninfo: see `stores.postgres.wire.conninfo_of`.
+        prefix: of every topic; it separates the programs that share a database.
         clock: for time limits.
     """
 
@@ -82,7 +82,7 @@ def open_url(url: str, query: Mapping[str, str]) -> BusHints:
         query: `prefix` of the topics, "hints" by default; everything else is a parameter of libpq.
 
     Raises:
-        Unsupported: it cannot be understood.
+        Unsupported: the URL cannot be understood.
     """
     return BusHints(
         PostgresBus(conninfo_of(url, query, {"prefix": ANY}), query.get("prefix", "hints"))

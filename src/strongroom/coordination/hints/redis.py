@@ -1,8 +1,8 @@
 """Redis as a bus: PUBLISH and SUBSCRIBE.
 
-What is said while a listener is not connected is not kept; whoever connects again looks. Source:
-Redis documentation, "Pub/Sub". Must not live here: sessions (stores/redis/place.py), reconnecting
-(bus.py).
+Redis does not keep messages for a listener that is not connected. A listener that connects again
+reads the store once. Source: Redis documentation, "Pub/Sub". Must not live here: sessions
+(stores/redis/place.py), reconnecting (bus.py).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from strongroom.coordination.stores.redis.wire import RedisError
 
 
 class RedisBus:
-    """One Redis, below one prefix.
+    """A bus for hints over one Redis, below one prefix.
 
     Arguments:
         place: the server.
@@ -62,11 +62,11 @@ def open_url(url: str, query: Mapping[str, str]) -> BusHints:
     """Return hints over Redis.
 
     Arguments:
-        url: redis://[[USER]:PASSWORD@]HOST[:6379][/DATABASE], or rediss:// for TLS; messages
-            reach those who listen to any database of the server.
-        query: as of the store; see `stores.redis_place.place_of`.
+        url: redis://[[USER]:PASSWORD@]HOST[:6379][/DATABASE], or rediss:// for TLS. A message
+            reaches the listeners of all databases of the server.
+        query: as of the store; see `stores.redis.place.place_of`.
 
     Raises:
-        Unsupported: it cannot be understood.
+        Unsupported: the URL cannot be understood.
     """
     return BusHints(RedisBus(place_of(url, query)))

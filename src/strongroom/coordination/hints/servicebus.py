@@ -1,11 +1,12 @@
 """Azure Service Bus topics as a bus: a subscription for each listener, through azure-servicebus.
 
-Not run against the real service: tested against a fake that accepts what the official client's
-signatures accept. The policy needs the rights Manage (to make subscriptions), Send and Listen; the
-topic must exist. A listener that dies leaves a subscription, which the service deletes after
-`_IDLE`; a topic has at most 2,000. All topics of hints share the Service Bus topic: the message's
-subject says which one is meant. Source: Microsoft Learn, "Service Bus queues, topics, and
-subscriptions", "Azure Service Bus quotas and limits". Must not live here: reconnecting (bus.py).
+This bus has not been run against the real service. It is tested against a fake that accepts the
+signatures of the official client. The policy needs the rights Manage (to create subscriptions),
+Send and Listen; the topic must exist. A listener that dies leaves a subscription, which the service
+deletes after `_IDLE`; a topic has at most 2,000. All topics of hints share one Service Bus topic: a
+message's subject is the topic of the hint. Source: Microsoft Learn, "Service Bus queues, topics,
+and subscriptions", "Azure Service Bus quotas and limits". Must not live here: reconnecting
+(bus.py).
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ log = logging.getLogger("strongroom.coordination")
 
 _PORT: Final = 5671
 _MESSAGE: Final = "look"
-_IDLE: Final = timedelta(minutes=5)  # the least that the service takes
+_IDLE: Final = timedelta(minutes=5)  # the least that the service accepts
 _KEPT: Final = timedelta(minutes=1)
 _TURN_S: Final = 5.0
 _AT_ONCE: Final = 16
@@ -53,11 +54,11 @@ _NOWHERE: Final = (MessagingEntityNotFoundError, ResourceNotFoundError)
 
 
 class ServiceBus:
-    """A topic of a Service Bus namespace.
+    """A bus for hints over one topic of a Service Bus namespace.
 
     Arguments:
         address: the host; policy and key as user and password; the topic as the path.
-        clock: names subscriptions.
+        clock: gives the nonces that name subscriptions.
     """
 
     def __init__(self, address: Address, clock: Clocks | None = None) -> None:
@@ -91,7 +92,7 @@ class ServiceBus:
                 self._topic, name, receive_mode=ServiceBusReceiveMode.RECEIVE_AND_DELETE
             )
             with receiver:
-                # What is sent from the making of the subscription on is kept for it.
+                # The service keeps every message that is sent since the subscription was created.
                 line.subscribed()
                 while not line.closed:
                     messages = receiver.receive_messages(_AT_ONCE, _TURN_S)
@@ -113,7 +114,7 @@ class ServiceBus:
                 try:
                     administration.delete_subscription(self._topic, name)
                 except AzureError as error:
-                    # It is not used any more, and the service deletes it when it has been idle.
+                    # The subscription is unused now, and the service deletes it when it is idle.
                     log.info("%s: %s is left behind (%s)", self.place, name, type(error).__name__)
 
     def _client(self) -> ServiceBusClient:
@@ -131,7 +132,7 @@ class ServiceBus:
         except _NOWHERE:
             raise BusRefused(f"{self.place} refuses: there is no such topic") from None
         except (AzureError, OSError, ValueError) as error:
-            # A key that is no base64 is a ValueError, whose text may quote it.
+            # A key that is not base64 raises a ValueError, whose text may quote the key.
             text = f"{self.place} does not answer ({type(error).__name__})"
             raise BusUnavailable(text) from None
 
@@ -144,7 +145,7 @@ def open_url(url: str, query: Mapping[str, str]) -> BusHints:
         query: no options.
 
     Raises:
-        Unsupported: it cannot be understood, or lacks the policy, the key or the topic.
+        Unsupported: the URL cannot be understood, or lacks the policy, the key or the topic.
     """
     address = address_of(url, _PORT, query)
     if not address.user or not address.password or not address.path:

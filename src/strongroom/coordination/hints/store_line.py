@@ -1,7 +1,7 @@
-"""Hints over a store that tells of changes by itself: PostgreSQL and Redis listen alike.
+"""Listening to a store that sends notifications, in the same way for PostgreSQL and Redis.
 
-Lives here: `hear`, one line's listening on an `Ear`, and what a store's errors mean to a bus. Must
-not live here: either protocol (stores/).
+Lives here: `hear`, which listens on an `Ear` for one line, and the translation of a store's errors
+into a bus's. Must not live here: either protocol (stores/).
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ def hear(ear: Ear, topic: str, line: Line) -> None:
 
     Arguments:
         ear: the connection.
-        topic: as the store calls it.
-        line: who is told.
+        topic: the topic's name in the store.
+        line: receives the reports.
 
     Raises:
-        OSError, StoreUnavailable, StoreRefused: the connection ended, or was never good.
+        OSError, StoreUnavailable, StoreRefused: the connection failed, at once or later.
     """
     wake, waker = socket.socketpair()
     poll = select.poll()
@@ -36,7 +36,7 @@ def hear(ear: Ear, topic: str, line: Line) -> None:
         ear.add(topic)
         line.subscribed()
         while not line.closed:
-            # Before waiting: something may have come along with an answer.
+            # Read before the wait: notifications may have come together with an answer.
             for _ in ear.heard():
                 line.heard()
             poll.poll()
@@ -50,19 +50,19 @@ def _wake(wake: socket.socket) -> None:
     try:
         wake.send(b"!")
     except OSError:
-        pass  # it has ended by itself meanwhile
+        pass  # the connection has ended meanwhile
 
 
 @contextmanager
 def as_a_bus(place: str, user: str) -> Iterator[None]:
-    """Turn a store's errors into a bus's, without the user's name.
+    """Translate a store's errors into a bus's, without the user's name.
 
     Arguments:
-        place: of the store, for people.
-        user: who comes; empty if nobody said.
+        place: the store's address, for people.
+        user: the user's name; empty if none is given.
 
     Raises:
-        BusUnavailable, BusRefused: instead.
+        BusUnavailable, BusRefused: in place of the store's errors.
     """
     try:
         yield

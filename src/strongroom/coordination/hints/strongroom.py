@@ -1,8 +1,9 @@
-"""A Strongroom as a bus: its long-poll on a blob that is written at every message.
+"""A Strongroom as a bus: one blob per topic, written at each message, long-polled by listeners.
 
-For a gate whose flag lies in a store that can only be polled, where a Strongroom is at hand. A gate
-whose flag itself lies in a Strongroom needs no bus: its waiters watch the flag. The secret is the
-account's key, as for the store. Must not live here: requests (stores/), reconnecting (bus.py).
+It is for a gate whose record is in a store that can only be polled, if a Strongroom is available
+too. A gate whose record is in a Strongroom needs no bus: its waiters watch the record. The secret
+is the account's key, as for the store. Must not live here: requests (stores/), reconnecting
+(bus.py).
 """
 
 from __future__ import annotations
@@ -24,17 +25,17 @@ from strongroom.coordination.hints.bus import (
 from strongroom.coordination.store import Store
 
 _TRIES: Final = 5
-# Also how long a listener that is not needed any more stays.
+# The length of one watch. A listener that is no longer needed ends after it.
 _TURN_S: Final = 10.0
 
 
 class WatchedStore:
-    """Any store that can be watched: a key for each topic, written anew at each message.
+    """A bus over any store that can be watched: one key per topic, written at each message.
 
     Arguments:
-        store: whose `promises().watch` is not "poll".
-        place: for people.
-        clock: of the nonces that make each message differ.
+        store: its `promises().watch` is not "poll".
+        place: the store's address, for people.
+        clock: gives the nonces that make each message different.
     """
 
     def __init__(self, store: Store, place: str, clock: Clocks | None = None) -> None:
@@ -63,7 +64,7 @@ class WatchedStore:
             raise BusRefused(f"{self._place} refuses: {error}") from error
         except StoreUnavailable as error:
             raise BusUnavailable(f"{self._place} does not answer: {error}") from error
-        # Others have published meanwhile, each of which wakes the same listeners.
+        # Other clients have published meanwhile, and their messages wake the same listeners.
 
     def listen(self, line: Line) -> None:
         """See `Bus.listen`; notices that the line is closed within `_TURN_S`."""
@@ -100,7 +101,7 @@ def open_url(url: str, query: Mapping[str, str]) -> BusHints:
         query: as for `connect`.
 
     Raises:
-        Unsupported: it cannot be understood, or is a service that can only be polled.
+        Unsupported: the URL cannot be understood, or names a service that can only be polled.
     """
     from strongroom.coordination.stores.azure.store import open_url as open_store
 

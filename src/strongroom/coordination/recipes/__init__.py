@@ -1,1 +1,1 @@
-"""The recipes: each is steps (no IO), and two thin faces over them, for threads and asyncio."""
+"""The recipes: each is a core of steps without IO, and thin classes for threads and for asyncio."""

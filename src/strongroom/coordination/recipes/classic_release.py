@@ -1,9 +1,10 @@
-"""The article's two ways of releasing paused nodes, each with its weakness; `gate` joins them.
+"""The article's two ways to release paused nodes: a polled flag, or a message.
 
-`PollingRelease` is late by up to one interval; `ListeningRelease` forgets: who begins to listen
-after the message waits for ever. The flag is what a person can see and set with any tool: a blob
-with any content. Source: J. Twist, "Synchronizing Multiple Nodes in Windows Azure" (MSDN Magazine,
-November 2010), "Releasing the hounds". Must not live here: flag and message together (gate.py).
+`gate` combines them. `PollingRelease` is late by up to one interval. With `ListeningRelease`, a
+node that begins to listen after the message waits for ever. The flag is a record with any content,
+for instance a blob. So a person can see and set it with any tool. Source: J. Twist, "Synchronizing
+Multiple Nodes in Windows Azure" (MSDN Magazine, November 2010), "Releasing the hounds". Must not
+live here: flag and message together (gate.py).
 """
 
 from __future__ import annotations
@@ -26,24 +27,24 @@ _TRIES: Final = 25
 
 
 class Participant(Protocol):
-    """A `Client`."""
+    """The part of a `Client` that a release needs."""
 
     @property
     def driver(self) -> SyncDriver:
-        """The driver that runs its recipes."""
+        """The driver that runs the client's recipes."""
         ...
 
 
 class PollingRelease:
-    """A flag in a store that every paused node looks at now and then.
+    """A flag in a store that every paused node polls.
 
-    Any content means set, and a definite absence means not set. Every other answer is an error that
-    is raised, also by `wait`. So a node that cannot see the flag does not guess.
+    Any content means set, and a definite absence means not set. Any other answer raises an error,
+    also from `wait`. So a node that cannot read the flag does not guess.
 
     Arguments:
-        client: where the flag lies.
+        client: gives the store.
         name: of the flag.
-        interval_s: between two looks.
+        interval_s: the time between two reads, in seconds.
     """
 
     def __init__(self, client: Participant, name: str, interval_s: float = 2.5) -> None:
@@ -53,35 +54,35 @@ class PollingRelease:
         self._driver, self._key = client.driver, key_of(KIND, name)
 
     def is_set(self) -> bool:
-        """Look once.
+        """Return whether the flag is set, by one read.
 
         Raises:
-            StoreUnavailable, StoreRefused: nobody knows.
+            StoreUnavailable, StoreRefused: the flag could not be read.
         """
         return self._driver.run(_is_set_steps(self._key))
 
     def set(self) -> None:
-        """Release everybody, those who come later too; of no effect if it is set.
+        """Set the flag: release all nodes, and those that come later. No effect if it is set.
 
         Raises:
-            StoreUnavailable, StoreRefused: it is certainly not set by this call.
-            OutcomeUnknown: it may be.
+            StoreUnavailable, StoreRefused: this call has certainly not set the flag.
+            OutcomeUnknown: this call may have set the flag.
         """
         self._driver.run(_change_steps(self._driver.context, self._key, True))
 
     def clear(self) -> None:
-        """Delete the flag, if it is there: who comes from now on is paused. Raises: as `set`."""
+        """Delete the flag if it exists: nodes that come from now on are paused. Raises: as set."""
         self._driver.run(_change_steps(self._driver.context, self._key, False))
 
     def wait(self, timeout: float | None = None) -> None:
-        """Return when it is set.
+        """Return when the flag is set.
 
         Arguments:
             timeout: at most so many seconds; None: for ever.
 
         Raises:
-            CoordTimeout: it was not.
-            StoreUnavailable, StoreRefused: nobody knows.
+            CoordTimeout: the flag was not set in time.
+            StoreUnavailable, StoreRefused: the flag could not be read.
         """
         clock = self._driver.context.clock
         self._driver.run(self._wait_steps(clock.monotonic_s(), timeout))
@@ -128,14 +129,14 @@ class ListeningRelease:
     """A message on a bus that every paused node listens for; nothing is stored anywhere.
 
     A node that begins to listen after the message stays paused, and so does one whose message was
-    lost. That is the exercise that the article leaves to its reader: `client.gate(name, hints)`.
+    lost. The article leaves the remedy to its reader; here it is `client.gate(name, hints)`.
 
     Arguments:
-        hints: from `multicast(url)`: the shared secret is in its URL.
-        name: of what is released.
+        hints: the bus, from `multicast(url)`; the URL contains the shared secret.
+        name: of the release; all nodes use the same one.
 
     Attributes:
-        listening: set while `wait` is known to listen.
+        listening: an event that is set while `wait` is known to listen.
     """
 
     def __init__(self, hints: Multicast, name: str) -> None:
@@ -143,7 +144,7 @@ class ListeningRelease:
         self._hints, self._topic = hints, key_of(KIND, name)
 
     def release(self) -> None:
-        """Release all who listen now. A bus that is away is reported to the log."""
+        """Release all nodes that listen now. An unreachable bus is only logged."""
         self._hints.publish(self._topic)
 
     def wait(self, timeout: float | None = None) -> None:
@@ -153,7 +154,7 @@ class ListeningRelease:
             timeout: at most so many seconds; None: for ever.
 
         Raises:
-            CoordTimeout: none came.
+            CoordTimeout: no message came in time.
         """
         heard = threading.Event()
         stop = self._hints.listen(self._topic, heard.set, self.listening.set)

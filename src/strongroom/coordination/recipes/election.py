@@ -1,8 +1,7 @@
-"""Elections: one leads at a time, with a fence per term; everybody can watch who.
+"""Elections: one leader at a time, with a fence per term, which every client can observe.
 
-Lives here: `Election` and `AioElection`, and the handles of a leader. An election is a lock whose
-record carries what the leader proclaims. Must not live here: the rules (locks/lock_core.py,
-election_core.py).
+Lives here: `Election` and `AioElection`. An election is a lock whose record carries the value that
+the leader proclaims. Must not live here: the rules (locks/lock_core.py, election_core.py).
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class Election:
     Arguments:
         driver: of the client.
         name: any text.
-        options: as of a lock; `value` is what this candidate proclaims when it is elected.
+        options: as for a lock; `value` is what this candidate proclaims when it is elected.
     """
 
     def __init__(self, driver: SyncDriver, name: str, options: LockOptions) -> None:
@@ -46,11 +45,13 @@ class Election:
         self._term: Held | None = None
 
     def lead(self) -> Lock:
-        """Return a context manager: waits to be elected, leads in the block, resigns at its end."""
+        """Return a context manager that waits to be elected, leads in its block, and resigns at its
+        end.
+        """
         return Lock(self._driver, self.name, self._options, KIND)
 
     def campaign(self) -> Held:
-        """Wait to be elected and return the term in hand; `resign` or its `release` ends it.
+        """Wait to be elected; return the term's handle. `resign` or its `release` ends the term.
 
         Raises:
             CoordTimeout: not elected within `wait`.
@@ -60,27 +61,30 @@ class Election:
         return self._term
 
     def try_campaign(self) -> Held | None:
-        """Lead if nobody does right now, else return None."""
+        """Become the leader if nobody leads now; return the term's handle, else None."""
         self._term = self._lock.try_acquire()
         return self._term
 
     def proclaim(self, term: Held, value: Any) -> bool:
-        """Change what the leader tells everybody; return whether it is certain to be told.
+        """Change the value that observers see; return whether it is known to be stored.
 
         Arguments:
             term: from `campaign` or `lead`.
             value: JSON.
+
+        Raises:
+            LockLost: the term is over.
         """
         term.check()
         return self._driver.run(_keeper(term).set_value(term._hold, value))
 
     def resign(self) -> bool:
-        """End the term that `campaign` began; return whether it was still going on."""
+        """End the term that `campaign` began; return whether it was still held."""
         term, self._term = self._term, None
         return term is not None and term.release()
 
     def leader(self) -> LeaderView:
-        """Return who leads, by one read. A leader seen for the first time is believed alive.
+        """Return who leads, by one read. A leader seen for the first time counts as alive.
 
         Raises:
             StoreUnavailable: the store did not answer.
@@ -91,7 +95,7 @@ class Election:
         """Yield who leads: now, and after every change.
 
         Arguments:
-            timeout: end when so many seconds went by without a change; None: never end.
+            timeout: the iterator ends after so many seconds without a change; None: never.
         """
         watch = LeaderWatch(self._driver.context, self._key)
         while True:
@@ -101,10 +105,10 @@ class Election:
             yield view
 
     def wait_for_leader(self, timeout: float | None = None) -> LeaderView:
-        """Return as soon as somebody leads.
+        """Wait until there is a leader, and return it.
 
         Raises:
-            CoordTimeout: nobody does, for so many seconds.
+            CoordTimeout: nobody led, and nothing changed, for so many seconds.
         """
         for view in self.observe(timeout):
             if view.leading:

@@ -1,8 +1,8 @@
-"""Watching who leads: the steps of an observer, who writes nothing.
+"""The steps that observe an election, without a write.
 
-Lives here: `LeaderView`, and `LeaderWatch`, which answers once per change. A leader that does not
-renew is reported gone after the same wait that would let another one take over. Must not live
-here: campaigning, which is taking a lock (locks/lock_core.py).
+Lives here: `LeaderView`, and `LeaderWatch`, which returns one view per change. A leader that does
+not renew is reported as gone after the same wait that lets another candidate take over. Must not
+live here: campaigning, which is taking a lock (locks/lock_core.py).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class LeaderView:
 
     Attributes:
         leader: the value that the leader proclaimed; None if nobody leads (or it is null).
-        leading: somebody leads.
+        leading: whether there is a leader.
         who: the leader's label.
         fence: of the leader, or of the last one; 0 if there never was one.
         nonce: of the leader's term; empty if nobody leads.
@@ -57,7 +57,7 @@ class LeaderWatch:
         self._last: LeaderView | None = None
 
     def now(self) -> Steps[LeaderView]:
-        """Read once and say who leads.
+        """Return who leads, by one read.
 
         Raises:
             StoreUnavailable: the store did not answer.
@@ -69,8 +69,8 @@ class LeaderWatch:
         """Return the next view that differs from the last one; the first call returns at once.
 
         Arguments:
-            seconds: wait at most so long, then return None; None: for ever. A store that does not
-                answer is waited out.
+            seconds: the longest wait, after which None is returned; None: for ever. The wait goes
+                on while the store does not answer.
         """
         clock, seconds = self._context.clock, waiting_time("timeout", seconds)
         start_s = clock.monotonic_s()
@@ -107,10 +107,10 @@ class LeaderWatch:
         if outcome is not UNCHANGED:
             self._look = seen(self._context, self._key, outcome, sent_s)
         elif look is None or is_told(self._context, look):
-            self._look = None  # what the store's own clock says must be asked again
+            self._look = None  # only a new read shows what the store's own clock says
 
     def _view(self) -> tuple[LeaderView, float]:
-        """Return who leads, and for how long that is not worth another thought."""
+        """Return who leads, and for how many seconds that need not be judged again."""
         look = self._look
         if look is None or look.record is None or look.record.owner is None:
             fence = look.record.fence if look is not None and look.record is not None else 0

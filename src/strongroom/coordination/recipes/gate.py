@@ -1,7 +1,7 @@
-"""Gates: nodes that were started ahead wait, and all go at once when somebody opens.
+"""Gates: nodes wait at a gate, and all of them continue at once when it is opened.
 
-Lives here: the faces for threads and for asyncio. Also how a hint (a bus's message) shortens the
-wait where the store can only be polled. Must not live here: the flag (gate_core.py), buses.
+Lives here: the classes for threads and for asyncio. Also how a hint (a bus's message) shortens the
+wait on a store that can only be polled. Must not live here: the flag (gate_core.py), buses.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from strongroom.coordination.recipes.waiting import Pace
 
 
 class Gate:
-    """A gate for threads.
+    """A gate by name, for threads.
 
     Arguments:
         driver: of the client.
         name: of the gate.
-        hints: a message bus beside the store (`hints.multicast`). It is told of every opening, and
-            listened to where the store can only be polled: one that can be watched wakes its
-            waiters itself. A bus that fails is logged, and makes nothing fail here.
+        hints: a message bus beside the store (`hints.multicast`). Every opening is published on it.
+            `wait` listens to it only if the store has to be polled; otherwise the store's watch
+            wakes the waiters. An error of the bus is logged, and no call fails because of it.
     """
 
     def __init__(self, driver: SyncDriver, name: str, hints: Hints | None = None) -> None:
@@ -46,11 +46,11 @@ class Gate:
         self._key = key_of(KIND, name)
 
     def wait(self, timeout: float | None = None, generation: int | None = None) -> Any:
-        """Wait until the gate is open; returns the payload that it was opened with.
+        """Wait until the gate is open; return the payload that it was opened with.
 
         Arguments:
             timeout: at most so many seconds; None = for ever.
-            generation: wait for this one, which may be past; None = the one that is there now.
+            generation: the generation to wait for, which may be past; None = the current one.
 
         Raises: CoordTimeout, StoreRefused, CorruptRecord.
         """
@@ -74,8 +74,8 @@ class Gate:
                 except StoreUnavailable as error:
                     pause_s = waiting.pause_s(error)
                 if stop is None:
-                    # Who comes late needs no bus. Who waits listens first and then looks again:
-                    # what is said in between is not missed.
+                    # A caller that finds the gate open needs no bus. One that has to wait
+                    # subscribes first and then reads again, so that it misses no opening.
                     stop = hints.subscribe(self._key, heard.set)
                 else:
                     heard.wait(pause_s)
@@ -84,12 +84,12 @@ class Gate:
                 stop()
 
     def open(self, payload: Any = None) -> GateView:
-        """Let everybody through; whoever comes later too, until it is re-armed. Idempotent.
+        """Open the gate for all waiters, and for later ones until it is re-armed. Idempotent.
 
         Arguments:
-            payload: what waiters are told: anything that JSON can hold.
+            payload: what waiters receive: anything that JSON can hold.
 
-        Raises: StoreUnavailable when it is not known to be open, StoreRefused, CorruptRecord.
+        Raises: StoreUnavailable if the gate is not known to be open, StoreRefused, CorruptRecord.
         """
         view = self._driver.run(open_steps(self._driver.context, self._key, payload))
         if self._hints is not None:
@@ -97,19 +97,19 @@ class Gate:
         return view
 
     def rearm(self) -> GateView:
-        """Close it for those who come from now on; those who were let through are gone.
+        """Close the gate for nodes that come from now on; nodes that have passed are not affected.
 
         Raises: as open.
         """
         return self._driver.run(rearm_steps(self._driver.context, self._key))
 
     def show(self) -> GateView:
-        """The gate as it is. Raises: StoreUnavailable, StoreRefused, CorruptRecord."""
+        """Return the gate's state. Raises: StoreUnavailable, StoreRefused, CorruptRecord."""
         return self._driver.run(look_steps(self._key))[0]
 
 
 class AioGate:
-    """A gate for asyncio; see Gate. A waiter costs a task.
+    """A gate by name, for asyncio; see Gate. Each waiter costs one task.
 
     Arguments:
         driver, name, hints: as of Gate. The hints' calls, which may block, run on threads.
@@ -165,7 +165,7 @@ class AioGate:
         try:
             return await asyncio.shield(future)
         except asyncio.CancelledError:
-            # It will have subscribed in a moment, and nobody would be left to stop it.
+            # The subscription will still be made, and no caller is left to end it.
             future.add_done_callback(_stop_what_came)
             raise
 
@@ -186,7 +186,7 @@ class AioGate:
 
 
 class _Waiting:
-    """The state of one wait beside a bus; the same for threads and tasks."""
+    """The state of one wait with a bus beside the store, for threads and tasks alike."""
 
     def __init__(
         self, context: RecipeContext, name: str, timeout_s: float | None, generation: int | None
@@ -202,7 +202,7 @@ class _Waiting:
         return view.lets_through(self._generation)
 
     def pause_s(self, error: StoreUnavailable | None = None) -> float:
-        """Until the next look, if nothing is heard. Raises: CoordTimeout."""
+        """Return how long to sleep until the next read without a message. Raises: CoordTimeout."""
         pause_s = self._pace.trouble_s(error) if error else self._pace.poll_s()
         if self._timeout_s is None:
             return pause_s
@@ -213,7 +213,7 @@ class _Waiting:
 
 
 class _Teller:
-    """Sets an event of a loop, from any thread."""
+    """A callback that sets an event of a loop, from any thread."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, heard: asyncio.Event) -> None:
         self._loop, self._heard = loop, heard

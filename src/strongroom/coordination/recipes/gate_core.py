@@ -1,13 +1,13 @@
-"""A gate that many nodes wait at: the flag in the store, and what may be done to it.
+"""The core of gates: the record in the store, and the steps that read, open and re-arm it.
 
     {"kind": "gate", "generation": 3, "open": true, "payload": ..., "nonce": "...",
      "who": "host:4711", "since": "2026-11-21T08:00:00.000Z"}
 
-A generation is closed, then open for good; re-arming begins the next one, closed. Who waits for a
-generation is let through when it is open or past, and never by the opening of an earlier one. The
-flag is the truth; whatever is multicast beside it is only a hint to look. Source: J. Twist,
-"Release the hounds": the exercise that combines a polled flag with a message. Must not live here:
-waiting threads and tasks (gate.py).
+A generation begins closed, and stays open once it was opened. Re-arming begins the next generation,
+closed. A waiter of a generation may pass when that generation is open or past. The opening of an
+earlier generation never lets it pass. The record alone decides; a message beside it is only a hint
+to read. Source: J. Twist, "Release the hounds": the exercise that combines a polled flag with a
+message. Must not live here: waiting threads and tasks (gate.py).
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _TRIES: Final = 25
 
 @dataclass(frozen=True, slots=True)
 class GateView:
-    """A gate as it was at one look.
+    """The state of a gate at one read.
 
     Attributes:
         generation: counts from 1.
-        is_open: whether this generation is let through.
-        payload: what was given when it was opened, None while it is closed.
-        who: who opened or re-armed it, for people.
-        since: when, by that one's clock, for people.
+        is_open: whether this generation is open.
+        payload: the value that it was opened with; None while it is closed.
+        who: the label of the client that opened or re-armed it, for people.
+        since: the time of that, by that client's clock, for people.
     """
 
     generation: int = 1
@@ -46,7 +46,7 @@ class GateView:
     since: str = ""
 
     def lets_through(self, generation: int) -> bool:
-        """Whether those who wait for a generation may go."""
+        """Return whether the waiters of a generation may pass."""
         return self.generation > generation or (self.generation == generation and self.is_open)
 
 
@@ -54,7 +54,7 @@ CLOSED: Final = GateView()
 
 
 def view_of(key: str, entry: Entry | None) -> GateView:
-    """The gate under a key; one that nobody has touched is closed. Raises: CorruptRecord."""
+    """Return the gate of a record; without a record, the gate is closed. Raises: CorruptRecord."""
     if entry is None:
         return CLOSED
     found = decode_document(key, entry.value, KIND)
@@ -66,7 +66,7 @@ def view_of(key: str, entry: Entry | None) -> GateView:
 
 
 def look_steps(key: str) -> Steps[tuple[GateView, str | None]]:
-    """The gate, and the version of its record.
+    """Return the gate, and the version of its record (None without a record).
 
     Raises: StoreUnavailable, StoreRefused, CorruptRecord.
     """
@@ -75,12 +75,12 @@ def look_steps(key: str) -> Steps[tuple[GateView, str | None]]:
 
 
 def open_steps(context: RecipeContext, key: str, payload: Any) -> Steps[GateView]:
-    """Open the generation that there is; one that is open stays as it was opened."""
+    """Open the current generation. A gate that is open already keeps its payload."""
     return (yield from _change(context, key, True, payload))
 
 
 def rearm_steps(context: RecipeContext, key: str) -> Steps[GateView]:
-    """Begin the next generation, closed; one that is closed stays as it is."""
+    """Begin the next generation, closed. A gate that is closed already stays as it is."""
     return (yield from _change(context, key, False, None))
 
 
@@ -135,13 +135,14 @@ def _nonce(key: str, entry: Entry | None) -> str:
 def wait_steps(
     context: RecipeContext, name: str, key: str, timeout_s: float | None, generation: int | None
 ) -> Steps[GateView]:
-    """Wait until a generation is let through.
+    """Wait until the waiters of a generation may pass; return the gate.
 
     Arguments:
-        timeout_s: at most so long; None = for ever.
-        generation: for which one; None = the one that the first look finds.
+        timeout_s: the longest wait; None = for ever.
+        generation: the one to wait for; None = the one that the first read finds.
 
-    Raises: CoordTimeout, StoreRefused, CorruptRecord. A store that does not answer is waited for.
+    Raises: CoordTimeout, StoreRefused, CorruptRecord. The wait goes on while the store does not
+    answer.
     """
     timeout_s = waiting_time("timeout", timeout_s)
     began = context.clock.monotonic_s()

@@ -1,9 +1,9 @@
-"""Shared by all recipes that hold a name: faces, handles and options.
+"""The options, handles and base classes of all recipes that hold a name.
 
-Lives here: `LockOptions`; what happens at a loss; the handles `Held` and `AioHeld`; `Holdable`.
-That is a context manager with `acquire` and `try_acquire`: a lock, a permit of a semaphore or a
-side of a read-write lock. One object may be used by many threads or tasks at once: each block gives
-back what it took itself. Must not live here: rules (the cores and keepers), any one recipe.
+Lives here: `LockOptions`; the reactions to a loss; the handles `Held` and `AioHeld`; `Holdable`. A
+`Holdable` is a context manager with `acquire` and `try_acquire`: a lock, a permit of a semaphore,
+or a side of a read-write lock. Many threads or tasks may use one object at once: each block
+releases its own hold. Must not live here: rules (the cores and keepers), any one recipe.
 """
 
 from __future__ import annotations
@@ -33,23 +33,26 @@ Cancel = Literal["deadline", "event", "never"]
 EXIT_LOST: Final = 76
 _ABORT_EARLY_S: Final = 0.1
 _STDERR: Final = 2
-_TOLD_BYTES_MAX: Final = 512  # what a pipe that can be written to takes at once, everywhere
+_TOLD_BYTES_MAX: Final = 512  # a writable pipe takes so much at once, on every system
 
 
 @dataclass(frozen=True, slots=True)
 class LockOptions:
-    """How a lock behaves.
+    """The options of a lock, and of other holds.
 
     Attributes:
-        ttl_s: a holder that does not renew is over after so long; renewed at a third of it.
-        wait_s: how long to wait for it; 0 tries once, None waits for ever.
-        fair: first come, first served (everybody should ask so, or barge past the queue).
-        lock_delay_s: after a hold that expired, wait so much longer.
-        on_lost: "event" sets `lost`. "abort" ends this process shortly before somebody else can
-            hold it, with exit code 76 and a message that names the lock. Or a function to call.
-        strict: leaving the block raises LockLost if it was lost and the body raised nothing.
-        alert: watch the record while it is held. A loss which the store can tell (broken by an
-            administrator) is then known at once and not at the next renewal.
+        ttl_s: a hold that is not renewed ends after so many seconds. It is renewed after a third of
+            them.
+        wait_s: how many seconds to wait for the hold; 0 tries once, None waits for ever.
+        fair: first come, first served. All clients of a lock should set it: one without it passes
+            the queue.
+        lock_delay_s: how many seconds longer to wait after a hold that expired.
+        on_lost: "event" sets `lost`. "abort" ends this process with exit code 76 and a message that
+            names the lock. It does so shortly before another client can hold it. A function is
+            called with the reason.
+        strict: leaving the block raises LockLost if the hold was lost and the body raised nothing.
+        alert: watch the record while it is held. A loss that the store can show (an administrator
+            broke the lock) is then known at once and not at the next renewal.
         value: JSON to show with the holder.
     """
 
@@ -63,12 +66,12 @@ class LockOptions:
     value: Any = None
 
     def __post_init__(self) -> None:
-        """Make plain numbers of the times.
+        """Convert the times to plain numbers.
 
         Raises:
-            Unsupported: something is none of what is named above.
+            Unsupported: an option has none of the values named above.
         """
-        # The class is frozen for its users; a number of another kind would spoil the record.
+        # The class is frozen for its users. A number of another type would spoil the record.
         give = object.__setattr__
         give(self, "ttl_s", number("ttl", self.ttl_s))
         give(self, "wait_s", waiting_time("wait", self.wait_s))
@@ -78,12 +81,12 @@ class LockOptions:
 
     @property
     def early_s(self) -> float:
-        """So long before the deadline the belief ends: a process takes a moment to be gone."""
+        """How many seconds before its deadline a hold ends already: ending a process takes time."""
         return min(_ABORT_EARLY_S, self.ttl_s / 20) if self.on_lost == "abort" else 0.0
 
 
 def check_cancel(cancel: Cancel) -> Cancel:
-    """Return what an asyncio block does at a loss.
+    """Return `cancel`, which says what an asyncio block does at a loss.
 
     Raises:
         Unsupported: it is none of `Cancel`.
@@ -94,7 +97,7 @@ def check_cancel(cancel: Cancel) -> Cancel:
 
 
 def take_up(driver: SyncDriver | AsyncDriver, hold: Hold, options: LockOptions) -> None:
-    """Look after a hold from now on: renewal, deadline, what happens at a loss, the alert."""
+    """Start the work of a hold: renewal, deadline watch, the reaction to a loss, the alert."""
     on_lost = options.on_lost
     if on_lost == "abort":
         hold.on_lost(lambda reason: abort_process(hold.name, reason))
@@ -106,10 +109,10 @@ def take_up(driver: SyncDriver | AsyncDriver, hold: Hold, options: LockOptions) 
 
 
 def give_steps(hold: Hold) -> Steps[bool]:
-    """Give back; who is interrupted or cancelled meanwhile does so once more before it goes.
+    """Release a hold; return whether it was still held. Repeat the release after an interruption.
 
-    Nobody knows what came of the first try, and a hold that is not given back costs the next one a
-    whole TTL.
+    The outcome of an interrupted release is unknown. A hold that is not released costs the next
+    holder a whole TTL.
     """
     try:
         return (yield from hold.keeper.give(hold))
@@ -121,10 +124,10 @@ def give_steps(hold: Hold) -> Steps[bool]:
 
 
 def abort_process(name: str, reason: str) -> None:
-    """End this process at once, without cleaning up: it must not outlive its lock."""
+    """End this process at once, without cleaning up: it must not run longer than its lock lasts."""
     told = f"strongroom: the lock {name!r} is lost ({reason}); aborting\n"
     try:
-        # Standard error may be closed, or a pipe that nobody empties: nothing waits for it.
+        # Standard error may be closed, or a full pipe that nobody reads: do not wait for it.
         if select.select([], [_STDERR], [], 0)[1]:
             os.write(_STDERR, told.encode(errors="backslashreplace")[:_TOLD_BYTES_MAX])
     finally:
@@ -132,16 +135,16 @@ def abort_process(name: str, reason: str) -> None:
 
 
 class Held(HeldBase):
-    """A hold in hand, for threads; leaving its block releases it."""
+    """The handle of a hold, for threads; leaving its block releases the hold."""
 
     def __init__(self, driver: SyncDriver, hold: Hold, strict: bool = False) -> None:
         super().__init__(hold)
         self._driver, self._strict = driver, strict
 
     def release(self) -> bool:
-        """Give it back; of no effect if it is over. Return whether it was still held.
+        """Release the hold; return whether it was still held. No effect if it is over.
 
-        Never raises: what cannot be given back expires.
+        Never raises: a hold that cannot be released expires.
         """
         if not self._hold.end():
             return False
@@ -163,13 +166,13 @@ class Held(HeldBase):
 
 
 class AioHeld(HeldBase):
-    """A hold in hand, for asyncio; leaving its block releases it.
+    """The handle of a hold, for asyncio; leaving its block releases the hold.
 
     Arguments:
         driver: of the client.
         hold: what is held.
-        cancel: with "deadline" the task in the block is cancelled as soon as the hold is over, and
-            the block raises LockLost from it. With "event" the body goes on, and the block raises
+        cancel: with "deadline" the task in the block is cancelled as soon as the hold is lost, and
+            the block raises LockLost. With "event" the body continues, and the block raises
             LockLost at its end. With "never" neither happens.
     """
 
@@ -182,13 +185,13 @@ class AioHeld(HeldBase):
         self._cancelling = 0
 
     async def release(self) -> bool:
-        """Give it back; of no effect if it is over. Return whether it was still held."""
+        """Release the hold; return whether it was still held. No effect if it is over."""
         if not self._hold.end():
             return False
         return await self._driver.run(give_steps(self._hold))
 
     async def wait_lost(self) -> str:
-        """Return, once it is lost, why."""
+        """Wait until the hold is lost; return the reason."""
         loop, told = asyncio.get_running_loop(), asyncio.Event()
 
         def tell(_: str) -> None:
@@ -212,12 +215,12 @@ class AioHeld(HeldBase):
         if _running_loop() is self._loop:
             self._cancel_body(reason)
             return
-        # A thread found out: one that was given the handle, or the watch over deadlines.
+        # The loss was noticed on a thread: by one that uses the handle, or by the deadline watch.
         with contextlib.suppress(RuntimeError):  # the loop is closed, and the body with it
             self._loop.call_soon_threadsafe(self._cancel_body, reason)
 
     def _cancel_body(self, reason: str) -> None:
-        # A body that finds out by itself, in check(), raises by itself.
+        # A body that notices the loss in its own check() raises LockLost there.
         if self._task is not None and asyncio.current_task(self._loop) is not self._task:
             self._cancelled = True
             self._task.cancel(reason)
@@ -248,8 +251,8 @@ def _timeout(name: str, refusal: Refusal, options: LockOptions) -> CoordTimeout:
 def warn_of_loss(hold: Hold, error: BaseException | None) -> None:
     """Log a warning that a hold was lost before its block ended, unless the block's error says so.
 
-    A record of the log and no warning of Python's, since the program did nothing wrong. A warning
-    that is turned into an error would hide the error of the body.
+    This is a log record and not a Python warning, since the program did nothing wrong. A Python
+    warning that is turned into an error would hide the error of the body.
     """
     if hold.state == LOST and not (isinstance(error, LockLost) and error.name == hold.name):
         log.warning(
@@ -274,11 +277,11 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
 
 
 class Holdable(ABC):
-    """Something to be held by name, for threads.
+    """The base class of objects that are held by name, for threads.
 
     Arguments:
         driver: of the client.
-        name: of it.
+        name: of the lock, semaphore or other object.
         options: TTL, waiting time, what happens at a loss.
     """
 
@@ -288,16 +291,16 @@ class Holdable(ABC):
 
     @abstractmethod
     def _steps(self, *, once: bool) -> Steps[Hold | Refusal]:
-        """Take it, as each recipe does; `once`: without waiting."""
+        """Return the recipe's steps that take the hold; with `once` they do not wait."""
 
     def acquire(self) -> Held:
-        """Return it held.
+        """Wait for the hold; return its handle.
 
         Raises:
-            CoordTimeout: not to be had within `wait`.
-            AlreadyHeld: this client has what stands in the way, or waits for it.
-            Unsupported: the store's record was made for other terms.
-            StoreUnavailable, StoreRefused: the store.
+            CoordTimeout: the hold was not free within `wait`.
+            AlreadyHeld: a hold of this client is in the way, or this client waits for it already.
+            Unsupported: the store's record has other terms, such as another number of permits.
+            StoreUnavailable, StoreRefused: the store did not answer, or refused.
         """
         outcome = self._acquire(once=False)
         if isinstance(outcome, Refusal):
@@ -305,7 +308,7 @@ class Holdable(ABC):
         return outcome
 
     def try_acquire(self) -> Held | None:
-        """Return it held, or None if it is not free right now; raises like `acquire`."""
+        """Return the handle, or None if the hold is not free now; raises like `acquire`."""
         outcome = self._acquire(once=True)
         return None if isinstance(outcome, Refusal) else outcome
 
@@ -341,7 +344,10 @@ class Holdable(ABC):
 
 
 class AioHoldable(ABC):
-    """Something to be held by name, for asyncio; see `Holdable` and `AioHeld`."""
+    """The base class of objects that are held by name, for asyncio.
+
+    See `Holdable` and `AioHeld`.
+    """
 
     def __init__(
         self, driver: AsyncDriver, name: str, options: LockOptions, cancel: Cancel = "deadline"

@@ -1,14 +1,14 @@
-"""Membership: who is there, with what data, and who comes and goes.
+"""Group membership: the members of a group, their data, and who joins and leaves.
 
     with client.members("workers").join({"url": me}) as mine: ...
     for member in client.members("workers").list(): ...
     for change in client.members("workers").watch(): ...
 
-A membership is a hold: renewed in the background, lost when it cannot be, given up at the end of
-its block. It bars nobody and carries no fence (0). Every observer notices a death by itself, a TTL
-and a little more after the last sign of life that it saw. An observer that has just begun believes
-everybody whose record is there. Observers read: a list, and a read of each member. Must
-not live here: the records (members_core.py).
+A membership is a hold: renewed in the background, lost if it cannot be renewed, given up at the end
+of its block. It excludes nobody, and its fence is 0. Every observer detects a dead member itself, a
+little more than a TTL after the last renewal that it saw. A new observer counts every member with a
+record as alive. Observers list the keys and read each member's record. Must not live here: the
+records (members_core.py).
 """
 
 from __future__ import annotations
@@ -41,27 +41,28 @@ _EVERY_S = 1.0
 
 
 class Membership(Held):
-    """One's own membership, for threads."""
+    """The handle of this client's own membership, for threads."""
 
     def leave(self) -> bool:
-        """Give it up, as `release` does; return whether it was still held."""
+        """Give up the membership, as `release` does; return whether it was still held."""
         return self.release()
 
     def update(self, data: Any) -> bool:
-        """Tell other data from now on; return whether that is certain to be told.
+        """Replace the data of this member; return whether the new data is known to be stored.
 
         Arguments:
             data: anything that JSON can hold.
 
         Raises:
-            LockLost: this is no member any more.
+            LockLost: the membership is over.
+            Unsupported: the data is too long.
         """
         self.check()
         return self._driver.run(_keeper(self._hold).update(self._hold, data))
 
 
 class AioMembership(AioHeld):
-    """One's own membership, for asyncio."""
+    """The handle of this client's own membership, for asyncio."""
 
     async def leave(self) -> bool:
         """See `Membership.leave`."""
@@ -82,7 +83,7 @@ class Members:
         options: the TTL, and what happens at a loss; see `LockOptions`.
 
     Raises:
-        Unsupported: a TTL that cannot be.
+        Unsupported: the TTL is out of bounds.
         BadName: see names.py.
     """
 
@@ -92,15 +93,15 @@ class Members:
         self._driver, self.name, self.options = driver, group, options
 
     def join(self, data: Any = None) -> Membership:
-        """Become a member, once more with every call.
+        """Become a member; each call adds another membership.
 
         Arguments:
-            data: what others see of it: anything that JSON can hold, at most 60 KiB of it.
+            data: what other clients see of it: anything that JSON can hold, at most 60 KiB of it.
 
         Raises:
-            Unsupported: more data than that.
-            StoreUnavailable: the store did not answer, again and again.
-            StoreRefused: as it says.
+            Unsupported: the data is longer than that.
+            StoreUnavailable: the store did not answer, after several tries.
+            StoreRefused: see errors.py.
         """
         driver, options = self._driver, self.options
         hold = driver.run(join_steps(driver.context, self.name, data, options.ttl_s))
@@ -108,25 +109,25 @@ class Members:
         return Membership(driver, hold, options.strict)
 
     def list(self) -> tuple[Member, ...]:
-        """Return who is there, as far as this client can tell; remove who is dead.
+        """Return the members, as far as this client can tell; delete the records of dead ones.
 
         Raises:
-            StoreUnavailable, StoreRefused: the store.
+            StoreUnavailable, StoreRefused: the store did not answer, or refused.
         """
         roll = Roll(self._driver.context, self.name)
         self._driver.run(roll.look())
         return tuple(roll.members.values())
 
     def watch(self, timeout: float | None = None, every: float = _EVERY_S) -> Iterator[Change]:
-        """Yield who is there ("joined"), then every change.
+        """Yield each current member as "joined", then every change.
 
         Arguments:
-            timeout: end when so many seconds went by without a change; None: never end.
-            every: how often to look, in seconds; a change of data is seen after a third of the
-                member's TTL at the latest.
+            timeout: end after so many seconds without a change; None: never end.
+            every: how often to read the group, in seconds. A member's data is read again after a
+                third of its TTL, or after `every` if that is longer.
 
         Raises:
-            StoreRefused: the store. One that does not answer is waited for.
+            StoreRefused: the store refused. The watch goes on while the store does not answer.
         """
         roll = Roll(self._driver.context, self.name)
         while True:

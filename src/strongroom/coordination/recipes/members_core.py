@@ -1,14 +1,14 @@
-"""Group membership: one record per member, renewed while it lives, removed by the first that finds
-it dead.
+"""The core of group membership: one record per member, renewed while the member lives.
 
     members/<group, escaped>.<nonce>
     {"kind": "member", "owner": "9f86d081884c7d65-1", "seq": 7, "ttl": 15, "who": "host:4711",
      "since": "2026-11-21T08:00:00.000Z", "data": ...}
 
-A key of its own for each, so that hundreds of members share no record. An observer takes a member
-for dead when it has seen the same `seq` for `rules.observer_wait_s` (clock_rules.py says why). It
-deletes the very version that it saw. A renewal in between makes the deletion fail, so no living
-member is removed. A membership carries no fence. Must not live here: faces (members.py).
+Each member has a key of its own, so that hundreds of members share no record. An observer takes a
+member for dead when it has seen the same `seq` for `rules.observer_wait_s` (clock_rules.py says
+why). It then deletes the very version that it saw. A renewal in between makes the deletion fail, so
+no living member is removed. A membership carries no fence. Must not live here: the classes for
+users (members.py).
 """
 
 from __future__ import annotations
@@ -56,15 +56,15 @@ _REMOVED: Final = "its record was removed"
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member as it was at one look.
+    """A member's state at one read.
 
     Attributes:
         nonce: names this membership.
-        data: what it told about itself.
-        who: for people.
+        data: the data that the member published.
+        who: the member's label, for people.
         since: when it joined, by its own clock, for people.
         seq: counts its writes.
-        ttl_s: it is taken for dead that long after its last sign of life, and a little more.
+        ttl_s: the member is taken for dead a little more than this time after its last renewal.
     """
 
     nonce: str
@@ -84,7 +84,7 @@ class Change:
 
 
 def group_prefix(group: str) -> str:
-    """Return how the keys of a group's members begin. Raises: BadName."""
+    """Return the prefix of the keys of a group's members. Raises: BadName."""
     return key_of(KIND, group) + "."
 
 
@@ -95,11 +95,11 @@ def nonce_of(prefix: str, key: str) -> str | None:
 
 
 def checked_data(data: Any) -> Any:
-    """Return what a member tells.
+    """Return a member's data if it can be stored.
 
     Raises:
         Unsupported: it is too long.
-        TypeError, ValueError: it is nothing that JSON can hold.
+        TypeError, ValueError: JSON cannot hold it.
     """
     length = len(encode_document({"data": data}))
     if length > DATA_BYTES_MAX:
@@ -111,7 +111,7 @@ def checked_data(data: Any) -> Any:
 
 
 def encode_member(member: Member) -> bytes:
-    """Return the JSON of a member."""
+    """Return the JSON of a member's record."""
     return encode_document(
         {
             "kind": _RECORD_KIND,
@@ -126,10 +126,10 @@ def encode_member(member: Member) -> bytes:
 
 
 def decode_member(key: str, value: bytes) -> Member:
-    """Return the member of this JSON.
+    """Return the member of a JSON record.
 
     Raises:
-        CorruptRecord: it is none.
+        CorruptRecord: the JSON is not a member's record.
     """
     found = decode_document(key, value, _RECORD_KIND)
     try:
@@ -149,11 +149,11 @@ def decode_member(key: str, value: bytes) -> Member:
 
 
 def join_steps(context: RecipeContext, group: str, data: Any, ttl_s: float) -> Steps[Hold]:
-    """Become a member.
+    """Become a member; return the hold.
 
     Raises:
-        StoreUnavailable: the store did not answer, again and again.
-        StoreRefused, BadName: as they say.
+        StoreUnavailable: the store did not answer, after several tries.
+        StoreRefused, BadName: see errors.py.
     """
     nonce = context.nonce()
     keeper = MemberKeeper(context, group, nonce, data, ttl_s)
@@ -176,14 +176,14 @@ def join_steps(context: RecipeContext, group: str, data: Any, ttl_s: float) -> S
 
 
 class MemberKeeper:
-    """Keeps one membership.
+    """The keeper of one membership: writes, renews and deletes its record.
 
     Arguments:
         context: the client's.
         group: its name.
         nonce: of the membership.
-        data: what it tells.
-        ttl_s: how long it lives without renewal.
+        data: what the member publishes.
+        ttl_s: how long the membership lasts without renewal.
     """
 
     def __init__(
@@ -201,14 +201,14 @@ class MemberKeeper:
         self._timeout_s = context.rules.attempt_timeout_s(ttl_s)
 
     def unclaim_when_over(self) -> None:
-        """Called when the membership is over, lost or about to be given up."""
+        """Drop the claim on the key, when the membership is lost or about to be given up."""
         self._context.unclaim(place_of(self.key, self._nonce), self._nonce)
 
     def join(self, hold: Hold) -> Steps[None]:
         """Write the record for the first time, and set the hold's deadline.
 
         Raises:
-            StoreUnavailable: after several tries.
+            StoreUnavailable: the store did not answer, after several tries.
         """
         pace = Pace(self._context)
         last = StoreUnavailable(f"{hold.name!r} could not be joined: no answer came in time")
@@ -224,7 +224,7 @@ class MemberKeeper:
         raise last
 
     def keep(self, hold: Hold) -> Steps[bool]:
-        """Write the record again; see `handles.Keeper.keep`."""
+        """Renew: write the record again; see `handles.Keeper.keep`."""
         try:
             kept = yield from self._store(hold)
         except StoreUnavailable as error:
@@ -233,8 +233,8 @@ class MemberKeeper:
         return kept and hold.active
 
     def update(self, hold: Hold, data: Any) -> Steps[bool]:
-        """Tell other data; return whether that is certain to be told."""
-        # What cannot be told must not come into the renewals either.
+        """Replace the data; return whether the new data is known to be stored."""
+        # Data that cannot be stored must not get into the renewals either.
         self.data = checked_data(data)
         pace = Pace(self._context)
         for attempt in range(_TRIES):
@@ -247,7 +247,7 @@ class MemberKeeper:
         return False
 
     def _store(self, hold: Hold) -> Steps[bool]:
-        """Write once; return whether this very write is known to be there."""
+        """Write the record once; return whether this very write is known to be applied."""
         context = self._context
         seq = next(self._numbers)
         member = Member(self._nonce, self.data, context.label, self._since, seq, self._ttl_s)
@@ -265,7 +265,7 @@ class MemberKeeper:
             return False
         if entry.version == expected:
             return False  # not applied, or not yet; the next try will tell
-        # Nobody else writes here: this is a write of ours whose answer was lost.
+        # Only this client writes the record: this is a write of ours whose answer was lost.
         self._version = entry.version
         landed = decode_member(self.key, entry.value)
         landed_sent_s = self._sent.get(landed.seq)
@@ -283,7 +283,7 @@ class MemberKeeper:
             hold.deadline_s = deadline_s
 
     def give(self, hold: Hold) -> Steps[bool]:
-        """Delete the record; see `handles.Keeper.give`. Gives up quietly: it will expire."""
+        """Delete the record; see `handles.Keeper.give`. After a failure it is left to expire."""
         unsure, giving = False, GivingBack(self._context, self._ttl_s)
         while giving.go_on():
             try:
@@ -303,8 +303,10 @@ class MemberKeeper:
         return False
 
     def alert(self, hold: Hold) -> Steps[None]:
-        """Watch the member's record, and end the hold if the record is removed. See
-        `handles.Keeper.alert`."""
+        """Watch the record while the membership lasts, and end the hold if it is removed.
+
+        See `handles.Keeper.alert`.
+        """
         pace = Pace(self._context)
         version = self._version
         while hold.active:
@@ -318,7 +320,7 @@ class MemberKeeper:
 
 
 class Roll:
-    """One observer's knowledge of a group; looks again at members only as often as they sign.
+    """One observer's view of a group. It reads a member again no more often than the member renews.
 
     Arguments:
         context: the observer's.
@@ -334,14 +336,15 @@ class Roll:
         self.members: dict[str, Member] = {}
 
     def look(self, every_s: float = 0.0) -> Steps[list[Change]]:
-        """Look who is there; return what has changed since the last look.
+        """Read the group; return what has changed since the last call.
 
         Arguments:
-            every_s: more than 0: do not read a member again before that time has passed, and a
-                third of its TTL. Its data may be so old.
+            every_s: if more than 0, a member is not read again before this time and a third of its
+                TTL have passed. Its data may be that old.
 
         Raises:
-            StoreUnavailable, StoreRefused: the store; what was known stays known.
+            StoreUnavailable, StoreRefused: the store did not answer, or refused. `members` is
+                unchanged.
         """
         keys = yield from list_keys(self._prefix, _ATTEMPT_S)
         before = self.members
@@ -357,11 +360,12 @@ class Roll:
         return _changes(before, found)
 
     def changed(self, timeout_s: float | None, every_s: float) -> Steps[list[Change]]:
-        """Wait until something has changed, and return it; nothing if nothing did in time.
+        """Wait until the group has changed; return the changes, or none if the time is over.
 
         Arguments:
-            timeout_s: at most so long; None = for ever. A store that is away is waited for.
-            every_s: how often to look.
+            timeout_s: the longest wait; None = for ever. The wait goes on while the store does not
+                answer.
+            every_s: how often to read the group.
         """
         timeout_s, every_s = waiting_time("timeout", timeout_s), delay("every", every_s)
         clock, pace = self._context.clock, Pace(self._context)
@@ -394,7 +398,7 @@ class Roll:
         try:
             member = decode_member(key, entry.value)
         except CorruptRecord:
-            return None  # not a member's doing, and no reason to hide the others
+            return None  # no member wrote this record, and the others must still be shown
         received_s = clock.monotonic_s()
         self._read_s[key] = received_s
         since_s = self._context.rules.observer_start_s(now_s, received_s)
@@ -412,7 +416,7 @@ class Roll:
         return start_s + wait_s - context.clock.monotonic_s()
 
     def _bury(self, key: str, entry: Entry) -> Steps[None]:
-        """Remove the dead; if that fails the next one who looks does it."""
+        """Delete a dead member's record. If that fails, the next observer deletes it."""
         try:
             yield from delete(key, entry.version, _ATTEMPT_S)
         except CoordinationError:

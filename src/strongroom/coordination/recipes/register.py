@@ -1,6 +1,6 @@
-"""Registers for users, and the book's locks that are built on nothing else.
+"""Registers for users, and the book's lock, which is built on a register alone.
 
-Lives here: `Register`, `AioRegister`; and `SimpleLock`, the locks of Burns, Designing Distributed
+Lives here: `Register`, `AioRegister`; and `SimpleLock`, the lock of Burns, Designing Distributed
 Systems, chapter 9, under the book's names. Must not live here: the steps (register_core.py).
 """
 
@@ -24,7 +24,7 @@ from strongroom.coordination.recipes.register_core import (
 
 
 class Absent(Enum):
-    """The expectation that a register has no value."""
+    """The type of `ABSENT`, the expectation that a register has no value."""
 
     ABSENT = "absent"
 
@@ -33,7 +33,7 @@ ABSENT: Final = Absent.ABSENT
 
 
 class Register:
-    """One value that everybody may read and swap; for threads.
+    """A shared value with compare-and-swap, for threads.
 
     Arguments:
         driver: of the client.
@@ -56,12 +56,12 @@ class Register:
     def compare_and_swap(
         self, new: Any, expected: Any, version: str | None = None, ttl: float | None = None
     ) -> Swap:
-        """Write `new` if the value is `expected`; mind the order: new first.
+        """Write `new` if the current value is `expected`. Note that `new` is the first argument.
 
         Arguments:
             new: any JSON value.
-            expected: the value that must be there, or `ABSENT`: only a definite absence, or a
-                value whose TTL is over, counts as that.
+            expected: the value that must be there, or `ABSENT`. Only a definite absence, or a value
+                whose TTL is over, counts as absent.
             version: if given, the version that must be there too.
             ttl: seconds after which the new value counts as absent.
 
@@ -69,14 +69,14 @@ class Register:
             (swapped, version); see `Swap`.
 
         Raises:
-            StoreUnavailable: certainly not written.
-            OutcomeUnknown: it may have been written; looked for and not found.
+            StoreUnavailable: the value was certainly not written.
+            OutcomeUnknown: the value may have been written; a later read did not show it.
         """
         swapping = Swapping(self._driver.context, self._key, new, ttl)
         return self._driver.run(swapping.swap(expected, expected is ABSENT, version))
 
     def put(self, new: Any, ttl: float | None = None) -> Swap:
-        """Write whatever is there: the last writer wins. Never use it for locks."""
+        """Write `new` unconditionally: the last writer wins. Never use it for locks."""
         return self._driver.run(Swapping(self._driver.context, self._key, new, ttl).put())
 
     def wait_for_change(
@@ -85,17 +85,17 @@ class Register:
         """Wait until the version is not `version` any more, or the value's TTL is over.
 
         Arguments:
-            version: the one that is known; None: absent.
+            version: the last known version; None: absent.
             timeout: at most so many seconds; None: for ever.
 
         Returns:
-            whether it changed, and what is there now.
+            whether it changed, and the current value.
         """
         return self._driver.run(wait_steps(self._driver.context, self._key, version, timeout))
 
 
 class AioRegister:
-    """One value that everybody may read and swap; for asyncio. See `Register`."""
+    """A shared value with compare-and-swap, for asyncio. See `Register`."""
 
     def __init__(self, driver: AsyncDriver, name: str) -> None:
         self._driver, self.name, self._key = driver, name, key_of(KIND, name)
@@ -128,12 +128,12 @@ class AioRegister:
 class SimpleLock:
     """The book's lock over a register: "0" is free, "1" is held, absent is free.
 
-    It shows the idea; `client.lock` is the one to use: it renews by itself and has a fence. The
-    listings' mistakes are mended. A renewal keeps the version that it wrote, only a success sets
-    the version, and only a definite absence creates the key.
+    Programs should use `client.lock`, which renews by itself and has a fence. This class shows the
+    idea. The listings' mistakes are corrected. A renewal keeps the version that it wrote, only a
+    success sets the version, and only a definite absence creates the key.
 
     Arguments:
-        register: where it lies.
+        register: holds the lock's value.
         ttl: the lock frees itself after so many seconds.
     """
 
@@ -142,7 +142,7 @@ class SimpleLock:
         self._version: str | None = None
 
     def simple_lock(self) -> bool:
-        """Try once; return whether it is locked by us now."""
+        """Try once to lock; return whether this object holds the lock now."""
         for expected in ("0", ABSENT):
             swap = self._register.compare_and_swap("1", expected, None, self._ttl)
             if swap.swapped:
@@ -151,7 +151,7 @@ class SimpleLock:
         return False
 
     def lock(self, timeout: float | None = None) -> bool:
-        """Try until it is locked by us, waiting by watching; False if a wait timed out."""
+        """Lock, watching the register while another client holds it; False if a watch timed out."""
         while not self.simple_lock():
             seen = self._register.get()
             if seen is not None and seen.value == "1":
@@ -161,19 +161,19 @@ class SimpleLock:
         return True
 
     def renew(self) -> None:
-        """Hold it for another TTL.
+        """Extend the lock by another TTL.
 
         Raises:
-            LockLost: it is not ours any more.
+            LockLost: this object does not hold the lock any more.
         """
         swap = self._own_swap("1", self._ttl)
         self._version = swap.version
 
     def unlock(self) -> None:
-        """Free it, if value and version are still what we wrote.
+        """Free the lock, if value and version are still those that this object wrote.
 
         Raises:
-            LockLost: it is not ours any more.
+            LockLost: this object does not hold the lock any more.
         """
         self._own_swap("0", None)
         self._version = None

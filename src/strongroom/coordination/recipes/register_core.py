@@ -1,10 +1,10 @@
-"""A register: compare-and-swap on a value, with versions and TTLs, and waiting for a change.
+"""The steps of a register: compare-and-swap on a value, with versions, TTLs and waiting.
 
-Lives here: the steps. The record is JSON: {"kind": "register", "value", "ttl", "nonce",
-"before": [nonces of the last writes]}. A write whose answer is lost is looked for in `before`, so
-that its fate is known even when others wrote since. A value with a TTL is absent once this observer
-has seen the same write for long enough (clock_rules.py). Source of the interface: Burns, Designing
-Distributed Systems, chapter 9. Must not live here: locks.
+Lives here: the steps. The record is JSON: {"kind": "register", "value", "ttl", "nonce", "before":
+[nonces of the last writes]}. After a lost answer, the write's nonce is looked up in `before`. So
+its outcome is known even if other clients have written since. A value with a TTL is absent once
+this observer has seen the same write for long enough (clock_rules.py). Source of the interface:
+Burns, Designing Distributed Systems, chapter 9. Must not live here: locks.
 """
 
 from __future__ import annotations
@@ -37,17 +37,19 @@ _TRIES: Final = 12
 
 
 class Versioned(NamedTuple):
-    """A value, and the version that names the write it came from."""
+    """A value, and the version of the write that it came from."""
 
     value: Any
     version: str
 
 
 class Swap(NamedTuple):
-    """The outcome of a swap: whether it was done, and the version.
+    """The outcome of a swap.
 
-    The version is that of the write; None if it was done and overwritten before that was known. If
-    it was not done, it is the version of what is there instead; None if nothing is.
+    Attributes:
+        swapped: whether this call wrote the value.
+        version: of the write; None if another write replaced it before its outcome was known.
+            Without a swap, the version of the current value; None if there is none.
     """
 
     swapped: bool
@@ -58,7 +60,7 @@ class Swap(NamedTuple):
 class _Seen:
     entry: Entry | None
     document: dict[str, Any]
-    left_s: float  # until it is over; 0: absent or over; inf: has no TTL
+    left_s: float  # of the value's TTL; 0: absent or expired; inf: no TTL
 
     @property
     def version(self) -> str | None:
@@ -70,7 +72,7 @@ class _Seen:
 
 
 def look_steps(context: RecipeContext, key: str) -> Steps[_Seen]:
-    """Read once."""
+    """Return the register's state, by one read."""
     sent_s = context.clock.monotonic_s()
     entry = yield from get(key, TIMEOUT_S)
     return _seen(context, key, entry, sent_s)
@@ -93,19 +95,19 @@ def _seen(context: RecipeContext, key: str, entry: Entry | None, sent_s: float) 
 
 
 def get_steps(context: RecipeContext, key: str) -> Steps[Versioned | None]:
-    """Return the value and its version; None if absent or over."""
+    """Return the value and its version; None if it is absent or expired."""
     seen = yield from look_steps(context, key)
     return _versioned(seen)
 
 
 class Swapping:
-    """One compare-and-swap.
+    """One write to a register, conditional (`swap`) or not (`put`).
 
     Arguments:
         context: the client's.
         key: of the register.
         new: JSON.
-        ttl_s: it is over after so long unless it is written again; None: never.
+        ttl_s: the value expires after so long unless it is written again; None: never.
     """
 
     def __init__(self, context: RecipeContext, key: str, new: Any, ttl_s: float | None) -> None:
@@ -115,16 +117,16 @@ class Swapping:
         self._pace = Pace(context)
 
     def swap(self, expected: Any, absent: bool, version: str | None) -> Steps[Swap]:
-        """Write if the value is the expected one.
+        """Write the value if the current value is the expected one.
 
         Arguments:
             expected: JSON, compared as JSON.
-            absent: expect nothing there (or something whose TTL is over) instead.
-            version: if given, this must be the version too.
+            absent: expect no value instead (or one whose TTL is over).
+            version: if given, the version that must be there too.
 
         Raises:
-            StoreUnavailable: certainly not written.
-            OutcomeUnknown: it may have been written.
+            StoreUnavailable: the value was certainly not written.
+            OutcomeUnknown: the value may have been written.
         """
 
         def fits(seen: _Seen) -> bool:
@@ -154,7 +156,7 @@ class Swapping:
                 return done
 
     def _look_again(self) -> Steps[_Seen]:
-        # A proxy that repeats a request gets a Conflict with itself: look before believing it.
+        # A proxy that repeats a request gets a Conflict with its own write: read to find out.
         try:
             return (yield from look_steps(self._context, self._key))
         except StoreUnavailable as error:
@@ -162,13 +164,13 @@ class Swapping:
             raise OutcomeUnknown(message) from error
 
     def _found(self, seen: _Seen) -> Swap | None:
-        """Tell whether a write of this swap is what is there, or under what is there."""
+        """Return success if the record shows this swap's write as its last or an earlier one."""
         if seen.document.get("nonce") == self._nonce:
             return Swap(True, seen.version)
         return Swap(True, None) if self._nonce in seen.document.get("before", []) else None
 
     def _write(self, seen: _Seen) -> Steps[Swap]:
-        """Write over what was seen; not swapped if something else is there now."""
+        """Write over the version that was read; not swapped if another version is there now."""
         before = [*seen.document.get("before", []), seen.document.get("nonce", "")]
         document = {
             "kind": KIND,
@@ -199,7 +201,11 @@ class Swapping:
         raise OutcomeUnknown(f"it is not known whether {self._key!r} was written")
 
     def _fate(self, seen: _Seen) -> Steps[Swap | None]:
-        """Look for the write; None if it is not there, but may still come."""
+        """Return the outcome of the write, by a read; None if it may still be applied.
+
+        Raises:
+            OutcomeUnknown: too many writes came after it.
+        """
         try:
             now = yield from look_steps(self._context, self._key)
         except StoreUnavailable:
@@ -215,16 +221,16 @@ class Swapping:
 def wait_steps(
     context: RecipeContext, key: str, version: str | None, seconds: float | None
 ) -> Steps[tuple[bool, Versioned | None]]:
-    """Wait until the version is another one, or the value is over.
+    """Wait until the version has changed, or the value has expired.
 
     Arguments:
         context: the client's.
         key: of the register.
-        version: the one that is known; None: absent.
-        seconds: at most so long; None: for ever. A store that does not answer is waited out.
+        version: the last known version; None: absent.
+        seconds: the longest wait; None: for ever. The wait goes on while the store does not answer.
 
     Returns:
-        whether it changed, and what is there now (None: absent or over).
+        whether it changed, and the current value (None: absent or expired).
     """
     clock, pace, seconds = context.clock, Pace(context), waiting_time("timeout", seconds)
     start_s = clock.monotonic_s()

@@ -1,7 +1,7 @@
 """How recipes wait: by watching where the store can, else by reading with decorrelated jitter.
 
-Lives here: one step of waiting for a change, and the pace of polls and of tries after trouble. Must
-not live here: what is waited for. Nobody here ever waits by writing.
+Lives here: one step of waiting for a change, the pace of polls, and the pace of retries. Must not
+live here: what a recipe waits for. Nothing here writes while it waits.
 """
 
 from __future__ import annotations
@@ -22,30 +22,35 @@ from strongroom.coordination.effects import (
 )
 from strongroom.coordination.errors import StoreUnavailable
 
-WATCH_MAX_S: Final = 10.0  # what a lost answer costs at most; 0.1 requests/s for an idle waiter
+WATCH_MAX_S: Final = 10.0  # bounds the delay after a lost answer; an idle waiter: 0.1 requests/s
 _TROUBLE_FIRST_S: Final = 0.05
 _TROUBLE_MAX_S: Final = 2.0
-# How long a hold is tried to be given back: a store may be choosing another leader, and who waits
-# would else wait out the whole TTL.
+# For how long a release is retried. A store may be electing another leader. Without the release,
+# waiters would have to wait for the whole TTL.
 _GIVING_S: Final = 6.0
-_TIMEOUT_MIN_S: Final = 0.01  # of a request at the very end of that time
+_TIMEOUT_MIN_S: Final = 0.01  # the shortest timeout of a request, at the end of that time
 _RACES_MAX: Final = 64
 _RACES_SPREAD: Final = 4
-_NOTHING: Final = ""  # no version of any store's
+_NOTHING: Final = ""  # equals no version of any store
 
 
 class Refusal(NamedTuple):
-    """A wait that ended without success: the holder, in words, and how long it took."""
+    """The result of a wait that ended without success.
+
+    Attributes:
+        holder: the labels of the current holders, for messages.
+        waited_s: how long the caller waited.
+    """
 
     holder: str
     waited_s: float
 
 
 class Pace:
-    """How long to sleep between polls, and after trouble; one per waiting caller.
+    """The sleeps of one waiting caller, between polls and after failed attempts.
 
     Arguments:
-        context: gives chance and the store's bounds.
+        context: gives the random numbers and the store's bounds for polls.
     """
 
     def __init__(self, context: RecipeContext) -> None:
@@ -54,17 +59,18 @@ class Pace:
         self._trouble_s = _TROUBLE_FIRST_S
 
     def poll_s(self) -> float:
-        """Return the next decorrelated sleep between the store's bounds."""
+        """Return how long to sleep until the next poll: decorrelated jitter within bounds."""
         p = self._context.promises
         spread = max(0.0, self._poll_s * 3 - p.poll_min_s)
         self._poll_s = min(p.poll_max_s, p.poll_min_s + self._context.clock.random() * spread)
         return self._poll_s
 
     def trouble_s(self, error: StoreUnavailable | None = None) -> float:
-        """Return how long to wait after a failed or lost try: full jitter under a doubling cap.
+        """Return how long to sleep after a failed attempt: full jitter under a cap that doubles.
 
         Arguments:
-            error: why the store did not answer, if the caller goes on waiting; see `Outage`.
+            error: the store's error if the caller goes on waiting; it is reported to `Outage`. None
+                if there is nothing to report.
         """
         if error is not None:
             self._context.outage.failed(error)
@@ -73,20 +79,20 @@ class Pace:
         return cap * self._context.clock.random()
 
     def reset(self) -> None:
-        """Something went well: begin small again."""
+        """Begin again with the shortest sleeps, after a success."""
         self._poll_s = self._context.promises.poll_min_s
         self._trouble_s = _TROUBLE_FIRST_S
 
 
 class Races:
-    """The tries of one write to a record that others write too.
+    """The bounded retries of one write to a record that other clients write too.
 
-    A lost race says nothing of the store: somebody else got on, so that many are allowed. What is
-    counted against the write is trouble: no answer, or a conflict over what nobody has changed.
+    A lost race means that another client made progress, so many are allowed. Trouble has a limit of
+    its own. It is a request without an answer, or a conflict over a version that has not changed.
 
     Arguments:
-        context: gives chance and the clock.
-        troubles_max: so much trouble ends it.
+        context: gives the random numbers and the clock.
+        troubles_max: after so many troubles there are no more attempts.
     """
 
     def __init__(self, context: RecipeContext, troubles_max: int) -> None:
@@ -96,23 +102,28 @@ class Races:
         self._met: str | None = _NOTHING
 
     def go_on(self) -> bool:
-        """Begin the next try; False if there have been enough of them."""
+        """Begin the next attempt; return False if none is left."""
         self._began_s = self._clock.boot_s()
         self._left -= 1
         return self._left >= 0 and self._troubles_left > 0
 
     def lost(self, outcome: CasOutcome, version: str | None) -> Sleep:
-        """End a try in vain; see `pause`.
+        """Return the pause after an attempt that did not write; see `pause`.
 
         Arguments:
-            outcome: what came of it.
-            version: what it was to follow: the same as of the last try is no lost race.
+            outcome: the outcome of the write.
+            version: the version that the write expected. The same one as in the previous attempt
+                counts as trouble, since no other client has written.
         """
         met, self._met = self._met, version
         return self.pause(troubled=isinstance(outcome, Unknown) or version == met)
 
     def pause(self, *, troubled: bool) -> Sleep:
-        """End a try in vain: jitter of a few round trips, since many may write at one moment."""
+        """Return the pause after an attempt that did not write.
+
+        After trouble it grows with each attempt (`Pace.trouble_s`). Otherwise it is a random time
+        of at most four round trips, since many clients may write at once.
+        """
         if troubled:
             self._troubles_left -= 1
             return Sleep(self._pace.trouble_s())
@@ -121,34 +132,37 @@ class Races:
 
 
 class GivingBack(Races):
-    """The tries to give a hold back: one rule for whatever is held.
+    """The retries of a release: one rule for every kind of hold.
 
-    Whatever the store does, they are over six seconds after the first began, or after the TTL if
-    that is less. What is left of the time bounds each request, too. The first try is made even if
-    there is no time for it (the machine was suspended): it may be all that is needed.
+    They end six seconds after the first one began, or after the TTL if that is shorter. The time
+    left also bounds each request. The first attempt is made even if no time is left, for example
+    after the machine was suspended. It may be enough.
 
     Arguments:
-        context: gives chance, the clock and the rules.
-        ttl_s: of the hold: it expires by itself then, and nobody needs it given back.
+        context: gives the random numbers, the clock and the rules.
+        ttl_s: the hold's TTL. After it the hold has expired and needs no release.
     """
 
     def __init__(self, context: RecipeContext, ttl_s: float) -> None:
-        super().__init__(context, _RACES_MAX)  # trouble does not end it: the store may come back
+        super().__init__(context, _RACES_MAX)  # trouble does not end it: the store may recover
         self._attempt_s = context.rules.attempt_timeout_s(ttl_s)
         self._until_s = self._clock.boot_s() + min(_GIVING_S, ttl_s)
 
     @property
     def timeout_s(self) -> float:
-        """How long the next request may take."""
+        """The timeout of the next request, in seconds."""
         return max(_TIMEOUT_MIN_S, min(self._attempt_s, self._left_s()))
 
     def go_on(self) -> bool:
-        """Begin the next try; False if the time is over."""
+        """Begin the next attempt; return False if the time is over."""
         is_first = self._left == _RACES_MAX
         return super().go_on() and (is_first or self._left_s() > 0)
 
     def pause(self, *, troubled: bool) -> Sleep:
-        """End a try in vain; see `Races.pause`. Nobody sleeps through the time of the last try."""
+        """Return the pause after a failed attempt; see `Races.pause`.
+
+        It ends early enough to leave time for a last attempt.
+        """
         wanted_s, left_s = super().pause(troubled=troubled).seconds, max(0.0, self._left_s())
         before_last_s = left_s - self._attempt_s
         return Sleep(min(wanted_s, before_last_s if before_last_s > 0 else left_s))
@@ -171,13 +185,13 @@ def await_change(
         context: the client's.
         key: what is watched.
         version: the version that is known; None if the key was absent.
-        seconds: at most so long.
+        seconds: the longest wait.
         pace: of this caller.
-        timeout_s: for one read, where reads are needed.
+        timeout_s: for one read, where the store has to be polled.
 
     Returns:
-        the entry (or None: absent) if there was a look at it, changed or not; `UNCHANGED` if a
-        watch ended without one. A store that does not answer counts as `UNCHANGED`, after a pause.
+        the current entry, or None if the key is absent, whether it has changed or not. `UNCHANGED`
+        if a watch ended by its timeout, or after a pause if the store did not answer.
     """
     seconds = max(0.0, seconds)
     outcome: Watched | Unchanged

@@ -1,1 +1,1 @@
-"""Unique ids: ranges that are reserved, and the classic generator."""
+"""Unique ids: reserved ranges, and the article's generator."""

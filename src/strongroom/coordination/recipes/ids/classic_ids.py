@@ -1,11 +1,12 @@
-"""The article's generator of unique ids over its store of two methods.
+"""The article's generator of unique ids, over a store with two methods.
 
-`client.ids(name)` is the one to use: it prefetches, knows its own write when the answer was lost,
-and has an asyncio face. This one shows the idea, and takes any store that has the two methods. The
-listing's mistakes are mended. The local range changes only after the write succeeded. Text that is
-no number stays an error. The version belongs to what one `get_data` returned, not to the store
-object, so generators may share one. Source: J. Twist, "Synchronizing Multiple Nodes in Windows
-Azure" (MSDN Magazine, November 2010), "Generating unique IDs". Must not live here: `client.ids`.
+Programs should use `client.ids(name)`: it prefetches, recognizes its own write after a lost answer,
+and has an asyncio version. This generator shows the idea, and takes any store that has the two
+methods. The listing's mistakes are corrected. The local range changes only after the write
+succeeded. Text that is no number is an error. The version belongs to what one `get_data` returned,
+not to the store object, so generators may share one. Source: J. Twist, "Synchronizing Multiple
+Nodes in Windows Azure" (MSDN Magazine, November 2010), "Generating unique IDs". Must not live here:
+`client.ids`.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ class OptimisticData:
 
     Attributes:
         text: the content; None: there is none yet.
-        version: whatever the store needs to write only if nothing was written since; an ETag.
+        version: the store's version of the content, such as an ETag; the condition of the next
+            write.
     """
 
     text: str | None
@@ -44,28 +46,28 @@ class OptimisticData:
 
 
 class OptimisticSyncStore(Protocol):
-    """A small text that many nodes may write, each knowing whether it was the first."""
+    """A small text that many nodes may write, each write conditional on the version read."""
 
     def get_data(self) -> OptimisticData:
-        """Read the text and its version, in one request. Raises: whatever keeps it from that."""
+        """Return the text and its version, from one request. Raises: the store's errors."""
         ...
 
     def try_optimistic_write(self, text: str, read: OptimisticData) -> bool:
-        """Write if nothing was written since `read`; False: something was.
+        """Write if nothing was written since `read`; return False if something was.
 
-        Where `read.text` is None it creates, if it still does not exist. Any error but a lost race
-        is raised, also when it is not known whether it was written.
+        If `read.text` is None, create the text if it still does not exist. Any error but a lost
+        race is raised, also when the outcome of the write is unknown.
         """
         ...
 
 
 class StoredText:
-    """The two methods over a name in any store of this toolkit, and so over a blob.
+    """The two methods over a name in any store of this toolkit, for example over a blob.
 
-    It lies where `client.ids(name)` keeps its number: both may be used for one name.
+    It uses the key of `client.ids(name)`: both may be used for one name.
 
     Arguments:
-        client: where it lies.
+        client: gives the store.
         name: of the ids.
     """
 
@@ -91,7 +93,7 @@ class StoredText:
         return self._driver.run(self._write(text, read))
 
     def _write(self, text: str, read: OptimisticData) -> Steps[bool]:
-        # A note of its own: no generator of `client.ids` may take the write for one of its own.
+        # A fresh nonce, so that no generator of `client.ids` takes the write for its own.
         note = self._driver.context.nonce()
         outcome = yield from cas(self.key, read.version, text.encode(), _ATTEMPT_S, note=note)
         if isinstance(outcome, Unknown):
@@ -100,16 +102,15 @@ class StoredText:
 
 
 class UniqueIdGenerator:
-    """Ids that nobody else gets, reserved a range at a time; safe for threads and over a fork.
-
+    """A generator of ids that no other node gets; safe for threads and after a fork.
     Arguments:
-        store: where the next unreserved id lies, as decimal text; generators may share it.
+        store: holds the next unreserved id, as decimal text; generators may share it.
         range_size: how many ids one write reserves; a crash loses at most the rest of a range.
         max_retries: how many tries follow the first one.
-        first: the first id of all, where there is no text yet.
+        first: the first id, if the store has no text yet.
         name: for messages.
-        clock: of the pauses between tries.
-        sleep: how to pause; the seconds are given.
+        clock: gives the jitter of the pauses between tries.
+        sleep: the function that pauses; its argument is in seconds.
     """
 
     def __init__(
@@ -133,13 +134,14 @@ class UniqueIdGenerator:
         watch_forks(self)
 
     def next_id(self) -> int:
-        """Return an id that nobody has been given before.
+        """Return an id that no node has got before.
 
         Raises:
-            IdsUnavailable: the race was lost too often; nothing was handed out twice, try again.
-            IdsExhausted: there are none left below 2**63.
+            IdsUnavailable: other nodes won the race too often; no id was handed out twice, try
+                again.
+            IdsExhausted: no ids are left below 2**63.
             CorruptRecord: the text is no number, or smaller than it has been.
-            Whatever the store raises: nothing was handed out.
+            Any error of the store: no id was handed out.
         """
         with self._lock:
             if not self._left:
@@ -172,6 +174,6 @@ class UniqueIdGenerator:
         return int(digits)
 
     def after_fork(self) -> None:
-        """In a forked child: what the parent had reserved is the parent's."""
+        """Drop the reserved range in a forked child: it belongs to the parent."""
         self._lock = threading.Lock()
         self._left = _EMPTY

@@ -29,8 +29,8 @@ class IdsUnavailable(CoordinationError):
 
     Arguments:
         name: of the ids.
-        tries: how many there were.
-        reason: the last one's.
+        tries: how many were made.
+        reason: why the last one failed.
     """
 
     def __init__(self, name: str, tries: int, reason: str) -> None:
@@ -47,17 +47,18 @@ class IdsExhausted(CoordinationError):
 
 @dataclass(slots=True)
 class Reserving:
-    """One generator's memory of its reservations.
+    """The state of one generator's reservations.
 
     Arguments:
-        key: where the next free id lies.
+        key: where the next free id is stored.
         name: for messages.
-        first: the first id of all, where there is nothing yet.
+        first: the first id, if nothing is stored yet.
         max_retries: how many tries follow the first one.
 
     Attributes:
-        highest: no store may answer a smaller next free id than was seen once.
-        open: writes of unknown fate, by their nonce: the ranges they reserve if they are applied.
+        highest: the highest next free id seen so far; a smaller one in the store is an error.
+        open: writes of unknown outcome, by nonce: the ranges that they reserve if they were
+            applied.
     """
 
     key: str
@@ -69,11 +70,12 @@ class Reserving:
 
 
 def reserve_steps(context: RecipeContext, state: Reserving, count: int) -> Steps[range]:
-    """Reserve `count` ids.
+    """Reserve `count` ids; return the range. No other generator ever gets any of it.
 
-    Returns: the range; it is nobody else's, whatever happens later.
-    Raises: IdsUnavailable, IdsExhausted; CorruptRecord for what is no number, or went backwards;
-        StoreRefused.
+    Raises:
+        IdsUnavailable, IdsExhausted: see there.
+        CorruptRecord: the stored text is no number, or a smaller one than before.
+        StoreRefused: see errors.py.
     """
     pace = Pace(context)
     reason = ""
@@ -100,7 +102,7 @@ def reserve_steps(context: RecipeContext, state: Reserving, count: int) -> Steps
             reason = str(error)
             continue
         if isinstance(outcome, Applied):
-            # Whatever was open before had the same version to beat, or an older one: it is dead.
+            # Open writes expected this version or an older one: none can be applied any more.
             state.open.clear()
             state.highest = found.stop
             return found

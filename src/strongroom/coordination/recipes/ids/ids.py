@@ -1,8 +1,8 @@
 """Unique ids: handed out from memory, reserved a range at a time.
 
 Lives here: the generators for threads and for asyncio. Must not live here: how a range is reserved
-(ids/id_ranges.py). A process that ends loses at most the rest of its range, and what it reserved
-ahead. A forked child starts with a range of its own.
+(ids/id_ranges.py). A process that ends loses at most the rest of its range and a prefetched one. A
+forked child starts with a range of its own.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from strongroom.coordination.recipes.ids.id_ranges import ID_MAX, Reserving, res
 
 BATCH_MAX: Final = 2**40
 _EMPTY: Final = range(0)
-# What is reserved ahead is reserved when this part of a range is left.
+# The next range is prefetched when this part of a batch is left: a fifth.
 _AHEAD: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
 class IdsOptions:
-    """How ids are reserved.
+    """The options of a generator of ids.
 
     Attributes:
-        batch: how many at a time.
+        batch: how many ids one write reserves.
         max_retries: how many tries follow the first one.
-        prefetch: reserve the next range before the last one is used up.
-        first: the first id of all.
+        prefetch: reserve the next range before the current one is used up.
+        first: the first id, if none was ever reserved.
     """
 
     batch: int = 1000
@@ -53,7 +53,7 @@ class IdsOptions:
 
 
 class _Source:
-    """The ids that are left in memory; used under a lock of the face."""
+    """The reserved ids that are left in memory. The generator's lock guards them."""
 
     def __init__(self, context: RecipeContext, name: str, options: IdsOptions) -> None:
         self._context, self.options = context, options
@@ -67,9 +67,9 @@ class _Source:
         self._left, self._ahead = _EMPTY, _EMPTY
 
     def take(self, count: int) -> list[int]:
-        """As many of `count` ids as are in memory."""
+        """Remove up to `count` ids from memory and return them."""
         if self._context.identity is not self._identity:
-            # A fork: what the parent had reserved is the parent's.
+            # This is a forked child: the reserved range belongs to the parent.
             self._reset()
         if not self._left:
             self._left, self._ahead = self._ahead, _EMPTY
@@ -77,12 +77,15 @@ class _Source:
         return list(taken)
 
     def reserve(self, missing: int) -> Steps[range]:
-        """Reserve a range, or as many as are missing; memory changes with `put` alone."""
+        """Reserve and return a range of `batch` ids, or of `missing` if that is more.
+
+        Memory does not change before `put`.
+        """
         count = max(self.options.batch, missing)
         return (yield from reserve_steps(self._context, self._reserving, count))
 
     def put(self, found: range) -> None:
-        """Hand out these from now on, or when what is there is used up."""
+        """Add a reserved range, which is used now, or after the current one."""
         if self._left:
             self._ahead = found
         else:
@@ -90,22 +93,22 @@ class _Source:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is in memory."""
+        """Whether no id is in memory."""
         return not self._left and not self._ahead
 
     @property
     def wants_more(self) -> bool:
-        """Whether it is time to reserve ahead."""
+        """Whether it is time to prefetch the next range."""
         few = len(self._left) * _AHEAD <= self.options.batch
         return self.options.prefetch and few and not self._ahead
 
 
 class Ids:
-    """Unique ids for threads: an iterator, `next_id()`, `take(count)`.
+    """A generator of unique ids for threads: an iterator, `next_id()`, `take(count)`.
 
     Arguments:
         driver: of the client.
-        name: those who use the same name never get the same id.
+        name: generators of the same name never return the same id.
         options: see IdsOptions.
     """
 
@@ -117,24 +120,24 @@ class Ids:
         watch_forks(self)
 
     def after_fork(self) -> None:
-        """In a forked child: the threads that held these, or fetched, are the parent's."""
+        """Make new locks in a forked child: the threads that held the old ones are the parent's."""
         self._lock = threading.Lock()
         self._reserving = threading.Lock()
         self._fetching = False
 
     def next_id(self) -> int:
-        """Return an id that nobody has been given before.
+        """Return an id that no generator of this name has returned before.
 
         Raises: as `take`.
         """
         return self.take(1)[0]
 
     def take(self, count: int) -> list[int]:
-        """Return so many ids, rising; not always without gaps between them.
+        """Return `count` ids in rising order, possibly with gaps between them.
 
         Raises:
-            IdsUnavailable: no range could be reserved; nothing was handed out twice, try again.
-            IdsExhausted, CorruptRecord, StoreRefused: it will not get better by itself.
+            IdsUnavailable: no range could be reserved; no id was handed out twice, try again.
+            IdsExhausted, CorruptRecord, StoreRefused: another try does not help.
         """
         if count < 1:
             raise ValueError("take at least one id")
@@ -151,7 +154,7 @@ class Ids:
             self._refill(count - len(found))
 
     def _refill(self, missing: int) -> None:
-        # One thread asks the store; the others find what it has brought.
+        # One thread reserves a range; the others then find it in memory.
         with self._reserving:
             with self._lock:
                 if not self._source.is_empty:
@@ -177,7 +180,7 @@ class Ids:
 
 
 class AioIds:
-    """Unique ids for tasks: `async for`, `await next_id()`, `await take(count)`; see Ids.
+    """A generator of unique ids for tasks: `async for`, `next_id()`, `take(count)`; see Ids.
 
     Arguments:
         driver: of the client.

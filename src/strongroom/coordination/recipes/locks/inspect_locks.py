@@ -1,4 +1,4 @@
-"""Looking at locks and elections from outside, and breaking one: for people and consoles.
+"""Inspecting locks and elections from outside, and breaking one, for people and consoles.
 
 Lives here: `show`, `list` and `break` as steps. Must not live here: anything that waits or holds.
 """
@@ -31,10 +31,10 @@ _TRIES: Final = 8
 
 
 def show_steps(context: RecipeContext, kind: str, name: str) -> Steps[LockView | None]:
-    """Return how a lock looks, by one read; None if there never was one.
+    """Return the view of a lock, by one read; None if there never was one.
 
     Raises:
-        StoreUnavailable, StoreRefused, CorruptRecord: as they say.
+        StoreUnavailable, StoreRefused, CorruptRecord: see errors.py.
     """
     key = key_of(kind, name)
     sent_s = context.clock.monotonic_s()
@@ -43,9 +43,9 @@ def show_steps(context: RecipeContext, kind: str, name: str) -> Steps[LockView |
 
 
 def list_steps(context: RecipeContext, kind: str) -> Steps[list[str]]:
-    """Return the names of all locks of a kind that there ever were, sorted as keys are.
+    """Return the names of all locks of a kind that ever existed, in the order of their keys.
 
-    What somebody else has put there, under a key that no name has, is none.
+    A key that encodes no name was not written by this toolkit, and is left out.
     """
     keys = yield from list_keys(f"{kind}/", _TIMEOUT_S)
     names = []
@@ -56,13 +56,13 @@ def list_steps(context: RecipeContext, kind: str) -> Steps[list[str]]:
 
 
 def break_steps(context: RecipeContext, kind: str, name: str) -> Steps[LockView | None]:
-    """End somebody's hold now; return what was broken, None if nobody held it.
+    """End another client's hold now; return its view, or None if nobody held the lock.
 
-    The fence is counted up, so that whatever the holder still writes is refused once the next one
-    has written. The holder learns of it at its next renewal, or at once if it watches.
+    The fence is counted up. So the holder's later writes are refused once the next holder has
+    written. The holder learns of it at its next renewal, or at once if it watches.
 
     Raises:
-        StoreUnavailable: the store did not answer, or it is not known whether it was done.
+        StoreUnavailable: the store did not answer, or the outcome of the write is unknown.
     """
     key = key_of(kind, name)
     races = Races(context, _TRIES)

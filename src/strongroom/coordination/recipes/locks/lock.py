@@ -20,10 +20,10 @@ from strongroom.coordination.recipes.waiting import Refusal
 
 
 def wanted_lock(context: RecipeContext, kind: str, name: str, options: LockOptions) -> Wanted:
-    """Return what these options ask for.
+    """Return the parameters of an acquisition with these options.
 
     Raises:
-        Unsupported: the store cannot keep such a TTL.
+        Unsupported: the store cannot keep such a TTL, or no fair queue.
         BadName: see names.py.
     """
     context.check_ttl(options.ttl_s)
@@ -48,7 +48,7 @@ class Lock(Holdable):
         driver: of the client.
         name: any text.
         options: see `LockOptions`.
-        kind: the kind of key; locks of two kinds do not meet.
+        kind: the kind of key; locks of two kinds are independent of each other.
     """
 
     def __init__(

@@ -1,11 +1,12 @@
-"""How a lock is taken, kept, watched and given back: the core that locks and elections share.
+"""How a lock is taken: the core that locks and elections share.
 
-Lives here: steps over one `LockRecord` under one key, for any store. A record is free if nobody
-owns it, or if its owner's time is over. The store's clock decides that where it keeps one. Else
-this observer must have seen the same owner and sequence number for `rules.observer_wait_s`. Whoever
-takes it writes fence + 1 with the same compare-and-swap. A fair lock keeps a queue in the record.
-Enqueuing and taking are writes, waiting is none. A head that does not come is passed over after a
-while. Must not live here: threads, handles for users (lock.py).
+Lives here: steps over one `LockRecord` under one key, for any store. A lock is free if its record
+names no owner, or if the owner's time is over. The store's clock decides that where it keeps one.
+Else this observer must have seen the same owner and sequence number for `rules.observer_wait_s`.
+The compare-and-swap that takes the lock also writes fence + 1. A fair lock keeps a queue in the
+record. Entering the queue and taking the lock are writes, waiting is none. A first waiter that does
+not take the free lock is passed over after a while. Must not live here: renewal and release
+(lock_keeper.py), threads, handles for users (lock.py).
 """
 
 from __future__ import annotations
@@ -42,17 +43,17 @@ _TURN_ROUND_TRIPS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A wish to hold a lock.
+    """The parameters of one attempt to hold a lock.
 
     Attributes:
-        key, name: where, and what it is called.
-        ttl_s: how long a holder lives without renewal.
-        wait_s: how long to wait for it; 0 tries once, None waits for ever.
-        fair: stand in the queue.
-        lock_delay_s: after a hold that EXPIRED (not after a release), wait so much longer: a
+        key, name: of the record, and of the lock as messages name it.
+        ttl_s: how long the hold lasts without renewal.
+        wait_s: how long to wait for the lock; 0 tries once, None waits for ever.
+        fair: wait in the record's queue.
+        lock_delay_s: how much longer to wait after a hold that EXPIRED (not after a release): a
             mitigation for resources that cannot check the fence.
         value: JSON that the record carries (elections).
-        early_s: the belief ends so long before the deadline.
+        early_s: how long before its deadline the hold ends already.
     """
 
     key: str
@@ -66,21 +67,21 @@ class Wanted:
 
 
 class _Wait(NamedTuple):
-    """Nothing can be done for so many seconds, or until `ahead` others have had their turn."""
+    """A decision to wait for so many seconds, or until `ahead` other waiters had their turn."""
 
     seconds: float
     ahead: int = 0
 
 
 class _Write(NamedTuple):
-    """A record to write; `takes` it, or only changes the queue."""
+    """A decision to write a record; `takes`: it takes the lock, else it only changes the queue."""
 
     record: LockRecord
     takes: bool
 
 
 class _Adopt(NamedTuple):
-    """The record is ours already: an answer was lost."""
+    """A decision to use the record as it is: an unanswered write of ours took the lock."""
 
     record: LockRecord
 
@@ -90,7 +91,7 @@ class Acquisition:
 
     Arguments:
         context: the client's.
-        wanted: what.
+        wanted: the lock and the terms of the hold.
     """
 
     def __init__(self, context: RecipeContext, wanted: Wanted) -> None:
@@ -98,8 +99,8 @@ class Acquisition:
         self.nonce = context.nonce()
         self._seq = 0
         self._sent: dict[int, float] = {}
-        self._unsure = False  # a TAKE of unknown fate may still land ...
-        self._unsure_at: str | None = None  # ... on this version
+        self._unsure = False  # a TAKE of unknown outcome may still be applied ...
+        self._unsure_at: str | None = None  # ... over this version
         self._queued = False
         self._holder = ""
         self._pace = Pace(context)
@@ -107,12 +108,12 @@ class Acquisition:
         self._races = 0
 
     def steps(self) -> Steps[Hold | Refusal]:
-        """Take it, or say who has it.
+        """Take the lock; return the hold, or a refusal that names the holder.
 
         Raises:
-            AlreadyHeld: this client has it or waits for it.
-            StoreUnavailable: nothing can be said, and no time is left.
-            StoreRefused, CorruptRecord: as they say.
+            AlreadyHeld: this client holds the lock or waits for it.
+            StoreUnavailable: the store did not answer, and no time is left.
+            StoreRefused, CorruptRecord: see errors.py.
         """
         context, key = self._context, self._wanted.key
         context.claim(key, self.nonce)
@@ -136,8 +137,8 @@ class Acquisition:
     def _pursue(self, start_s: float) -> Steps[Hold | None]:
         look = self._recalled()
         if look is not None and self._wanted.fair:
-            # A client that comes back for what it has just given up lets others get into the queue.
-            # They need a read and a write, and it would need a write only.
+            # A client that has just released this lock lets other clients enter the queue first.
+            # They need a read and a write; this client would need only a write.
             yield Sleep(self._context.clock.random() * _COURTESY * self._context.round_trip_s)
             look = None
         while True:
@@ -199,23 +200,23 @@ class Acquisition:
             self._context, key, version, wait.seconds - aside_s, self._pace, self._timeout_s
         )
         if outcome is UNCHANGED:
-            # The sighting goes on; what the store's own clock says must be asked again.
+            # The sighting stays valid. Only a new read shows what the store's own clock says.
             return None if is_told(self._context, look) else look
         if outcome is None or outcome.version != version:
             self._pace.reset()
         return seen(self._context, key, outcome, sent_s)
 
     def _aside_s(self, ahead: int) -> float:
-        """Return how long not to look at all, because it cannot be our turn yet.
+        """Return how long not to read at all, because this waiter's turn cannot have come yet.
 
-        The record changes with every turn of those ahead, and each change would wake everybody who
-        watches it. A turn takes two round trips at the least, and four where others enter the queue
-        meanwhile. Three are waited out for each. One read then shows whatever has changed. To look
-        late is always safe. The pauses must not follow from how long turns HAVE taken: then slow
-        turns make long pauses, and long pauses slow turns.
+        The record changes with every turn of the waiters ahead, and each change would wake all
+        watchers. A turn takes at least two round trips, and four if other clients enter the queue
+        meanwhile. Three are waited for each turn. One read then shows all that has changed. A late
+        read is always safe. The pauses must not depend on how long turns HAVE taken. Slow turns
+        would make long pauses, and long pauses slow turns.
         """
         if self._context.promises.watch == "poll":
-            return 0.0  # polls have a pace of their own
+            return 0.0  # polling has a pace of its own
         return min(self._timeout_s, ahead * _TURN_ROUND_TRIPS * self._context.round_trip_s)
 
     # Judging
@@ -243,9 +244,9 @@ class Acquisition:
         return server_lease and self._unsure and entry.version == self._unsure_at
 
     def _is_shut(self, entry: Entry) -> bool:
-        """Say whether only the holder can write, so that no other client can join the queue.
+        """Return whether only the holder can write, so that no other client can join the queue.
 
-        This is a hold in Azure's lease mode that a client in ETag mode sees. The service refuses
+        This is a hold in Azure's lease mode, seen by a client in ETag mode. The service refuses
         every write that does not name the lease.
         """
         told = entry.expires_in_s is not None and entry.expires_in_s > 0
@@ -271,7 +272,7 @@ class Acquisition:
         return _Wait(late_s, ahead)
 
     def _late_s(self, record: LockRecord, ahead: int) -> float:
-        """Return how long those ahead may still take to come for what is free."""
+        """Return how long the waiters ahead may still take to claim the free lock."""
         if ahead == 0:
             return 0.0
         place = f"{self._wanted.key}#free"
@@ -318,7 +319,7 @@ class Acquisition:
             return None
         except BaseException as error:
             if not isinstance(error, CoordinationError):
-                # Interrupted: nobody hears the answer, and what was sent may be written.
+                # Interrupted: the answer is lost, and the write may still be applied.
                 self._note_unsure(step, expected)
             raise
         if isinstance(outcome, Applied):
@@ -332,8 +333,8 @@ class Acquisition:
             self._note_unsure(step, expected)
             yield Sleep(self._pace.trouble_s())
             return None
-        # Lost to somebody who made progress. A pause of a few round trips spreads those who race.
-        # It must not grow much, or the one who loses often waits longer than the others.
+        # Another client won the race. A pause of a few round trips spreads the competitors. It
+        # must not grow much, or a client that loses often would wait longer than the others.
         self._races += 1
         round_trip_s = context.clock.boot_s() - sent_s
         yield Sleep(context.clock.random() * min(self._races, _RACES_SPREAD) * round_trip_s)
@@ -352,11 +353,11 @@ class Acquisition:
             self._unsure, self._unsure_at = True, expected
 
     def _wrote(self, entry: Entry, record: LockRecord) -> Look | None:
-        """Return what a read would show now; None where only the store's clock can tell."""
+        """Return what a read would show now; None if only the store's clock can tell."""
         if self._context.promises.server_lease:
             return None
-        # What was read before the write was still there when it took effect: as good as a read
-        # whose answer came now.
+        # The record that was read was still current when the write took effect. That is as good as
+        # a read whose answer came now.
         now_s = self._context.clock.monotonic_s()
         return Look(entry, record, self._context.rules.observer_start_s(now_s, now_s))
 
@@ -374,7 +375,7 @@ class Acquisition:
         context, wanted, nonce = self._context, self._wanted, self.nonce
         deadline_s = self._deadline_s(record)
         if deadline_s - wanted.early_s <= context.clock.boot_s():
-            self._unsure = True  # too slow to be of use: the next look takes it anew
+            self._unsure = True  # expired before use: the next read takes the lock anew
             return None
         keeper = LockKeeper(context, wanted.key, nonce, record, version)
         hold = Hold(
@@ -394,7 +395,7 @@ class Acquisition:
     # Leaving without it
 
     def _withdraw(self) -> Steps[None]:
-        """Leave the queue, and give back what an answer that never came may have given."""
+        """Leave the queue, and release the lock if a write without an answer may have taken it."""
         if not (self._unsure or self._queued):
             return
         races = Races(self._context, _WITHDRAW_TRIES)
@@ -415,8 +416,8 @@ class Acquisition:
             yield races.lost(outcome, version)
 
     def _undone(self, entry: Entry | None) -> tuple[LockRecord, LeaseTerms | None] | None:
-        """Return what to write so that nothing of ours is there, or can come; None: nothing."""
-        # Another version: the TAKE that may still be on its way cannot land any more.
+        """Return the record that undoes this attempt, late writes too; None if none is needed."""
+        # After another write, a TAKE that is still on its way can no longer be applied.
         lurking = self._unsure and (None if entry is None else entry.version) == self._unsure_at
         if entry is None:
             nobodys = LockRecord(owner=None, fence=0, ttl_s=self._wanted.ttl_s, seq=0)

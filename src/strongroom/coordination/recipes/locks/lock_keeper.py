@@ -1,8 +1,8 @@
-"""How a lock that is held is kept, watched and given back.
+"""How a lock that is held is renewed, watched and released.
 
 Lives here: the `Keeper` of locks and elections, one per hold. A write that conflicts, or whose
-answer is lost, is never taken for a loss. The record is read, and only another owner in it is a
-loss. Must not live here: taking (locks/lock_core.py).
+answer is lost, is not taken for a loss. The keeper reads the record, and only another owner in it
+is a loss. Must not live here: taking a lock (locks/lock_core.py).
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ class ReleaseAttempt(Enum):
 
 
 class LockKeeper:
-    """Keeps one hold.
+    """The keeper of one hold: renews, watches and releases it.
 
     Arguments:
         context: the client's.
-        key: where the record lies.
+        key: of the record.
         nonce: of the hold.
-        record, version: what was written last.
+        record, version: as this client wrote them last.
     """
 
     def __init__(
@@ -62,17 +62,17 @@ class LockKeeper:
         self.released = False
 
     def unclaim_when_lost(self) -> None:
-        """Called when the hold is over; after a release `give` does it once the write is done."""
+        """Drop the claim on the key when the hold is lost; after a release, `give` drops it."""
         if not self.released:
             self._context.unclaim(self._key, self._nonce)
 
     def keep(self, hold: Hold) -> Steps[bool]:
-        """Write the record again with the next sequence number; see `handles.Keeper.keep`."""
+        """Renew: write the record with the next sequence number; see `handles.Keeper.keep`."""
         record = replace(self.record, seq=self._next_seq())
         return (yield from self._store(hold, record))
 
     def set_value(self, hold: Hold, value: Any) -> Steps[bool]:
-        """Write another value into the record that is held; return whether that is certain."""
+        """Write another value into the held record; return whether it is known to be stored."""
         for _ in range(_SET_TRIES):
             record = replace(self.record, seq=self._next_seq(), value=value)
             if (yield from self._store(hold, record)) and self.record.value == value:
@@ -105,14 +105,18 @@ class LockKeeper:
     def _prolong(self, hold: Hold, record: LockRecord) -> None:
         sent_s = self._sent.get(record.seq)
         if sent_s is None:
-            return  # the write that is there is an old one: nothing new is known
+            return  # the record is from an older write: it prolongs nothing
         self._sent = {seq: at for seq, at in self._sent.items() if seq > record.seq}
         received_s, server_clock = self._context.clock.boot_s(), self._context.promises.server_lease
         rules = self._context.rules
         hold.extend(rules.holder_deadline_s(sent_s, received_s, record.ttl_s, server_clock))
 
     def _judge(self, hold: Hold, entry: Entry | None) -> bool:
-        """Learn from what is there after a write that did not clearly succeed."""
+        """Update the hold from the record, read after a write that did not clearly succeed.
+
+        Returns:
+            whether a write of this keeper was applied after all, and the hold is still active.
+        """
         if entry is None:
             hold.lose("its record was deleted")
             return False
@@ -136,7 +140,10 @@ class LockKeeper:
         return LeaseTerms(act, self.record.ttl_s, self._nonce)
 
     def give(self, hold: Hold) -> Steps[bool]:
-        """Write the tombstone; see `handles.Keeper.give`. Gives up quietly: it will expire."""
+        """Release: write the record without an owner; see `handles.Keeper.give`.
+
+        If that fails, the hold is left to expire.
+        """
         giving = GivingBack(self._context, self.record.ttl_s)
         try:
             while giving.go_on():
@@ -170,7 +177,7 @@ class LockKeeper:
         if record.owner != self._nonce:
             ours = record.fence == self.record.fence and record.owner is None
             return ReleaseAttempt.DONE if ours else ReleaseAttempt.NOT_OURS
-        raced = entry.version != self.version  # somebody entered the queue: try again at once
+        raced = entry.version != self.version  # a client entered the queue: try again at once
         self.record, self.version = record, entry.version
         return ReleaseAttempt.RACED if raced else ReleaseAttempt.UNSURE
 
@@ -187,7 +194,7 @@ class LockKeeper:
             version = outcome.version if outcome is not None else version
 
     def learn(self, hold: Hold, entry: Entry | None) -> None:
-        """End the hold if this look at the record, later than the hold's begin, says so."""
+        """End the hold if the record shows its end. The record was read after the hold began."""
         if entry is None:
             hold.lose("its record was deleted")
             return
@@ -202,7 +209,7 @@ def _taken(record: LockRecord, fence: int) -> str:
     """Return why a hold is over, as far as the record shows it.
 
     Arguments:
-        record: the current record, which another client holds, or nobody.
+        record: the current record; its owner is another client, or nobody.
         fence: of the hold. Taking a lock raises the fence by one; so does breaking it.
     """
     if record.owner is not None:

@@ -1,7 +1,7 @@
-"""An observer's reading of a lock's record: whether somebody holds it, and for how long at least.
+"""An observer's reading of a lock's record: whether it is held, and for how long at least.
 
-Lives here: the judgement that takers, observers of elections and people who look share. Must not
-live here: writes.
+Lives here: the judgement that clients which take locks, observers of elections and consoles share.
+Must not live here: writes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LOOK_AGAIN_S: Final = 0.01
 
 
 class Look(NamedTuple):
-    """One read of a record, and since when it counts (`rules.observer_start_s`)."""
+    """One read of a record, and the time from which it counts (`rules.observer_start_s`)."""
 
     entry: Entry | None
     record: LockRecord | None
@@ -31,17 +31,18 @@ class LockView:
 
     Attributes:
         name: of the lock.
-        held: somebody holds it, as far as this observer can tell.
+        held: whether a client holds it, as far as this observer can tell.
         who, since, value: of the holder, or of the last one.
         nonce: of the hold; empty if nobody holds it.
         fence: of the holder, or of the last one.
         ttl_s: the holder's.
-        left_s: when this observer could take it at the earliest if it were not renewed.
-        waiting: who stands in the queue.
-        writes: how often the hold has written the record: once when it was taken, then a renewal
-            each, where renewals are writes.
-        renewed_s: so long ago it was renewed, where the store's own clock tells; else None.
-        end: how the last hold ended, in words, as far as the record tells; empty while held.
+        left_s: in how many seconds this observer could take it at the earliest, without a renewal.
+        waiting: the labels of the clients in the queue.
+        writes: how often the hold has written the record: once when it was taken, then once per
+            renewal, where renewals are writes.
+        renewed_s: how many seconds ago it was renewed, if the store's own clock shows that; else
+            None.
+        end: how the last hold ended, in words, as far as the record shows it; empty while held.
     """
 
     name: str
@@ -60,13 +61,13 @@ class LockView:
 
 
 def is_told(context: RecipeContext, look: Look) -> bool:
-    """Say whether the store's own clock ends the hold seen: then only a new read shows the end."""
+    """Return whether the store's own clock ends this hold. Only a new read shows the end then."""
     of_store = look.entry is not None and look.entry.expires_in_s is not None
     return of_store or context.promises.server_lease
 
 
 def is_ahead(entry: Entry, record: LockRecord) -> bool:
-    """Say whether a hold ends later, by the store's clock, than its TTL allows.
+    """Return whether a hold ends later, by the store's clock, than its TTL allows.
 
     The store's clock was ahead when the hold was written, and has been set back since. The hold's
     end then does not show whether the holder is alive.
@@ -76,7 +77,7 @@ def is_ahead(entry: Entry, record: LockRecord) -> bool:
 
 
 def seen(context: RecipeContext, key: str, entry: Entry | None, sent_s: float) -> Look:
-    """Return what was read, with the time from which it counts.
+    """Return a `Look` from an entry that was just read.
 
     Arguments:
         context: the observer's.
@@ -85,7 +86,7 @@ def seen(context: RecipeContext, key: str, entry: Entry | None, sent_s: float) -
         sent_s: when the read was sent, by the monotonic clock.
 
     Raises:
-        CorruptRecord: no lock's record.
+        CorruptRecord: the entry is not a lock's record.
     """
     received_s = context.clock.monotonic_s()
     since_s = context.rules.observer_start_s(sent_s, received_s)
@@ -94,16 +95,16 @@ def seen(context: RecipeContext, key: str, entry: Entry | None, sent_s: float) -
 
 
 def busy_s(context: RecipeContext, key: str, look: Look, lock_delay_s: float = 0.0) -> float:
-    """Return for how long at least it cannot be taken; 0 or less: it can be, now.
+    """Return for how many seconds at least the lock cannot be taken; 0 or less if it is free.
 
     If the store's clock has been set back (`is_ahead`), the observer's own clock decides, as on a
-    store without a clock. Such a hold must not be taken at first sight. Its holder believes in it
-    for up to a TTL after its last renewal. Its next renewal corrects the end.
+    store without a clock. Such a hold must not be taken at first sight. Its holder counts on it for
+    up to a TTL after its last renewal. Its next renewal corrects the end.
 
     Arguments:
         context: the observer's.
         key: of the record.
-        look: what was read last; it may be older than now if a watch saw no change since.
+        look: the last read; it may be older than now if a watch saw no change since.
         lock_delay_s: added after a hold that expired.
     """
     entry, record = look.entry, look.record
@@ -119,8 +120,8 @@ def busy_s(context: RecipeContext, key: str, look: Look, lock_delay_s: float = 0
             return 0.0
         since_s = context.sightings.since_s(key, ("over", record.fence), look.since_s)
         return since_s + lock_delay_s - now_s
-    # Only one hold per key and client can be active, and the one that asks is not it. So a
-    # record of this very client is a hold that was lost.
+    # A client has at most one active hold of a key, and the caller does not have it. So a hold of
+    # this client in the record is one that was lost.
     own = record.owner is not None and record.owner.startswith(f"{context.identity}-")
     if not ahead and (record.owner is None or own):
         return 0.0
@@ -130,7 +131,7 @@ def busy_s(context: RecipeContext, key: str, look: Look, lock_delay_s: float = 0
 
 
 def view_of(context: RecipeContext, name: str, key: str, look: Look) -> LockView | None:
-    """Return how this looks to people; None if there never was such a lock."""
+    """Return a lock's view for people; None if there never was such a lock."""
     record = look.record
     if record is None:
         return None

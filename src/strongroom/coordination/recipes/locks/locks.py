@@ -1,6 +1,6 @@
 """Several locks at once: all of them or none, always taken in the same order.
 
-Lives here: `Locks`, `AioLocks` and what they hand out. Must not live here: how one is taken.
+Lives here: `Locks`, `AioLocks` and their handle. Must not live here: how one lock is taken.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from strongroom.coordination.recipes.locks.lock import AioLock, Lock
 
 
 class HeldMany:
-    """Several holds in hand.
+    """The handle of several holds.
 
     Attributes:
-        holds: by name.
+        holds: the handles by name.
     """
 
     def __init__(self, holds: Mapping[str, HeldBase]) -> None:
@@ -32,7 +32,7 @@ class HeldMany:
 
     @property
     def fences(self) -> dict[str, int]:
-        """The fencing token of each."""
+        """The fencing token of each lock, by name."""
         return {name: held.fence for name, held in self.holds.items()}
 
     def remaining(self) -> float:
@@ -54,8 +54,8 @@ class Locks:
 
     Arguments:
         driver: of the client.
-        names: at least one; doubles count once.
-        options: for each; `wait_s` is for all of them together.
+        names: at least one; duplicates count once.
+        options: for each lock; `wait_s` is for all of them together.
     """
 
     def __init__(self, driver: SyncDriver, names: Sequence[str], options: LockOptions) -> None:
@@ -63,7 +63,7 @@ class Locks:
         self._blocks: dict[int, list[ExitStack]] = {}
 
     def __enter__(self) -> HeldMany:
-        """Take all, or raise as `Lock.acquire` does and hold none."""
+        """Take all locks, or raise as `Lock.acquire` does and hold none of them."""
         left = _Left(self._driver.context, self._options)
         with ExitStack() as stack:
             holds = {
@@ -124,7 +124,7 @@ class AioLocks:
 
 
 class _Left:
-    """Shares one waiting time among several locks."""
+    """The waiting time that several locks share."""
 
     def __init__(self, context: RecipeContext, options: LockOptions) -> None:
         self._clock, self._options = context.clock, options

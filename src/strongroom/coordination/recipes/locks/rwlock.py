@@ -3,14 +3,14 @@
     with client.rwlock("cfg").read() as held: ...
     with client.rwlock("cfg").write() as held: ...
 
-One record holds everybody's slots, each of which is renewed, and expires, like a lock of its own. A
-writer who waits says so with a slot of its own, in the order of coming. From then on no new reader
-enters, so that readers cannot starve it. The writer renews that slot while it waits. So a dead one
-bars the way for no longer than a dead holder. Writers who follow each other without a pause
-can keep readers out: the lock is meant for few writes. Every writer has a fence of its own; a
-reader's is that of the last writer, the state that it reads. Not reentrant: a client that would
-have to wait for itself, as a reader that wants to write too, is told at once (`AlreadyHeld`). Must
-not live here: how slots are taken (slots/slots_core.py).
+One record holds the slots of all clients. Each slot is renewed, and expires, like a lock of its
+own. A waiting writer announces itself with a slot, in order of arrival. From then on no new reader
+enters, so that readers cannot starve it. The writer renews that slot while it waits. So a dead
+writer blocks the others no longer than a dead holder. Writers that follow each other without a
+pause can keep readers out: the lock is meant for few writes. Every writer has a fence of its own. A
+reader has the fence of the last writer, whose state it reads. The lock is not reentrant. A client
+that would wait for itself, such as a reader that also wants to write, gets `AlreadyHeld` at once.
+Must not live here: how slots are taken (slots/slots_core.py).
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ WANTS_WRITE: Final = "wants-write"
 
 
 class ReadRule:
-    """Readers wait for writers, and for writers who wait."""
+    """The readers' rule: they wait for writers, and for writers that wait."""
 
     def in_the_way(self, record: SlotRecord, me: str) -> tuple[Slot, ...]:
         """See `slots_core.Rule`."""
         return tuple(slot for slot in record.without(me).slots if slot.role != READ)
 
     def fence(self, record: SlotRecord) -> int:
-        """A reader sees what the last writer left."""
+        """Return the last writer's fence, since a reader reads what that writer left."""
         return record.fence
 
     def check(self, record: SlotRecord) -> None:
-        """Every record will do."""
+        """Accept every record."""
 
 
 class WriteRule:
-    """Writers wait for everybody inside, and for writers who have waited longer."""
+    """The writers' rule: they wait for all holders, and for writers that have waited longer."""
 
     def in_the_way(self, record: SlotRecord, me: str) -> tuple[Slot, ...]:
         """See `slots_core.Rule`."""
@@ -61,11 +61,11 @@ class WriteRule:
         return tuple(blocking)
 
     def fence(self, record: SlotRecord) -> int:
-        """Every writer has a fence of its own."""
+        """Return the next fence: every writer has one of its own."""
         return record.fence + 1
 
     def check(self, record: SlotRecord) -> None:
-        """Every record will do."""
+        """Accept every record."""
 
 
 _RULES: Final[dict[str, SlotRule]] = {READ: ReadRule(), WRITE: WriteRule()}
@@ -78,22 +78,22 @@ class RwLock:
     Arguments:
         driver: of the client.
         name: any text.
-        options: see `LockOptions`; `fair` and `lock_delay_s` mean nothing here.
+        options: see `LockOptions`; `fair` and `lock_delay_s` have no effect here.
     """
 
     def __init__(self, driver: SyncDriver, name: str, options: LockOptions) -> None:
         self._driver, self.name, self.options = driver, name, options
 
     def read(self) -> SlotFace:
-        """Return its readers' side: a context manager, `acquire()`, `try_acquire()`."""
+        """Return the readers' side: a context manager, `acquire()`, `try_acquire()`."""
         return self._face(READ)
 
     def write(self) -> SlotFace:
-        """Return its writers' side: a context manager, `acquire()`, `try_acquire()`."""
+        """Return the writers' side: a context manager, `acquire()`, `try_acquire()`."""
         return self._face(WRITE)
 
     def show(self) -> SlotsView | None:
-        """Return how it looks to others, by one read; None if there never was one."""
+        """Return the lock's view, by one read; None if there never was one."""
         return self._driver.run(show_slots_steps(self._driver.context, KIND, self.name))
 
     def _face(self, role: str) -> SlotFace:
@@ -112,11 +112,11 @@ class AioRwLock:
         self._cancel = check_cancel(cancel)
 
     def read(self) -> AioSlotFace:
-        """Return its readers' side: an async context manager, `acquire()`, `try_acquire()`."""
+        """Return the readers' side: an async context manager, `acquire()`, `try_acquire()`."""
         return self._face(READ)
 
     def write(self) -> AioSlotFace:
-        """Return its writers' side: an async context manager, `acquire()`, `try_acquire()`."""
+        """Return the writers' side: an async context manager, `acquire()`, `try_acquire()`."""
         return self._face(WRITE)
 
     async def show(self) -> SlotsView | None:

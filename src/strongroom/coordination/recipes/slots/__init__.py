@@ -1,1 +1,1 @@
-"""Semaphores and barriers: the slots of one record."""
+"""Semaphores and barriers, and the slots of shared records that they are built on."""

@@ -1,14 +1,14 @@
-"""Barriers: nobody goes on before all have arrived, phase after phase.
+"""Barriers: no party continues before all have arrived, phase after phase.
 
     client.barrier("phase-1", parties=16).wait(timeout=60)
 
 Once all parties are there, `wait` returns in each of them. The barrier is then closed again for the
-next generation. Whoever calls `wait` again takes part in that one. A party that gives up, by its
-timeout or a cancellation, takes its place with it. A party that dies loses its place when its TTL
-is over. The others go on waiting for another one. So a barrier is never broken for those who wait.
-It is for a party that was away for longer than its TTL and whose generation has gone on without it:
-`BarrierBroken`. A party that died within the last TTL before the barrier trips is still counted:
-nobody can know better. Must not live here: the record (slots/barrier_core.py).
+next generation, and later calls of `wait` belong to that one. A party that gives up, by its timeout
+or a cancellation, withdraws its arrival. A party that dies loses its place when its TTL is over,
+and the others wait for a replacement. So a barrier is never broken for parties that wait.
+`BarrierBroken` is for a party that was away for longer than its TTL while its generation went on
+without it. A party that died within the last TTL before the barrier trips is still counted, since
+its death cannot be known yet. Must not live here: the record (slots/barrier_core.py).
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class Barrier:
     Arguments:
         driver: of the client.
         name: any text.
-        parties: how many must be there, 1 to 200; all who wait must count the same.
-        ttl_s: a party that is not heard of for so long loses its place.
+        parties: how many must arrive, 1 to 200; all parties must give the same number.
+        ttl_s: a waiting party that is not renewed for so many seconds loses its place.
 
     Raises:
-        Unsupported: a number of parties or a TTL that cannot be.
+        Unsupported: the number of parties or the TTL is out of bounds.
         BadName: see names.py.
     """
 
@@ -43,28 +43,28 @@ class Barrier:
         self._key = key_of(KIND, name)
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait until all are there; return one's place in the order of arrival, from 0.
+        """Wait until all parties are there; return this party's place in order of arrival, from 0.
 
         Arguments:
-            timeout: at most so many seconds; None = for ever. A store that does not answer is
-                waited for as well.
+            timeout: at most so many seconds; None = for ever. The wait goes on while the store does
+                not answer.
 
         Raises:
-            CoordTimeout: not all came in time; this party's place is free again.
+            CoordTimeout: not all parties came in time; this party's place is free again.
             BarrierBroken: the others went on without this party, which had been away too long.
-            PartiesDiffer: those who wait count another number of parties.
-            StoreRefused, CorruptRecord: as they say.
+            PartiesDiffer: the waiting parties give another number of parties.
+            StoreRefused, CorruptRecord: see errors.py.
         """
         arrival = Arrival(self._driver.context, self._key, self.name, self.parties, self._ttl_s)
         return self._driver.run(arrival.steps(timeout))
 
     def show(self) -> BarrierView | None:
-        """Return how it looks to others, by one read; None if nobody ever came."""
+        """Return the barrier's view, by one read; None if no party ever came."""
         return self._driver.run(show_barrier_steps(self._driver.context, self.name))
 
 
 class AioBarrier:
-    """A barrier by name, for asyncio; see `Barrier`. A cancelled `wait` gives its place up."""
+    """A barrier by name, for asyncio; see `Barrier`. A cancelled `wait` withdraws its arrival."""
 
     def __init__(self, driver: AsyncDriver, name: str, parties: int, ttl_s: float = 15.0) -> None:
         self.parties, self._ttl_s = check_parties(parties), number("ttl", ttl_s)

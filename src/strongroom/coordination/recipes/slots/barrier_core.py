@@ -1,17 +1,17 @@
-"""A barrier that a number of parties meet at: the record in the store, and one party's arrival.
+"""The core of barriers: the record in the store, and the steps of one party's arrival.
 
     {"kind": "barrier", "write": "...", "generation": 3, "parties": 16, "slots": [...],
      "tripped": [[2, ["nonce", ...]], ...]}
 
-Each party that has arrived has a slot, which it renews while it waits and which expires as in
+Each party that has arrived has a slot. It renews the slot while it waits; the slot expires as in
 slots/slot_records.py. The barrier trips when there are as many living slots as parties. One write,
-by any of them, begins the next generation. It keeps the list of those who were in, in the order of
-their coming. So the flag that lets them go and who goes are one thing: everybody leaves, or nobody.
+by any of the parties, begins the next generation. The same write keeps the list of the parties that
+were in, in order of arrival. So all parties of a generation leave, or none does.
 
-Whoever trips it must know that the others live. A slot that was there at one's first look may be
-a dead one's; one that appeared, or was renewed, since then is not. So the one who has waited
-longest trips at once, and who finds only dead ones there outwaits them first. Must not live here:
-faces (barrier.py).
+The party that trips the barrier must know that the others are alive. A slot that was there at its
+first read may belong to a dead party. A slot that appeared, or was renewed, since then does not. So
+the party that has waited longest trips at once. A party that finds only dead slots waits until they
+expire. Must not live here: the classes for users (barrier.py).
 """
 
 from __future__ import annotations
@@ -61,13 +61,14 @@ _LOOK_AGAIN_S: Final = 1.0
 class BarrierBroken(CoordinationError):
     """The barrier tripped without this party, which had been away for longer than its TTL.
 
-    Or so many generations ago that the record has forgotten whether this party was in: `known`
-    is False then.
+    Or it tripped so many generations ago that the record has forgotten whether this party was in.
+    `known` is False then.
 
     Arguments:
         name: of the barrier.
         generation: the one that this party had arrived for.
-        known: the record still tells who was in, and this party was not.
+        known: whether the record still lists the parties of that generation, and this one is not
+            in.
     """
 
     def __init__(self, name: str, generation: int, known: bool) -> None:
@@ -79,12 +80,12 @@ class BarrierBroken(CoordinationError):
 
 
 class PartiesDiffer(Unsupported):
-    """Others wait at this barrier and count another number of parties.
+    """Other parties wait at this barrier and give another number of parties.
 
     Arguments:
         name: of the barrier.
-        wanted: how many this client counts.
-        found: how many those who wait count.
+        wanted: the number that this client gives.
+        found: the number that the waiting parties give.
     """
 
     def __init__(self, name: str, wanted: int, found: int) -> None:
@@ -94,7 +95,7 @@ class PartiesDiffer(Unsupported):
 
 @dataclass(frozen=True, slots=True)
 class BarrierRecord:
-    """A barrier as it lies in the store; see the module's docstring."""
+    """A barrier's record; see the module's docstring."""
 
     generation: int = 1
     parties: int = 0
@@ -102,18 +103,18 @@ class BarrierRecord:
     tripped: tuple[tuple[int, tuple[str, ...]], ...] = ()
 
     def index_of(self, owner: str) -> int | None:
-        """Return the place of a nonce among those who were let go; None if it was not."""
+        """Return a nonce's place among the parties that were let go; None if it is not there."""
         for _, owners in self.tripped:
             if owner in owners:
                 return owners.index(owner)
         return None
 
     def remembers(self, generation: int) -> bool:
-        """Tell whether the record still says who was let go from a generation."""
+        """Return whether the record still lists the parties that were let go from a generation."""
         return any(generation == tripped for tripped, _ in self.tripped)
 
     def tripping(self) -> BarrierRecord:
-        """Return the next generation, and let those who are in go."""
+        """Return the record of the next generation, which lets the parties of this one go."""
         trip = (self.generation, tuple(slot.owner for slot in self.slots))
         kept = max(1, min(_TRIPS_MAX, _OWNERS_MAX // len(self.slots)))
         tripped = (*self.tripped, trip)[-kept:]
@@ -121,7 +122,7 @@ class BarrierRecord:
 
 
 def encode_barrier(record: BarrierRecord, write: str) -> bytes:
-    """Return the JSON of a record; `write` is a nonce of this very write."""
+    """Return the JSON of a record; `write` is a nonce that is unique to this write."""
     return encode_document(
         {
             "kind": KIND,
@@ -138,7 +139,7 @@ def decode_barrier(key: str, value: bytes) -> BarrierRecord:
     """Return the record of this JSON.
 
     Raises:
-        CorruptRecord: it is none.
+        CorruptRecord: the JSON is not a barrier's record.
     """
     found = decode_document(key, value, KIND)
     try:
@@ -175,13 +176,13 @@ class _Wait(NamedTuple):
 
 
 class Arrival:
-    """One party's way through a barrier, once.
+    """The arrival of one party, and its wait until the barrier trips.
 
     Arguments:
         context: the client's.
         key, name: of the barrier.
-        parties: how many must be there.
-        ttl_s: how long a party that is not heard of keeps its place.
+        parties: how many must arrive.
+        ttl_s: how long the party's slot lasts without renewal.
     """
 
     def __init__(
@@ -195,23 +196,24 @@ class Arrival:
         self._timeout_s = context.rules.attempt_timeout_s(ttl_s)
         self._seq = 0
         self._renewed_s = 0.0
-        self._generation: int | None = None  # for which a slot of ours has been seen
+        self._generation: int | None = None  # the last one with a slot of this party
         self._unsure = False
         self._unsure_at: str | None = None
         self._at_first: dict[str, int] | None = None
         self._races = 0
 
     def steps(self, timeout_s: float | None) -> Steps[int]:
-        """Arrive, wait until all are there, and return one's place in the order of coming.
+        """Arrive, wait until all parties are there, and return the place in order of arrival.
 
         Arguments:
-            timeout_s: at most so long; None = for ever.
+            timeout_s: the longest wait; None = for ever.
 
         Raises:
-            CoordTimeout: not all came in time; one's own place is given up.
+            CoordTimeout: not all parties came in time; this party's place is given up.
             BarrierBroken: see there.
-            PartiesDiffer: others count another number.
-            StoreRefused, CorruptRecord: as they say. A store that is away is waited for.
+            PartiesDiffer: the waiting parties give another number.
+            StoreRefused, CorruptRecord: see errors.py. The wait goes on while the store does not
+                answer.
         """
         context, timeout_s = self._context, waiting_time("timeout", timeout_s)
         context.claim(self._place, self.nonce)
@@ -290,7 +292,7 @@ class Arrival:
     # Judging
 
     def _judge(self, look: _Look) -> _Wait | BarrierRecord:
-        """Return what to write now, or for how long there is nothing to do."""
+        """Return the record to write now, or for how long there is nothing to do."""
         context, record = self._context, look.record
         mine = any(slot.owner == self.nonce for slot in record.slots)
         if mine:
@@ -322,12 +324,12 @@ class Arrival:
         return _Wait(min(due_s, _LOOK_AGAIN_S))
 
     def _is_alive(self, slot: Slot) -> bool:
-        """Tell whether it was written since this party first looked."""
+        """Return whether a slot was written since this party's first read."""
         assert self._at_first is not None
         return self._at_first.get(slot.owner) != slot.seq
 
     def _renewed(self, record: BarrierRecord) -> BarrierRecord:
-        """Return the record with one's own slot written anew, in its place or at the end."""
+        """Return the record with this party's slot renewed, in its place or at the end."""
         self._seq += 1
         context = self._context
         rules, clock = context.rules, context.clock
@@ -353,7 +355,7 @@ class Arrival:
             return
         except BaseException as error:
             if not isinstance(error, CoordinationError):
-                # Interrupted: nobody hears the answer, and what was sent may be written.
+                # Interrupted: the answer is lost, and the write may still be applied.
                 self._unsure, self._unsure_at = True, look.version
             raise
         if isinstance(outcome, Applied):
@@ -371,7 +373,7 @@ class Arrival:
             yield Sleep(self._pace.trouble_s())
 
     def _withdraw(self) -> Steps[int | None]:
-        """Give up one's place; return it if the barrier tripped with it meanwhile."""
+        """Give up this party's place; return the place if the barrier tripped with it meanwhile."""
         if self._generation is None and not self._unsure:
             return None
         races = Races(self._context, _WITHDRAW_TRIES)
@@ -396,10 +398,10 @@ class Arrival:
 
 
 def check_parties(parties: int) -> int:
-    """Return the number of parties.
+    """Return the number of parties if a barrier can have so many.
 
     Raises:
-        Unsupported: no barrier can have it; the message names the bounds.
+        Unsupported: it is out of bounds; the message names them.
     """
     if not 1 <= count("parties", parties) <= SLOTS_MAX:
         raise Unsupported(f"a barrier has 1 to {SLOTS_MAX} parties, not {parties}")

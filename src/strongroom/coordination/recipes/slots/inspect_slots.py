@@ -1,7 +1,7 @@
-"""Looking at semaphores, read-write locks and barriers from outside, and breaking them, for people.
+"""Inspecting semaphores, read-write locks and barriers from outside, and breaking holds.
 
-Lives here: `show` and `break` as steps, and what they return. Must not live here: anything that
-waits or holds; locks and elections (locks/inspect_locks.py).
+Lives here: `show` and `break` as steps, and their results. Must not live here: anything that waits
+or holds; locks and elections (locks/inspect_locks.py).
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ _INTENT: Final = "wants-"
 
 @dataclass(frozen=True, slots=True)
 class SlotView:
-    """One who holds, has arrived or waits, as others see it.
+    """One holder, arrived party or waiter, as others see it.
 
     Attributes:
-        who, since: for people, by the clock of the one who is seen.
-        role: what it has, or wants, in the recipe's own words.
-        fence: its token; for one who waits that of the record.
-        ttl_s: how long it lives without a sign of life.
-        left_s: when this observer could drop it at the earliest if it gave none.
-        writes: how often it has written its slot: once for the beginning, then a renewal each.
+        who, since: its label and when it began, by its own clock, for people.
+        role: what it holds, or wants, in the recipe's own words.
+        fence: its token; for a waiter, the record's fence.
+        ttl_s: how long its slot lasts without renewal.
+        left_s: in how many seconds this observer could drop it at the earliest, without a renewal.
+        writes: how often it has written its slot: once for the beginning, then once per renewal.
     """
 
     who: str
@@ -57,10 +57,10 @@ class SlotsView:
 
     Attributes:
         name: of it.
-        fence: the highest that was ever given.
-        limit: how many permits its holders count; 0 where there is no such number.
-        holders: who is in, in the order of their coming.
-        waiting: who waits visibly (writers do), in that order.
+        fence: the highest fence that was ever given.
+        limit: the number of permits that its holders give; 0 where there is no such number.
+        holders: the current holders, in order of arrival.
+        waiting: the waiters with a slot of their own (writers have one), in order of arrival.
     """
 
     name: str
@@ -76,9 +76,9 @@ class BarrierView:
 
     Attributes:
         name: of it.
-        generation: which one is being waited for, from 1.
-        parties: how many those who wait count.
-        arrived: who is there, in the order of their coming.
+        generation: the one that is being waited for, from 1.
+        parties: the number of parties that the waiting ones give.
+        arrived: the parties that are there, in order of arrival.
     """
 
     name: str
@@ -88,10 +88,10 @@ class BarrierView:
 
 
 def show_slots_steps(context: RecipeContext, kind: str, name: str) -> Steps[SlotsView | None]:
-    """Return how a semaphore or a read-write lock looks, by one read; None if there never was one.
+    """Return the view of a semaphore or read-write lock, by one read; None if there never was one.
 
     Raises:
-        StoreUnavailable, StoreRefused, CorruptRecord: as they say.
+        StoreUnavailable, StoreRefused, CorruptRecord: see errors.py.
     """
     key = key_of(kind, name)
     entry, since_s = yield from _look(context, key)
@@ -114,7 +114,10 @@ def _view_of(
 
 
 def show_barrier_steps(context: RecipeContext, name: str) -> Steps[BarrierView | None]:
-    """Return how a barrier looks, by one read; None if nobody ever came; raises as above."""
+    """Return a barrier's view, by one read; None if no party ever came.
+
+    Raises: as `show_slots_steps`.
+    """
     key = key_of(barrier_core.KIND, name)
     entry, since_s = yield from _look(context, key)
     if entry is None:

@@ -1,13 +1,14 @@
-"""Semaphores: at most so many holders of a name at once, each with a fencing token.
+"""Semaphores: a limited number of holders of a name at once, each with a fencing token.
 
     with client.semaphore("gpu", 4) as held: ...
 
-One record holds everybody's slots, each of which is renewed, and expires, like a lock of its own.
-The fence rises with every holder of the name. All holders agree on the number of permits. While
-somebody holds one, a caller with another number is refused (`PermitsDiffer`). While nobody does,
-the next holder's number counts. A client may hold several permits, one per thread for instance; one
-who waits for permits that only itself has waits for itself. There is no queue: whoever is first
-when one comes free has it. Must not live here: how slots are taken (slots_core).
+One record holds the slots of all clients. Each slot is renewed, and expires, like a lock of its
+own. The fence rises with every holder of the name. All holders agree on the number of permits.
+While a permit is held, a caller with another number is refused (`PermitsDiffer`). While none is
+held, the next holder's number counts. A client may hold several permits, one per thread for
+instance. If it waits while it holds all of them, it waits for itself. There is no queue: the first
+client that writes after a permit is freed gets it. Must not live here: how slots are taken
+(slots_core).
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ KIND: Final = "semaphore"
 
 
 class PermitsDiffer(Unsupported):
-    """Others hold permits of this semaphore and count another number of them.
+    """Other clients hold permits of this semaphore and give another number of them.
 
     Arguments:
         name: of the semaphore.
-        wanted: how many this client counts.
-        found: how many the holders count.
+        wanted: the number that this client gives.
+        found: the number that the holders give.
     """
 
     def __init__(self, name: str, wanted: int, found: int) -> None:
@@ -50,7 +51,7 @@ class SemaphoreRule:
 
     Arguments:
         name: for messages.
-        permits: at most so many holders.
+        permits: the largest number of holders.
     """
 
     name: str
@@ -62,11 +63,11 @@ class SemaphoreRule:
         return others if len(others) >= self.permits else ()
 
     def fence(self, record: SlotRecord) -> int:
-        """Every holder has a fence of its own."""
+        """Return the next fence: every holder has one of its own."""
         return record.fence + 1
 
     def check(self, record: SlotRecord) -> None:
-        """Raise PermitsDiffer if the living count another number."""
+        """Raise PermitsDiffer if the living holders give another number of permits."""
         if record.slots and record.limit != self.permits:
             raise PermitsDiffer(self.name, self.permits, record.limit)
 
@@ -84,7 +85,7 @@ class Semaphore(SlotFace):
         driver: of the client.
         name: any text.
         permits: how many may hold it at once, 1 to 200.
-        options: see `LockOptions`; `fair` and `lock_delay_s` mean nothing here.
+        options: see `LockOptions`; `fair` and `lock_delay_s` have no effect here.
     """
 
     def __init__(self, driver: SyncDriver, name: str, permits: int, options: LockOptions) -> None:
@@ -95,7 +96,7 @@ class Semaphore(SlotFace):
         super().__init__(driver, wanted, options)
 
     def show(self) -> SlotsView | None:
-        """Return how it looks to others, by one read; None if there never was one."""
+        """Return the semaphore's view, by one read; None if there never was one."""
         return self._driver.run(show_slots_steps(self._driver.context, KIND, self.name))
 
 

@@ -1,12 +1,12 @@
-"""The record that several holders share, a slot each: semaphores, read-write locks, barriers.
+"""A record of several slots, one for each holder: semaphores, read-write locks, barriers.
 
     {"kind": "semaphore", "write": "9f86d081884c7d65-9", "fence": 12, "limit": 4, "slots": [
       {"owner": "9f86d081884c7d65-1", "role": "hold", "fence": 12, "seq": 3, "ttl": 15,
        "who": "host:4711", "since": "2026-11-21T08:00:00.000Z"}]}
 
-`fence` is the highest that was ever given; the record is never deleted, so that it never goes back.
-`write` differs in any two writes, `seq` in any two writes of one owner. A slot is over when its
-owner gave it back, or when an observer has seen the same owner and `seq` for
+`fence` is the highest that was ever given. The record is never deleted, so that its fence never
+goes back. `write` differs in any two writes, `seq` in any two writes of one owner. A slot ends when
+its owner removes it, or when an observer has seen the same owner and `seq` for
 `rules.observer_wait_s`. The argument of clock_rules.py holds for each slot, because a slot is
 dropped by a compare-and-swap of the whole record. Must not live here: effects.
 """
@@ -33,15 +33,15 @@ TTL_MIN_S: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One holder, or one who waits visibly.
+    """The slot of one holder, or of one visible waiter.
 
     Attributes:
         owner: the nonce of the hold.
-        role: what the owner has; the recipes' own words.
+        role: what the owner holds or wants, in the recipe's own words.
         fence: its token.
         seq: counts the owner's writes.
-        ttl_s: how long it lives without renewal.
-        who, since: for people.
+        ttl_s: how long it lasts without renewal.
+        who, since: the owner's label and when it began, for people.
     """
 
     owner: str
@@ -55,12 +55,12 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class SlotRecord:
-    """Everybody's slots; see the module's docstring.
+    """The slots of all clients; see the module's docstring.
 
     Attributes:
         fence: the highest that was given.
-        limit: how many there may be, where the recipe has such a number, else 0.
-        slots: in the order of their coming.
+        limit: how many holders there may be, where the recipe has such a number, else 0.
+        slots: in order of arrival.
     """
 
     fence: int = 0
@@ -68,14 +68,14 @@ class SlotRecord:
     slots: tuple[Slot, ...] = ()
 
     def slot_of(self, owner: str) -> Slot | None:
-        """Return the slot of a nonce."""
+        """Return the slot of a nonce; None if it has none."""
         for slot in self.slots:
             if slot.owner == owner:
                 return slot
         return None
 
     def with_slot(self, slot: Slot) -> SlotRecord:
-        """Return the record with this slot in the place of its owner's, or behind all others."""
+        """Return the record with this slot in the place of its owner's old one, or at the end."""
         if self.slot_of(slot.owner) is None:
             return replace(self, slots=(*self.slots, slot))
         return replace(self, slots=tuple(slot if s.owner == slot.owner else s for s in self.slots))
@@ -91,7 +91,7 @@ def encode_slots(kind: str, record: SlotRecord, write: str) -> bytes:
     Arguments:
         kind: of the recipe.
         record: what to write.
-        write: a nonce of this very write.
+        write: a nonce that is unique to this write.
     """
     return encode_document(
         {
@@ -105,7 +105,7 @@ def encode_slots(kind: str, record: SlotRecord, write: str) -> bytes:
 
 
 def slots_json(slots: tuple[Slot, ...]) -> list[dict[str, Any]]:
-    """Return slots as JSON has them."""
+    """Return slots as a JSON array."""
     return [
         {
             "owner": slot.owner,
@@ -124,7 +124,7 @@ def decode_slots(kind: str, key: str, value: bytes) -> SlotRecord:
     """Return the record of this JSON.
 
     Raises:
-        CorruptRecord: it is none of this kind.
+        CorruptRecord: the JSON is not a record of this kind.
     """
     found = decode_document(key, value, kind)
     try:
@@ -141,7 +141,7 @@ def slots_of(found: Any) -> tuple[Slot, ...]:
     """Return the slots in a JSON array.
 
     Raises:
-        KeyError, TypeError, ValueError: these are none.
+        KeyError, TypeError, ValueError: the array does not contain slots.
     """
     slots = tuple(
         Slot(
@@ -168,22 +168,22 @@ def _count(value: object) -> bool:
 
 
 def place_of(key: str, owner: str) -> str:
-    """Return under which name a slot is sighted and claimed."""
+    """Return the name under which a slot is observed (`Sightings`) and claimed."""
     return f"{key}#{owner}"
 
 
 def is_own(context: RecipeContext, key: str, slot: Slot) -> bool:
-    """Tell whether this very client has that slot, or is about to."""
+    """Return whether this client holds that slot, or is about to take it."""
     return context.holds(place_of(key, slot.owner), slot.owner)
 
 
 def slot_left_s(context: RecipeContext, key: str, slot: Slot, since_s: float) -> float:
-    """Return for how long at least a slot stands; 0 or less: it may be dropped.
+    """Return for how many seconds at least a slot stands; 0 or less if it may be dropped.
 
     Arguments:
         context: the observer's.
         key: of the record.
-        slot: of anybody.
+        slot: of any client.
         since_s: `rules.observer_start_s` of the read that showed it.
     """
     ours = slot.owner.startswith(f"{context.identity}-")

@@ -1,4 +1,4 @@
-"""Holds of a slot: the part that semaphores and read-write locks have in common.
+"""The classes of held slots that semaphores and read-write locks share.
 
 Lives here: `SlotFace` for threads and `AioSlotFace` for asyncio. Must not live here: rules.
 """
@@ -30,10 +30,10 @@ def wanted_slot(
     limit: int = 0,
     reentrant: bool = False,
 ) -> SlotWanted:
-    """Return what these options ask for; see `SlotWanted`.
+    """Return the parameters of an acquisition with these options; see `SlotWanted`.
 
     Raises:
-        Unsupported: no slot can live so long or so short.
+        Unsupported: the TTL is out of bounds for a slot.
         BadName: see names.py.
     """
     check_slot_ttl(context, options.ttl_s)
@@ -53,11 +53,11 @@ def wanted_slot(
 
 
 class SlotFace(Holdable):
-    """Something to be held by name, for threads.
+    """A semaphore, or one side of a read-write lock, for threads.
 
     Arguments:
         driver: of the client.
-        wanted: what `acquire` asks for.
+        wanted: the parameters of each acquisition.
         options: TTL, waiting time, what happens at a loss; see `LockOptions`.
     """
 
@@ -70,7 +70,7 @@ class SlotFace(Holdable):
 
 
 class AioSlotFace(AioHoldable):
-    """Something to be held by name, for asyncio; see `SlotFace` and `AioHeld`."""
+    """A semaphore, or one side of a read-write lock, for asyncio; see `SlotFace` and `AioHeld`."""
 
     def __init__(
         self,

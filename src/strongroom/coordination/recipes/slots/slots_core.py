@@ -1,9 +1,9 @@
 """How a slot of a shared record is taken: the core that semaphores and read-write locks share.
 
-Lives here: steps over one `SlotRecord` under one key, for any store without its lease clock. A pure
-function of the recipe (`SlotRule`) says who stands in whose way. The steps here find out who is
-still alive, wait, and write. Whoever takes a slot drops the dead ones with the same write.
-Must not live here: the rules of a recipe, handles for users.
+Lives here: steps over one `SlotRecord` under one key, for any store, without the store's lease
+clock. A pure function of the recipe (`SlotRule`) says which slots block an entry. The steps here
+find out which slots are alive, wait, and write. The write that takes a slot also drops the dead
+ones. Must not live here: the rules of a recipe, handles for users.
 """
 
 from __future__ import annotations
@@ -44,38 +44,39 @@ _FULL_S: Final = 1.0
 
 
 class SlotRule(Protocol):
-    """A recipe's rule about the slots of its record; pure."""
+    """A recipe's rule about who may enter; pure."""
 
     def in_the_way(self, record: SlotRecord, me: str) -> tuple[Slot, ...]:
-        """Return whose going could let `me` in; nothing if `me` may enter now.
+        """Return the slots whose end could let `me` in; none if `me` may enter now.
 
         Arguments:
-            record: with the slots of the living only.
-            me: the nonce of the one who asks; its own slot may be among them, as an intent.
+            record: with the slots of living owners only.
+            me: the nonce of the caller; its own slot may be among them, as an intent.
         """
         ...
 
     def fence(self, record: SlotRecord) -> int:
-        """Return the fence of the next one to enter, not below the record's."""
+        """Return the fence of the next holder, not below the record's."""
         ...
 
     def check(self, record: SlotRecord) -> None:
-        """Refuse a record, with the slots of the living only, that was made for other terms."""
+        """Refuse a record that was made for other terms; it has the slots of living owners only."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class SlotWanted:
-    """A wish to hold a slot.
+    """The parameters of one attempt to hold a slot.
 
     Attributes:
-        kind, key, name: where, and what it is called.
-        role: what the slot shall say.
-        intent: what it says while it is waited for; "" to wait invisibly.
-        rule: who may enter.
-        limit: what the record shall say about it.
+        kind, key, name: of the record, and of the lock or semaphore as messages name it.
+        role: the slot's role while it is held.
+        intent: the slot's role while its owner waits; "" to wait invisibly.
+        rule: decides who may enter.
+        limit: the limit to write into the record.
         ttl_s, wait_s, early_s: as for locks.
-        reentrant: this client may wait for slots of its own, which other threads give back.
+        reentrant: whether this client may wait for slots of its own, which its other threads
+            release.
     """
 
     kind: str
@@ -111,7 +112,7 @@ class SlotAcquisition:
 
     Arguments:
         context: the client's.
-        wanted: what.
+        wanted: the slot and the terms of the hold.
     """
 
     def __init__(self, context: RecipeContext, wanted: SlotWanted) -> None:
@@ -120,21 +121,22 @@ class SlotAcquisition:
         self._place = place_of(wanted.key, self.nonce)
         self._seq = 0
         self._sent: dict[int, float] = {}
-        self._written = False  # a slot of ours may be there ...
-        self._unsure = False  # ... or may still land ...
-        self._unsure_at: str | None = None  # ... on this version
+        self._written = False  # a slot of ours may be in the record ...
+        self._unsure = False  # ... or a write of it may still be applied ...
+        self._unsure_at: str | None = None  # ... over this version
         self._holder = ""
         self._pace = Pace(context)
         self._timeout_s = context.rules.attempt_timeout_s(wanted.ttl_s)
         self._races = 0
 
     def steps(self) -> Steps[Hold | Refusal]:
-        """Take it, or say who has it.
+        """Take the slot; return the hold, or a refusal that names the holders.
 
         Raises:
-            AlreadyHeld: this client has what stands in the way.
-            StoreUnavailable: nothing can be said, and no time is left.
-            StoreRefused, CorruptRecord: as they say. And what the rule's `check` raises.
+            AlreadyHeld: this client has a slot that is in the way.
+            StoreUnavailable: the store did not answer, and no time is left.
+            StoreRefused, CorruptRecord: see errors.py.
+            Any error of the rule's `check`.
         """
         context = self._context
         context.claim(self._place, self.nonce)
@@ -244,7 +246,7 @@ class SlotAcquisition:
         return self._intending(alive, seconds)
 
     def _lefts_s(self, look: _Look) -> dict[str, float]:
-        """Return for how long each slot stands, without those that may be dropped."""
+        """Return how long each slot stands, by owner, without those that may be dropped."""
         context, key = self._context, self._wanted.key
         found = {
             slot.owner: slot_left_s(context, key, slot, look.since_s)
@@ -265,7 +267,7 @@ class SlotAcquisition:
         return self._putting(alive, self._wanted.role, fence)
 
     def _intending(self, alive: SlotRecord, seconds: float) -> _Wait | _Write:
-        """Announce the intent, or renew it, or wait until either must be done again."""
+        """Return a write that announces or renews the intent, or the wait until that is due."""
         context, mine = self._context, alive.slot_of(self.nonce)
         if mine is not None:
             sent_s = self._sent.get(mine.seq, float("-inf"))
@@ -303,7 +305,7 @@ class SlotAcquisition:
             return None
         except BaseException as error:
             if not isinstance(error, CoordinationError):
-                # Interrupted: nobody hears the answer, and what was sent may be written.
+                # Interrupted: the answer is lost, and the write may still be applied.
                 self._written, self._unsure, self._unsure_at = True, True, expected
             raise
         if isinstance(outcome, Applied):
@@ -323,7 +325,7 @@ class SlotAcquisition:
         return None
 
     def _adopted(self, look: _Look) -> Hold | None:
-        """Return the hold if the slot is there already: an answer was lost."""
+        """Return the hold if the slot is in the record already: an answer was lost."""
         slot = look.record.slot_of(self.nonce)
         if slot is None or look.entry is None or slot.role != self._wanted.role:
             return None
@@ -334,7 +336,7 @@ class SlotAcquisition:
         clock, sent_s = context.clock, self._sent.get(slot.seq, float("-inf"))
         deadline_s = context.rules.holder_deadline_s(sent_s, clock.boot_s(), slot.ttl_s, False)
         if deadline_s - wanted.early_s <= clock.boot_s():
-            return None  # too slow to be of use: it is entered anew, if it may be
+            return None  # expired before use: it is written anew, if the rule still allows that
         keeper = SlotKeeper(context, wanted.kind, wanted.key, slot, record, version)
         hold = Hold(
             clock, wanted.key, wanted.name, self.nonce, slot.fence, wanted.ttl_s, deadline_s,
@@ -346,7 +348,7 @@ class SlotAcquisition:
     # Leaving without it
 
     def _withdraw(self) -> Steps[None]:
-        """Take back what is there of ours, and what an answer that never came may have put."""
+        """Remove this attempt's slot, and stop a write of it that may still be applied."""
         if not self._written:
             return
         wanted = self._wanted
@@ -356,7 +358,7 @@ class SlotAcquisition:
                 entry = yield from get(wanted.key, self._timeout_s)
                 version = None if entry is None else entry.version
                 record = self._decode(entry)
-                # Another version: what may still be on its way cannot land any more.
+                # After another write, a write that is still on its way can no longer be applied.
                 lurking = self._unsure and version == self._unsure_at
                 if record.slot_of(self.nonce) is None and not lurking:
                     return

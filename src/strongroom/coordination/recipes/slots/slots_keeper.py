@@ -1,8 +1,8 @@
-"""How a slot that is held is kept, watched and given back.
+"""How a slot that is held is renewed, watched and released.
 
-Lives here: the `Keeper` of every hold that is a slot of a shared record. Others write the same
-record, so that a Conflict is the usual thing: read, and write one's own slot again. Only a record
-without the slot is a loss. Must not live here: taking (slots/slots_core.py).
+Lives here: the `Keeper` of every hold that is a slot of a shared record. Other clients write the
+same record, so a Conflict is usual. The keeper then reads the record and writes its own slot again.
+Only a record without the slot is a loss. Must not live here: taking a slot (slots/slots_core.py).
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ _GONE: Final = "its slot was dropped from the record"
 
 
 class SlotKeeper:
-    """Keeps one slot.
+    """The keeper of one slot: renews, watches and releases it.
 
     Arguments:
         context: the client's.
         kind, key: of the record.
-        slot: what is held.
+        slot: the slot that is held.
         record, version: as they were written with the slot.
     """
 
@@ -66,11 +66,11 @@ class SlotKeeper:
         self._timeout_s = context.rules.attempt_timeout_s(slot.ttl_s)
 
     def unclaim_when_over(self) -> None:
-        """Called when the hold is over, lost or about to be given back."""
+        """Drop the claim on the slot, when the hold is lost or about to be released."""
         self._context.unclaim(place_of(self._key, self._nonce), self._nonce)
 
     def keep(self, hold: Hold) -> Steps[bool]:
-        """Write the slot again with the next sequence number; see `handles.Keeper.keep`."""
+        """Renew: write the slot with the next sequence number; see `handles.Keeper.keep`."""
         races = Races(self._context, _KEEP_TRIES)
         try:
             while races.go_on() and hold.active:
@@ -83,7 +83,7 @@ class SlotKeeper:
         return False
 
     def _keep_once(self, hold: Hold) -> Steps[bool | None]:
-        """Return None after losing a race to others who wrote the record."""
+        """Write the slot once; return whether it was prolonged, or None after a lost race."""
         record, version = self._known
         slot = record.slot_of(self._nonce)
         assert slot is not None, "a known record has the slot"
@@ -111,7 +111,7 @@ class SlotKeeper:
         return (yield from cas(self._key, version, value, timeout_s))
 
     def _learn(self, hold: Hold, entry: Entry | None) -> Slot | None:
-        """Return the slot as it stands there; end the hold if it does not."""
+        """Return the slot that the record shows now; if there is none, end the hold."""
         if entry is None:
             hold.lose("its record was deleted")
             return None
@@ -130,7 +130,7 @@ class SlotKeeper:
         hold.extend(rules.holder_deadline_s(sent_s, clock.boot_s(), self._ttl_s, False))
 
     def give(self, hold: Hold) -> Steps[bool]:
-        """Take the slot out; see `handles.Keeper.give`. Gives up quietly: it will expire."""
+        """Remove the slot; see `handles.Keeper.give`. If that fails, the slot is left to expire."""
         unsure, giving = False, GivingBack(self._context, self._ttl_s)
         while giving.go_on():
             record, version = self._known
