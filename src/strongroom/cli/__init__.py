@@ -1,7 +1,7 @@
 """The command `strongroom`: one module per noun, put together here.
 
-Lives here: the list of commands. Must not live here: what they do. The server's modules are
-imported by the command that needs them, so that `--help` and the others start quickly.
+Lives here: the list of commands. Must not live here: the commands' behaviour. Each command imports
+the server's modules that it needs, so that `--help` and other commands start quickly.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Lives here: flags, and what is shown. Must not live here: the file's format (auth/accounts.py) and
 its replacement (servers/identities/accounts_file.py). A key is never an argument, since `ps` shows
-those. It is printed only by the command that made it, or when `--show` asks for it.
+arguments. A key is printed only by the command that made it, or with `--show`.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def set_switches(
 
 
 def _days(option: str, text: str) -> int:
-    """The days of `7d`, 0 for `off`."""
+    """Return the days of `7d`, and 0 for `off`."""
     number = text.removesuffix("d")
     if text == "off":
         return 0
@@ -172,14 +172,14 @@ def _days(option: str, text: str) -> int:
 
 
 def _is_on(option: str, text: str) -> bool:
-    """Whether it is `on`, and not `off`."""
+    """Return True for `on` and False for `off`; end the command for any other text."""
     if text not in ("on", "off"):
         fail(Exit.USAGE, f"{option} {text!r}: give on or off")
     return text == "on"
 
 
 def _only_on(option: str, text: str) -> bool:
-    """True for `on`. What protects data cannot be switched off again, as in Azure."""
+    """Return True for `on`. As in Azure, what protects data cannot be switched off again."""
     if text == "off":
         fail(Exit.REFUSED, f"{option}: it cannot be switched off, since blobs may rely on it")
     if text != "on":
@@ -209,7 +209,7 @@ def list_accounts(
 
 
 def _switched(account: Account) -> list[str]:
-    """The switches that differ from their defaults, in words."""
+    """Return the switches that differ from their defaults, in words."""
     from strongroom.account_switches import DEFAULT_SWITCHES
 
     found = []
@@ -266,7 +266,7 @@ def _new_key(from_stdin: bool) -> bytes:
 
 
 def edit_one(name: str, change: Callable[[Account], Account]) -> Edit:
-    """The edit that changes one account of the file, and fails if there is none of this name."""
+    """Return an edit that changes one account of the file; it fails if the account is absent."""
 
     def edit(accounts: tuple[Account, ...]) -> tuple[Account, ...]:
         if all(account.name != name for account in accounts):
@@ -277,7 +277,7 @@ def edit_one(name: str, change: Callable[[Account], Account]) -> Edit:
 
 
 def read_file(data: Path, accounts_file: Path | None) -> tuple[Account, ...]:
-    """The accounts of the file, none if it is not there; a bad file ends the command."""
+    """Return the accounts of the file; none if there is no file. A bad file ends the command."""
     from strongroom.auth.accounts import AccountsError
     from strongroom.servers.identities.accounts_file import read_accounts
 
@@ -290,7 +290,7 @@ def read_file(data: Path, accounts_file: Path | None) -> tuple[Account, ...]:
 
 
 def change_file(data: Path, accounts_file: Path | None, edit: Edit) -> Path:
-    """Replace the accounts file by what `edit` makes of it. Returns its path."""
+    """Replace the contents of the accounts file by the result of `edit`; return the file's path."""
     from strongroom.auth.accounts import AccountsError
     from strongroom.servers.identities.accounts_file import change_accounts
 

@@ -78,7 +78,7 @@ def restore(
 
 @contextmanager
 def refusing(directory: Path) -> Iterator[None]:
-    """Turn what is wrong with a data directory or backup into one line and exit code 4."""
+    """End the command with exit code 4 if a data directory or backup cannot be used."""
     import apsw
 
     from strongroom.engines.base import EngineError
@@ -89,5 +89,5 @@ def refusing(directory: Path) -> Iterator[None]:
     except (EngineError, OSError) as error:
         fail(Exit.DATA, str(error))
     except apsw.Error as error:
-        # It says what is wrong, but not with which file.
+        # The error says what is wrong, but does not name the file.
         fail(Exit.DATA, f"{directory / RECORDS_NAME} cannot be read: {error}")

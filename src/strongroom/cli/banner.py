@@ -1,6 +1,6 @@
-"""The text that `strongroom serve` prints when it is ready: a user's next steps.
+"""The text that `strongroom serve` prints when it is ready: the user's next steps.
 
-Lives here: text. Must not live here: keys other than the development key, which everybody knows.
+Lives here: text. Must not live here: keys other than the development key, which is public.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Urls = dict[Service, list[str]]
 
 
 def base_url(settings: Settings, port: int) -> str:
-    """The server's URL as a client on this machine may use it."""
+    """Return the server's URL as a client on this machine may use it."""
     host = _own_host(settings)
     return f"{_scheme(settings)}://{f'[{host}]' if ':' in host else host}:{port}"
 
@@ -46,7 +46,7 @@ def _own_host(settings: Settings) -> str:
 
 
 def account_urls(app: App, name: str, certificate: CertificateNames | None) -> Urls:
-    """The URLs of an account's services: in path style, and in host style below each host suffix.
+    """Return the URLs of an account's services: in path style, and in host style by host suffix.
 
     Arguments:
         certificate: the names that it is valid for; None = all names. The path-style URL is left
@@ -59,7 +59,7 @@ def account_urls(app: App, name: str, certificate: CertificateNames | None) -> U
 
 
 def one_port_urls(app: App, name: str, certificate: CertificateNames | None) -> Urls | None:
-    """As `account_urls`, on the port of all services; None without one."""
+    """Return the URLs of `account_urls` on the port of all services; None without that port."""
     port = app.ports.get(one_port.NAME)
     if port is None:
         return None
@@ -77,8 +77,10 @@ def _service_urls(
     port: int,
     mount: str = "",
 ) -> list[str]:
-    """Return the URLs of one service. If the host name names the service, the path needs no prefix
-    for it."""
+    """Return the URLs of one service.
+
+    If the host name names the service, the path needs no prefix for it.
+    """
     urls = []
     for suffix in _suffixes(app.settings, service):
         host = f"{name}.{suffix}"
@@ -91,7 +93,7 @@ def _service_urls(
 
 
 def _suffixes(settings: Settings, service: Service) -> list[str]:
-    """The host suffixes of a service: `queue.example.org` is for queues only."""
+    """Return the host suffixes of a service: `queue.example.org` is for queues only."""
     return [
         suffix
         for suffix in dict.fromkeys(settings.host_suffixes)
@@ -106,7 +108,7 @@ def _host_url(settings: Settings, host: str, port: int) -> str:
 
 
 def _certificate_names(app: App) -> CertificateNames | None:
-    """The names that the server's certificate is valid for; None where no host style is shown."""
+    """Return the names that the server's certificate is valid for; None without host suffixes."""
     settings = app.settings
     path = settings.tls.certificate if isinstance(settings.tls, TlsFiles) else app.certificate
     if path is None or not settings.host_suffixes:
@@ -117,8 +119,10 @@ def _certificate_names(app: App) -> CertificateNames | None:
 
 
 def connection_string(urls: Urls, name: str, key: str) -> str:
-    """A connection string of the account `name` for Azure SDKs, with the first URL of each
-    service."""
+    """Return a connection string of the account `name` for Azure SDKs.
+
+    It has the first URL of each service.
+    """
     scheme = urls[Service.BLOB][0].partition(":")[0]
     endpoints = "".join(
         f"{service.value.title()}Endpoint={own[0]};" for service, own in urls.items()
@@ -127,7 +131,7 @@ def connection_string(urls: Urls, name: str, key: str) -> str:
 
 
 def banner(app: App) -> str:
-    """The lines, without a last line break."""
+    """Return the lines, without a last line break."""
     settings = app.settings
     url = base_url(settings, app.ports[Service.BLOB.value])
     rows: list[tuple[str, str]] = []
@@ -192,7 +196,7 @@ def _account_rows(app: App, account: Account, urls: Urls) -> list[tuple[str, str
 
 
 def _one_port_rows(account: Account, urls: Urls) -> list[tuple[str, str]]:
-    """The port of all services: its URLs are in the connection string."""
+    """Return the rows of the port of all services; its URLs are in the connection string."""
     others = [("", url) for own in urls.values() for url in own[1:]]
     return [("one port", connection_string(urls, account.name, _shown_key(account))), *others]
 

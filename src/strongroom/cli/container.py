@@ -1,7 +1,7 @@
-"""`strongroom container`: what protects all blobs of a container.
+"""`strongroom container`: the protection of all blobs of a container.
 
 Lives here: flags, and what is shown. Must not live here: how a protection may change
-(semantics/blob/container_protection.py), the file that keeps it (auth/accounts.py). Source:
+(semantics/blob/container_protection.py), the file that stores it (auth/accounts.py). Source:
 "Container-level WORM policies for immutable blob data", "Legal holds for immutable blob data".
 """
 

@@ -1,4 +1,4 @@
-"""`strongroom doctor`: is a data directory, or a backup, whole?
+"""`strongroom doctor`: checks that a data directory or a backup is whole.
 
 Lives here: flags and the report. Must not live here: what is checked (engines/embedded/check.py,
 store/integrity.py).
@@ -87,7 +87,7 @@ def _cut_log(directory: Path) -> None:
 def _findings(
     inspection: Inspection, integrity: Integrity, progress: Progress | None
 ) -> Iterator[Finding]:
-    """Everything that is wrong, as far as it can be read."""
+    """Yield everything that is wrong, as far as the directory can be read."""
     import apsw
 
     from strongroom.engines.embedded.check import Finding

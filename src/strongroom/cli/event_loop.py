@@ -1,11 +1,11 @@
-"""The process's event loop: runs it to its end, and has signals reach it.
+"""The process's event loop: it runs until the end, and signals always reach it.
 
-Lives here: both, where asyncio's own way fails under pressure. Must not live here: what runs, or
-what a signal means. asyncio.run starts a new thread to shut down its pool. When memory is short,
-that thread may die before it signals that it runs. The process then waits for it for ever.
-asyncio learns which signal came from a socket. Threads that report results write there too, and
-when some 280 reports wait, the signal is lost. Source: the Python documentation, "Runners" and
-"signal: set_wakeup_fd".
+Lives here: replacements for asyncio's own functions, which fail under pressure. Must not live here:
+what runs, or what a signal means. asyncio.run starts a new thread to shut down its pool. When
+memory is short, that thread may die before it signals that it runs. The process then waits for it
+for ever. asyncio learns from a socket which signal came. Threads that report results write there
+too, and when some 280 reports wait, the signal is lost. Source: the Python documentation, "Runners"
+and "signal: set_wakeup_fd".
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def run(main: Coroutine[object, object, T]) -> T:
             loop.run_until_complete(loop.shutdown_asyncgens())
         finally:
             asyncio.set_event_loop(None)
-            loop.close()  # does not wait for its thread pool: no result of it is needed any more
+            loop.close()  # does not wait for the thread pool, whose results are no longer needed
 
 
 def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
@@ -47,7 +47,7 @@ def on_signals(
     """Call `act` on the loop when one of the signals comes, however busy the loop is.
 
     Arguments:
-        act: is called once or twice for one signal, so twice must do no harm. It may call
+        act: is called once or twice for one signal, so it must be idempotent. It may call
             `loop.remove_signal_handler`.
     """
 
@@ -55,7 +55,7 @@ def on_signals(
         loop.call_soon_threadsafe(act)
 
     for number in signals:
-        # asyncio's handler wakes the loop where a signal comes just before the loop sleeps.
+        # asyncio's handler wakes the loop if a signal comes just before the loop sleeps.
         loop.add_signal_handler(number, act)
         signal.signal(number, pass_on)
     # A full socket wakes the loop as well, so it is no reason for a traceback.

@@ -1,7 +1,7 @@
-"""How a command ends: exit codes, and errors as one line without a trace.
+"""How a command ends: exit codes, and errors as one line without a traceback.
 
 Lives here: the table of exit codes, as docs/operating.md shows it. Must not live here: which error
-means which code (the commands say so).
+has which code (the commands say so).
 """
 
 from __future__ import annotations
@@ -45,6 +45,6 @@ EXIT_CODES_HELP = "Exit codes\n\n" + "\n".join(
 
 
 def fail(code: Exit, message: str) -> NoReturn:
-    """End the command: one line on standard error, and the code."""
+    """End the command with one line on standard error and an exit code."""
     typer.echo(f"strongroom: {message}", err=True)
     raise typer.Exit(code.value)

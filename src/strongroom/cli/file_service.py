@@ -1,10 +1,11 @@
-"""A running server's File service, as commands ask it: signed requests, and what they answer.
+"""A client of a running server's File service, for commands: signed requests and their answers.
 
-Lives here: which server and account are meant, one request, List Handles and Force Close Handles.
+Lives here: the server and account of a request, one request, List Handles and Force Close Handles.
 Must not live here: flags, and what is shown (files.py). Sources: "List Handles", "Force Close
 Handles"; "Configure Azure Storage connection strings".
 
-A key comes from the accounts file or the environment, never from an argument: `ps` shows those.
+A key comes from the accounts file or the environment, never from an argument, since `ps` shows
+arguments.
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ _HANDLE: Final = "x-ms-handle-id"
 
 
 class NotAnswered(Exception):
-    """No server answers, or what answers is none; the text says which."""
+    """No server answered, or the answer is not a File service's; the text says which."""
 
 
 class RequestRefused(Exception):
-    """The server has refused a request; the text has its code and message."""
+    """The server has refused a request; the text has the error's code and message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +66,11 @@ class FileService:
     account: AzureAccount
 
     def handles(self, place: str, *, below: bool) -> Iterator[OpenedFile]:
-        """List Handles: those of a directory or file.
+        """List Handles: yield the open handles of a share, directory or file.
 
         Arguments:
             place: SHARE or SHARE/PATH.
-            below: what lies below a directory counts too.
+            below: include everything below a directory.
 
         Raises: RequestRefused, NotAnswered.
         """
@@ -85,12 +86,12 @@ class FileService:
                 return
 
     def close(self, place: str, handle: str, *, below: bool) -> tuple[int, int]:
-        """Force Close Handles. Returns: how many were closed, and how many could not be.
+        """Force Close Handles; return how many were closed, and how many could not be.
 
         Arguments:
             place: SHARE or SHARE/PATH.
             handle: its id; `*` = all.
-            below: what lies below a directory counts too.
+            below: include everything below a directory.
 
         Raises: RequestRefused, NotAnswered.
         """
@@ -102,7 +103,7 @@ class FileService:
             answer, _ = self._ask("PUT", place, query, headers)
             closed += _count(answer.get("x-ms-number-of-handles-closed"))
             failed += _count(answer.get("x-ms-number-of-handles-failed"))
-            # This server closes all at once; Azure may go on.
+            # Strongroom closes all handles in one answer; Azure may need several.
             marker = answer.get("x-ms-marker") or ""
             if not marker:
                 return closed, failed
@@ -113,7 +114,7 @@ class FileService:
         base = urlsplit(self.account.endpoint)
         path = f"{base.path}/{quote(place, safe='/')}"
         headers = {"x-ms-date": formatdate(usegmt=True), "x-ms-version": _VERSION, **more}
-        # A length of 0 is sent and not signed.
+        # Content-Length: 0 is sent, but is not part of the signature.
         signed = {name: value for name, value in headers.items() if name != "content-length"}
         text = urlencode(query, quote_via=quote)
         if self.account.sas:
@@ -175,7 +176,7 @@ def _count(text: str | None) -> int:
 
 
 def _refusal(answer: http.client.HTTPResponse, body: bytes) -> str:
-    """`CODE: message`, as far as the answer says them."""
+    """Return `CODE: message`, as far as the answer contains them."""
     code = answer.headers.get("x-ms-error-code") or str(answer.status)
     try:
         message = _text(_document(body, "Error"), "Message").partition("\n")[0]
@@ -192,10 +193,10 @@ def _reason(error: object) -> str:
 
 
 def is_url(endpoint: str) -> bool:
-    """Whether requests can be sent to an endpoint: http or https, and a server."""
+    """Return whether requests can be sent to an endpoint: http or https, and a host."""
     try:
         parts = urlsplit(endpoint)
-        # It may be no number, or none that a port can have.
+        # The port may be no number, or out of range.
         _ = parts.port
     except ValueError:
         return False
@@ -203,7 +204,7 @@ def is_url(endpoint: str) -> bool:
 
 
 def with_endpoint(account: AzureAccount, endpoint: str) -> AzureAccount:
-    """The account at another URL; without a path the account's name is added."""
+    """Return the account at another URL; a URL without a path gets the account's name as path."""
     parts = urlsplit(endpoint.rstrip("/"))
     url = endpoint.rstrip("/") if parts.path else f"{endpoint.rstrip('/')}/{account.name}"
     return dataclasses.replace(account, endpoint=url)

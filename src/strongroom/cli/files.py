@@ -138,8 +138,10 @@ def _meant(place: str, recursive: bool) -> tuple[str, bool]:
 def _asking(
     name: str | None, endpoint: str | None, data: Path, accounts_file: Path | None
 ) -> Iterator[FileService]:
-    """Yield the File service that the flags name. If it refuses a request or does not answer, the
-    command ends with a message of one line."""
+    """Yield the File service that the flags name.
+
+    If it refuses a request or does not answer, the command ends with a message of one line.
+    """
     from strongroom.cli.file_service import FileService, NotAnswered, RequestRefused
 
     try:
@@ -151,7 +153,7 @@ def _asking(
 
 
 def _is_unicode(text: str) -> bool:
-    """Whether an argument of the command line was UTF-8."""
+    """Return whether an argument of the command line was UTF-8."""
     return not any("\ud800" <= one <= "\udfff" for one in text)
 
 

@@ -1,4 +1,4 @@
-"""How a share is mounted: what `strongroom serve --smb` prints for each system.
+"""The commands that mount a share, which `strongroom serve --smb` prints for each system.
 
 Lives here: the commands as text. Must not live here: keys; the password of an account is the text
 of its key. Sources: mount.cifs(8), mount_smbfs(8), Microsoft's "net use" and New-SmbMapping, the
@@ -11,11 +11,11 @@ _SHARE = "SHARE"
 
 
 def mount_rows(host: str, port: int, account: str) -> list[tuple[str, str]]:
-    """The rows of the banner, each a label and a command.
+    """Return the rows of the banner, each a label and a command.
 
     Arguments:
         host: as a client on this machine reaches the server.
-        account: the one that the commands name.
+        account: the account that the commands name.
     """
     bracketed = f"[{host}]" if ":" in host else host
     options = f"vers=3.1.1,port={port},seal,username={account},password=KEY,serverino"

@@ -1,13 +1,13 @@
-"""Text out of a store on a terminal: others wrote it, and it may hold what moves the cursor.
+"""The escaping of a store's text on a terminal: other clients wrote it, maybe with control codes.
 
-Lives here: the one rule. Must not live here: which text that is. JSON needs no such rule.
+Lives here: the one rule. Must not live here: which text is escaped. JSON needs no such rule.
 """
 
 from __future__ import annotations
 
 
 def plain(text: str) -> str:
-    """`text` on one line, with an escape for every character that is not to be seen."""
+    """Return `text` on one line, with an escape for every character that is not printable."""
     if text.isprintable():
         return text
     return "".join(one if one.isprintable() else _escape(one) for one in text)

@@ -1,6 +1,6 @@
-"""Progress of long commands, on a terminal only: a log file stays clean.
+"""Progress of long commands, on a terminal only, so that a log file stays clean.
 
-Lives here: showing. Must not live here: what progresses.
+Lives here: the progress bar. Must not live here: the work that progresses.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Progress = Callable[[int, int], None]
 
 @contextmanager
 def shown(title: str, quiet: bool) -> Iterator[Progress | None]:
-    """A bar on standard error while the block runs; None when nobody would see it."""
+    """Show a bar on standard error while the block runs; yield None if nobody would see it."""
     if quiet or not sys.stderr.isatty():
         yield None
         return

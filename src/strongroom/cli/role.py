@@ -1,4 +1,4 @@
-"""`strongroom role`: which users of bearer tokens may do what, in a roles file.
+"""`strongroom role`: the roles of users with bearer tokens, in a roles file.
 
 Lives here: flags, and what is shown. Must not live here: the file's format and what roles permit
 (auth/roles.py), the file's replacement (servers/identities/roles_file.py).
@@ -117,7 +117,7 @@ def list_roles(
     try:
         found = read_roles(path)
     except FileNotFoundError:
-        pass  # as long as nothing was assigned
+        pass  # there is no file before the first assignment
     except (OSError, RolesError) as error:
         fail(Exit.SETTINGS, str(error))
     if as_json:

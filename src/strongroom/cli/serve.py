@@ -1,4 +1,4 @@
-"""`strongroom serve`: flags and environment to settings, then serve until told to stop.
+"""`strongroom serve`: turns flags and environment into settings, then serves until a signal.
 
 Lives here: flags, signals, what is printed. Must not live here: how a server is put together
 (app.py), what settings mean (config.py).
@@ -57,7 +57,7 @@ Exit codes are those of strongroom --help.
 
 _HOST_NAME = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
 # The thresholds of Python's three generations of objects: new objects, and passes of the generation
-# below. A pass holds everybody up. One of the second generation looks at some 10,000 objects, and
+# below. A pass delays all requests. One of the second generation looks at some 10,000 objects, and
 # one of the third at all of them, so it is rare.
 COLLECTED_AT = (2_500, 4, 50)
 
@@ -206,7 +206,7 @@ def serve(
 
 
 def _refuse_without_smb(context: typer.Context) -> None:
-    """A flag of SMB by itself would do nothing, and whoever gave it wants SMB served."""
+    """End the command if a flag of SMB is given without --smb, because it would do nothing."""
     for name in ("smb_port", "smb_encryption"):
         source = context.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
@@ -214,7 +214,7 @@ def _refuse_without_smb(context: typer.Context) -> None:
 
 
 def _or_fail(read: Callable[..., T], *given: object) -> T:
-    """Call `read` with flags; end the command if they cannot be used."""
+    """Return the result of `read` for these flags; end the command if they cannot be used."""
     from strongroom.config import ConfigError
 
     try:
@@ -224,7 +224,7 @@ def _or_fail(read: Callable[..., T], *given: object) -> T:
 
 
 def _kept_in(context: typer.Context, data: Path, in_memory: bool) -> Path | None:
-    """Where data is kept; None = nowhere. The flag overrules the directory of the environment."""
+    """Return where data is kept; None = nowhere. A flag takes precedence over the environment."""
     if not in_memory:
         return data
     source = context.get_parameter_source("data")
@@ -234,13 +234,13 @@ def _kept_in(context: typer.Context, data: Path, in_memory: bool) -> Path | None
 
 
 def _rehydration_s(standard: str, high: str | None) -> tuple[float, float]:
-    """The delays of both priorities."""
+    """Return the delays of both priorities, in seconds: Standard, High."""
     found = _delay_s("--rehydration-delay", standard)
     return found, found if high is None else _delay_s("--rehydration-delay-high", high)
 
 
 def _delay_s(option: str, text: str) -> float:
-    """The seconds of `15h`, `30m`, `10s` or `0s`."""
+    """Return the seconds of `15h`, `30m`, `10s` or `0s`."""
     unit = {"h": 3600, "m": 60, "s": 1}.get(text[-1:])
     number = text[:-1]
     if unit is None or not (number.isascii() and number.isdigit() and len(number) <= 6):
@@ -279,8 +279,8 @@ def run(settings: Settings) -> None:
     from strongroom.servers.telemetry import set_up_logging
 
     set_up_logging(settings.log_level, settings.log_format)
-    # The collector need not look at each seven hundred objects that live for a moment, nor ever
-    # again at what the program consists of.
+    # Python's default would start a pass at every 700 new objects, most of which live briefly. The
+    # objects of the program itself need no pass at all.
     gc.set_threshold(*COLLECTED_AT)
     gc.freeze()
     try:
@@ -297,7 +297,7 @@ def run(settings: Settings) -> None:
             "kept; raise the limit (ulimit -v, ulimit -u, the container's), then start again."
         )
     except KeyboardInterrupt:
-        # The second Ctrl-C: what was answered is durable all the same.
+        # The second Ctrl-C. All acknowledged changes are durable nevertheless.
         raise typer.Exit(130) from None
     if broken is not None:
         fail(
@@ -318,7 +318,7 @@ async def _until_signal(settings: Settings) -> EngineError | None:
 
     def ask() -> None:
         stop.set()
-        # Whoever asks twice does not want to wait.
+        # A second signal ends the process without waiting.
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(number)
 
@@ -331,6 +331,6 @@ async def _until_signal(settings: Settings) -> EngineError | None:
 
 
 def _give_up(why: str) -> None:
-    """End at once. An orderly end would need memory too, and acknowledged changes are durable."""
+    """End the process at once: an orderly end needs memory, and answered changes are durable."""
     os.write(sys.stderr.fileno(), f"strongroom: {why}\n".encode())
     os._exit(Exit.STORAGE.value)

@@ -80,7 +80,7 @@ def take(
     """Print so many ids, one a line. What is reserved and not printed is a gap."""
     with client_of(store) as client:
         ids = client.ids(context.obj, batch=count)
-        # All are reserved at once; of millions only a part lies in memory.
+        # All ids are reserved at once, but only a part of them is in memory at a time.
         parts = (ids.take(min(_IDS_PART, count - at)) for at in range(0, count, _IDS_PART))
         for number, part in enumerate(parts):
             if as_json:
@@ -130,7 +130,7 @@ def open_(
 
 
 def _hints(url: str | None) -> Hints | None:
-    """The bus; what it has to report, its being away above all, goes to standard error."""
+    """Return the message bus of a URL. Its warnings (that it is unreachable, say) go to stderr."""
     from strongroom.coordination.hints import multicast
 
     return None if url is None else multicast(url)

@@ -1,8 +1,8 @@
-"""A command that runs only while something is held: what `lock`, `elect`, `sem`, `rwlock` share.
+"""The part that `lock`, `elect`, `sem` and `rwlock` share: a command that runs only during a hold.
 
-Lives here: their flags, the waiting that ends cleanly at a signal, the command's environment and
-exit code. Must not live here: how something is held (coordination/recipes), how the command is
-ended in time (coordination/child.py), any one command.
+Lives here: their flags, a wait that a signal ends cleanly, the command's environment and exit code.
+Must not live here: how something is held (coordination/recipes), how the command is ended in time
+(coordination/child.py), any one command.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _PASSED_ON = (signal.SIGINT, *_ENDING)
 
 
 def wait_s_of(wait: float | None, no_wait: bool) -> float | None:
-    """Return how long to wait, from the two flags that say so."""
+    """Return how long to wait, from the flags `--wait` and `--try`."""
     if no_wait and wait is not None:
         fail(Exit.USAGE, "--try does not go with --wait")
     return 0.0 if no_wait else wait
@@ -64,15 +64,15 @@ def run_held(
     shown: bool | None,
     variables: Callable[[Held], Mapping[str, str]] | None = None,
 ) -> int:
-    """Wait until it is held, run the command, give back; return the exit code.
+    """Wait for the hold, run the command, release the hold; return the exit code.
 
     Arguments:
-        acquire: waits.
-        look: who has it meanwhile, in words.
+        acquire: waits for the hold.
+        look: returns, in words, who is in the way.
         command: program and arguments.
         ttl, grace: see `Margins.of_ttl`.
-        shown: tell while waiting; None: if somebody sits at a terminal.
-        variables: what the command finds in its environment; fence and deadline by default.
+        shown: print messages while waiting; None: only if standard error is a terminal.
+        variables: the command's own environment variables; by default name, fence and deadline.
     """
     margins = _margins_of(ttl, grace)
     leave_cleanly()
@@ -85,7 +85,7 @@ def run_held(
 
 
 def _margins_of(ttl: float, grace: float | None) -> Margins:
-    """How long before the deadline the command is ended, if a renewal can come before that."""
+    """Return how long before the deadline the command is ended; refuse too long a `grace`."""
     from strongroom.coordination.child import Margins
 
     if grace is not None and not 0 <= grace < ttl / 2:
@@ -98,7 +98,7 @@ def _margins_of(ttl: float, grace: float | None) -> Margins:
 
 
 def leave_cleanly() -> None:
-    """From now on signals end this process by an exception, which gives up what it has."""
+    """Let signals end this process by an exception, so that it releases what it holds."""
     for number in _ENDING:
         signal.signal(number, _leave)
 
@@ -118,7 +118,7 @@ def _fence_and_deadline(held: Held) -> Mapping[str, str]:
 
 
 def _run(held: Held, command: list[str], margins: Margins, own: Mapping[str, str]) -> int:
-    """Return the command's exit code, or 76."""
+    """Run the command; return its exit code, or 76 if the hold was lost."""
     from strongroom.coordination.child import Child
 
     early: list[int] = []
@@ -127,7 +127,7 @@ def _run(held: Held, command: list[str], margins: Margins, own: Mapping[str, str
     def pass_on(number: int, _frame: FrameType | None) -> None:
         early.append(number) if child is None else child.send_signal(number)
 
-    # Before it begins: a signal that ended this program now would free what the command relies on.
+    # Set before the command begins: a signal that ended this program would release its hold.
     for number in _PASSED_ON:
         signal.signal(number, pass_on)
     environment = {**os.environ, **own}

@@ -1,4 +1,4 @@
-"""`strongroom lock` and `strongroom elect`: a command of which one runs at a time.
+"""`strongroom lock` and `strongroom elect`: a command that runs at one place at a time.
 
 Lives here: flags and help. Must not live here: waiting and running (hold.py).
 """

@@ -1,6 +1,6 @@
-"""`strongroom locks`: who holds what, since when, who waits, and how the last hold ended.
+"""`strongroom locks`: the holders and waiters of locks, and how the last hold ended.
 
-Lives here: flags, and what is shown. Must not live here: how it is found out (coordination/).
+Lives here: flags, and what is shown. Must not live here: how the records are read (coordination/).
 """
 
 from __future__ import annotations
@@ -152,8 +152,11 @@ def _break(client: Client, kind: Kind, name: str) -> View | None:
 
 
 def _watched(client: Client, kind: Kind, view: View, seconds: float) -> list[float]:
-    """Watch the holders for so many seconds. Returns how many seconds ago each sign of life was
-    seen, oldest first."""
+    """Watch the holders for so many seconds.
+
+    Returns:
+        how many seconds ago each sign of life was seen, oldest first.
+    """
     clock = client.context.clock
     start_s = clock.monotonic_s()
     before, signs = view, []
@@ -170,7 +173,7 @@ def _watched(client: Client, kind: Kind, view: View, seconds: float) -> list[flo
 
 
 def _lives(before: View, now: View) -> bool:
-    """Tell whether somebody inside gave a sign of life between two looks."""
+    """Return whether a holder was renewed between two views."""
     from strongroom.coordination import LockView
 
     if isinstance(before, LockView) and isinstance(now, LockView):
@@ -192,7 +195,7 @@ def _inside(view: View) -> tuple[SlotView, ...]:
 
 
 def _lines(view: View) -> list[str]:
-    """Return how it looks, in words: the first line says most."""
+    """Return a view in words; the first line is the summary."""
     return [plain(line) for line in _words(view)]
 
 

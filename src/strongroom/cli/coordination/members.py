@@ -1,4 +1,4 @@
-"""`strongroom members`: who is there, who comes and goes, and being there while a command runs.
+"""`strongroom members`: the members of a group, their coming and going, and joining it.
 
 Lives here: flags, and what is shown. Must not live here: the recipe (coordination/recipes).
 """
@@ -88,7 +88,7 @@ def list_(
 
 
 def _living(group: Members) -> tuple[Member, ...]:
-    """Look until every member has written since the first look; the dead drop out meanwhile."""
+    """Return the members that wrote after the first read, once the dead have expired."""
     first = {member.nonce: member.seq for member in group.list()}
     while True:
         found = group.list()

@@ -1,4 +1,4 @@
-"""`strongroom sem`, `rwlock`, `barrier`: what several may hold, or meet at, at once.
+"""`strongroom sem`, `rwlock`, `barrier`: the recipes with several holders or parties at once.
 
 Lives here: flags, help, what a barrier prints. Must not live here: waiting and running (hold.py).
 """

@@ -1,4 +1,4 @@
-"""Shared by the commands of the coordination toolkit: the store, and how errors end a command.
+"""The store of the toolkit's commands, and how its errors end a command.
 
 Lives here: `--store`, opening it, exit codes 75 and 76. Must not live here: any one command.
 """
@@ -29,7 +29,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="For scripts: one JSON docu
 
 @contextmanager
 def client_of(store: str, label: str = "") -> Iterator[Client]:
-    """A client of the store; errors of the toolkit end the command with one line.
+    """Yield a client of the store; an error of the toolkit ends the command with one line.
 
     The toolkit's warnings are printed too, one line each, even without a terminal.
     """
@@ -59,7 +59,7 @@ def client_of(store: str, label: str = "") -> Iterator[Client]:
 
 
 def json_of(flag: str, text: str | None) -> Any:
-    """The JSON that a flag was given; None if it was not."""
+    """Return the JSON value of a flag; None if the flag was not given."""
     try:
         return None if text is None else json.loads(text, parse_constant=_no_json)
     except RecursionError:
@@ -73,12 +73,12 @@ def _no_json(text: str) -> None:
 
 
 def print_json(document: Any) -> None:
-    """One document, on standard output."""
+    """Print one JSON document on standard output."""
     typer.echo(json_text(document))
 
 
 def json_text(document: Any) -> str:
-    """A document as text that can be written: half a surrogate pair stays an escape."""
+    """Return a document as text that can be encoded: half a surrogate pair stays an escape."""
     text = json.dumps(document, ensure_ascii=False)
     return text if text.isascii() or _is_text(text) else json.dumps(document)
 

@@ -1,5 +1,4 @@
-"""The text that a person sees while a command waits: the holder, since when, and one's place in the
-queue.
+"""The text that a person sees while a command waits: the holder, and the place in the queue.
 
 Lives here: the text, and printing it on standard error: at a terminal, or with --verbose. Also the
 printing of the toolkit's warnings (a store that does not answer, say), which needs no terminal.
@@ -30,7 +29,7 @@ _SHOWN_MAX = 3
 
 
 def shown_of(quiet: bool, verbose: bool) -> bool | None:
-    """Return whether to tell, from the two flags that say so; None: at a terminal only."""
+    """Return whether to print, from `--quiet` and `--verbose`; None: at a terminal only."""
     if quiet:
         return False
     return True if verbose else None
@@ -38,12 +37,12 @@ def shown_of(quiet: bool, verbose: bool) -> bool | None:
 
 @contextmanager
 def told(look: Look, shown: bool | None) -> Iterator[None]:
-    """Tell while the block waits; ends with the block.
+    """Print messages while the block waits.
 
     Arguments:
-        look: asked a second after the beginning, then every five.
-        shown: True: always; False: never, and the toolkit's warnings are hidden too; None: only
-            if standard error is a terminal.
+        look: returns the message; called a second after the beginning, then every five.
+        shown: True: always; False: never, and the toolkit's warnings are hidden too; None: only if
+            standard error is a terminal.
     """
     if shown is False:
         _log.addFilter(_nothing)
@@ -104,7 +103,7 @@ def _nothing(_: logging.LogRecord) -> bool:
 
 
 def lock_seen(client: Client, name: str, kind: str) -> Look:
-    """Return what tells who holds a lock, or leads."""
+    """Return a function that says who holds a lock, or leads."""
 
     def look() -> str | None:
         view = client.show(name, kind)
@@ -117,7 +116,7 @@ def lock_seen(client: Client, name: str, kind: str) -> Look:
 
 
 def slots_seen(client: Client, name: str, kind: str) -> Look:
-    """Return what tells who holds a semaphore or a read-write lock."""
+    """Return a function that says who holds a semaphore or a read-write lock."""
 
     def look() -> str | None:
         from strongroom.coordination.recipes.slots.inspect_slots import show_slots_steps
@@ -133,7 +132,7 @@ def slots_seen(client: Client, name: str, kind: str) -> Look:
 
 
 def gate_seen(gate: Gate, name: str) -> Look:
-    """Return what tells which generation of a gate is closed, and who closed it."""
+    """Return a function that says which generation of a gate is closed, and who closed it."""
 
     def look() -> str | None:
         view = gate.show()
@@ -144,7 +143,7 @@ def gate_seen(gate: Gate, name: str) -> Look:
 
 
 def people(seen: Sequence[tuple[str, str]]) -> str:
-    """Return who, and since when, in words; of many only the first."""
+    """Return who is there, and since when, in words; only the first three by name."""
     words = [f"{who} since {since}" for who, since in seen[:_SHOWN_MAX]]
     if len(seen) > _SHOWN_MAX:
         words.append(f"{len(seen) - _SHOWN_MAX} more")
@@ -152,7 +151,7 @@ def people(seen: Sequence[tuple[str, str]]) -> str:
 
 
 def place_in(waiting: Sequence[str], label: str) -> str:
-    """Return one's place in the queue in words; nothing where there is no queue."""
+    """Return the place of `label` in the queue in words; an empty text if there is no queue."""
     if not waiting:
         return ""
     if label in waiting:

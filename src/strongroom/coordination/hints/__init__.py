@@ -32,8 +32,7 @@ class Hints(Protocol):
         ...
 
     def subscribe(self, topic: str, heard: Callable[[], None]) -> Callable[[], None]:
-        """Call `heard`, from any thread, at every message from now on; return a function that ends
-        it.
+        """Call `heard`, from any thread, at each message from now on; return a function to stop it.
 
         It may begin to listen only after it has returned, or again after an outage. It then calls
         `heard` once. A caller that reads the store then has missed nothing. `heard` must return at
