@@ -108,7 +108,7 @@ def _host_url(settings: Settings, host: str, port: int) -> str:
 
 
 def _certificate_names(app: App) -> CertificateNames | None:
-    """Return the names that the server's certificate is valid for; None without host suffixes."""
+    """Return the names that the certificate is valid for; None without TLS or host suffixes."""
     settings = app.settings
     path = settings.tls.certificate if isinstance(settings.tls, TlsFiles) else app.certificate
     if path is None or not settings.host_suffixes:

@@ -81,14 +81,15 @@ class SqlGuard:
 
     Arguments:
         held: a handle, or a `Token`.
-        connection: of DB-API 2.0, not in autocommit mode. Its driver must be the one that says how
-            parameters are written (`paramstyle`), or `paramstyle` is given.
+        connection: a DB-API 2.0 connection, not in autocommit mode.
         resource: names the protected data, at most 255 characters; the name of the hold by default.
             All data that is written under one lock may be one resource.
-        paramstyle: "qmark", "format", "pyformat", "named" or "numeric"; detected by default.
+        paramstyle: "qmark", "format", "pyformat", "named" or "numeric". By default it is the
+            `paramstyle` of the package that the connection's class belongs to.
 
     Raises:
-        Unsupported: the parameter style is none of those, or the resource's name is too long.
+        Unsupported: the parameter style is none of those or unknown, or the resource's name is too
+            long.
     """
 
     def __init__(

@@ -71,7 +71,7 @@ class PollingRelease:
         self._driver.run(_change_steps(self._driver.context, self._key, True))
 
     def clear(self) -> None:
-        """Delete the flag if it exists: nodes that come from now on are paused. Raises: as set."""
+        """Delete the flag if it exists; nodes that come later are paused. Raises: as `set`."""
         self._driver.run(_change_steps(self._driver.context, self._key, False))
 
     def wait(self, timeout: float | None = None) -> None:

@@ -45,9 +45,7 @@ class Election:
         self._term: Held | None = None
 
     def lead(self) -> Lock:
-        """Return a context manager that waits to be elected, leads in its block, and resigns at its
-        end.
-        """
+        """Return a context manager that waits to be elected, leads in its block, then resigns."""
         return Lock(self._driver, self.name, self._options, KIND)
 
     def campaign(self) -> Held:

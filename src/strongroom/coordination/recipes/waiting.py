@@ -122,7 +122,7 @@ class Races:
         """Return the pause after an attempt that did not write.
 
         After trouble it grows with each attempt (`Pace.trouble_s`). Otherwise it is a random time
-        of at most four round trips, since many clients may write at once.
+        of at most four times the attempt's duration, since many clients may write at once.
         """
         if troubled:
             self._troubles_left -= 1

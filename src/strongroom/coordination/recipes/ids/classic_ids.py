@@ -103,6 +103,7 @@ class StoredText:
 
 class UniqueIdGenerator:
     """A generator of ids that no other node gets; safe for threads and after a fork.
+
     Arguments:
         store: holds the next unreserved id, as decimal text; generators may share it.
         range_size: how many ids one write reserves; a crash loses at most the rest of a range.

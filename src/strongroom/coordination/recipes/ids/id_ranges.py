@@ -1,11 +1,11 @@
 """Reserving a range of ids by one optimistic write: the core of `ids`.
 
 The key holds the next id that nobody has reserved, as bare decimal text that people can read and
-write. Beside it (`note`) lies the nonce of the last write. A range is [n, n + size). Gaps are
+write. The nonce of the last write is stored with it as `note`. A range is [n, n + size). Gaps are
 allowed, duplicates never: local state changes only when a write is known to have been applied.
 Source: J. Twist, "Generating unique IDs in a distributed system". Two defects of the published
 listing and its descendants are regression tests. One changed the local range before the write
-succeeded; one read the version anew just before the write. Must not live here: handing ids out
+succeeded; one read the version anew just before the write. Must not live here: handing out ids
 (ids.py).
 """
 
@@ -86,7 +86,7 @@ def reserve_steps(context: RecipeContext, state: Reserving, count: int) -> Steps
             entry = yield from get(state.key, _ATTEMPT_S)
             note = "" if entry is None else entry.note
             if note in state.open:
-                # A write that got no answer was applied after all, and nobody has written since.
+                # A write without an answer was applied, and no other write came after it.
                 found = state.open[note]
                 state.open.clear()
                 state.highest = max(state.highest, found.stop)

@@ -23,7 +23,7 @@ from strongroom.coordination.recipes.ids.id_ranges import ID_MAX, Reserving, res
 
 BATCH_MAX: Final = 2**40
 _EMPTY: Final = range(0)
-# The next range is prefetched when this part of a batch is left: a fifth.
+# The next range is prefetched when a fifth of a batch is left.
 _AHEAD: Final = 5
 
 

@@ -1,1 +1,1 @@
-"""Locks: exclusive, shared, and what is shown of them."""
+"""Locks: exclusive locks, several at once, read-write locks, and their inspection."""

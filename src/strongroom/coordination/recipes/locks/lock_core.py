@@ -239,7 +239,7 @@ class Acquisition:
         return self._judge_queue(entry, record, busy_s)
 
     def _repeats(self, entry: Entry) -> bool:
-        # A TAKE of ours may hang half done on the store's lease: the same nonce may repeat it.
+        # Our TAKE may have leased the key without writing the record: the same nonce may repeat it.
         server_lease = self._context.promises.server_lease
         return server_lease and self._unsure and entry.version == self._unsure_at
 
@@ -392,7 +392,7 @@ class Acquisition:
         hold.on_end = keeper.unclaim_when_lost
         return hold
 
-    # Leaving without it
+    # Withdrawing
 
     def _withdraw(self) -> Steps[None]:
         """Leave the queue, and release the lock if a write without an answer may have taken it."""

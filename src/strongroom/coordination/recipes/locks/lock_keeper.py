@@ -1,8 +1,9 @@
 """How a lock that is held is renewed, watched and released.
 
 Lives here: the `Keeper` of locks and elections, one per hold. A write that conflicts, or whose
-answer is lost, is not taken for a loss. The keeper reads the record, and only another owner in it
-is a loss. Must not live here: taking a lock (locks/lock_core.py).
+answer is lost, is not taken for a loss. The keeper then reads the record. The hold is lost if the
+record is gone, has expired or has another owner. Must not live here: taking a lock
+(locks/lock_core.py).
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class LockKeeper:
         self.released = False
 
     def unclaim_when_lost(self) -> None:
-        """Drop the claim on the key when the hold is lost; after a release, `give` drops it."""
+        """Drop the claim on the key at the end of the hold, unless `released` is set."""
         if not self.released:
             self._context.unclaim(self._key, self._nonce)
 

@@ -35,7 +35,7 @@ class ReadRule:
     """The readers' rule: they wait for writers, and for writers that wait."""
 
     def in_the_way(self, record: SlotRecord, me: str) -> tuple[Slot, ...]:
-        """See `slots_core.Rule`."""
+        """See `slots_core.SlotRule`."""
         return tuple(slot for slot in record.without(me).slots if slot.role != READ)
 
     def fence(self, record: SlotRecord) -> int:
@@ -50,7 +50,7 @@ class WriteRule:
     """The writers' rule: they wait for all holders, and for writers that have waited longer."""
 
     def in_the_way(self, record: SlotRecord, me: str) -> tuple[Slot, ...]:
-        """See `slots_core.Rule`."""
+        """See `slots_core.SlotRule`."""
         blocking = []
         mine_seen = False
         for slot in record.slots:

@@ -58,7 +58,7 @@ class SemaphoreRule:
     permits: int
 
     def in_the_way(self, record: SlotRecord, me: str) -> tuple[Slot, ...]:
-        """See `slots_core.Rule`."""
+        """See `slots_core.SlotRule`."""
         others = record.without(me).slots
         return others if len(others) >= self.permits else ()
 

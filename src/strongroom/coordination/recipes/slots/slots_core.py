@@ -345,7 +345,7 @@ class SlotAcquisition:
         hold.on_end = keeper.unclaim_when_over
         return hold
 
-    # Leaving without it
+    # Withdrawing
 
     def _withdraw(self) -> Steps[None]:
         """Remove this attempt's slot, and stop a write of it that may still be applied."""
