@@ -27,7 +27,7 @@ _TRIES: Final = 25
 
 
 class Participant(Protocol):
-    """The part of a `Client` that a release needs."""
+    """The part of a `Client` that the article's recipes need."""
 
     @property
     def driver(self) -> SyncDriver:

@@ -81,7 +81,7 @@ class LockOptions:
 
     @property
     def early_s(self) -> float:
-        """How many seconds before its deadline a hold ends already: ending a process takes time."""
+        """The seconds by which a hold ends before its deadline: ending a process takes time."""
         return min(_ABORT_EARLY_S, self.ttl_s / 20) if self.on_lost == "abort" else 0.0
 
 

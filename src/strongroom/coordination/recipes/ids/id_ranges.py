@@ -73,7 +73,8 @@ def reserve_steps(context: RecipeContext, state: Reserving, count: int) -> Steps
     """Reserve `count` ids; return the range. No other generator ever gets any of it.
 
     Raises:
-        IdsUnavailable, IdsExhausted: see there.
+        IdsUnavailable: no try succeeded.
+        IdsExhausted: the range would pass 2**63 - 1.
         CorruptRecord: the stored text is no number, or a smaller one than before.
         StoreRefused: see errors.py.
     """

@@ -210,7 +210,7 @@ class Arrival:
 
         Raises:
             CoordTimeout: not all parties came in time; this party's place is given up.
-            BarrierBroken: see there.
+            BarrierBroken: the others went on without this party; see the class.
             PartiesDiffer: the waiting parties give another number.
             StoreRefused, CorruptRecord: see errors.py. The wait goes on while the store does not
                 answer.

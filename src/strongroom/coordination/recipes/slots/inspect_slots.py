@@ -34,7 +34,7 @@ class SlotView:
     """One holder, arrived party or waiter, as others see it.
 
     Attributes:
-        who, since: its label and when it began, by its own clock, for people.
+        who, since: its label, and the time in its slot, by its own clock, for people.
         role: what it holds, or wants, in the recipe's own words.
         fence: its token; for a waiter, the record's fence.
         ttl_s: how long its slot lasts without renewal.

@@ -41,7 +41,7 @@ class Slot:
         fence: its token.
         seq: counts the owner's writes.
         ttl_s: how long it lasts without renewal.
-        who, since: the owner's label and when it began, for people.
+        who, since: the owner's label, and a time by the owner's clock, for people.
     """
 
     owner: str
