@@ -1,12 +1,12 @@
-"""Coordination of many nodes: locks with fencing tokens, elections, ids, gates, over many stores.
+"""Coordination of many nodes over many stores: fenced locks, elections, ids, gates and more.
 
     from strongroom import coordination as coord
     client = coord.connect("azure://account/container")
     with client.lock("invoices", ttl=15, wait=30) as held:
         write(fence=held.fence)
 
-Imports nothing else of Strongroom, and nothing beyond the standard library until a store that needs
-more is asked for. Lives here: the names for users. Must not live here: code.
+The package imports nothing else of Strongroom. It needs only the standard library, until a store is
+opened whose driver needs more. Lives here: the public names. Must not live here: code.
 """
 
 from strongroom.coordination.aio import AioClient

@@ -30,8 +30,8 @@ class AioClient:
     """One participant on one event loop.
 
     Arguments:
-        store: where everybody meets.
-        context: the participant.
+        store: the store that all participants share.
+        context: the state of this participant; `Client` shares it.
     """
 
     def __init__(self, store: AsyncStore, context: RecipeContext) -> None:
@@ -39,7 +39,7 @@ class AioClient:
         self.driver = AsyncDriver(store, context)
 
     def promises(self) -> Promises:
-        """See `Client.promises`."""
+        """Return the store's promises; see `Client.promises`."""
         return self.context.promises
 
     def lock(
@@ -55,7 +55,7 @@ class AioClient:
         alert: bool = False,
         value: Any = None,
     ) -> AioLock:
-        """Return the lock of that name: an async context manager; see `Client.lock`, `AioHeld`."""
+        """Return the lock of that name, an async context manager; see `Client.lock`, `AioHeld`."""
         options = LockOptions(ttl, wait, fair, lock_delay, on_lost, False, alert, value)
         return AioLock(self.driver, name, options, cancel)
 
@@ -66,11 +66,11 @@ class AioClient:
         wait: float | None = None,
         cancel: Cancel = "deadline",
     ) -> AioLocks:
-        """Return an async context manager that holds all of these names, or none."""
+        """Return an async context manager that holds all of these names, or none of them."""
         return AioLocks(self.driver, names, LockOptions(ttl_s=ttl, wait_s=wait), cancel)
 
     def ids(self, name: str, batch: int = 1000, *, max_retries: int = 25, first: int = 1) -> AioIds:
-        """Return a generator of ids that nobody else gets; see `IdsOptions`."""
+        """Return a generator of unique ids; see `IdsOptions`."""
         return AioIds(self.driver, name, IdsOptions(batch, max_retries, first=first))
 
     def gate(self, name: str, hints: Hints | None = None) -> AioGate:
@@ -144,18 +144,18 @@ class AioClient:
         return AioMembers(self.driver, group, options, cancel)
 
     async def show(self, name: str, kind: str = "lock") -> LockView | None:
-        """See `Client.show`."""
+        """Return the state of a lock or an election; see `Client.show`."""
         return await self.driver.run(show_steps(self.context, kind, name))
 
     async def list_names(self, kind: str = "lock") -> list[str]:
-        """See `Client.list_names`."""
+        """Return the names of a kind; see `Client.list_names`."""
         return await self.driver.run(list_steps(self.context, kind))
 
     async def break_lock(self, name: str, kind: str = "lock") -> LockView | None:
-        """See `Client.break_lock`."""
+        """End another participant's hold; see `Client.break_lock`."""
         return await self.driver.run(break_steps(self.context, kind, name))
 
     async def close(self) -> None:
-        """Stop the background tasks and let go of the store; holds are lost, not released."""
+        """Stop the background tasks and close the store. Holds are lost, not released."""
         await self.driver.close()
         await self.store.close()

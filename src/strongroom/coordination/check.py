@@ -1,6 +1,6 @@
-"""Trying a store: does it do what locks need, and how does its clock compare with this machine's.
+"""Checks a live store: whether it does what locks need, and how its clock compares with this one.
 
-Lives here: the checks that `strongroom check-store` runs, on keys of their own, with real requests.
+Lives here: the checks that `strongroom check-store` runs, with real requests on keys of their own.
 Must not live here: the conformance suite of the stores we ship (tests/), what stores promise.
 """
 
@@ -32,9 +32,9 @@ class CheckResult:
 
 
 def check(client: Client) -> list[CheckResult]:
-    """Run all checks.
+    """Run all checks against the client's store.
 
-    Returns: a finding for each. A store that cannot be reached fails all of them.
+    Returns: one result per check. If the store cannot be reached, every check fails.
     """
     trial = _Trial(client.store, client.context.clock)
     checks: list[tuple[str, Callable[[], str]]] = [
@@ -59,7 +59,7 @@ def check(client: Client) -> list[CheckResult]:
 
 
 class _Broken(Exception):
-    """The store did what it must not; the text says what."""
+    """The store broke the contract; the message says how."""
 
 
 class _Trial:
@@ -163,7 +163,14 @@ class _Trial:
         return f"{write_s * 1000:.2f} ms a write, {read_s * 1000:.2f} ms a read"
 
     def lease_clock(self) -> str:
-        """How much of a hold the store says has passed, against what has passed here."""
+        """Compare the store's lease clock with this machine's clock.
+
+        Returns: a sentence with the seconds left on a fresh lease, and the seconds that passed
+        here.
+
+        Raises:
+            _Broken: the fresh lease is not alive, or lasts much longer than its TTL.
+        """
         key, nonce = self._key("clock"), f"{self._clock.nonce()}-1"
         ttl_s = max(15.0, self._store.promises().ttl_min_s)
         sent_s = self._clock.boot_s()
@@ -188,7 +195,7 @@ class _Trial:
         return "as it must be"
 
     def clean(self) -> None:
-        """Remove what was written, as far as that is possible."""
+        """Delete the keys that the checks wrote; errors of the store are ignored."""
         for key in self._made:
             try:
                 entry = self._store.get(key, _TIMEOUT_S)

@@ -1,4 +1,4 @@
-"""The client: one participant of one store, for threads; `aio` is its asyncio twin.
+"""The client: one participant of one store, for threads; `aio` is its asyncio counterpart.
 
 Lives here: the factories of every recipe, and nothing else. Must not live here: any rule.
 """
@@ -39,13 +39,13 @@ R = TypeVar("R")
 
 
 class Client:
-    """One participant. Safe for threads; threads that are to exclude each other need one each.
+    """One participant. Thread-safe, but threads that must exclude each other need a client each.
 
     Arguments:
-        store: where everybody meets.
-        label: who this is, for people; host and process by default.
-        rate_error: the share by which any node's clock may run too fast or too slow.
-        clock: for tests.
+        store: the store that all participants share.
+        label: the name of this participant, for people; host and process id by default.
+        rate_error: the fraction by which any node's clock may run too fast or too slow.
+        clock: a replacement for the machine's clocks, for tests.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Client:
         return self._aio
 
     def sibling(self, label: str = "") -> Client:
-        """Return another participant over the same store, with an identity of its own."""
+        """Return another participant over the same store, with its own identity."""
         return Client(
             self.store,
             label=label or self.context.label,
@@ -85,7 +85,7 @@ class Client:
         )
 
     def promises(self) -> Promises:
-        """Return what a lock on this store is worth, and under which assumption."""
+        """Return the guarantees of a lock on this store, and the assumption behind them."""
         return self.context.promises
 
     def lock(
@@ -101,7 +101,7 @@ class Client:
         alert: bool = False,
         value: Any = None,
     ) -> Lock:
-        """Return the lock of that name: a context manager, `acquire()`, `try_acquire()`.
+        """Return the lock of that name: a context manager with `acquire()` and `try_acquire()`.
 
         The arguments are those of `LockOptions`, times in seconds.
         """
@@ -116,7 +116,7 @@ class Client:
         on_lost: OnLost = "event",
         strict: bool = False,
     ) -> Locks:
-        """Return a context manager that holds all of these names, or none."""
+        """Return a context manager that holds all of these names, or none of them."""
         options = LockOptions(ttl_s=ttl, wait_s=wait, on_lost=on_lost, strict=strict)
         return Locks(self.driver, names, options)
 
@@ -129,7 +129,7 @@ class Client:
         prefetch: bool = False,
         first: int = 1,
     ) -> Ids:
-        """Return a generator of ids that nobody else gets; see `IdsOptions`."""
+        """Return a generator of ids that are unique among all clients; see `IdsOptions`."""
         return Ids(self.driver, name, IdsOptions(batch, max_retries, prefetch, first))
 
     def gate(self, name: str, hints: Hints | None = None) -> Gate:
@@ -151,7 +151,7 @@ class Client:
 
         Arguments:
             name: any text.
-            value: JSON that everybody sees while this client leads.
+            value: a JSON value that is published while this client leads.
             ttl, wait, fair, on_lost, alert: see `lock`.
         """
         options = LockOptions(ttl, wait, fair, 0.0, on_lost, False, alert, value)
@@ -172,11 +172,12 @@ class Client:
         strict: bool = False,
         alert: bool = False,
     ) -> Semaphore:
-        """Return the semaphore of that name: a context manager, `acquire()`, `try_acquire()`.
+        """Return the semaphore of that name: a context manager with `acquire()` and
+        `try_acquire()`.
 
         Arguments:
             name: any text.
-            permits: how many may hold it at once; all who hold it must count the same.
+            permits: how many may hold it at once; all participants must give the same number.
             ttl, wait, on_lost, strict, alert: see `LockOptions`.
         """
         options = LockOptions(ttl, wait, False, 0.0, on_lost, strict, alert)
@@ -192,7 +193,7 @@ class Client:
         strict: bool = False,
         alert: bool = False,
     ) -> RwLock:
-        """Return the read-write lock of that name: `read()` and `write()`, each to be held.
+        """Return the read-write lock of that name; acquire one of its sides, `read()` or `write()`.
 
         The arguments are those of `LockOptions`, times in seconds.
         """
@@ -204,8 +205,8 @@ class Client:
 
         Arguments:
             name: any text.
-            parties: how many must be there before anybody goes on.
-            ttl: a party that is not heard of for so many seconds loses its place.
+            parties: how many parties must arrive before all of them proceed.
+            ttl: after so many seconds without a renewal, a party loses its place.
         """
         return Barrier(self.driver, name, parties, ttl)
 
@@ -222,43 +223,46 @@ class Client:
 
         Arguments:
             group: any text.
-            ttl: a member that has not renewed for so many seconds is considered dead.
+            ttl: after so many seconds without a renewal, a member counts as dead.
             on_lost, strict, alert: see `LockOptions`.
         """
         options = LockOptions(ttl, None, False, 0.0, on_lost, strict, alert)
         return Members(self.driver, group, options)
 
     def show(self, name: str, kind: str = "lock") -> LockView | None:
-        """Return how a lock or an election looks, by one read; None if there never was one.
+        """Return the state of a lock or an election, by one read; None if the name was never used.
 
         Arguments:
-            name: of it.
+            name: the name of the lock or election.
             kind: "lock" or "election".
         """
         return self.driver.run(show_steps(self.context, kind, name))
 
     def list_names(self, kind: str = "lock") -> list[str]:
-        """Return the names of everything of a kind that there ever was."""
+        """Return every name of a kind that was ever used."""
         return self.driver.run(list_steps(self.context, kind))
 
     def break_lock(self, name: str, kind: str = "lock") -> LockView | None:
-        """End somebody's hold now, and count the fence up; return what was broken, if anything.
+        """End another participant's hold now, and increment the fence.
 
-        The holder learns of it at its next renewal, at once with `alert=True`; until then only
-        the fence protects.
+        The holder learns of it at its next renewal, or at once with `alert=True`. Until then only
+        the fence protects the resource.
+
+        Returns: the state that was broken; None if nobody held the name.
         """
         return self.driver.run(break_steps(self.context, kind, name))
 
     def locked(
         self, name: str, ttl: float = 15.0, wait: float | None = None, *, skip: bool = False
     ) -> Callable[[Callable[P, R]], Callable[P, R | None]]:
-        """Return a decorator: the function runs under the lock.
+        """Return a decorator that runs the function while the lock is held.
 
         Arguments:
-            name: may name the function's arguments, like "report:{customer}".
+            name: the lock's name; it may refer to the function's arguments, like
+                "report:{customer}".
             ttl: see `lock`.
             wait: see `lock`.
-            skip: return None at once if somebody else holds it, and do not run.
+            skip: if the lock is held elsewhere, return None at once and do not run the function.
         """
 
         def decorate(function: Callable[P, R]) -> Callable[P, R | None]:
@@ -280,7 +284,7 @@ class Client:
         return decorate
 
     def close(self) -> None:
-        """Stop the background threads and let go of the store; holds are lost, not released."""
+        """Stop the background threads and close the store. Holds are lost, not released."""
         self.driver.close()
         self.store.close()
 

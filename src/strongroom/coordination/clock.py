@@ -1,7 +1,7 @@
-"""The only reader of clocks and chance in the coordination toolkit.
+"""The only module of the coordination toolkit that reads clocks and random numbers.
 
-Lives here: the `Clocks` protocol, the machine's clock, a clock moved by hand. Must not live here:
-any rule about who may believe what for how long (clock_rules.py), or sleeping (the drivers).
+Lives here: the `Clocks` protocol, the machine's clocks, and a clock that tests move by hand. Must
+not live here: rules about how long a hold may be relied on (clock_rules.py), or sleeping (drivers).
 """
 
 from __future__ import annotations
@@ -15,29 +15,30 @@ _SYSTEM: Final = random.SystemRandom()
 
 
 class Clocks(Protocol):
-    """Two clocks that nobody can set, a wall clock for people, and chance."""
+    """Two clocks that cannot be set, a wall clock for people, and random numbers."""
 
     def boot_s(self) -> float:
-        """Seconds since an arbitrary start, suspended time included: what a holder counts with."""
+        """Return seconds since an arbitrary start, including suspended time; holders use it."""
         ...
 
     def monotonic_s(self) -> float:
-        """Seconds since an arbitrary start, maybe without suspended time: what observers use.
+        """Return seconds since an arbitrary start, perhaps without suspended time; observers use
+        it.
 
-        An observer that counts too little waits too long, which is the safe side.
+        An observer whose clock counts too few seconds waits too long, which is the safe direction.
         """
         ...
 
     def wall_text(self) -> str:
-        """Wall time in ISO 8601, for people to read; no rule may depend on it."""
+        """Return the wall time in ISO 8601, for people to read; no rule may depend on it."""
         ...
 
     def random(self) -> float:
-        """A number in [0, 1), for jitter."""
+        """Return a random number in [0, 1), for jitter."""
         ...
 
     def nonce(self) -> str:
-        """16 hexadecimal digits that nobody has had before."""
+        """Return 16 random hexadecimal digits; in practice they never repeat."""
         ...
 
 
@@ -48,7 +49,7 @@ class SystemClocks:
     """The machine's clocks and random source."""
 
     def __init__(self) -> None:
-        self._second = (-1, "")  # one of wall time, and how it is written
+        self._second = (-1, "")  # # the last whole second of wall time, and its text
 
     def boot_s(self) -> float:
         if _BOOTTIME is None:
@@ -67,7 +68,7 @@ class SystemClocks:
         return f"{text}.{nanoseconds // 1_000_000:03}Z"
 
     def random(self) -> float:
-        # Not the module's own generator: processes that were forked would draw the same jitter.
+        # Not the `random` module's generator: forked processes would draw the same jitter.
         return _SYSTEM.random()
 
     def nonce(self) -> str:
@@ -79,11 +80,11 @@ Chance = random.Random
 
 
 class ManualClocks:
-    """A clock that stands still until it is moved, and whose chance is a function of the seed.
+    """A clock that moves only when told to, with random numbers that follow from the seed.
 
     Arguments:
-        start_s: where both clocks begin.
-        seed: of the jitter and the nonces.
+        start_s: the first reading of both clocks, in seconds.
+        seed: the seed of the jitter and of the nonces.
     """
 
     def __init__(self, start_s: float = 1000.0, seed: int = 0) -> None:
@@ -106,5 +107,5 @@ class ManualClocks:
         return f"{self._chance.getrandbits(64):016x}"
 
     def advance(self, seconds: float) -> None:
-        """Let both clocks pass `seconds`."""
+        """Move both clocks forward by `seconds`."""
         self.now_s += seconds

@@ -1,7 +1,7 @@
 """Runs steps on threads: performs each effect against a `Store` and sends the outcome back.
 
-Lives here: the sync driver, its two background threads per client (renewal, deadlines), what
-happens at a fork. Must not live here: any rule of any recipe.
+Lives here: the sync driver, its two background threads per client (renewal, deadlines), and the
+reset of both in a forked child. Must not live here: any rule of any recipe.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ def run_steps(steps: Steps[T], perform: Callable[[Effect], Any]) -> T:
     """Perform steps to their end and return their result.
 
     Arguments:
-        perform: performs one effect; what it raises is raised where the steps wait for it.
+        perform: performs one effect and returns its outcome. An exception from it is raised inside
+            the steps, at the `yield` of that effect.
     """
     send = steps.send
     try:
@@ -55,11 +56,11 @@ def run_steps(steps: Steps[T], perform: Callable[[Effect], Any]) -> T:
 
 
 class SyncDriver:
-    """Runs recipes for one client, in the threads of their callers.
+    """Runs the recipes of one client, each on the thread of its caller.
 
     Arguments:
-        store: where effects go.
-        context: the client's.
+        store: performs the effects.
+        context: the client's context.
     """
 
     def __init__(self, store: Store, context: RecipeContext) -> None:
@@ -77,7 +78,7 @@ class SyncDriver:
         self._closed = False
 
     def run(self, steps: Steps[T]) -> T:
-        """Perform the steps to their end, in this thread, and return their result."""
+        """Perform the steps to their end on the calling thread, and return their result."""
         return run_steps(steps, self.perform)
 
     def perform(self, effect: Effect) -> Any:
@@ -108,11 +109,12 @@ class SyncDriver:
         raise TypeError(f"{effect!r} is no effect of a recipe")
 
     def adopt(self, hold: Hold, apart: bool = False) -> None:
-        """Renew this hold from now on and watch its deadline.
+        """Renew this hold from now on, and watch its deadline.
 
         Arguments:
-            hold: what is held.
-            apart: watch it where nothing of the caller's is waited for: here always so.
+            hold: the hold that was just acquired.
+            apart: watch the deadline on a thread that user code cannot block. This driver always
+                does.
         """
         if not self._threads:
             self._start_threads()
@@ -122,10 +124,10 @@ class SyncDriver:
         self.renewal_table.add(clock.boot_s() + wait_s, hold)
         self.deadline_table.add(hold.deadline_s - hold.early_s, hold)
         if self._closed:
-            hold.lose(CLOSED)  # nobody would renew it, or tell when it is over
+            hold.lose(CLOSED)  # # its renewals and its deadline watch have ended with the client
 
     def spawn(self, steps: Steps[None], name: str) -> threading.Thread:
-        """Run steps on a daemon thread of their own."""
+        """Start a daemon thread that runs the steps, and return the thread."""
         thread = threading.Thread(target=self._run_logged, args=(steps,), name=name, daemon=True)
         thread.start()
         return thread
@@ -174,15 +176,15 @@ class SyncDriver:
 
     @property
     def closed(self) -> bool:
-        """Whether nobody looks after holds any more."""
+        """Whether the client is closed, so that no hold is renewed or watched any more."""
         return self._closed
 
     def holds(self) -> list[Hold]:
-        """Return what is held."""
+        """Return the holds that are neither released nor lost."""
         return [hold for hold in self.deadline_table.holds() if hold.active]
 
     def close(self) -> None:
-        """Stop the background threads; what is still held is lost at once to its holder."""
+        """Stop the background threads and declare every remaining hold lost."""
         self._closed = True
         for hold in self.holds():
             hold.lose(CLOSED)
@@ -190,7 +192,7 @@ class SyncDriver:
         self._deadline_parking.wake()
 
     def after_fork(self) -> None:
-        """In a forked child: hold nothing, be somebody else, use no inherited connection."""
+        """Reset in a forked child: drop holds, take a new identity, use no inherited connection."""
         held = {id(hold): hold for hold in self.deadline_table.inherited()}
         for hold in held.values():
             hold.after_fork()
@@ -200,8 +202,7 @@ class SyncDriver:
 
 
 class _Ended:
-    """Called when a hold is over: the tables may forget it, then the callback that was there
-    before."""
+    """The `on_end` callback of a hold: tells both timetables, then calls the previous callback."""
 
     __slots__ = ("before", "driver")
 
@@ -216,7 +217,7 @@ class _Ended:
 
 
 class Parking:
-    """Where a background thread sleeps until a time or a call."""
+    """Lets a background thread sleep until a given time, or until another thread wakes it."""
 
     def __init__(self) -> None:
         self._condition = threading.Condition()

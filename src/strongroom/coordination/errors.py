@@ -1,23 +1,23 @@
 """The errors that a user of the coordination toolkit meets.
 
 Lives here: the exceptions, and nothing that raises them. Must not live here: outcomes of a single
-write (effects.py): a lost race is an answer, not an error.
+write (effects.py). A lost race is an outcome of a write, not an error.
 """
 
 from __future__ import annotations
 
 
 class CoordinationError(Exception):
-    """Base of every error of this package."""
+    """The base class of every error of this package."""
 
 
 class CoordTimeout(CoordinationError, TimeoutError):
-    """The waiting time ran out.
+    """The wait timed out before the name could be acquired.
 
     Arguments:
-        name: what was waited for.
-        waited_s: for how long, in seconds; 0 if it was tried once.
-        holder: who has it, in words for people; empty if nobody was seen.
+        name: the name that was waited for.
+        waited_s: the length of the wait in seconds; 0 after a single attempt.
+        holder: the current holder's label, for people; empty if no holder was seen.
     """
 
     def __init__(self, name: str, waited_s: float, holder: str = "") -> None:
@@ -31,8 +31,8 @@ class LockLost(CoordinationError):
     """The hold is lost, or may be: the caller must not touch the resource any more.
 
     Arguments:
-        name: what was held.
-        reason: why it is gone, in words for people.
+        name: the name that was held.
+        reason: why the hold is lost, in words for people.
     """
 
     def __init__(self, name: str, reason: str) -> None:
@@ -41,10 +41,10 @@ class LockLost(CoordinationError):
 
 
 class AlreadyHeld(CoordinationError):
-    """This client holds the name already, or is waiting for it; nothing here is reentrant.
+    """This client already holds the name or waits for it; no recipe is reentrant.
 
-    Waiting would wait for oneself. Two threads that are to exclude each other are two clients:
-    `client.sibling()` makes another one over the same store.
+    A second wait in the same client would wait for the client itself. Two threads that must exclude
+    each other need two clients: `client.sibling()` makes another one over the same store.
     """
 
     def __init__(self, name: str) -> None:
@@ -56,28 +56,30 @@ class AlreadyHeld(CoordinationError):
 
 
 class StoreUnavailable(CoordinationError):
-    """The store did not answer, or said that it cannot now; a later try may succeed.
+    """The store did not answer, or is temporarily unable to; a retry may succeed.
 
-    For a write, a store raises it only if the write was certainly not applied; where that is
-    not certain the write answers `Unknown`.
+    A store raises it for a write only if the write was certainly not applied. Otherwise the write's
+    outcome is `Unknown`.
     """
 
 
 class OutcomeUnknown(CoordinationError):
-    """A write may have been done, and nobody can tell any more: read, and decide anew."""
+    """A write may or may not have been applied, and that cannot be found out: read, then decide."""
 
 
 class StoreRefused(CoordinationError):
-    """The store refuses and will refuse again: credentials, permissions, a bad request."""
+    """The store refuses the request, and a retry will not help: credentials, permissions, bad
+    input.
+    """
 
 
 class CorruptRecord(CoordinationError):
-    """The value under a key was not written by this toolkit, or is damaged; the message quotes it.
+    """The value under a key is damaged, or not written by this toolkit; the message quotes it.
 
     Arguments:
         key: the key.
-        value: what was found.
-        expected: what should be there, in words.
+        value: the bytes that were found.
+        expected: what the key should hold, in words.
     """
 
     def __init__(self, key: str, value: bytes, expected: str) -> None:
@@ -87,8 +89,8 @@ class CorruptRecord(CoordinationError):
 
 
 class BadName(CoordinationError, ValueError):
-    """A name that cannot be used; the message says why."""
+    """The name cannot be used; the message says why."""
 
 
 class Unsupported(CoordinationError, ValueError):
-    """This store cannot do that, or not with that argument; the message names what can."""
+    """The store does not support the operation or the argument; the message says what would do."""

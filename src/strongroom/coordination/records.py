@@ -1,14 +1,14 @@
-"""The record that a lock or an election keeps under its key: JSON that people can read.
+"""The record that a lock or an election stores under its key: JSON that people can read.
 
     {"v": 1, "owner": "9f86d081884c7d65-1" | null, "fence": 7, "ttl": 15, "seq": 3,
      "who": "host:4711", "since": "2026-11-21T08:00:00.000Z", "queue": [["nonce", "who"], ...],
      "value": ..., "end": "broken by ..."}
 
-`owner` is the nonce of one hold, null in the tombstone that a release leaves. `fence` never goes
-back: a record is never deleted. `seq` differs in any two writes of one owner, so every write has
-its own content. A reader can tell which attempt it sees, and observers see that the owner lives.
-`who`, `since` and `end` are for people: no rule reads them. Must not live here: what is done with a
-record (recipes/).
+`owner` is the nonce of one hold. It is null in the tombstone that a release writes. `fence` never
+decreases, because a record is never deleted. `seq` differs between any two writes of one owner, so
+no two of its writes have the same content. From that a reader can tell which attempt was written,
+and an observer sees that the owner is alive. `who`, `since` and `end` are for people; no rule reads
+them. Must not live here: what is done with a record (recipes/).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _quoted: Final = json.encoder.encode_basestring_ascii
 
 @dataclass(frozen=True, slots=True)
 class Waiter:
-    """One who waits in a fair queue: nonce of the attempt, and who it is."""
+    """One waiter in a fair queue: the nonce of its attempt, and its label for people."""
 
     nonce: str
     who: str
@@ -43,7 +43,7 @@ class Waiter:
 
 @dataclass(frozen=True, slots=True)
 class LockRecord:
-    """The holder and its fence; see the module's docstring."""
+    """The current owner of a lock or an election, and its fence; see the module's docstring."""
 
     owner: str | None
     fence: int
@@ -56,7 +56,7 @@ class LockRecord:
     end: str = ""
 
     def freed(self, seq: int) -> LockRecord:
-        """Return the tombstone: nobody's, with the fence, the queue and the value kept."""
+        """Return the tombstone of a release: no owner; the fence, queue and value are kept."""
         return LockRecord(
             None,
             self.fence,
@@ -70,7 +70,7 @@ class LockRecord:
         )
 
     def position(self, nonce: str) -> int | None:
-        """Return how many stand before this waiter; None if it does not stand in the queue."""
+        """Return how many waiters are ahead of this one in the queue; None if it is not queued."""
         for at, waiter in enumerate(self.queue):
             if waiter.nonce == nonce:
                 return at
@@ -78,8 +78,8 @@ class LockRecord:
 
 
 def encode_lock(record: LockRecord) -> bytes:
-    """Return the JSON of a record."""
-    # Written out: an encoder that looks at every value costs three times as much.
+    """Return the JSON of a lock record."""
+    # Written by hand: a general JSON encoder takes three times as long here.
     owner = "null" if record.owner is None else _quoted(record.owner)
     parts = [
         f'{{"v":1,"owner":{owner},"fence":{record.fence},"ttl":{record.ttl_s!r},'
@@ -96,10 +96,10 @@ def encode_lock(record: LockRecord) -> bytes:
 
 
 def decode_lock(key: str, value: bytes) -> LockRecord:
-    """Return the record of this JSON.
+    """Return the lock record that this JSON holds.
 
     Raises:
-        CorruptRecord: it is none.
+        CorruptRecord: the bytes are no valid lock record.
     """
     try:
         document = _decode(value.decode())
@@ -130,20 +130,20 @@ def decode_lock(key: str, value: bytes) -> LockRecord:
 
 
 def encode_document(document: dict[str, Any]) -> bytes:
-    """Return the compact JSON of any other recipe's record (it carries its own nonce and seq)."""
+    """Return the compact JSON of another recipe's record, which carries its own nonce and seq."""
     return _encode(document).encode()
 
 
 def decode_document(key: str, value: bytes, kind: str) -> dict[str, Any]:
-    """Return the JSON object under a key.
+    """Return the JSON object that was read under a key.
 
     Arguments:
-        key: for the message.
-        value: what was read.
-        kind: what the object's "kind" must be.
+        key: the key, quoted in the error message.
+        value: the bytes that were read.
+        kind: the required value of the object's "kind" member.
 
     Raises:
-        CorruptRecord: not JSON, no object, or of another kind.
+        CorruptRecord: the bytes are not JSON, not an object, or of another kind.
     """
     try:
         document = _decode(value.decode())

@@ -1,8 +1,8 @@
-"""A thread that declares holds lost in time, whatever the event loop is doing meanwhile.
+"""A thread that declares expired holds lost, even while the event loop is blocked.
 
 Lives here: the thread that an asyncio driver starts for holds with `on_lost="abort"`. Such a hold
-protects against a blocked loop, too. Must not live here: rules about deadlines (renewal.py), what
-happens at a loss (recipes/holding.py).
+must end in time even if the event loop hangs. Must not live here: rules about deadlines
+(renewal.py), what happens at a loss (recipes/holding.py).
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from strongroom.coordination.renewal import Timetable, deadlines
 
 
 class Watchdog:
-    """Watches deadlines on a daemon thread of its own, which begins with the first hold.
+    """Watches deadlines on its own daemon thread, which starts with the first hold.
 
     Arguments:
-        clock: says what is due (boot clock).
+        clock: the boot clock decides which deadlines have passed.
     """
 
     def __init__(self, clock: Clocks) -> None:
@@ -30,7 +30,9 @@ class Watchdog:
         self._closed = False
 
     def add(self, hold: Hold) -> None:
-        """Watch this one, too. To be called from one thread."""
+        """Watch the deadline of one more hold. Not thread-safe: always call it from the same
+        thread.
+        """
         self._table.add(hold.deadline_s - hold.early_s, hold)
         if self._thread is None:
             self._thread = threading.Thread(
@@ -39,12 +41,12 @@ class Watchdog:
             self._thread.start()
 
     def ended(self) -> None:
-        """Note that one of the holds of this driver is over."""
+        """Note that one of the driver's holds has ended."""
         if self._thread is not None:
             self._table.ended()
 
     def close(self) -> None:
-        """Let the thread end."""
+        """Ask the thread to stop; does not wait for it."""
         self._closed = True
         self._parking.wake()
 
