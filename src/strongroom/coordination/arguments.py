@@ -1,8 +1,8 @@
-"""Checks of callers' arguments: times and counts that are none.
+"""Validates callers' arguments: times and counts.
 
-Lives here: checks that need no store. NaN compares as false with everything. With it a rule would
-never wait, or wait for ever, or never call a hold held. Must not live here: bounds of a store
-(context.py), names (names.py).
+Lives here: checks that need no store. NaN must be refused, as every comparison with it is false. A
+rule would then never wait, wait for ever, or never consider a hold held. Must not live here: bounds
+of a store (context.py), names (names.py).
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from strongroom.coordination.errors import Unsupported
 
 
 def number(what: str, value: Any) -> float:
-    """Return a number as the plain one that JSON has.
+    """Return a number as a plain int or float, which JSON can represent.
 
     Raises:
-        Unsupported: it is none.
+        Unsupported: the value is not a number.
     """
     if type(value) is int or type(value) is float:
         plain: float = value
@@ -32,10 +32,10 @@ def number(what: str, value: Any) -> float:
 
 
 def waiting_time(what: str, value: float | None) -> float | None:
-    """Return how long to wait: seconds, or None for ever; negative ones are over already.
+    """Return a waiting time in seconds; None waits for ever. A negative time has expired already.
 
     Raises:
-        Unsupported: it is no number.
+        Unsupported: the value is not a number.
     """
     if value is None:
         return None
@@ -46,10 +46,10 @@ def waiting_time(what: str, value: float | None) -> float | None:
 
 
 def delay(what: str, value: float) -> float:
-    """Return a delay: finite, and not negative.
+    """Return a delay in seconds, which must be finite and not negative.
 
     Raises:
-        Unsupported: it is no such number.
+        Unsupported: the value is not such a number.
     """
     seconds = number(what, value)
     if not 0 <= seconds < math.inf:
@@ -58,10 +58,10 @@ def delay(what: str, value: float) -> float:
 
 
 def count(what: str, value: int) -> int:
-    """Return a whole number as the plain int that JSON has.
+    """Return a whole number as a plain int, which JSON can represent.
 
     Raises:
-        Unsupported: it is none.
+        Unsupported: the value is not a whole number.
     """
     try:
         return int(operator.index(value))

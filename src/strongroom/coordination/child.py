@@ -1,7 +1,8 @@
-"""A command that runs while something is held, and not a moment longer.
+"""A command that runs only while a lock is held.
 
-Lives here: the holder's side of child_guard.py: starting it, telling it the deadline as it moves,
-and that the hold is lost. Must not live here: how a hold is had (recipes/), what is printed (cli/).
+Lives here: the holder's side of child_guard.py. It starts the guard, passes on each new deadline,
+and reports the loss of the hold. Must not live here: how a hold is acquired (recipes/), or what is
+printed (cli/).
 """
 
 from __future__ import annotations
@@ -31,9 +32,10 @@ class Margins:
     """How long before the deadline a command is ended.
 
     Attributes:
-        term_before_s: it is asked to (SIGTERM).
-        kill_before_s: it is killed (SIGKILL), so that it is dead before somebody else can hold.
-        grace_s: between the two when the hold is lost all at once.
+        term_before_s: SIGTERM is sent so many seconds before the deadline.
+        kill_before_s: SIGKILL is sent so many seconds before the deadline. The command is then dead
+            before another participant can acquire the lock.
+        grace_s: seconds between SIGTERM and SIGKILL if the hold is lost without warning.
     """
 
     term_before_s: float
@@ -42,8 +44,11 @@ class Margins:
 
     @staticmethod
     def of_ttl(ttl_s: float, grace_s: float | None = None) -> Margins:
-        """The usual ones for a TTL. The command is killed a twentieth of the TTL before the end
-        (0.1 to 1 s). It is asked to end `grace_s` before that, by default a tenth of the TTL."""
+        """Return the default margins for a TTL.
+
+        SIGKILL is sent a twentieth of the TTL before the deadline (0.1 to 1 s). SIGTERM is sent
+        `grace_s` before that, by default a tenth of the TTL.
+        """
         kill_before_s = min(1.0, max(0.1, ttl_s / 20))
         grace_s = ttl_s / 10 if grace_s is None else grace_s
         return Margins(kill_before_s + grace_s, kill_before_s, min(grace_s, 0.5))
@@ -53,16 +58,16 @@ class Child:
     """A running command.
 
     Arguments:
-        command: program and arguments.
-        held: what is held; its deadline is the command's.
-        margins: see Margins.
-        environment: of the command.
-        alone: this process has no children but this command: what the command leaves behind when
-            its guard is killed is then found and ended too.
+        command: the program and its arguments.
+        held: the hold; its deadline is the command's deadline.
+        margins: see `Margins`.
+        environment: the environment variables of the command.
+        alone: whether the command is the only child of this process. If so, processes that the
+            command leaves behind are ended even when its guard was killed.
 
     Attributes:
-        reason: after `wait`: why the hold was lost, or was about to be lost, before the command
-            ended. It is in words for people; empty: neither.
+        reason: set by `wait`: why the hold was lost, or nearly lost, before the command ended. It
+            is text for people; it is empty if the hold outlived the command.
     """
 
     def __init__(
@@ -102,13 +107,17 @@ class Child:
         return self._guard.pid
 
     def send_signal(self, number: int) -> None:
-        """Pass a signal on to the command and all that it has started."""
+        """Send a signal to the command and to the processes of its group."""
         self._tell(f"signal {number}")
 
     def wait(self) -> int:
-        """Return the command's exit code (128 + N: signal N ended it), having kept its guard
-        informed; LOST_EXIT when the hold was lost before it ended. Whatever interrupts this ends
-        the command first."""
+        """Wait for the command to end, and forward each new deadline to its guard.
+
+        An interrupted wait ends the command before the exception leaves this method.
+
+        Returns: the command's exit code (128 + N: signal N ended it); LOST_EXIT if the hold was
+        lost before the command ended.
+        """
         try:
             code = self._await_guard()
         finally:
@@ -118,12 +127,12 @@ class Child:
         return LOST_EXIT if self.reason else 128 - code if code < 0 else code
 
     def _why_lost(self, code: int) -> str:
-        """Return `reason`, once all of the command is dead: in time is only what is held still."""
+        """Return the value of `reason`; call it once every process of the command has ended."""
         try:
             self._held.check()
         except LockLost as lost:
             return lost.reason
-        # The same code may be the command's own: another such program, that has lost its own hold.
+        # LOST_EXIT may be the command's own code, if it is a holder that lost its own lock.
         is_ended = self._gave_up or (code == LOST_EXIT and self._asked)
         return _IN_TIME if is_ended else ""
 
@@ -146,17 +155,20 @@ class Child:
                 self._tell(f"deadline {self._told_s!r}")
             last_s = self._held.deadline_s - self._margins.kill_before_s / 2
             if now_s >= min(last_s, give_up_s):
-                # The guard stands still, or it would have ended the command: end both from here.
+                # The guard hangs, or it would have ended the command: kill both from here.
                 self._gave_up = True
                 self._guard.kill()
 
     def _note_asked(self) -> None:
-        """By the deadline that the guard knows: when it is over, the command is asked to end."""
+        """Record whether the guard has sent SIGTERM, judged by the last deadline it was given."""
         asked_at_s = self._told_s - self._margins.term_before_s
         self._asked = self._asked or self._clock.boot_s() >= asked_at_s
 
     def _end_orphans(self, code: int) -> None:
-        """When the guard was killed, its command was too; what that had started is left to us."""
+        """Kill the command's descendants if the guard was killed.
+
+        The command itself is dead then: the kernel kills it together with its guard.
+        """
         with os.fdopen(self._status, "rb") as status:
             group = status.read()
         if code >= 0:

@@ -1,16 +1,17 @@
-"""The process between a holder and its command: ends the command in time, whatever the holder does.
+"""The guard process between a lock holder and its command: it ends the command in time.
 
     child_guard.py CONTROL_FD STATUS_FD TERM_BEFORE_S KILL_BEFORE_S GRACE_S DEADLINE_S COMMAND...
 
-child.py starts it as a script of its own. It imports only the standard library, so it starts in
-milliseconds. Lives here: starting the command in a process group of its own, and ending all that
-the command has started. It writes the group's number to the status pipe. A process that leaves the
-group, or outlives its parent, is still a descendant of this process. Lines on the control pipe:
-`deadline S` (until when the holder believes, by the boot clock), `lost` (end it now), `signal N`
-(pass it on). When the pipe ends, the holder is dead, and everything is killed. Without a new line,
-the command is asked to end shortly before the deadline, and killed before it. Exit code: the
-command's, or 128 + N when a signal ended it. It is 127 or 126 as with a shell. It is 76 when the
-command was ended from here, or came too late to start. Must not live here: who holds what.
+child.py starts this file as a script. It imports only the standard library, so it starts in
+milliseconds. Lives here: starting the command in its own process group, and ending every process
+that the command started. The guard writes the number of the group to the status pipe. A process
+that leaves the group, or outlives its parent, is still a descendant of the guard. The control pipe
+carries lines. `deadline S`: the hold is valid until S by the boot clock. `lost`: end the command
+now. `signal N`: pass signal N on to the command. When the pipe is closed, the holder is dead, and
+everything is killed. If no new deadline arrives, the guard sends SIGTERM shortly before the
+deadline, and SIGKILL before it passes. Exit code: the command's, or 128 + N when signal N ended it.
+It is 127 or 126 as in a shell if the command cannot be started. It is 76 if the guard ended the
+command, or if the deadline passed before the start. Must not live here: which lock is held.
 """
 
 from __future__ import annotations
@@ -35,14 +36,14 @@ _PAUSE_MAX_S: Final = 0.05
 
 
 def adopt_orphans() -> None:
-    """Become the parent of every descendant of this process whose own parent ends."""
+    """Make this process the new parent of every descendant whose own parent ends."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def end_descendants() -> None:
     """Kill every descendant of this process, and return when none is alive any more.
 
-    For one that waits for no child of its own any more: their ends are taken note of here.
+    It also reaps every child, so the caller must not wait for a child of its own any more.
     """
     pause_s = _PAUSE_FIRST_S
     while found := _descendants(os.getpid()):
@@ -56,16 +57,18 @@ def end_descendants() -> None:
 
 
 def _descendants(root: int) -> list[tuple[int, int]]:
-    """Return (process id, process group) of each living descendant of `root`. The list is empty on
-    systems without /proc."""
+    """Return (process id, process group) of each living descendant of `root`.
+
+    The list is empty on systems without /proc.
+    """
     children: dict[int, list[tuple[int, int, bytes]]] = {}
     with contextlib.suppress(OSError):
         for name in os.listdir("/proc"):
             if not name.isdigit():
                 continue
-            # One that ends meanwhile cannot be read, or only in part.
+            # A process that ends in the meantime cannot be read, or only in part.
             with contextlib.suppress(OSError, ValueError), open(f"/proc/{name}/stat", "rb") as stat:
-                # The program's name, in brackets, may contain anything.
+                # The program's name, in parentheses, may contain any character.
                 state, above, of = stat.read().rpartition(b")")[2].split()[:3]
                 parent, group = int(above), int(of)
                 children.setdefault(parent, []).append((int(name), group, state))
@@ -89,10 +92,10 @@ def _prctl(option: int, argument: int) -> None:
 
 
 def _terminal() -> int | None:
-    """Return the file number of the terminal that this process group may read from."""
+    """Return the descriptor of the terminal that this process group may read from, or None."""
     try:
         number = sys.stdin.fileno()
-        # In the background it is somebody else's, and stays so.
+        # A background group does not own the terminal, and must not take it.
         return number if os.tcgetpgrp(number) == os.getpgrp() else None
     except (AttributeError, OSError, ValueError):
         return None  # no standard input, or no terminal
@@ -104,13 +107,14 @@ def _in_front(terminal: int, group: int) -> None:
 
 
 class Guard:
-    """One command, and until when it may run.
+    """Runs one command, and ends it before its deadline.
 
     Arguments:
-        control, status: file numbers of the pipes.
-        term_before_s, kill_before_s: how long before the deadline it is asked, and killed.
-        grace_s: how long it may take to end once the hold is lost.
-        deadline_s: by the boot clock.
+        control, status: descriptors of the two pipes.
+        term_before_s, kill_before_s: seconds before the deadline at which SIGTERM and SIGKILL are
+        sent.
+        grace_s: seconds between SIGTERM and SIGKILL once the hold is lost.
+        deadline_s: the first deadline, by the boot clock.
     """
 
     def __init__(
@@ -132,12 +136,13 @@ class Guard:
         self._believe_until(deadline_s)
 
     def run(self, command: list[str]) -> int:
-        """Run the command to its end; returns the exit code."""
+        """Run the command until it has ended, and return the exit code."""
         wake_read, wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(wake_write)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGTTOU):
-            # Whatever a terminal sends is for the command; what ends it comes by the pipe.
+            # Signals of a terminal go to the command; the holder ends this process through the
+            # pipe.
             signal.signal(number, signal.SIG_IGN)
         os.set_inheritable(self._control, False)
         os.set_inheritable(self._status, False)
@@ -156,11 +161,12 @@ class Guard:
         try:
             self._watch(child, wake_read)
         finally:
-            # Whatever it has left behind goes with it, before anybody is told that it has ended.
+            # Kill what the command left behind before the holder learns that it has ended.
             self._send_group(signal.SIGKILL)
             end_descendants()
             if self._terminal is not None:
-                # Or whoever comes next in the same script could not read from it.
+                # Without this, the next command of the same script could not read from the
+                # terminal.
                 _in_front(self._terminal, os.getpgrp())
         code = child.returncode
         if self._ended_here:
@@ -168,8 +174,8 @@ class Guard:
         return 128 - code if code < 0 else code
 
     def _watch(self, child: subprocess.Popen[bytes], wake: int) -> None:
-        """Keep the command to its time until it has ended."""
-        with contextlib.suppress(BrokenPipeError):  # the holder is dead: the other pipe says so too
+        """Enforce the deadline until the command has ended."""
+        with contextlib.suppress(BrokenPipeError):  # the holder is dead: both pipes show it
             os.write(self._status, b"%d" % child.pid)
         while self._lives(child):
             ready, _, _ = select.select([self._control, wake], [], [], self._next_s())
@@ -184,21 +190,21 @@ class Guard:
 
         def prepare() -> None:
             if terminal is not None:
-                # By the command itself, before it begins: it may want to read at once.
+                # The command takes the terminal before it starts, since it may read at once.
                 _in_front(terminal, os.getpid())
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGTTOU):
                 signal.signal(number, signal.SIG_DFL)
             _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-            if os.getppid() != guard:  # it has ended meanwhile: no signal will come
+            if os.getppid() != guard:  # # the guard has ended already: no signal will come
                 os._exit(_LOST_EXIT)
 
-        # One thread, so that code between fork and exec is safe here.
+        # This process has one thread, so code between fork and exec is safe.
         self._terminal = terminal
         return subprocess.Popen(command, process_group=0, preexec_fn=prepare)  # noqa: S603
 
     @staticmethod
     def _lives(child: subprocess.Popen[bytes]) -> bool:
-        """Tell whether the command runs; orphans of it that have ended are let go on the way."""
+        """Return whether the command is running; reaps orphans of it that have ended."""
         ended = os.WEXITED | os.WNOHANG | os.WNOWAIT
         while (found := os.waitid(os.P_ALL, 0, ended)) is not None:
             if found.si_pid == child.pid:
@@ -236,7 +242,7 @@ class Guard:
                 self._send_group(int(value))
 
     def _control_closed(self) -> None:
-        """From now on only the command's end is waited for."""
+        """Replace the closed pipe by a silent one: only the end of the command is awaited now."""
         nothing, _ = os.pipe()
         os.dup2(nothing, self._control)
 
@@ -262,7 +268,7 @@ class Guard:
             os.killpg(self._group, number)
 
     def _send_all(self, number: int) -> None:
-        """Signal the group first, at once, then those who have left it."""
+        """Signal the command's group first, then the descendants that have left the group."""
         self._send_group(number)
         for pid, group in _descendants(os.getpid()):
             if group != self._group:
@@ -270,7 +276,7 @@ class Guard:
 
 
 def main() -> int:
-    """Run with this process's arguments."""
+    """Guard the command that this process's arguments name, and return the exit code."""
     control, status, term_before, kill_before, grace, deadline, *command = sys.argv[1:]
     times = (float(text) for text in (term_before, kill_before, grace, deadline))
     guard = Guard(int(control), int(status), *times)

@@ -1,8 +1,8 @@
-"""From a URL to a client: the registry of schemes.
+"""Opens a client from a URL: the registry of schemes.
 
 Lives here: the table of schemes, and `connect`. Must not live here: what a URL means to a store
 (each store's `open_url`). A store's module and its driver library are imported only when its scheme
-is asked for. So the core needs nothing but the standard library.
+is used, so the core needs only the standard library.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ def open_store(url: str) -> Store:
     """Return the store that a URL names.
 
     Raises:
-        Unsupported: the scheme is unknown, the URL cannot be read, or its library is not installed.
+        Unsupported: the scheme is unknown, the URL is malformed, or the driver library is missing.
             The message names the extra to install, and no secret.
     """
     try:
-        url.encode()  # a file system's name for bytes that are no text is in no URL
+        url.encode()  # # a file name that is not valid UTF-8 cannot be part of a URL
         parts = urlsplit(url)
         query = query_of(url)
     except ValueError:
-        # The text of the error may quote the URL, and so its password.
+        # The text of this error may quote the URL, and with it the password.
         raise Unsupported("the URL of the store cannot be read") from None
     target = SCHEMES.get(parts.scheme)
     if target is None:
@@ -69,13 +69,13 @@ def open_store(url: str) -> Store:
 
 
 def connect(url: str, *, label: str = "", rate_error: float = 0.05) -> Client:
-    """Return a client of the store that a URL names; nothing is sent yet.
+    """Return a client of the store that a URL names. No request is sent yet.
 
     Arguments:
         url: like azure://account/container, etcd://host:2379, postgres://..., redis://...,
             s3://..., file:///path, memory://name.
-        label: who this is, for people who look at locks; host and process by default.
-        rate_error: the share by which any node's clock may run too fast or too slow.
+        label: the name of this participant, for people; host and process id by default.
+        rate_error: the fraction by which any node's clock may run too fast or too slow.
 
     Raises:
         Unsupported: see `open_store`.

@@ -1,7 +1,7 @@
-"""Shared by every recipe of one client: clock, rules, identity, sightings, names in use.
+"""The state that all recipes of one client share: clock, rules, identity, names in use.
 
-Lives here: state in memory that belongs to a client and does no IO. Must not live here: effects,
-threads that run anything. All of it may be used from several threads.
+Lives here: state in memory that belongs to a client and does no IO. It is thread-safe. Must not
+live here: effects, threads.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ _RECENT_MAX: Final = 1024
 
 
 class Sightings:
-    """Since when this client has seen the same thing at one place: the observer's memory.
+    """How long this client has seen the same state at each place.
 
-    Kept for the life of the client, so that a caller who only tries now and then gets there too.
+    The memory lasts as long as the client. So even a caller that only tries now and then sees an
+    expired hold as expired.
     """
 
     def __init__(self) -> None:
@@ -36,12 +37,12 @@ class Sightings:
         self._lock = threading.Lock()
 
     def since_s(self, place: str, mark: Hashable, received_s: float) -> float:
-        """Return since when `mark` has been seen at `place` without a change.
+        """Return the time since which `mark` has been seen at `place` without a change.
 
         Arguments:
             place: a key, or a key and a slot.
-            mark: must differ between any two writes of the one who is observed.
-            received_s: `rules.observer_start_s` of this very read, by the monotonic clock.
+            mark: the observed state; it must differ between any two writes of the observed holder.
+            received_s: `rules.observer_start_s` of this read, by the monotonic clock.
         """
         with self._lock:
             known = self._seen.get(place)
@@ -54,19 +55,19 @@ class Sightings:
             return received_s
 
     def forget(self, place: str) -> None:
-        """Forget what was seen there."""
+        """Forget the state that was seen at a place."""
         with self._lock:
             self._seen.pop(place, None)
 
 
 class RecipeContext:
-    """A recipe's surroundings besides effects; one per client.
+    """The state that one client's recipes share, apart from the store.
 
     Arguments:
         clock: see clock.py.
         rules: see clock_rules.py.
-        promises: of the store.
-        label: who this is, for people.
+        promises: the guarantees of the store.
+        label: the name of this participant, for people.
         tell: called with a warning for the user; see `Outage`. By default warnings are dropped.
     """
 
@@ -80,11 +81,11 @@ class RecipeContext:
     ) -> None:
         self.clock, self.rules, self.promises, self.label = clock, rules, promises, label
         self._tell = tell
-        self.round_trip_s = 0.001  # of the last write that went well; only paces
+        self.round_trip_s = 0.001  # # of the last successful write; used only for pacing
         self.reset()
 
     def reset(self) -> None:
-        """Become another participant: a new identity that holds nothing (after a fork)."""
+        """Become a new participant after a fork: a new identity without holds."""
         self.identity = self.clock.nonce()
         self.sightings = Sightings()
         self.outage = Outage(self.clock, self.promises.store, self._tell)
@@ -93,44 +94,42 @@ class RecipeContext:
         self._in_use: dict[str, str] = {}
 
     def nonce(self) -> str:
-        """Return a text that names one hold or one attempt and never comes again."""
+        """Return a text that names one hold or attempt, and is never used again."""
         return f"{self.identity}-{next(self._numbers)}"
 
     def claim(self, key: str, nonce: str) -> None:
-        """Note that this client wants or has a key, or a place in it (`key#place`).
+        """Note that this client holds or waits for a key, or a place in it (`key#place`).
 
         Raises:
-            AlreadyHeld: it does already.
+            AlreadyHeld: it does so already, under another nonce.
         """
         if self._in_use.setdefault(key, nonce) != nonce:
             raise AlreadyHeld(name_of(key.partition("#")[0]))
 
     def unclaim(self, key: str, nonce: str) -> None:
-        """Forget a `claim` of this key by `nonce`. If another nonce has claimed the key since,
-        nothing happens."""
+        """Undo the `claim` of this key by `nonce`. A claim by another nonce stays in force."""
         if self._in_use.get(key) == nonce:
             self._in_use.pop(key, None)
 
     def holds(self, key: str, nonce: str) -> bool:
-        """Tell whether this client has the key by that very hold or attempt."""
+        """Return whether this client's hold or attempt `nonce` has claimed the key."""
         return self._in_use.get(key) == nonce
 
     def remember(self, key: str, entry: Entry, record: LockRecord) -> None:
-        """Keep what this client wrote last, and what it says, to save the next reader a read. Only
-        a hint."""
+        """Cache the entry that this client wrote last, a hint that saves the next recipe a read."""
         if len(self._recent) >= _RECENT_MAX:
             self._recent.clear()
         self._recent[key] = entry, record
 
     def recall(self, key: str) -> tuple[Entry, LockRecord] | None:
-        """Return and forget what `remember` kept."""
+        """Return what `remember` cached, and drop it from the cache; None if nothing was cached."""
         return self._recent.pop(key, None)
 
     def check_ttl(self, ttl_s: float) -> None:
         """Refuse a TTL that the store cannot keep.
 
         Raises:
-            Unsupported: the message names the bounds.
+            Unsupported: the TTL is out of bounds; the message names the bounds.
         """
         p = self.promises
         in_bounds = p.ttl_min_s <= ttl_s <= p.ttl_max_s

@@ -1,7 +1,7 @@
-"""Runs steps on an event loop: the asyncio twin of drivers_sync.py.
+"""Runs steps on an event loop: the asyncio counterpart of drivers_sync.py.
 
-Lives here: the asyncio driver and its two background tasks per client. Must not live here: any
-rule of any recipe. A driver belongs to the loop that first used it.
+Lives here: the asyncio driver and its two background tasks per client. A driver belongs to the
+event loop that first uses it. Must not live here: any rule of any recipe.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ T = TypeVar("T")
 
 
 class AsyncDriver:
-    """Runs recipes for one client on the running event loop.
+    """Runs the recipes of one client on the running event loop.
 
     Arguments:
-        store: where effects go.
-        context: the client's.
+        store: performs the effects.
+        context: the client's context.
     """
 
     def __init__(self, store: AsyncStore, context: RecipeContext) -> None:
@@ -59,7 +59,8 @@ class AsyncDriver:
     async def run(self, steps: Steps[T]) -> T:
         """Perform the steps to their end and return their result.
 
-        When the task is cancelled, the steps are told, and may still clean up with a few effects.
+        If the task is cancelled, CancelledError is raised inside the steps. They may still yield a
+        few effects to clean up.
         """
         send = steps.send
         try:
@@ -103,11 +104,11 @@ class AsyncDriver:
         raise TypeError(f"{effect!r} is no effect of a recipe")
 
     def adopt(self, hold: Hold, apart: bool = False) -> None:
-        """Renew this hold from now on and watch its deadline.
+        """Renew this hold from now on, and watch its deadline.
 
         Arguments:
-            hold: what is held.
-            apart: watch it on a thread as well: the loop may be what hangs.
+            hold: the hold that was just acquired.
+            apart: also watch the deadline on a thread, in case the event loop hangs.
         """
         self.enter_loop()
         self._start_tasks()
@@ -120,10 +121,10 @@ class AsyncDriver:
             self._watchdog.add(hold)
 
     def enter_loop(self) -> None:
-        """Belong to the running loop; to be called before anything is taken.
+        """Bind the driver to the running loop; call it before anything is acquired.
 
         Raises:
-            Unsupported: another loop, which is still there, renews what this driver holds.
+            Unsupported: another loop, which is still open, renews the holds of this driver.
         """
         running = asyncio.get_running_loop()
         if self._loop is running:
@@ -134,7 +135,7 @@ class AsyncDriver:
                     "this client's asyncio face belongs to another event loop; one of its own has"
                     " client.sibling().aio"
                 )
-            # Its tasks are gone with it: nobody renews what was held there, or tells of its end.
+            # The background tasks ended with their loop, so nothing renews or watches those holds.
             for hold in self.holds():
                 hold.lose("its event loop was closed")
             self._watchdog.close()
@@ -142,7 +143,7 @@ class AsyncDriver:
         self._loop = running
 
     def spawn(self, steps: Steps[None], name: str) -> asyncio.Task[None]:
-        """Run steps as a task of their own; the driver keeps it alive."""
+        """Start a task that runs the steps, and return it. The driver keeps a reference to it."""
         task = asyncio.get_running_loop().create_task(self._run_logged(steps), name=name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -190,18 +191,18 @@ class AsyncDriver:
                 effect = steps.send(outcome)
 
     def holds(self) -> list[Hold]:
-        """Return what is held."""
+        """Return the holds that are neither released nor lost."""
         return [hold for hold in self.deadline_table.holds() if hold.active]
 
     def after_fork(self) -> None:
-        """In a forked child: hold nothing; a loop of the child's own may use the driver anew."""
+        """Reset in a forked child: drop all holds. A new event loop may use the driver again."""
         for hold in self.deadline_table.inherited():
             hold.after_fork()
         self.context.reset()
         self._start()
 
     async def close(self) -> None:
-        """Stop the background tasks; what is still held is lost at once to its holder."""
+        """Stop the background tasks and declare every remaining hold lost."""
         for hold in self.holds():
             hold.lose("the client was closed")
         tasks = list(self._tasks)
@@ -240,7 +241,7 @@ class _Parking:
 
     def wake(self) -> None:
         if self.loop is None:
-            return  # nobody serves yet; the first look comes before the first sleep
+            return  # # no task sleeps yet: each reads its timetable before it first sleeps
         try:
             running = asyncio.get_running_loop()
         except RuntimeError:

@@ -1,9 +1,10 @@
-"""A recipe's effects and their outcomes: the vocabulary between core and drivers.
+"""A recipe's effects and their outcomes: the interface between recipes and drivers.
 
-A recipe is a generator that yields effects and is sent their outcomes. It does no IO. So the sync
-driver, the asyncio driver and the simulator run the same shipped code. Reads that fail raise
-`StoreUnavailable` or `StoreRefused` at the yield. Writes answer. Lives here: effects, outcomes, and
-the typed one-liners that yield them. Must not live here: anything that performs one.
+A recipe is a generator that yields effects and is sent their outcomes. It does no IO, so the sync
+driver, the asyncio driver and the simulator all run the same code. A failed read raises
+`StoreUnavailable` or `StoreRefused` at the `yield`. A write returns its outcome. Lives here:
+effects, outcomes, and the typed functions that yield one effect each. Must not live here: anything
+that performs an effect.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ class Entry(NamedTuple):
 
     Attributes:
         value: the bytes that were written.
-        version: names this very write; no version of a key ever comes again.
-        expires_in_s: None where the store keeps no clock for this entry. Otherwise what is left of
-            the hold by the STORE's clock. A hold has more than 0, or math.inf if the store does not
-            say for how long. An expired one has 0 or less; the entry stays readable, and its
-            version usable.
+        version: the identity of the last write; no version of a key is ever reused.
+        expires_in_s: the seconds left of the hold by the STORE's clock. It is None if the store
+            keeps no clock for this entry. It is positive for a live hold, and math.inf if the store
+            does not say how long. It is 0 or less for an expired hold, whose entry and version stay
+            usable.
         note: the short text that was written beside the value (blob metadata).
     """
 
@@ -37,27 +38,28 @@ class Entry(NamedTuple):
 
 
 class Act(Enum):
-    """The meaning of a write for a hold that the store's own clock guards."""
+    """What a write does to a hold that the store's own clock guards."""
 
-    TAKE = "take"  # begin: refused (Conflict) while a hold of ANOTHER nonce is alive
-    TAKE_OVER = "take_over"  # begin, although the store's clock says that another's is alive
-    KEEP = "keep"  # prolong: Conflict if the hold is over by the store's clock
-    GIVE = "give"  # end it now, and write the tombstone
-    BREAK = "break"  # an administrator ends somebody's hold now, and writes the tombstone
+    TAKE = "take"  # # begin a hold; Conflict while a hold of ANOTHER nonce is alive
+    TAKE_OVER = "take_over"  # # begin a hold, even if the store's clock says that another is alive
+    KEEP = "keep"  # # renew the hold; Conflict if it has expired by the store's clock
+    GIVE = "give"  # # end the hold now, and write the tombstone
+    BREAK = "break"  # # an administrator ends another's hold now, and writes the tombstone
 
 
 class LeaseTerms(NamedTuple):
-    """Tells a store with a lease clock what a write means; other stores never see one.
+    """Tells a store with a lease clock what a write does to the hold; other stores ignore it.
 
-    A plain write (`lease=None`) leaves a running hold as it is. TAKE_OVER is for a hold from before
-    the store's clock was set back: its `Entry.expires_in_s` is finite and greater than the TTL. A
-    client sends it after it has seen that version unrenewed for `rules.observer_wait_s` by its own
-    clock. Only the version is compared. A store whose entries never look so may treat it as TAKE.
+    A plain write (`lease=None`) leaves a running hold as it is. TAKE_OVER replaces a hold that
+    began before the store's clock was set back. The `Entry.expires_in_s` of such a hold is finite
+    and greater than the TTL. A client sends TAKE_OVER once it has seen that version unrenewed for
+    `rules.observer_wait_s` by its own clock. The store then compares only the version. A store
+    whose entries never look like that may treat TAKE_OVER as TAKE.
 
     Attributes:
         act: see `Act`.
-        ttl_s: for TAKE, TAKE_OVER and KEEP: the hold ends that long after the write, by the
-            store's clock.
+        ttl_s: for TAKE, TAKE_OVER and KEEP: the hold ends that long after the write, by the store's
+            clock.
         nonce: 16 hex digits and a counter, unique per hold; the same in TAKE, KEEP and GIVE.
     """
 
@@ -67,17 +69,17 @@ class LeaseTerms(NamedTuple):
 
 
 class Applied(NamedTuple):
-    """The write took effect and is durable as promised; this is the entry's version now."""
+    """The write took effect and is as durable as promised; `version` is the new version."""
 
     version: str
 
 
 class Conflict(NamedTuple):
-    """The write certainly did not take effect: the version was another one, or a hold is alive."""
+    """The write certainly did not take effect: the version differed, or a hold is alive."""
 
 
 class Unknown(NamedTuple):
-    """The write may have taken effect, may do so later, or never: read again to find out."""
+    """The write may have taken effect, may still do so, or never will: read to find out."""
 
     reason: str = ""
 
@@ -87,7 +89,7 @@ CONFLICT: Final = Conflict()
 
 
 class Unchanged(Enum):
-    """A watch ended by its timeout."""
+    """The outcome of a watch that timed out."""
 
     UNCHANGED = "unchanged"
 
@@ -97,7 +99,7 @@ Watched = Entry | None | Unchanged
 
 
 class Get(NamedTuple):
-    """Read one key; outcome: `Entry | None`, None only for a definite absence."""
+    """Read one key; outcome: `Entry | None`, where None means that the key does not exist."""
 
     key: str
     timeout_s: float
@@ -115,7 +117,7 @@ class Cas(NamedTuple):
 
 
 class Delete(NamedTuple):
-    """Delete if the version is the expected one; outcome: `CasOutcome`. Never for a fence."""
+    """Delete if the version is the expected one; outcome: `CasOutcome`. Never used for fences."""
 
     key: str
     expected: str
@@ -130,9 +132,9 @@ class ListKeys(NamedTuple):
 
 
 class Watch(NamedTuple):
-    """Wait until a key's version is not `version` (None: absent), or for `timeout_s`.
+    """Wait until a key's version differs from `version` (None: absent), at most `timeout_s`.
 
-    Outcome: `Watched`. Only for stores that promise to watch; an early wake is allowed.
+    Outcome: `Watched`. Only for stores that promise to watch. It may end early.
     """
 
     key: str
@@ -141,15 +143,15 @@ class Watch(NamedTuple):
 
 
 class Sleep(NamedTuple):
-    """Do nothing for so long; outcome: None."""
+    """Pause for `seconds`; outcome: None."""
 
     seconds: float
 
 
 class Park(NamedTuple):
-    """Sleep until the boot clock shows `until_s`, or the timetable has something earlier.
+    """Sleep until the boot clock reaches `until_s`, or until an earlier entry joins the timetable.
 
-    None: until there is anything at all. Only for background tasks; outcome: None.
+    If `until_s` is None, sleep until any entry joins. Only for background tasks; outcome: None.
     """
 
     until_s: float | None

@@ -1,4 +1,4 @@
-"""The only reader of environment variables in the coordination toolkit.
+"""The only module of the coordination toolkit that reads environment variables.
 
 Lives here: one function. Must not live here: what a variable means (the stores' `open_url`).
 """

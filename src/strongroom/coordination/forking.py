@@ -1,6 +1,7 @@
-"""The effect of a fork on participants: the child holds nothing.
+"""Resets participants in a forked child, which holds nothing.
 
-Lives here: the list of drivers and the hook. Must not live here: what a driver does about it.
+Lives here: the list of drivers, and the hook that runs after a fork. Must not live here: how a
+driver resets itself.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from typing import Final, Protocol
 
 
 class Forkable(Protocol):
-    """Something that must know that it woke up in a forked child."""
+    """An object that must be reset in a forked child."""
 
     def after_fork(self) -> None:
-        """In a forked child: forget what the parent holds, and what only its threads could use."""
+        """Forget, in a forked child, the parent's holds and whatever only its threads could use."""
         ...
 
 
@@ -22,7 +23,7 @@ _all: Final[weakref.WeakSet[Forkable]] = weakref.WeakSet()
 
 
 def watch_forks(one: Forkable) -> None:
-    """Have `one.after_fork()` called in every forked child, for as long as it lives."""
+    """Have `one.after_fork()` called in every forked child, for as long as `one` exists."""
     _all.add(one)
 
 

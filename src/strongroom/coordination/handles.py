@@ -1,8 +1,8 @@
-"""The state of a hold: a belief with an end, lost at most once and for ever.
+"""The state of a hold: valid until a deadline, and lost at most once and for ever.
 
 Lives here: `Hold`, the state of one hold, which its owner, the renewal and the deadline watch
 share. `HeldBase` is the part of the handle that is the same for threads and asyncio. Must not live
-here: IO, or how a hold is prolonged (each recipe's `Keeper`).
+here: IO, or how a hold is renewed (each recipe's `Keeper`).
 """
 
 from __future__ import annotations
@@ -25,37 +25,37 @@ HELD, RELEASED, LOST = "held", "released", "lost"
 
 
 class Keeper(Protocol):
-    """How one recipe keeps and gives what it holds."""
+    """How one recipe renews and releases its holds."""
 
     def keep(self, hold: Hold) -> Steps[bool]:
-        """Try once to prolong: call `hold.extend` or `hold.lose`; return whether it was prolonged.
+        """Try once to renew: call `hold.extend` or `hold.lose`; return whether it was renewed.
 
-        Must not raise for an unreachable store, and must not take a Conflict for a loss before
-        it has read that another one holds.
+        It must not raise if the store is unreachable. A Conflict is no proof of a loss: it must
+        first read the record, and see there that another hold owns the key.
         """
         ...
 
     def give(self, hold: Hold) -> Steps[bool]:
-        """Give back; the hold believes nothing any more. Return whether it was still ours."""
+        """Release a hold that has ended locally. Return whether the store still had it."""
         ...
 
     def alert(self, hold: Hold) -> Steps[None]:
-        """Watch what is held until it is over, and call `hold.lose` as soon as the store tells."""
+        """Watch the record until the hold ends; call `hold.lose` once the store shows a loss."""
         ...
 
 
 class Hold:
-    """One hold: who, since which fence, believed until when.
+    """One hold: its owner, its fence, and the deadline until which it is valid.
 
     Arguments:
-        clock: counts the deadline (boot clock).
-        key, name: what is held.
-        nonce: names this hold.
+        clock: the boot clock measures the deadline.
+        key, name: the key and the name that are held.
+        nonce: the unique name of this hold.
         fence: its fencing token.
-        ttl_s: the TTL it was taken with.
-        deadline_s: by the boot clock, from `rules.holder_deadline_s`.
-        keeper: prolongs and gives back.
-        early_s: the belief ends so long before the deadline.
+        ttl_s: the TTL that it was acquired with.
+        deadline_s: the deadline by the boot clock, from `rules.holder_deadline_s`.
+        keeper: renews and releases it.
+        early_s: the hold ends this many seconds before its deadline.
     """
 
     __slots__ = (
@@ -86,20 +86,20 @@ class Hold:
 
     @property
     def active(self) -> bool:
-        """Neither released nor lost (the deadline may have passed unnoticed: see `remaining`)."""
+        """Whether it is neither released nor lost. Its deadline may have passed (`remaining_s`)."""
         return self.state == HELD
 
     def remaining_s(self) -> float:
-        """Return for how many seconds nobody else can believe; 0 when it is over."""
+        """Return the seconds during which no other participant can hold it; 0 once it has ended."""
         if self.state != HELD:
             return 0.0
         return max(0.0, self.deadline_s - self.early_s - self.clock.boot_s())
 
     def check(self) -> None:
-        """Raise unless this is held right now.
+        """Raise unless the hold is valid now.
 
         Raises:
-            LockLost: lost, expired or released.
+            LockLost: it was lost, has expired or was released.
         """
         if self.state == HELD:
             if self.remaining_s() > 0:
@@ -108,7 +108,7 @@ class Hold:
         raise LockLost(self.name, self.reason or "it was released")
 
     def extend(self, deadline_s: float) -> None:
-        """Believe until `deadline_s`, unless it is over already: what is lost stays lost."""
+        """Extend the hold to `deadline_s`, unless it has ended already."""
         if self.state == HELD and self.remaining_s() <= 0:
             self.lose(self.expiry_reason())
         with self._lock:
@@ -118,12 +118,12 @@ class Hold:
                 self.trouble = ""
 
     def expiry_reason(self) -> str:
-        """Return in words why the time ran out."""
+        """Return the reason for an expiry, in words for people."""
         why = f": {self.trouble}" if self.trouble else ""
         return f"it could not be renewed within its {self.ttl_s:g} s{why}"
 
     def lose(self, reason: str) -> bool:
-        """Believe no more; tell everyone once. Return whether this call ended it."""
+        """Mark the hold lost, and run its callbacks. Return whether this call ended it."""
         with self._lock:
             if self.state != HELD:
                 return False
@@ -138,7 +138,7 @@ class Hold:
         return True
 
     def end(self) -> bool:
-        """Stop believing before the release is sent. Return whether it was still held."""
+        """End the hold locally, before the release is sent. Return whether it was still valid."""
         with self._lock:
             if self.state != HELD:
                 return False
@@ -157,7 +157,7 @@ class Hold:
 
     @property
     def lost(self) -> threading.Event:
-        """Set as soon as the loss is known."""
+        """The event that is set once the hold is known to be lost."""
         with self._lock:
             if self._event is None:
                 self._event = threading.Event()
@@ -166,10 +166,10 @@ class Hold:
             return self._event
 
     def on_lost(self, callback: Callable[[str], Any]) -> None:
-        """Call `callback(reason)` once when it is lost, now if it is already.
+        """Call `callback(reason)` once when the hold is lost; at once if it is lost already.
 
-        It is called by whoever finds out, the watch over all deadlines among them: it must return
-        at once. What a user gives goes through `apart`.
+        The thread that detects the loss calls it, which may be the thread that watches all
+        deadlines. So the callback must return at once. A user's callback is wrapped in `apart`.
         """
         with self._lock:
             if self.state == HELD:
@@ -180,7 +180,7 @@ class Hold:
             _call(callback, reason)
 
     def after_fork(self) -> None:
-        """In a forked child: the parent holds, this process does not."""
+        """Mark the hold lost in a forked child: the parent keeps holding, this process does not."""
         self._lock = threading.Lock()
         self._event = None
         self._callbacks = []
@@ -189,7 +189,10 @@ class Hold:
 
 
 def apart(callback: Callable[[str], Any]) -> Callable[[str], None]:
-    """Return the callback on a thread of its own: one that takes long delays nobody else's loss."""
+    """Return a function that runs the callback on its own thread.
+
+    A slow callback then delays no other hold's loss.
+    """
 
     def start(reason: str) -> None:
         thread = threading.Thread(
@@ -197,7 +200,7 @@ def apart(callback: Callable[[str], Any]) -> Callable[[str], None]:
         )
         try:
             thread.start()
-        except RuntimeError:  # the interpreter is ending: there are no new threads any more
+        except RuntimeError:  # # the interpreter is shutting down and starts no more threads
             _call(callback, reason)
 
     return start
@@ -211,7 +214,7 @@ def _call(callback: Callable[[str], Any], reason: str) -> None:
 
 
 class HeldBase:
-    """The handle of a hold: what is the same for threads and asyncio. May be passed around."""
+    """The handle of a hold: the part that is the same for threads and asyncio. It may be shared."""
 
     def __init__(self, hold: Hold) -> None:
         self._hold = hold
@@ -223,51 +226,51 @@ class HeldBase:
 
     @property
     def fence(self) -> int:
-        """The fencing token: rises with every holder of this name, for ever."""
+        """The fencing token, which increases with every holder of this name."""
         return self._hold.fence
 
     @property
     def nonce(self) -> str:
-        """Names this hold in the store's record."""
+        """The unique name of this hold in the store's record."""
         return self._hold.nonce
 
     @property
     def deadline_s(self) -> float:
-        """Until when this is believed, by the boot clock (CLOCK_BOOTTIME where there is one)."""
+        """Until when this hold is valid, by the boot clock (CLOCK_BOOTTIME where available)."""
         return self._hold.deadline_s - self._hold.early_s
 
     @property
     def lost(self) -> threading.Event:
-        """Set as soon as the loss is known; never cleared."""
+        """The event that is set once the hold is known to be lost; it is never cleared."""
         return self._hold.lost
 
     @property
     def reason(self) -> str:
-        """Why it was lost; empty if it was not."""
+        """Why the hold was lost; empty if it was not."""
         return self._hold.reason
 
     @property
     def guard(self) -> Guards:
-        """Carries the fence to a resource that refuses an older one; see guards/."""
-        # Imported when asked for: most holds guard nothing, and a guard needs its store's client.
+        """Passes the fence to a resource that refuses older fences; see guards/."""
+        # Imported on demand: most holds use no guard, and a guard needs its store's client.
         from strongroom.coordination.guards import Guards
 
         return Guards(self)
 
     def remaining(self) -> float:
-        """Return the seconds that are certainly left, counted from the last good request."""
+        """Return the seconds that certainly remain, counted from the last successful request."""
         return self._hold.remaining_s()
 
     def check(self) -> None:
-        """Raise unless this is held right now.
+        """Raise unless the hold is valid now.
 
         Raises:
-            LockLost: it is not; it never will be again.
+            LockLost: it is not valid, and never will be again.
         """
         self._hold.check()
 
     def on_lost(self, callback: Callable[[str], Any]) -> None:
-        """Call `callback(reason)` once, on a thread of its own, when this is lost."""
+        """Call `callback(reason)` once, on its own thread, when this hold is lost."""
         self._hold.on_lost(apart(callback))
 
     def __repr__(self) -> str:

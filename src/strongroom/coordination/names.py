@@ -1,10 +1,10 @@
-"""How a name becomes a key, and back: one documented, reversible rule for every store.
+"""The mapping between names and keys: one documented, reversible rule for every store.
 
 A key is `kind/escaped`. The kind keeps a lock and an election of one name apart. In the name, the
-characters `A-Z a-z 0-9 _ -` stand for themselves, and so does `.` except as the first one. Every
-other byte of its UTF-8 form is written `%XX` (upper-case hex). So a key is plain ASCII and has
-exactly one `/`. It is safe as a blob name and as a file name. Two names never share a key. Must not
-live here: anything that a particular store adds (containers, prefixes).
+characters `A-Z a-z 0-9 _ -` stand for themselves, and so does `.` except as the first character.
+Every other byte of its UTF-8 form is written `%XX` (upper-case hex). So a key is plain ASCII and
+has exactly one `/`. It is safe as a blob name and as a file name. Two names never share a key. Must
+not live here: anything that a particular store adds (containers, prefixes).
 """
 
 from __future__ import annotations
@@ -24,22 +24,26 @@ def key_of(kind: str, name: str) -> str:
     """Return the key of a name.
 
     Arguments:
-        kind: what lies there: "lock", "election", ...
+        kind: the kind of record under the key: "lock", "election", ...
         name: any text but the empty one.
 
     Raises:
-        BadName: empty, not encodable, or longer than `ESCAPED_MAX` once escaped.
+        BadName: the name is empty, not encodable, or longer than `ESCAPED_MAX` once escaped.
     """
     return f"{kind}/{escape(name)}"
 
 
 def name_of(key: str) -> str:
-    """Return the name that `key_of` made this key from."""
+    """Return the name from which `key_of` made this key."""
     return unescape(key.partition("/")[2])
 
 
 def escape(name: str) -> str:
-    """Return the name in the characters that every store takes."""
+    """Return the name, escaped to the characters that every store accepts.
+
+    Raises:
+        BadName: the name is empty, not encodable, or longer than `ESCAPED_MAX` once escaped.
+    """
     if _SIMPLE.fullmatch(name):
         return name
     if not name:
@@ -61,10 +65,10 @@ def escape(name: str) -> str:
 
 
 def unescape(escaped: str) -> str:
-    """Return the name that was escaped so.
+    """Return the name whose escaped form this is.
 
     Raises:
-        BadName: no name is escaped so.
+        BadName: no name has this escaped form.
     """
     raw = _ESCAPE.sub(lambda found: chr(int(found.group(1), 16)), escaped)
     try:

@@ -1,7 +1,7 @@
 """Detects that the store does not answer while callers wait, and warns once per outage.
 
 Lives here: `Outage`, one per client. Must not live here: where the warning goes (the client passes
-a function), how callers wait during an outage (recipes/waiting.py).
+a function), or how callers wait during an outage (recipes/waiting.py).
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _TOLD_AFTER_S: Final = (
 
 
 class Outage:
-    """The state of the current outage, as the client's waiting callers see it. Thread-safe.
+    """The state of the current outage, as observed by waiting callers. Thread-safe.
 
     Arguments:
         clock: measures how long the outage has lasted.
         store: the store's name, for people.
-        tell: called with a sentence once the outage has lasted a second; again only after
-            `answered` was called.
+        tell: called with a warning once the outage has lasted a second. It is called again only in
+            a later outage, after `answered`.
     """
 
     def __init__(self, clock: Clocks, store: str, tell: Callable[[str], None]) -> None:
@@ -35,11 +35,11 @@ class Outage:
 
     @property
     def lasts(self) -> bool:
-        """Whether the last request of a waiting caller had no answer."""
+        """Whether the last request of a waiting caller got no response."""
         return self._since_s is not None
 
     def failed(self, error: Exception) -> None:
-        """Note that a request had no answer, and that its caller goes on waiting."""
+        """Note that a request got no response, and that its caller retries."""
         now_s = self._clock.monotonic_s()
         with self._lock:
             if self._since_s is None:
@@ -50,6 +50,6 @@ class Outage:
         self._tell(f"the store does not answer; retrying: {self._store}: {error}")
 
     def answered(self) -> None:
-        """Note that the store answers; the next outage is reported anew."""
+        """Note that the store responded: the outage is over, and the next one is reported again."""
         with self._lock:
             self._since_s, self._told = None, False

@@ -1,8 +1,8 @@
-"""One timetable per client: which hold is due when; and the two endless tasks that follow it.
+"""A client's timetables of due holds, and the two background tasks that work through them.
 
 Lives here: the heap, and the renewal and deadline tasks as steps. A driver runs each task once per
-client: on a thread, as an asyncio task, or in virtual time. The deadline task does no IO, so that a
-hung renewal delays no alarm. Must not live here: how anything is renewed (each `Keeper`).
+client: on a thread, as an asyncio task, or in virtual time. The deadline task does no IO, so a hung
+renewal cannot delay it. Must not live here: how a hold is renewed (each `Keeper`).
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _DEAD_MAX: Final = 64
 
 
 class Timetable:
-    """A heap of holds by the time at which they are due; safe for threads.
+    """A heap of holds, ordered by the time at which each is due. Thread-safe.
 
     Arguments:
-        clock: says what is due (boot clock).
-        wake: called after something earlier than everything else was added.
+        clock: the boot clock decides which holds are due.
+        wake: called after an addition that is due before all others.
     """
 
     def __init__(self, clock: Clocks, wake: Callable[[], None]) -> None:
@@ -47,7 +47,7 @@ class Timetable:
             self._wake()
 
     def ended(self) -> None:
-        """Note that one of the holds is over; once half of them are, they are swept out."""
+        """Note that one hold has ended. Once half of all entries have ended, they are removed."""
         with self._lock:
             self._dead += 1
             if self._dead > _DEAD_MAX and self._dead * 2 > len(self._heap):
@@ -56,11 +56,12 @@ class Timetable:
                 self._dead = 0
 
     def take_due(self) -> Hold | None:
-        """Return and remove one that is due and not over."""
+        """Remove and return a hold that is due and still active; None if there is none."""
         now_s = self._clock.boot_s()
         with self._lock:
-            # What is over stays until it is due, or is swept: taken out at once, it would make the
-            # next hold the first one, whose task would be woken for every hold that there is.
+            # An ended hold stays until it is due, or until it is swept. If it were removed at once,
+            # the next hold would become the first. The task would then be woken for every single
+            # hold.
             while self._heap and self._heap[0][0] <= now_s:
                 hold = heapq.heappop(self._heap)[2]
                 if hold.active:
@@ -68,7 +69,7 @@ class Timetable:
             return None
 
     def next_s(self) -> float | None:
-        """Return when the next one is due; None if there is none."""
+        """Return when the first hold is due (boot clock); None if the heap is empty."""
         with self._lock:
             return self._heap[0][0] if self._heap else None
 
@@ -76,17 +77,24 @@ class Timetable:
         return len(self._heap)
 
     def inherited(self) -> list[Hold]:
-        """Return everything in it, in a forked child, where nobody would release the lock."""
+        """Return every hold of the parent, in a forked child.
+
+        It takes no lock: a lock that another thread held at the fork is never released in the
+        child.
+        """
         return [item[2] for item in self._heap]
 
     def holds(self) -> list[Hold]:
-        """Return everything in it."""
+        """Return every hold in the heap, ended ones included."""
         with self._lock:
             return [item[2] for item in self._heap]
 
 
 def renewals(table: Timetable, rules: ClockRules) -> Steps[None]:
-    """Renew for ever whatever is due. One that fails is tried again soon; its deadline decides."""
+    """Renew each hold when it is due, for ever.
+
+    A failed renewal is retried soon, as long as the hold is active.
+    """
     while True:
         hold = yield from _next(table)
         try:
@@ -103,7 +111,7 @@ def renewals(table: Timetable, rules: ClockRules) -> Steps[None]:
 
 
 def deadlines(table: Timetable) -> Steps[None]:
-    """Declare lost for ever whatever was not renewed in time."""
+    """Declare each hold lost when its deadline has passed, for ever."""
     while True:
         hold = yield from _next(table)
         if hold.remaining_s() <= 0:

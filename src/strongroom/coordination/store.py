@@ -1,8 +1,8 @@
-"""The contract between drivers and stores: a store's operations, and its promises.
+"""The contract between drivers and stores: a store's operations and its promises.
 
 Lives here: the protocols (sync and asyncio), `Promises`. Must not live here: any store (stores/),
-their defaults (threaded_store.py), any recipe. The one conformance suite under tests/coordination
-runs over every store.
+their defaults (threaded_store.py), any recipe. One conformance suite under tests/coordination runs
+against every store.
 """
 
 from __future__ import annotations
@@ -26,21 +26,22 @@ class Promises:
     Attributes:
         store: the store in words, like "Azure Blob Storage, lease mode".
         mutual_exclusion: "clock-rate", "server-clock" or "efficiency". With the first, two holders
-            never believe at once while clock rates differ by less than the client's bound. With the
-            second, the store's clock also ends a dead holder's hold. With the third there is
+            are never valid at once while clock rates differ by less than the client's bound. With
+            the second, the store's clock also ends a dead holder's hold. With the third there is
             usually one holder, but nobody may rely on it.
         assumption: the assumption in a sentence for people.
-        fencing: "durable": the fence never goes back. "best-effort": a failover may lose it.
-        watch: "push" or "long-poll": waiting costs next to nothing. "poll": waiters read.
+        fencing: "durable": the fence never decreases. "best-effort": a failover may lose it.
+        watch: "push" or "long-poll": waiting costs almost nothing. "poll": waiters read repeatedly.
         durable: an acknowledged write survives the death of the store's process and machine.
-        scope: who can take part: one process, one host, or whoever reaches the network.
-        server_lease: the store ends holds by its own clock (it is sent `LeaseTerms`).
-        fair_queue: others than the holder may write to a held key (needed for `fair=True`).
-        ttl_min_s, ttl_max_s: the TTLs that it takes.
+        scope: who can take part: one process, one host, or every client on the network.
+        server_lease: the store ends holds by its own clock, and is sent `LeaseTerms`.
+        fair_queue: clients other than the holder may write to a held key (needed for `fair=True`).
+        ttl_min_s, ttl_max_s: the bounds of the TTLs that the store accepts.
         whole_seconds: TTLs must be whole seconds.
-        ttl_note: how to get another TTL, a sentence without its full stop; empty if there is none.
-        poll_min_s, poll_max_s: how often a waiter reads, where it must.
-        notes: whatever else a user must know, a sentence each.
+        ttl_note: how to get another TTL, a sentence without its full stop; empty if there is no
+            way.
+        poll_min_s, poll_max_s: the bounds of the polling interval of a waiter.
+        notes: further facts that a user must know, a sentence each.
     """
 
     store: str
@@ -62,20 +63,20 @@ class Promises:
 
 
 class Store(Protocol):
-    """A linearizable register per key, driven from threads. Every method may be called from any.
+    """A linearizable register per key, for threads. Any thread may call any method.
 
     Keys are those of names.py (`kind/escaped`), at most 255 ASCII characters. Values are bytes of
     at most 64 KiB. Notes are at most 128 visible ASCII characters. A store must give up a request
-    after `timeout_s` (watches: after about `timeout_s`). It must not retry writes by itself. It
-    must answer `Unknown` for a write whose fate it does not know.
+    after `timeout_s` (a watch: after about `timeout_s`). It must not retry writes by itself. It
+    must return `Unknown` for a write that may or may not have been applied.
     """
 
     def get(self, key: str, timeout_s: float) -> Entry | None:
-        """Read; sees every write that was answered before.
+        """Return the entry; None if the key does not exist. Every acknowledged write is visible.
 
         Raises:
-            StoreUnavailable: no answer; never None for that.
-            StoreRefused: it will not get better.
+            StoreUnavailable: the store did not answer; None never stands for that.
+            StoreRefused: the store refused, and a retry will not help.
         """
         ...
 
@@ -90,58 +91,58 @@ class Store(Protocol):
     ) -> CasOutcome:
         """Write if the key's version is `expected` (None: if the key does not exist).
 
-        Every success gives a version that this key has never had. Where `promises().server_lease`,
-        `lease` says what the write means for the hold. TAKE is a Conflict while a hold of another
-        nonce is alive, even if the version fits; one's own TAKE may be repeated. TAKE_OVER compares
-        the version alone (see `LeaseTerms`). KEEP may leave value and version as they are, and then
-        answers the old version. It may do so if the store can only prolong cheaply, and if
-        `Entry.expires_in_s` of a hold is always infinite. GIVE and BREAK write the value and end
-        the hold.
+        Every success returns a version that this key has never had. Where
+        `promises().server_lease`, `lease` says what the write does to the hold. TAKE is a Conflict
+        while a hold of another nonce is alive, even if the version matches. A TAKE may be repeated
+        with the same nonce. TAKE_OVER compares only the version (see `LeaseTerms`). KEEP may leave
+        value and version as they are, and then returns the old version. It may do so only if
+        prolonging is all that the store can do cheaply, and `Entry.expires_in_s` of a hold is
+        always infinite. GIVE and BREAK write the value and end the hold.
 
         Raises:
-            StoreUnavailable: certainly not applied.
-            StoreRefused: certainly not applied, and it will not get better.
+            StoreUnavailable: the write was certainly not applied.
+            StoreRefused: the write was certainly not applied, and a retry will not help.
         """
         ...
 
     def delete(self, key: str, expected: str, timeout_s: float) -> CasOutcome:
-        """Delete if the version is `expected`; `Applied` repeats it. Never used for fences."""
+        """Delete if the version is `expected`, which `Applied` repeats. Never used for fences."""
         ...
 
     def list_keys(self, prefix: str, timeout_s: float) -> list[str]:
-        """Return every key that begins so, sorted."""
+        """Return every key that begins with `prefix`, sorted."""
         ...
 
     def watch(self, key: str, version: str | None, timeout_s: float) -> Watched:
         """Wait until the key's version differs from `version`; see `effects.Watch`.
 
-        Only called where `promises().watch` is not "poll". Must look at the present version AFTER
-        it has subscribed, or a change in between is slept through.
+        It is called only where `promises().watch` is not "poll". An implementation must read the
+        present version AFTER it has subscribed. Otherwise it misses a change in between.
         """
         ...
 
     def promises(self) -> Promises:
-        """Return what this store promises; does no IO."""
+        """Return what this store guarantees; does no IO."""
         ...
 
     def aio(self) -> AsyncStore:
-        """Return the asyncio face over the same data; `close` of either closes its own."""
+        """Return an asyncio interface to the same data; each of the two is closed separately."""
         ...
 
     def after_fork(self) -> None:
-        """In a forked child: forget inherited connections without a word on them."""
+        """Drop inherited connections in a forked child, without sending anything on them."""
         ...
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
         ...
 
 
 class AsyncStore(Protocol):
-    """The same contract for an event loop. A cancelled call may leave its write in flight."""
+    """The same contract for an event loop. The write of a cancelled call may still be in flight."""
 
     async def get(self, key: str, timeout_s: float) -> Entry | None:
-        """See `Store.get`."""
+        """Return the entry; see `Store.get`."""
         ...
 
     async def cas(
@@ -153,25 +154,25 @@ class AsyncStore(Protocol):
         lease: LeaseTerms | None = None,
         note: str = "",
     ) -> CasOutcome:
-        """See `Store.cas`."""
+        """Write if the version matches; see `Store.cas`."""
         ...
 
     async def delete(self, key: str, expected: str, timeout_s: float) -> CasOutcome:
-        """See `Store.delete`."""
+        """Delete if the version matches; see `Store.delete`."""
         ...
 
     async def list_keys(self, prefix: str, timeout_s: float) -> list[str]:
-        """See `Store.list_keys`."""
+        """Return the keys with a prefix; see `Store.list_keys`."""
         ...
 
     async def watch(self, key: str, version: str | None, timeout_s: float) -> Watched:
-        """See `Store.watch`."""
+        """Wait for another version; see `Store.watch`."""
         ...
 
     def promises(self) -> Promises:
-        """See `Store.promises`."""
+        """Return what this store guarantees; see `Store.promises`."""
         ...
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
         ...

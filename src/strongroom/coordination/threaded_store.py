@@ -1,9 +1,9 @@
-"""The asyncio face of a store whose calls block: every call runs on a thread.
+"""The asyncio interface of a blocking store: every call runs on a thread.
 
-Lives here: `ThreadedStore`, and which calls share threads; `StoreBase`, the defaults of a store.
-Renewals are writes, and a hold is lost if they are late. So writes, reads and watches each have a
-pool of their own: many waiting callers, or a slow read, cannot delay a write. Must not live here:
-any store; faces that need no threads (stores/connections/listening_aio.py, stores/memory.py).
+Lives here: `ThreadedStore` and its thread pools; `StoreBase`, the defaults of a store. Renewals are
+writes, and a hold is lost if they are late. Writes, reads and watches therefore each have their own
+pool: many waiting callers, or a slow read, cannot delay a write. Must not live here: any store, or
+asyncio interfaces without threads (stores/connections/listening_aio.py, stores/memory.py).
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ _LOOK_S: Final = 5.0
 
 
 class StoreBase:
-    """Defaults for stores: an asyncio face on threads, and no connections to close."""
+    """Defaults for stores: an asyncio interface on threads, and no connections to close."""
 
     def aio(self: Store) -> AsyncStore:
-        """Return an asyncio face that calls this store on threads."""
+        """Return an asyncio interface that calls this store on threads."""
         return ThreadedStore(self)
 
     def after_fork(self) -> None:
-        """Nothing was inherited that matters."""
+        """Do nothing: this store has no inherited connections."""
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing: this store has nothing to close."""
 
 
 class ThreadedStore:
-    """The asyncio face of a sync store.
+    """The asyncio interface of a blocking store.
 
     Arguments:
-        store: the sync store.
-        watches: how many watches may run at once, each on a thread. Beyond that, a watch is one
-            read after a pause, at the polling interval of the store.
+        store: the blocking store.
+        watches: how many watches may run at once, each on a thread. Any further watch is one read
+            after a pause, at the store's polling interval.
     """
 
     def __init__(self, store: Store, watches: int = _WATCHES) -> None:
@@ -91,7 +91,7 @@ class ThreadedStore:
         return await asyncio.wrap_future(watching)
 
     async def _look_later(self, key: str, timeout_s: float) -> Watched:
-        """Poll once in place of a watch: return the entry after a pause. A watch may end early."""
+        """Poll once instead of a watch: return the entry after a pause. A watch may end early."""
         promises = self._store.promises()
         spread_s = promises.poll_max_s - promises.poll_min_s
         pause_s = promises.poll_min_s + spread_s * self._chance.random()

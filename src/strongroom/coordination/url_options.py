@@ -102,13 +102,15 @@ def check_options(url: str, query: Mapping[str, str], options: UrlOptions) -> No
 
 
 def check_host(host: str) -> None:
-    """Refuse a host that cannot be looked up. It has an empty label, as `a..b` has, or one of more
-    than 63 characters, or a character that no name has.
+    """Refuse a host name that cannot be looked up.
 
-    Source: RFC 1035 section 2.3.4 (lengths), RFC 3490 (other letters than English ones).
+    A label (the text between two dots) must not be empty, as in `a..b`, or longer than 63
+    characters. Some characters are never valid in a host name.
+
+    Source: RFC 1035 section 2.3.4 (lengths), RFC 3490 (internationalized names).
 
     Raises:
-        Unsupported: it is none. The host is not quoted: it may be part of a secret.
+        Unsupported: the host is no such name. It is not quoted, as it may be part of a secret.
     """
     try:
         host.encode("idna")
@@ -156,9 +158,9 @@ def _unknown(url: str, names: list[str], at: int, options: UrlOptions) -> str:
 
 
 def split_hosts(url: str) -> tuple[str, str]:
-    """Return what lies between `//` and the next slash, and the path behind it.
+    """Return the text between `//` and the next slash, and the path after it.
 
-    Not by urlsplit: some versions of it refuse an IPv6 address that is not the first of
+    `urlsplit` is not used: some versions of it refuse an IPv6 address that is not the first of
     several hosts.
     """
     rest = url.partition("://")[2].partition("#")[0].partition("?")[0]

@@ -1,1 +1,1 @@
-"""One module per store; each is imported only when its scheme is asked for (connect.py)."""
+"""One module per store; each is imported only when its scheme is opened (connect.py)."""

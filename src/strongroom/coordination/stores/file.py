@@ -1,11 +1,12 @@
-"""A store in a folder of one host: a file per key, replaced whole, under one lock of the system.
+"""A store in a folder of one host: a file per key, replaced as a whole, under one flock.
 
-Lives here: `FileStore`. Every access holds an flock on `.lock` in the folder. So get and cas are
-linearizable among the processes of one host. A network file system may not keep that promise. A
-write goes to a temporary file, is flushed to the disk, and renamed over the old one. The file holds
-one line of JSON, version and note, and then the value as it is. A version is counted up in a file
-of its own, so that a deleted key never sees an old one again. Must not live here: leases (observers
-count), waiting (waiters read).
+Lives here: `FileStore`. Every write holds an flock on `.lock` in the folder, and a read sees the
+last finished write. So get and cas are linearizable among the processes of one host. A network file
+system may break that guarantee. A write goes to a temporary file, is flushed to the disk, and
+renamed over the old one. The file holds one line of JSON (version and note), followed by the raw
+value. Versions are numbers from a counter in a file of its own. So a key that was deleted and
+created again never has an old version. Must not live here: leases (observers measure the time),
+watches (waiters poll).
 """
 
 from __future__ import annotations
@@ -40,11 +41,14 @@ _OPTIONS: Final = UrlOptions({"sync": SWITCH})
 
 
 class FileStore(StoreBase):
-    """A folder that processes of one host share.
+    """A folder that the processes of one host share.
 
     Arguments:
-        folder: made if it is missing.
-        sync: flush every write to the disk before it is answered.
+        folder: created if it is missing.
+        sync: whether every write is flushed to the disk before it is acknowledged.
+
+    Raises:
+        StoreRefused: the folder cannot be created.
     """
 
     def __init__(self, folder: Path, sync: bool = True) -> None:
@@ -56,7 +60,7 @@ class FileStore(StoreBase):
             raise StoreRefused(f"{folder}: {error.strerror}") from error
 
     def get(self, key: str, timeout_s: float) -> Entry | None:
-        # A rename is atomic, so that a reader needs no lock: it sees the last finished write.
+        # A rename is atomic, so a reader needs no lock: it sees the last finished write.
         return self._read(key)
 
     def cas(
@@ -126,7 +130,7 @@ class FileStore(StoreBase):
             raw = self._path(key).read_bytes()
         except FileNotFoundError:
             if not self._folder.is_dir():
-                # Without its folder a store has lost its fences: that is not an empty store.
+                # A missing folder means lost fences, so it must not look like an empty store.
                 raise StoreRefused(f"{self._folder}: the folder is gone") from None
             return None
         except OSError as error:
@@ -164,11 +168,11 @@ class FileStore(StoreBase):
             new.replace(path)
 
     def _flushed(self, folder: Path, version: str) -> CasOutcome:
-        """Make a change of a folder outlast a power cut, and answer it."""
+        """Flush a change of a folder to the disk, and return the outcome of the write."""
         try:
             self._flush(folder)
         except OSError as error:
-            return Unknown(f"{folder}: {error.strerror}")  # it is there, for now
+            return Unknown(f"{folder}: {error.strerror}")  # a power cut may undo it
         return Applied(version)
 
     def _flush(self, folder: Path) -> None:
@@ -205,16 +209,17 @@ def open_url(url: str, query: Mapping[str, str]) -> FileStore:
 
     Arguments:
         url: file:///path/to/folder
-        query: `sync=0` does not flush to the disk (faster; a power cut may take fences back).
+        query: `sync=0` skips flushing to the disk. It is faster, but a power cut may reset fences.
 
     Raises:
-        Unsupported: it names no folder, or an option is none of these; see `check_options`.
+        Unsupported: the URL names no folder, or an option is unknown; see `check_options`.
+        StoreRefused: the folder cannot be created.
     """
     check_options(url, query, _OPTIONS)
     parts = urlsplit(url)
     folder = unquote(parts.path)
     is_whole = folder.startswith("/") and "\0" not in folder
     if parts.netloc not in ("", "localhost") or not is_whole:
-        # Not quoted: what stands there in place of a folder may be a password.
+        # The URL is not quoted: the part in place of the folder may be a password.
         raise Unsupported("the URL names no folder; write file:///path/to/folder")
     return FileStore(Path(folder), sync=query.get("sync") != "0")

@@ -1,7 +1,7 @@
-"""A store in this process's memory: for tests, for threads and tasks of one process, as the model.
+"""A store in this process's memory, for tests and for the threads and tasks of one process.
 
-Lives here: `MemoryStore` and its asyncio face, which never leaves the event loop. Must not live
-here: the semantics (registers.py).
+Lives here: `MemoryStore` and its asyncio interface, which uses no threads. Must not live here: the
+semantics (registers.py).
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _naming = threading.Lock()
 
 
 class MemoryStore(StoreBase):
-    """Linearizable by one lock; watches are pushed.
+    """A store that one lock makes linearizable; watches are pushed.
 
     Arguments:
-        clock: of the lease clock.
+        clock: the clock of leases.
         server_lease: end holds by the store's own clock, as some real stores do.
     """
 
@@ -87,7 +87,10 @@ class MemoryStore(StoreBase):
         return UNCHANGED
 
     def subscribe(self, key: str, version: str | None, wake: Callable[[], None]) -> bool:
-        """Have `wake` called at the next write, unless the version is another one already."""
+        """Register `wake` for the key's next write, unless its version already differs.
+
+        Returns: whether `wake` was registered.
+        """
         with self._lock:
             if self._registers.version(key) != version:
                 return False
@@ -95,7 +98,7 @@ class MemoryStore(StoreBase):
             return True
 
     def unsubscribe(self, key: str, wake: Callable[[], None]) -> None:
-        """Take back what `subscribe` arranged."""
+        """Remove a callback that `subscribe` registered."""
         with self._lock:
             watchers = self._watchers.get(key, [])
             if wake in watchers:
@@ -127,10 +130,10 @@ class MemoryStore(StoreBase):
 
 
 class AsyncMemoryStore:
-    """The asyncio face of a `MemoryStore`: nothing in it blocks.
+    """The asyncio interface of a `MemoryStore`; no call blocks.
 
     Arguments:
-        store: what it shares its data with.
+        store: the store whose data it shares.
     """
 
     def __init__(self, store: MemoryStore) -> None:
@@ -148,7 +151,7 @@ class AsyncMemoryStore:
         lease: LeaseTerms | None = None,
         note: str = "",
     ) -> CasOutcome:
-        # A way there and a way back, or a task that takes and gives would let no other one run.
+        # Yield to the event loop before and after, so that a busy task cannot starve the others.
         await asyncio.sleep(0)
         outcome = self._store.cas(key, expected, value, timeout_s, lease, note)
         await asyncio.sleep(0)
@@ -183,7 +186,7 @@ class AsyncMemoryStore:
         return self._store.promises()
 
     async def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing: this store has nothing to close."""
 
 
 def _wake(watchers: list[Callable[[], None]]) -> None:
@@ -192,14 +195,14 @@ def _wake(watchers: list[Callable[[], None]]) -> None:
 
 
 def open_url(url: str, query: Mapping[str, str]) -> MemoryStore:
-    """Return the store of that name in this process; memory:// alone is always a new one.
+    """Return this process's store of that name. Without a name, return a new store each time.
 
     Arguments:
         url: memory://name
-        query: `lease=server` for the variant that keeps a lease clock.
+        query: `lease=server` makes the store end holds by its own clock.
 
     Raises:
-        Unsupported: an option is none of these, or the store of that name was opened with others.
+        Unsupported: an option is unknown, or that name was opened with other options.
     """
     check_options(url, query, _OPTIONS)
     name = urlsplit(url).netloc

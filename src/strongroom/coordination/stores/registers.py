@@ -1,8 +1,8 @@
-"""The model of a store: what every store must be like, as one dictionary and no IO.
+"""The reference model of a store: its semantics in one dictionary, without IO.
 
 Lives here: the semantics of get, cas, delete, list and of the store's own lease clock, with time as
-an argument. The memory store puts a lock around it, the simulator a faulty network. Must not live
-here: threads, waiting, clocks.
+an argument. The memory store adds a lock to it, the simulator a faulty network. Must not live here:
+threads, waiting, clocks.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class _Cell:
 
 
 class Registers:
-    """Keys with values, versions, notes and, if asked for, leases.
+    """Keys with values, versions, notes and, optionally, leases.
 
     Arguments:
-        server_lease: keep a lease clock, and tell in `Entry.expires_in_s`.
+        server_lease: keep a lease clock, and report it in `Entry.expires_in_s`.
     """
 
     def __init__(self, server_lease: bool = False) -> None:
@@ -41,7 +41,7 @@ class Registers:
         self._writes = 0
 
     def get(self, key: str, now_s: float) -> Entry | None:
-        """Return the entry as it is at `now_s` by the store's clock."""
+        """Return the entry as of `now_s` by the store's clock; None if the key is absent."""
         cell = self._cells.get(key)
         if cell is None:
             return None
@@ -51,7 +51,7 @@ class Registers:
         return Entry(cell.value, cell.version, left_s, cell.note)
 
     def version(self, key: str) -> str | None:
-        """Return the version alone; None if the key is absent."""
+        """Return only the version; None if the key is absent."""
         cell = self._cells.get(key)
         return None if cell is None else cell.version
 
@@ -64,7 +64,7 @@ class Registers:
         note: str,
         now_s: float,
     ) -> CasOutcome:
-        """Write if the version is the expected one and the lease allows it."""
+        """Write if the version is the expected one and the lease allows it; return the outcome."""
         cell = self._cells.get(key)
         if (None if cell is None else cell.version) != expected:
             return CONFLICT
@@ -83,7 +83,7 @@ class Registers:
         return Applied(version)
 
     def delete(self, key: str, expected: str) -> CasOutcome:
-        """Delete if the version is the expected one."""
+        """Delete if the version is the expected one; return the outcome."""
         cell = self._cells.get(key)
         if cell is None or cell.version != expected:
             return CONFLICT

@@ -1,1 +1,1 @@
-"""etcd as a store of coordination, over its JSON gateway."""
+"""etcd as a store for coordination, over its JSON gateway."""

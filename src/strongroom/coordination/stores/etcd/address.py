@@ -1,6 +1,6 @@
-"""Where an etcd cluster is, and as who one comes to it: what etcd:// URLs mean.
+"""The members and credentials of an etcd cluster: the meaning of etcd:// URLs.
 
-Lives here: reading the URL, for the store, the guard and the hints alike. No error quotes it, since
+Lives here: parsing the URL, for the store, the guard and the hints. No error quotes the URL, since
 it may hold a password. Must not live here: requests (etcd/http.py).
 """
 
@@ -31,13 +31,13 @@ _FORM: Final = "etcd://[USER:PASSWORD@]HOST[:2379][,HOST...][/PREFIX]"
 
 @dataclass(frozen=True, slots=True)
 class EtcdAddress:
-    """A cluster, a prefix in it, and who comes.
+    """A cluster, a key prefix in it, and the user that connects.
 
     Attributes:
         members: http:// or https:// URLs, without secrets.
-        prefix: begins every key; no slash at its end.
-        user, password: decoded; empty where the URL has none.
-        tls: for https; None for http.
+        prefix: the text that every key begins with; no slash at its end.
+        user, password: decoded; empty if the URL has none.
+        tls: the TLS context for https; None for http.
     """
 
     members: tuple[str, ...]
@@ -48,17 +48,17 @@ class EtcdAddress:
 
 
 def address_of(url: str, query: Mapping[str, str]) -> EtcdAddress:
-    """Return what a URL names.
+    """Return the cluster that a URL names.
 
     Arguments:
-        url: etcd://USER:PASSWORD@HOST:2379,OTHER:2379/PREFIX; user and password are
-            percent-encoded, the prefix is "strongroom" if none is given.
-        query: `tls=1` speaks TLS. `ca` names a file of authorities to trust instead of the
+        url: etcd://USER:PASSWORD@HOST:2379,OTHER:2379/PREFIX. User and password are
+            percent-encoded. The default prefix is "strongroom".
+        query: `tls=1` enables TLS. `ca` names a file of authorities to trust instead of the
             system's. `cert` and `key` are files with which the client proves its identity. Each of
-            these three means TLS, too.
+            these three also enables TLS.
 
     Raises:
-        Unsupported: it cannot be understood, or a file cannot be used.
+        Unsupported: the URL is malformed, or a file cannot be used.
     """
     netloc, path = split_hosts(url)
     secrets, _, hosts = netloc.rpartition("@")

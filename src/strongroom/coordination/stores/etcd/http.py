@@ -1,9 +1,9 @@
-"""etcd's JSON gateway: requests to whichever member answers, as whoever one is.
+"""Requests to etcd's JSON gateway, sent to the members of a cluster in turn.
 
-Lives here: base64, the turn of the members, the token of a user, and what an error means for a
+Lives here: base64, the order of the members, the token of a user, and what an error means for a
 write. Source: etcd's documentation, "gRPC gateway" (paths and JSON names) and "Role-based access
-control"; the status codes of gRPC. Must not live here: what is asked (etcd/store.py), watches
-(etcd/watch.py).
+control"; the status codes of gRPC. Must not live here: the requests of the store (etcd/store.py),
+watches (etcd/watch.py).
 """
 
 from __future__ import annotations
@@ -25,42 +25,42 @@ _INVALID, _FORBIDDEN, _NO_METHOD, _WHO = 3, 7, 12, 16
 _REFUSALS: Final = frozenset({_INVALID, _FORBIDDEN, _NO_METHOD})
 _REFUSED: Final = frozenset({"etcdserver: authentication is not enabled", "Not Found"})
 _NO_LEASE: Final = "etcdserver: requested lease not found"
-# A member that knows of no leader says so at once instead of letting everybody wait.
+# With this header, a member without a leader fails at once instead of after a timeout.
 _HEADERS: Final = {"Content-Type": "application/json", "Grpc-Metadata-hasleader": "true"}
 _NO_LEADER: Final = "etcdserver: no leader"
-# The user's rights may have changed since the token was given: nothing was done, ask anew.
+# The user's rights changed after the token was issued: nothing was applied, so retry.
 _OLD_RIGHTS: Final = "etcdserver: revision of auth store is old"
 _NOBODY: Final = "etcdserver: user name is empty"
 
 
 class Failed(Exception):
-    """A member answered with an error that does not tell whether the request took effect."""
+    """A member returned an error that does not tell whether the request took effect."""
 
 
 class Missing(Exception):
-    """The lease that was asked for does not exist: nothing took effect."""
+    """The lease in the request does not exist: nothing took effect."""
 
 
 class BadToken(Exception):
-    """The token is none, or none any more: nothing took effect."""
+    """The token is invalid or has expired: nothing took effect."""
 
 
 def encoded(data: str | bytes) -> str:
-    """Return bytes as the gateway wants them."""
+    """Return the base64 text that the gateway expects for bytes."""
     return b64encode(data.encode() if isinstance(data, str) else data).decode()
 
 
 def decoded(row: Mapping[str, Any], field: str) -> bytes:
-    """Return the bytes of a field as the gateway wrote them; empty fields are left out by it."""
+    """Return the bytes of a base64 field; the gateway leaves out empty fields."""
     return b64decode(str(row.get(field, "")))
 
 
 class EtcdHttp:
-    """The members of one cluster. Any thread may use it.
+    """The members of one cluster. Thread-safe.
 
     Arguments:
-        address: members, user, password; the member that answered last is asked first.
-        clock: for time limits.
+        address: members, user, password. The member that responded last is tried first.
+        clock: measures time limits.
     """
 
     def __init__(self, address: EtcdAddress, clock: Clocks) -> None:
@@ -71,20 +71,21 @@ class EtcdHttp:
         self._asking = threading.Lock()
 
     def write(self, path: str, body: Mapping[str, object], timeout_s: float) -> Json:
-        """Send once; another member is asked only if the first certainly never saw it.
+        """Send a write once. Another member is tried only if the first certainly never received it.
 
         Raises:
-            NoAnswer, Failed: it may have taken effect.
-            Missing: it has not: the lease does not exist.
-            StoreUnavailable, StoreRefused: it has not.
+            NoAnswer, Failed: the write may have taken effect.
+            Missing: it was not applied, because the lease does not exist.
+            StoreUnavailable, StoreRefused: it was not applied.
         """
         return self._send(path, body, timeout_s, again=False)
 
     def read(self, path: str, body: Mapping[str, object], timeout_s: float) -> Json:
-        """Ask one member after the other within the time.
+        """Send a read to one member after another, until one responds or the time is up.
 
         Raises:
-            StoreUnavailable, StoreRefused: nobody answered, or it will not get better.
+            StoreUnavailable: no member responded.
+            StoreRefused: a member refused, and a retry will not help.
         """
         try:
             return self._send(path, body, timeout_s, again=True)
@@ -101,14 +102,16 @@ class EtcdHttp:
         return self.in_turn(ask, until_s, again)
 
     def in_turn(self, ask: Callable[[int, float], T], until_s: float, again: bool) -> T:
-        """Try members, beginning with the one that was good last, until one is.
+        """Call `ask` for each member until it succeeds, starting with the last good member.
 
         Arguments:
-            ask: is given the member's number and the seconds that it may take.
+            ask: called with the member's index and the seconds that it may take.
             until_s: when to give up, by the monotonic clock.
-            again: whether one that may have done something may be followed by another.
+            again: whether to continue after a failure that may have taken effect.
 
-        Raises: what `ask` raised last, StoreUnavailable if there was no time.
+        Returns: the result of the first `ask` that succeeds.
+
+        Raises: the last error of `ask`; StoreUnavailable if the time was up before the first call.
         """
         first, count = self._first, len(self._pools)
         failure: Exception = StoreUnavailable("no member of the cluster was asked in time")
@@ -120,7 +123,8 @@ class EtcdHttp:
             try:
                 found = ask(index, left_s / (count - step) if again else left_s)
             except (StoreUnavailable, NoAnswer, Failed) as error:
-                # Who is silent, away or without a leader is not to be asked first the next time.
+                # A member that is silent, unreachable or without a leader is not tried first next
+                # time.
                 self._first = (index + 1) % count
                 failure = error
                 if not again and not isinstance(error, StoreUnavailable):
@@ -136,7 +140,7 @@ class EtcdHttp:
         try:
             return self._exchange(pool, path, raw, headers, until_s)
         except BadToken:
-            # It was refused before anything was done, so that it may be sent again.
+            # The token was refused before anything was applied, so the request may be repeated.
             self.renew_token(headers)
         headers = self.headers(pool, until_s - self.clock.monotonic_s())
         try:
@@ -154,14 +158,14 @@ class EtcdHttp:
         return _document(pool.host_field, answer.status, answer.body)
 
     def headers(self, member: HttpPool | int, timeout_s: float) -> dict[str, str]:
-        """Return the headers of a request, with a token if there is a user.
+        """Return the headers of a request, with a token if the URL names a user.
 
         Arguments:
-            member: whom to ask for a token if there is none.
-            timeout_s: how long to ask.
+            member: the member that issues a token if none is cached.
+            timeout_s: how long the token may take.
 
         Raises:
-            StoreUnavailable, StoreRefused: there is no token to be had.
+            StoreUnavailable, StoreRefused: no token could be obtained.
         """
         if not self.address.user:
             return _HEADERS
@@ -170,7 +174,7 @@ class EtcdHttp:
         return {**_HEADERS, "Authorization": token}
 
     def _new_token(self, pool: HttpPool, timeout_s: float) -> str:
-        # Checking a password is made to be slow: one thread asks, and the others wait for it.
+        # Password checks are slow by design: one thread authenticates, the others wait for it.
         until_s = self.clock.monotonic_s() + timeout_s
         if not self._asking.acquire(timeout=max(0.0, timeout_s)):
             raise StoreUnavailable(f"{pool.host_field} gave no token in time")
@@ -182,10 +186,10 @@ class EtcdHttp:
             self._asking.release()
 
     def renew_token(self, headers: Mapping[str, str]) -> None:
-        """Forget the token that was refused.
+        """Drop the cached token if it is the one that was refused.
 
         Raises:
-            StoreRefused: there was none: the URL names no user.
+            StoreRefused: the request had no token, because the URL names no user.
         """
         if not self.address.user:
             raise StoreRefused("this etcd wants a user: etcd://USER:PASSWORD@HOST")
@@ -207,13 +211,13 @@ class EtcdHttp:
         return token
 
     def forget(self) -> None:
-        """Start without connections, in a forked child."""
+        """Drop all inherited connections, in a forked child."""
         self._asking = threading.Lock()
         for pool in self._pools:
             pool.forget()
 
     def close(self) -> None:
-        """Close what is idle."""
+        """Close the idle connections."""
         for pool in self._pools:
             pool.close()
 
@@ -233,12 +237,12 @@ def _document(where: str, status: int, raw: bytes) -> Json:
 
 
 def failure_of(where: str, details: Mapping[str, Any], status: int = 0) -> Exception:
-    """Return what an error that etcd sent means.
+    """Return the exception for an error that etcd sent.
 
     Arguments:
-        where: who sent it.
-        details: the error as it came.
-        status: of HTTP, if there is nothing better to tell.
+        where: the member that sent it.
+        details: the error's JSON object.
+        status: the HTTP status, used if the object has no message.
     """
     words = str(details.get("message") or details.get("error") or f"status {status}")
     code = details.get("code", details.get("grpc_code"))

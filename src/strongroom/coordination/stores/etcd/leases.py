@@ -1,9 +1,9 @@
-"""The leases of etcd that one client binds its holds to: granted, used once more, ended.
+"""The etcd leases that one client binds its holds to: granted, reused while young, revoked.
 
-Lives here: `EtcdLeases`. A lease is granted for a second more than is wanted. For half a second
-after its request was sent it is as good as a new one, since a holder's belief ends earlier. So a
-client that takes a lock often asks for few leases. No lease is ever prolonged. Must not live here:
-what is bound to them (etcd/store.py).
+Lives here: `EtcdLeases`. A lease is granted for one second more than the hold needs. It may be
+reused for half a second after its request was sent, since its spare second covers that. So a client
+that acquires locks often requests few leases. No lease is ever renewed. Must not live here: the
+keys that are bound to leases (etcd/store.py).
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from strongroom.coordination.stores.connections.http_pool import NoAnswer
 from strongroom.coordination.stores.etcd.http import EtcdHttp, Failed, Missing
 
 _SPARE_S: Final = 1
-# Less than _SPARE_S * (1 - e) / (1 + e) for clocks that go wrong by a share e of up to a third.
+# Less than _SPARE_S * (1 - e) / (1 + e), for clock errors e of up to a third.
 _YOUNG_S: Final = 0.5
 _IDLE_MAX: Final = 32
-# One of a long TTL would be left in the cluster for as long if its client died.
+# An idle lease with a long TTL would stay in the cluster for that long if its client died.
 _IDLE_TTL_MAX_S: Final = 60
 _CLOSE_S: Final = 1.0
 
 
 class EtcdLease(NamedTuple):
-    """A lease of ours.
+    """A lease that this client requested.
 
     Attributes:
-        id: etcd's.
-        ttl_s: for how long a hold on it may be believed.
-        sent_s: when it was asked for, by the boot clock.
+        id: the lease's id in etcd.
+        ttl_s: the longest hold that the lease can guard.
+        sent_s: when it was requested, by the boot clock.
     """
 
     id: str
@@ -41,11 +41,11 @@ class EtcdLease(NamedTuple):
 
 
 class EtcdLeases:
-    """The leases of one client. Any thread may use it.
+    """The leases of one client. Thread-safe.
 
     Arguments:
         http: the cluster.
-        clock: of ages (boot clock) and time limits.
+        clock: measures the age of leases (boot clock) and time limits.
     """
 
     def __init__(self, http: EtcdHttp, clock: Clocks) -> None:
@@ -53,21 +53,22 @@ class EtcdLeases:
         self.forget()
 
     def forget(self) -> None:
-        """In a forked child: what is there is the parent's."""
+        """Drop the inherited leases, in a forked child: they belong to the parent."""
         self._lock = threading.Lock()
         self._recent: dict[str, EtcdLease] = {}
         self._idle: list[EtcdLease] = []
 
     def take(self, ttl_s: float, until_s: float, fresh: bool = False) -> EtcdLease:
-        """Return a lease that nothing is bound to, and that lives for `ttl_s` from now at least.
+        """Return a lease with no key bound to it that lives for at least `ttl_s` from now.
 
         Arguments:
-            ttl_s: for how long.
+            ttl_s: the required lifetime.
             until_s: when to give up, by the monotonic clock.
-            fresh: ask for a new one.
+            fresh: request a new lease instead of reusing one.
 
         Raises:
-            StoreUnavailable, StoreRefused: there is none; one that nobody knows of ends by itself.
+            StoreUnavailable, StoreRefused: there is no lease. If one was granted anyway, it
+            expires.
         """
         now_s = self._clock.boot_s()
         with self._lock:
@@ -95,10 +96,10 @@ class EtcdLeases:
         return lease
 
     def give_back(self, lease_id: str, until_s: float) -> None:
-        """Note that nothing is bound to it any more: it is used again if it is young, or ended.
+        """Note that no key is bound to the lease any more: keep it if it is young, else revoke it.
 
         Arguments:
-            lease_id: anybody's.
+            lease_id: a lease of this client, or of another.
             until_s: when to give up, by the monotonic clock.
         """
         with self._lock:
@@ -112,7 +113,7 @@ class EtcdLeases:
         self.end(lease_id, until_s)
 
     def end(self, lease_id: str, until_s: float) -> None:
-        """Revoke one to which nothing is bound, if there is time; else it ends by itself."""
+        """Revoke a lease that no key is bound to. If that fails, the lease expires by itself."""
         left_s = until_s - self._clock.monotonic_s()
         try:
             self._http.write("/v3/lease/revoke", {"ID": lease_id}, left_s)
@@ -120,7 +121,7 @@ class EtcdLeases:
             return
 
     def close(self) -> None:
-        """End what is not used."""
+        """Revoke the idle leases."""
         with self._lock:
             idle, self._idle = self._idle, []
         until_s = self._clock.monotonic_s() + _CLOSE_S

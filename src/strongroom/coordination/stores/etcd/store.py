@@ -1,14 +1,15 @@
-"""etcd as a store: a key per register, and beside it a leased key while somebody holds.
+"""etcd as a store: one key per register, and a second key with a lease while it is held.
 
-Lives here: `EtcdStore`. The value lies under `prefix/key`, with the note in a line before it. A
-hold is a second key that is bound to an etcd lease and carries the hold's nonce: when the lease
-ends, it is gone. A version is the register's revision, with an "h" while the hold is there: the end
-of a hold is a new version. Every write is one transaction that compares both, since a lease that
-was alive a moment ago proves nothing. A hold is prolonged by a NEW lease, never by a keep-alive. A
-leader that does not know yet that it was replaced answers keep-alives, and may end the leases that
-it knows. It does not know the new one. It knows none that ends before its holder's belief. Source:
-etcd's documentation, "etcd API" (transactions, leases, watches). Must not live here: HTTP
-(etcd/http.py), which lease (etcd/leases.py), the stream of a watch (etcd/watch.py).
+Lives here: `EtcdStore`. The value is under `prefix/key`, with the note in a line before it. A hold
+is a second key. It is bound to an etcd lease and holds the hold's nonce, so it disappears when the
+lease ends. A version is the register's revision, with an "h" while the hold key exists. So the end
+of a hold is a new version. Every write is one transaction that compares both keys, since a lease
+that was alive a moment ago proves nothing. A hold is prolonged by a NEW lease, never by a
+keep-alive. A leader that does not know yet that it was replaced still answers keep-alives. It may
+also expire the leases that it knows, but it does not know the new one. Any lease that it knows ends
+after its holder's deadline. Source: etcd's documentation, "etcd API" (transactions, leases,
+watches). Must not live here: HTTP (etcd/http.py), the choice of a lease (etcd/leases.py), the
+stream of a watch (etcd/watch.py).
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ from strongroom.coordination.stores.etcd.leases import EtcdLeases
 from strongroom.coordination.stores.etcd.watch import EtcdWatches, Known
 from strongroom.coordination.threaded_store import StoreBase
 
-_HOLD: Final = b"\x00hold"  # sorts right behind its register, and no key contains it
+_HOLD: Final = b"\x00hold"  # # sorts right after its register; no key contains it
 _AFTER: Final = b"\x01"
 _HELD: Final = "h"
 _VERSION: Final = re.compile(r"([1-9][0-9]{0,18})(h?)", re.ASCII)
@@ -58,12 +59,11 @@ _LOOK_S: Final = 2.0
 
 
 class _NoLease(StoreUnavailable):
-    """The lease to which a key was to be bound does not exist; nothing was done."""
+    """The lease that a key was to be bound to does not exist; nothing was applied."""
 
 
 class _State(NamedTuple):
-    """The content of a version: the register's revision (0: absent), and whether there is a
-    hold."""
+    """The parts of a version: the register's revision (0: absent), and whether a hold exists."""
 
     revision: int
     held: bool
@@ -73,10 +73,10 @@ _ABSENT: Final = _State(0, False)
 
 
 class EtcdStore(StoreBase):
-    """One cluster, below one prefix. Any thread may use it.
+    """One cluster and one key prefix. Thread-safe.
 
     Arguments:
-        address: of the cluster.
+        address: the cluster.
     """
 
     def __init__(self, address: EtcdAddress) -> None:
@@ -113,7 +113,7 @@ class EtcdStore(StoreBase):
     ) -> CasOutcome:
         state = _state(expected)
         if state is None:
-            return CONFLICT  # no version of ours
+            return CONFLICT  # # not a version of this store
         self._watches.sweep()
         name, until_s = self._name(key), self._clock.monotonic_s() + timeout_s
         put = _put(name, json.dumps({"note": note}).encode() + b"\n" + value)
@@ -121,7 +121,7 @@ class EtcdStore(StoreBase):
             return self._write(name, state, "", [put], state.held, until_s)
         if lease.act in (Act.TAKE, Act.TAKE_OVER, Act.KEEP):
             if lease.act is Act.KEEP and not state.held:
-                return CONFLICT  # over by the store's clock
+                return CONFLICT  # # expired by the store's clock
             return self._hold(name, state, put, lease, until_s)
         nonce = lease.nonce if lease.act is Act.GIVE else ""
         return self._write(name, state, nonce, [put, _drop(name + _HOLD)], False, until_s)
@@ -129,14 +129,14 @@ class EtcdStore(StoreBase):
     def _hold(
         self, name: bytes, state: _State, put: Json, lease: LeaseTerms, until_s: float
     ) -> CasOutcome:
-        """Bind the hold to a lease that nothing was bound to; see the module."""
+        """Write the value and bind the hold key to a lease with no other key; see the module."""
         for fresh in (False, True):
             found = self._leases.take(lease.ttl_s, until_s, fresh)
             bound = _put(name + _HOLD, lease.nonce.encode(), found.id)
             try:
                 outcome = self._write(name, state, lease.nonce, [put, bound], True, until_s)
             except _NoLease:
-                continue  # somebody ended it: the transaction was refused
+                continue  # # the lease was ended: the transaction was refused
             except (StoreUnavailable, StoreRefused):
                 self._leases.give_back(found.id, until_s)
                 raise
@@ -154,18 +154,18 @@ class EtcdStore(StoreBase):
         stays_held: bool,
         until_s: float,
     ) -> CasOutcome:
-        """Make the changes if all is as `state` says, and a hold that there is carries `nonce`.
+        """Apply the changes if both keys match `state`, and an existing hold carries `nonce`.
 
         Arguments:
-            name: of the register.
-            state: what is expected.
-            nonce: whose hold may be there; empty: anybody's.
+            name: the key of the register.
+            state: the expected state.
+            nonce: the expected nonce of the hold; empty: any nonce.
             changes: puts and deletes.
-            stays_held: there is a hold afterwards.
-            until_s: when to give up.
+            stays_held: whether a hold exists afterwards.
+            until_s: when to give up, by the monotonic clock.
 
         Raises:
-            _NoLease: a lease that was named does not exist; not applied.
+            _NoLease: a lease in the changes does not exist; nothing was applied.
         """
         body = {"compare": _compares(name, state, nonce), "success": changes}
         left_s = until_s - self._clock.monotonic_s()
@@ -199,7 +199,7 @@ class EtcdStore(StoreBase):
         keys: list[str] = []
         revision = "0"
         while True:
-            # All pages show the same moment, that of the first.
+            # All pages read the revision of the first page, so they form one snapshot.
             page = {**_range(start, end), "keys_only": True, "limit": _PAGE, "revision": revision}
             left_s = until_s - self._clock.monotonic_s()
             found = self._http.read("/v3/kv/range", page, left_s)
@@ -218,9 +218,9 @@ class EtcdStore(StoreBase):
         now_s = self._clock.monotonic_s()
         until_s, known = now_s + timeout_s, (name, version)
         stream = self._watches.again(known)
-        # One that begins now tells nothing of what was before, so one looks after it has begun.
+        # A new watch reports no earlier change, so the key is read once after it has begun.
         look = stream is None
-        # However short the wait is, a member that is slow is no broken one.
+        # Even in a short wait, a slow member gets enough time to confirm a watch.
         open_until_s = max(until_s, now_s + _LOOK_S)
         stream = stream or self._watches.open(name, name + _AFTER, open_until_s)
         good: Known | None = None
@@ -279,7 +279,7 @@ def _version(revision: int, held: bool) -> str:
 
 
 def _state(version: str | None) -> _State | None:
-    """Return what a version says; None if it is none of ours."""
+    """Return the state that a version names; None if it is not a version of this store."""
     if version is None:
         return _ABSENT
     found = _VERSION.fullmatch(version)
@@ -306,7 +306,7 @@ def _compares(name: bytes, state: _State, nonce: str) -> list[Json]:
 
 
 def _put(key: bytes, value: bytes, lease_id: str = "0") -> Json:
-    # What was there before tells which lease is not needed any more.
+    # The previous value shows which lease is not needed any more.
     put: Json = {"key": encoded(key), "value": encoded(value), "lease": lease_id}
     return {"request_put": {**put, "prev_kv": lease_id != "0"}}
 
@@ -316,7 +316,7 @@ def _drop(key: bytes) -> Json:
 
 
 def _left_behind(found: Json) -> list[str]:
-    """Return the leases to which the keys were bound that were replaced or deleted."""
+    """Return the leases of the keys that the transaction replaced or deleted."""
     rows: list[Json] = []
     for answer in found.get("responses", []):
         rows += answer.get("response_delete_range", {}).get("prev_kvs", [])
@@ -332,6 +332,6 @@ def open_url(url: str, query: Mapping[str, str]) -> EtcdStore:
         url, query: see `etcd_address.address_of`.
 
     Raises:
-        Unsupported: they cannot be understood.
+        Unsupported: the URL is malformed, or a file cannot be used.
     """
     return EtcdStore(address_of(url, query))

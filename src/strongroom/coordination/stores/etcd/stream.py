@@ -1,7 +1,7 @@
-"""An answer that does not end: lines of JSON that come as they come, over one connection.
+"""An HTTP response without an end, read line by line over one connection.
 
-Lives here: the request, and lines out of chunks; a read that is given up loses nothing, so that the
-next one goes on. Source: RFC 9112, section 7.1 (chunked). Must not live here: what a line means
+Lives here: the request, and splitting chunks into lines. A read that times out loses no data; the
+next one continues. Source: RFC 9112, section 7.1 (chunked). Must not live here: what a line means
 (etcd/watch.py).
 """
 
@@ -23,15 +23,19 @@ _SIZE_DIGITS_MAX: Final = 16
 
 
 class LineStream(HttpConnection):
-    """Connects at once; `begin` comes first. For one thread; `break_off` for any."""
+    """A connection that streams lines; call `begin` first.
+
+    It connects when it is created. One thread at a time may use it; any thread may call
+    `break_off`.
+    """
 
     def begin(
         self, host_field: str, target: str, headers: Mapping[str, str], body: bytes, until_s: float
     ) -> None:
-        """Send a POST and read the head of the answer.
+        """Send a POST request and read the response's headers.
 
         Raises:
-            OSError, BadAnswer: there is none, or it is not of this kind.
+            OSError, BadAnswer: there was no response, or it is not chunked HTTP/1.x.
         """
         self._lines = bytearray()
         self._looked_at = 0
@@ -46,7 +50,7 @@ class LineStream(HttpConnection):
             raise BadAnswer(f"status {status[1].decode()}, and nothing that goes on")
 
     def line(self, until_s: float) -> bytes | None:
-        """Return the next line without its end; None if the time is up; empty at the very end.
+        """Return the next line without its newline; None after a timeout; empty at the end.
 
         Raises:
             OSError, BadAnswer: the connection broke, or a line is too long.
@@ -68,7 +72,7 @@ class LineStream(HttpConnection):
         return found
 
     def _chunk(self, until_s: float) -> bytes:
-        """Return one chunk; nothing is taken from the buffer before it is there as a whole."""
+        """Return one chunk; it stays in the buffer until it has arrived completely."""
         while True:
             at = self._buffer.find(b"\r\n")
             if at >= 0:

@@ -1,10 +1,10 @@
-"""A watch of etcd as one waits for it: is there anything new, or is the time up?
+"""Watches of etcd: waiting until a key changes, or until the time is up.
 
-Lives here: the watches of one client. Each is a stream over a connection of its own. It begins now,
-not at a past revision: etcd serves past revisions ten times a second only. What an event says is
-not looked at: it means "read now". A watch that one waiter has done with serves the next one that
-knows the same version, so that waiting on costs no request. Source: etcd's documentation, "etcd
-API" (watches). Must not live here: what is read (etcd/store.py).
+Lives here: the watches of one client, each a stream over its own connection. A watch begins at the
+present revision, since etcd serves past revisions only ten times a second. The content of an event
+is ignored: any event means "read the key now". A finished watch is reused by the next waiter that
+knows the same version, so a repeated wait costs no request. Source: etcd's documentation, "etcd
+API" (watches). Must not live here: reading keys (etcd/store.py).
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from strongroom.coordination.stores.etcd.http import BadToken, EtcdHttp, Json, e
 from strongroom.coordination.stores.etcd.stream import LineStream
 
 _FIRST_ANSWER_S: Final = 2.0
-# A line that was cut without a word, or a member that hangs, tells nothing: so often it is renewed.
+# A silently cut connection or a hanging member sends nothing, so a watch is renewed this often.
 _AGE_MAX_S: Final = 30.0
 _IDLE_MAX_S: Final = 2.0
 _IDLE_MAX: Final = 64
-# Older members say of a token that they do not know that its user has no right.
+# Older members report an unknown token as a missing permission.
 _REFUSED: Final = ("Unauthenticated", "permission denied", "user name is empty")
 
 Known = tuple[bytes, str | None]
@@ -33,7 +33,7 @@ Known = tuple[bytes, str | None]
 
 
 class EtcdWatches:
-    """The watches of one client. Any thread may use it.
+    """The watches of one client. Thread-safe.
 
     Arguments:
         http: the cluster.
@@ -44,15 +44,15 @@ class EtcdWatches:
         self.forget()
 
     def forget(self) -> None:
-        """In a forked child: what is open is the parent's."""
+        """Drop the inherited watches, in a forked child: they belong to the parent."""
         self._lock = threading.Lock()
         self._used: set[EtcdWatch] = set()
         self._idle: list[tuple[float, Known, EtcdWatch]] = []
 
     def again(self, known: Known) -> EtcdWatch | None:
-        """Return one that began before its key was read and had this version; None: there is none.
+        """Return an idle watch that began before `known` was read; None if there is none.
 
-        Whatever has happened since that read is still to be told by it.
+        It reports every change since that read.
         """
         now_s = self._http.clock.monotonic_s()
         self.sweep()
@@ -66,15 +66,15 @@ class EtcdWatches:
         return None
 
     def open(self, key: bytes, end: bytes, until_s: float) -> EtcdWatch:
-        """Return a watch of the keys from `key` to before `end`, once a member has confirmed it.
+        """Return a watch of the keys from `key` up to but excluding `end`, confirmed by a member.
 
         Arguments:
-            key, end: the range.
+            key, end: the range of keys.
             until_s: when to give up trying members, by the monotonic clock.
 
         Raises:
             StoreUnavailable: no member confirmed it.
-            StoreRefused: it will not get better.
+            StoreRefused: a member refused, and a retry will not help.
         """
 
         def opened(index: int, left_s: float) -> EtcdWatch:
@@ -96,11 +96,11 @@ class EtcdWatches:
         return watch
 
     def done(self, watch: EtcdWatch, known: Known | None) -> None:
-        """Take one back.
+        """Take back a watch, and keep it for reuse or close it.
 
         Arguments:
-            watch: whose waiter is done.
-            known: what was read, after it began, and was waited on or returned; None: end it.
+            watch: the watch whose waiter has finished.
+            known: the key and version that the waiter read after the watch began; None: close it.
         """
         now_s = self._http.clock.monotonic_s()
         with self._lock:
@@ -111,7 +111,7 @@ class EtcdWatches:
         watch.close()
 
     def sweep(self) -> None:
-        """End those for which nobody has come back."""
+        """Close the watches that have been idle for too long."""
         if not self._idle:
             return
         end_s = self._http.clock.monotonic_s() - _IDLE_MAX_S
@@ -122,7 +122,7 @@ class EtcdWatches:
             watch.close()
 
     def close(self) -> None:
-        """End what is idle, and break off whatever waits."""
+        """Close the idle watches, and interrupt the waiting ones."""
         with self._lock:
             idle, self._idle = self._idle, []
             used = list(self._used)
@@ -133,7 +133,7 @@ class EtcdWatches:
 
 
 class EtcdWatch:
-    """One watch, confirmed; for one thread at a time. See `EtcdWatches`."""
+    """One confirmed watch, for one thread at a time; see `EtcdWatches`."""
 
     def __init__(
         self,
@@ -167,14 +167,14 @@ class EtcdWatch:
             raise
 
     def changed(self, beyond: int, until_s: float) -> bool:
-        """Wait for a change; False if the time is up before.
+        """Wait for a change; return False if the time is up first.
 
         Arguments:
-            beyond: the revision up to which changes are known.
-            until_s: by the monotonic clock.
+            beyond: changes up to this revision are ignored.
+            until_s: when to give up, by the monotonic clock.
 
         Raises:
-            StoreUnavailable: the stream broke; nobody knows what it would have told.
+            StoreUnavailable: the stream broke, so changes may have been missed.
         """
         try:
             while True:
@@ -210,11 +210,11 @@ class EtcdWatch:
         return result
 
     def break_off(self) -> None:
-        """Let whoever waits for it fail at once; from another thread."""
+        """Interrupt the waiter at once; called from another thread."""
         self._stream.break_off()
 
     def close(self) -> None:
-        """End it."""
+        """Close the stream."""
         self._stream.close()
 
 

@@ -1,1 +1,1 @@
-"""Redis as a store of coordination, and what its promises are worth."""
+"""Redis as a store for coordination."""

@@ -1,7 +1,7 @@
-"""Where a Redis is and who comes: URLs, sessions, and what its errors mean.
+"""The address and credentials of a Redis server: URLs, sessions, and the meaning of its errors.
 
-Lives here: `RedisPlace`, `open_session`, `run_script`, `pool_of`. Source: Redis
-documentation, "AUTH", "ROLE", "EVALSHA", "Redis protocol: errors". Must not live here: bytes
+Lives here: `RedisPlace`, `open_session`, `run_script`, `pool_of`. Source: Redis documentation,
+"AUTH", "ROLE", "EVALSHA", "Redis protocol: errors". Must not live here: the wire protocol
 (redis/wire.py), any script.
 """
 
@@ -58,14 +58,14 @@ _GONE: Final = frozenset({"READONLY", "MASTERDOWN"})
 
 @dataclass(frozen=True, slots=True)
 class RedisPlace:
-    """Where a Redis is, and as whom it is asked.
+    """The address of a Redis server, and the user that connects to it.
 
     Attributes:
-        host, port: of the server.
-        database: its number.
-        prefix: begins every key.
-        tls: how TLS is spoken; None: not at all.
-        user, password: empty: none. Not part of `repr`.
+        host, port: the address of the server.
+        database: the number of the database.
+        prefix: the text that every key begins with.
+        tls: the TLS context; None for a plain connection.
+        user, password: the credentials, empty if there are none. Not part of `repr`.
     """
 
     host: str
@@ -78,28 +78,28 @@ class RedisPlace:
 
     @property
     def words(self) -> str:
-        """The server, for people."""
+        """The server's URL without credentials, for messages."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{'redis' if self.tls is None else 'rediss'}://{host}:{self.port}"
 
 
 def place_of(url: str, query: Mapping[str, str] | None = None) -> RedisPlace:
-    """Return what a URL says.
+    """Return the server that a URL names.
 
     Arguments:
         url: redis://user:password@host:6379/0, or rediss:// for TLS.
-        query: of the URL, if it was parsed already. `prefix` of every key, "strongroom:" by
-            default. Files for TLS: `ssl_ca_certs` (whom to trust; the system's by default),
-            `ssl_certfile`, `ssl_keyfile`.
+        query: the query of the URL, if it was parsed already. `prefix` begins every key; its
+            default is "strongroom:". Files for TLS: `ssl_ca_certs` (authorities to trust; the
+            system's by default), `ssl_certfile`, `ssl_keyfile`.
 
     Raises:
-        Unsupported: it cannot be understood; the message quotes no secret.
+        Unsupported: the URL is malformed; the message quotes no secret.
     """
     try:
         parts = urlsplit(url)
         port = parts.port or 6379
     except ValueError:
-        # Its text may quote the URL, and so the password.
+        # The text of this error may quote the URL, and with it the password.
         raise Unsupported("the redis:// URL cannot be read; is the port a number?") from None
     query = query_of(url) if query is None else query
     check_options(url, query, _OPTIONS)
@@ -136,15 +136,15 @@ def _tls(wanted: bool, query: Mapping[str, str]) -> ssl.SSLContext | None:
 
 
 def open_session(place: RedisPlace, clock: Clocks, until_s: float) -> RedisConnection:
-    """Return a connection that is let in, to the right database of a primary.
+    """Return an authenticated connection to the right database of a primary.
 
     Arguments:
         place: the server.
-        clock: for time limits.
-        until_s: give up then, by the monotonic clock.
+        clock: measures time limits.
+        until_s: when to give up, by the monotonic clock.
 
     Raises:
-        StoreUnavailable, StoreRefused: nothing was asked of it.
+        StoreUnavailable, StoreRefused: there is no session; no command of the caller was sent.
     """
     try:
         connection = RedisConnection(place.host, place.port, place.tls, clock, until_s)
@@ -172,7 +172,7 @@ def _introduce(connection: RedisConnection, place: RedisPlace, until_s: float) -
         except RedisError as error:
             if error.code in _LATER:
                 raise
-            # Its words are not repeated: some servers quote what they were sent.
+            # The server's message is left out: some servers quote the password in it.
             raise StoreRefused(
                 f"{place.words} refuses the user or the password ({error.code})"
             ) from None
@@ -182,10 +182,10 @@ def _introduce(connection: RedisConnection, place: RedisPlace, until_s: float) -
         role = connection.call(until_s, "ROLE")
     except RedisError as error:
         if error.code in ("NOPERM", "ERR"):
-            return  # not everybody may ask that; a write will tell
+            return  # # the user may lack the permission; a write will show it
         raise
     if isinstance(role, list) and role and role[0] != b"master":
-        # What it would answer was true some time ago.
+        # A replica's data may be stale.
         raise StoreUnavailable(f"{place.words}: {_LATER['READONLY']}")
 
 
@@ -196,7 +196,9 @@ def run_script(
     keys: Sequence[str],
     values: Sequence[str | bytes | int],
 ) -> Reply:
-    """Run a script by its digest; send its text only where it is not known.
+    """Run a script by its digest, and send its text only if the server does not know it.
+
+    Returns: the script's reply.
 
     Raises: as `RedisConnection.call`.
     """
@@ -209,19 +211,19 @@ def run_script(
 
 
 def _sha1(script: str) -> str:
-    # The protocol names scripts so; nothing is kept secret by it.
+    # The protocol names scripts by their SHA-1; it protects no secret.
     return hashlib.sha1(script.encode(), usedforsecurity=False).hexdigest()
 
 
 def meaning(place: RedisPlace, error: RedisError) -> StoreRefused | StoreUnavailable:
-    """Return what an error answer means to whoever asked."""
+    """Return the exception for an error reply: retry later, or never."""
     if error.code in _LATER:
         return StoreUnavailable(f"{place.words}: {_LATER[error.code]} ({error.code})")
     if error.code in _NEVER:
         return StoreRefused(f"{place.words}: {_NEVER[error.code]} ({error.code})")
     if "The user executing the script can't" in str(error):
         return StoreRefused(f"{place.words}: {_NEVER['NOPERM']}")
-    # Older servers wrap what stopped a script in an error of their own.
+    # Older servers wrap the error that stopped a script in another error.
     later = ("max number of clients", *(f"-{code} " for code in _LATER))
     if any(sign in str(error) for sign in later):
         return StoreUnavailable(f"{place.words}: {error}")
@@ -239,7 +241,7 @@ def pool_of(place: RedisPlace, clock: Clocks) -> IdlePool[RedisConnection]:
 
     Arguments:
         place: the server.
-        clock: for time limits.
+        clock: measures time limits.
     """
     return IdlePool(lambda until_s: open_session(place, clock, until_s), _is_answer, clock)
 

@@ -1,11 +1,12 @@
-"""Redis as a store: a hash per key, a script per act.
+"""Redis as a store: a hash per key, a script per operation.
 
-Lives here: `RedisStore`. Scripts run one at a time, so that each act is atomic. The hash holds the
-value, the note, a version, and the hold with its end by the server's clock. The client makes up the
-version, so a server that lost its memory cannot repeat it. The hold has no key of its own, which
-could be evicted alone. What it promises is "efficiency": replication is asynchronous, and a
-failover may forget holds and fences alike. Source: Redis documentation, "Scripting with Lua",
-"Pub/Sub", "TIME". Must not live here: the protocol (redis/wire.py), sessions (redis/place.py).
+Lives here: `RedisStore`. Scripts run one at a time, so each operation is atomic. The hash holds the
+value, the note, a version, and the hold with its end by the server's clock. The client chooses the
+version at random, so a server that lost its memory cannot repeat it. The hold has no key of its
+own, which could be evicted alone. The store promises only "efficiency". Replication is
+asynchronous, so a failover may lose holds and fences alike. Source: Redis documentation, "Scripting
+with Lua", "Pub/Sub", "TIME". Must not live here: the protocol (redis/wire.py), sessions
+(redis/place.py).
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ from strongroom.coordination.stores.redis.place import (
 from strongroom.coordination.stores.redis.wire import RedisError, Reply
 from strongroom.coordination.threaded_store import StoreBase
 
-# Telling comes before writing: an error takes nothing back, so that only the last step may fail.
+# PUBLISH comes before the write: a failed script is not rolled back, so the write is last.
 _CAS: Final = """
 local found = redis.call('HMGET', KEYS[1], 'version', 'holder', 'ends_us')
 if (found[1] or '') ~= ARGV[1] then return false end
@@ -85,11 +86,11 @@ return {found[1], found[2], found[3], string.format('%.0f', left_us)}"""
 
 
 class RedisStore(StoreBase):
-    """One Redis, below one prefix. Any thread may use it.
+    """One Redis server and one key prefix. Thread-safe.
 
     Arguments:
         place: the server.
-        clock: for time limits and versions.
+        clock: measures time limits, and generates versions.
     """
 
     def __init__(self, place: RedisPlace, clock: Clocks | None = None) -> None:
@@ -117,7 +118,7 @@ class RedisStore(StoreBase):
         note: str = "",
     ) -> CasOutcome:
         if expected == "":
-            return CONFLICT  # no version of ours; the script knows absence so
+            return CONFLICT  # # never a version; to the script, an empty text means absent
         act, ttl_s, nonce = ("", 0.0, "") if lease is None else (lease[0].value, *lease[1:])
         version = self.clock.nonce()
         words = (expected or "", version, value, note, act, nonce, round(ttl_s * 1e6))
@@ -157,11 +158,11 @@ class RedisStore(StoreBase):
             )
 
     def ticket(self, key: str, ticket: Ticket) -> AbstractContextManager[None]:
-        """See `listening_aio.ListeningStore`."""
+        """Notify a ticket of changes to a key; see `listening_aio.ListeningStore`."""
         return self._board.ticket(self._key(key), ticket)
 
     def aio(self) -> AsyncStore:
-        """Return the face for tasks."""
+        """Return the asyncio interface."""
         return ListeningAio(self)
 
     def promises(self) -> Promises:
@@ -186,7 +187,7 @@ class RedisStore(StoreBase):
         )
 
     def after_fork(self) -> None:
-        # The parent talks on its connections; closing them here says nothing on them.
+        # The parent uses its connections; closing them in the child sends nothing on them.
         self._pool = pool_of(self._place, self.clock)
         self._board = Switchboard(self._listen, self.clock)
 
@@ -240,14 +241,14 @@ def _page(reply: Reply) -> tuple[bytes, list[bytes]]:
 
 
 class RedisEar:
-    """A connection that listens; see `listening.Ear`. Topics are names of channels.
+    """A subscribed connection; see `listening.Ear`. Topics are names of channels.
 
     Arguments:
         place: the server.
-        clock: for time limits.
+        clock: measures time limits.
 
     Raises:
-        StoreUnavailable, StoreRefused: there is none.
+        StoreUnavailable, StoreRefused: no session can be opened.
     """
 
     def __init__(self, place: RedisPlace, clock: Clocks) -> None:
@@ -256,33 +257,33 @@ class RedisEar:
         self._found: list[str] = []
 
     def fileno(self) -> int:
-        """See `Ear.fileno`."""
+        """Return the connection's descriptor; see `Ear.fileno`."""
         return self._connection.fileno()
 
     def add(self, topic: str) -> None:
-        """See `Ear.add`."""
+        """Subscribe to a channel; see `Ear.add`."""
         self._ask("SUBSCRIBE", topic)
 
     def drop(self, topic: str) -> None:
-        """See `Ear.drop`."""
+        """Unsubscribe from a channel; see `Ear.drop`."""
         self._ask("UNSUBSCRIBE", topic)
 
     def heard(self) -> list[str]:
-        """See `Ear.heard`."""
+        """Return the channels with messages; see `Ear.heard`."""
         while self._connection.has_more():
             self._receive(self._clock.monotonic_s() + ATTEMPT_S)
         found, self._found = self._found, []
         return found
 
     def close(self) -> None:
-        """See `Ear.close`."""
+        """Close the connection."""
         self._connection.close()
 
     def _ask(self, command: str, topic: str) -> None:
         until_s = self._clock.monotonic_s() + ATTEMPT_S
         self._connection.send(until_s, command, topic)
         while self._receive(until_s) != command.lower().encode():
-            pass  # messages may come before the answer
+            pass  # # messages may arrive before the reply
 
     def _receive(self, until_s: float) -> Reply:
         try:
@@ -304,6 +305,6 @@ def open_url(url: str, query: Mapping[str, str]) -> RedisStore:
         url, query: see `redis_place.place_of`.
 
     Raises:
-        Unsupported: it cannot be understood.
+        Unsupported: the URL is malformed.
     """
     return RedisStore(place_of(url, query))

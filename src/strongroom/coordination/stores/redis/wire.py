@@ -1,7 +1,7 @@
-"""RESP, the protocol of Redis: one connection, one command, one reply, none of them without bounds.
+"""RESP, the protocol of Redis: a connection that sends commands and reads bounded replies.
 
 Source: Redis documentation, "Redis serialization protocol specification" (RESP2). Must not live
-here: who is asked, and what (redis/place.py, redis/store.py).
+here: addresses (redis/place.py), the commands of the store (redis/store.py).
 """
 
 from __future__ import annotations
@@ -62,25 +62,26 @@ class RedisConnection:
         self._left_bytes = 0
 
     def fileno(self) -> int:
-        """Where to wait for what comes unasked."""
+        """Return the descriptor to poll for unsolicited data."""
         return self._socket.fileno()
 
     def call(self, until_s: float, *words: str | bytes | int) -> Reply:
         """Send a command and return its reply.
 
         Arguments:
-            until_s: give up then, by the monotonic clock.
-            words: the command.
+            until_s: when to give up, by the monotonic clock.
+            words: the command and its arguments.
 
         Raises:
-            RedisError: the server refuses it.
-            OSError: no answer (TimeoutError: not in time); the connection is useless then.
+            RedisError: the server refuses the command.
+            OSError: there was no reply (TimeoutError: not in time). The connection is then
+                unusable.
         """
         self.send(until_s, *words)
         return self.receive(until_s)
 
     def send(self, until_s: float, *words: str | bytes | int) -> None:
-        """Send a command whose reply `receive` returns. Raises: OSError."""
+        """Send a command; `receive` returns its reply. Raises: OSError."""
         self._until_s = until_s
         parts = [_raw(word) for word in words]
         command = b"*%d\r\n" % len(parts)
@@ -98,7 +99,7 @@ class RedisConnection:
         return self._reply(_DEPTH_MAX)
 
     def has_more(self) -> bool:
-        """Whether something has come that nobody has received yet, the end included."""
+        """Return whether there is unread data, or the connection was closed."""
         if self._buffer:
             return True
         if isinstance(self._socket, ssl.SSLSocket) and self._socket.pending():
@@ -106,11 +107,13 @@ class RedisConnection:
         return bool(self._poll.poll(0))
 
     def is_stale(self) -> bool:
-        """Whether the server said something unasked: good-bye, most likely."""
+        """Return whether unsolicited data has arrived; usually the server is closing the
+        connection.
+        """
         return self.has_more()
 
     def close(self) -> None:
-        """Close it."""
+        """Close the connection."""
         self._socket.close()
 
     def _reply(self, depth: int) -> Reply:
@@ -165,7 +168,7 @@ class RedisConnection:
 
 
 def _keep_alive(connected: socket.socket) -> None:
-    """Have the kernel find out that the other side is gone, also while nothing is asked."""
+    """Let the kernel detect a dead peer, also while the connection is idle."""
     connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in (("TCP_KEEPIDLE", 10), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 2)):
