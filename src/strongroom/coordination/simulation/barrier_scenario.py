@@ -1,7 +1,7 @@
-"""Barriers under faults: three of four nodes meet, over and over, and crash and give up between.
+"""Barriers under faults: three of four nodes meet repeatedly, and crash or give up in between.
 
-Lives here: the scenario, what must hold in it, and `run_barrier`, which plays one seed. Must not
-live here: faults (world.py).
+Lives here: the scenario, its invariants, and `run_barrier`, which plays one seed. Must not live
+here: faults (world.py).
 """
 
 from __future__ import annotations
@@ -46,7 +46,10 @@ class _Play:
         self.world.stopped = True
 
     def look(self) -> None:
-        """Whatever trips is full, of parties that have come, and nobody is let go twice."""
+        """Check the stored record after every event.
+
+        Each tripped generation is full and trips once. No party that has passed is still waiting.
+        """
         version = self.world.store.registers.version(KEY)
         entry = self.world.store.registers.get(KEY, 0.0) if version != self.version else None
         if entry is None:
@@ -99,11 +102,11 @@ class _Play:
 
 
 def run_barrier(seed: int, watch: bool = True) -> Report:
-    """Play one seed and return what came of it.
+    """Play one seed and return the report.
 
     Arguments:
-        seed: everything follows from it.
-        watch: the store can watch.
+        seed: determines the whole run.
+        watch: whether the store supports watches.
     """
     world = World(seed, Faults(), ClockRules(0.3), calm_after_s=CHAOS_S, watch=watch)
     play = _Play(world)

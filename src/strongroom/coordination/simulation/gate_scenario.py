@@ -1,9 +1,9 @@
-"""Gates under faults: nodes wait, an administrator opens and re-arms; nobody is left behind.
+"""Gates under faults: nodes wait, administrators open and re-arm; no waiter is left behind.
 
-Lives here: the scenario, and `run_gate`, which plays one seed. Must hold: what is in the store
-never goes back (an open generation stays open, generations rise). A node that is let through saw
-its generation open or past. Once the faults have stopped and the gate is open, everybody is
-through. Must not live here: faults (world.py).
+Lives here: the scenario, and `run_gate`, which plays one seed. The invariants: the stored gate
+never goes back (an open generation stays open, generations increase). A node that passes had an
+open or past generation. Once the faults have stopped and the gate is open, every node passes. Must
+not live here: faults (world.py).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class _Gate:
     def start(self, node: Node) -> None:
         node.spawn(self.administrator(node) if node.name == "node0" else self.waiter(node))
         if node.name == "node1":
-            node.spawn(self.administrator(node))  # two of them, who may be at odds
+            node.spawn(self.administrator(node))  # two, who may contradict each other
 
     def administrator(self, node: Node) -> Steps[None]:
         chance = self.world.chance
@@ -92,11 +92,11 @@ class _Gate:
 
 
 def run_gate(seed: int, watch: bool = True) -> Report:
-    """Play one seed and return what came of it.
+    """Play one seed and return the report.
 
     Arguments:
-        seed: everything follows from it.
-        watch: the store can watch; else waiters read.
+        seed: determines the whole run.
+        watch: whether the store supports watches; if not, waiters poll.
     """
     world = World(seed, Faults(), ClockRules(0.3), calm_after_s=CHAOS_S, watch=watch)
     gate = _Gate(world)

@@ -1,4 +1,4 @@
-"""Ids under faults: every node reserves ranges, over and over; no id may come twice.
+"""Ids under faults: every node reserves ranges repeatedly; no id may be issued twice.
 
 Lives here: the scenario, and `run_ids`, which plays one seed. Must not live here: faults
 (world.py).
@@ -19,7 +19,7 @@ KEY: Final = "ids/simulated"
 RANGE: Final = 10
 CHAOS_S: Final = 40.0
 QUIET_S: Final = 20.0
-MAX_RETRIES: Final = 2  # few, so that exhausted tries are among what is played
+MAX_RETRIES: Final = 2  # # few, so that the retries are sometimes exhausted
 RESERVE = reserve_steps
 """What is under test; mutants stand in for it."""
 
@@ -47,7 +47,7 @@ class _Ids:
                 yield Sleep(self.world.chance.uniform(0.0, 0.5))
                 found = yield from RESERVE(node.context, state, RANGE)
             except Cancelled:
-                continue  # the caller gave up; the generator of ids lives on
+                continue  # # the caller gave up; its id generator is used again
             except CoordinationError:
                 self.failures_count += 1
                 continue
@@ -75,7 +75,7 @@ class _Ids:
 
 
 def run_ids(seed: int, faults: Faults | None = None) -> Report:
-    """Play one seed and return what came of it."""
+    """Play one seed and return the report."""
     world = World(seed, faults or Faults(), ClockRules(0.3), calm_after_s=CHAOS_S)
     ids = _Ids(world)
     for node in world.nodes:

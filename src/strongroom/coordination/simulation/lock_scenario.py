@@ -1,6 +1,6 @@
-"""Locks under faults: four nodes that take, work, write with the fence, release, over and over.
+"""Locks under faults: four nodes repeatedly acquire, write with the fence, and release.
 
-Lives here: the scenario, and `run_locks`, which plays one seed. Must not live here: what must hold
+Lives here: the scenario, and `run_locks`, which plays one seed. Must not live here: the invariants
 (oracle.py), faults (world.py).
 """
 
@@ -27,7 +27,7 @@ LEAVE_S: Final = 30.0
 
 @dataclass(frozen=True, slots=True)
 class LockVariant:
-    """Which kind of store and lock a run exercises."""
+    """The kind of store and lock that a run exercises."""
 
     name: str
     fair: bool = False
@@ -95,7 +95,7 @@ class _Locks:
         try:
             yield from self.work(hold)
         except GeneratorExit:
-            raise  # a crash gives nothing back
+            raise  # # a crashed holder releases nothing
         except BaseException:
             yield from self.give(hold)
             raise
@@ -115,19 +115,19 @@ class _Locks:
             yield from hold.keeper.give(hold)
 
     def send_write(self, fence: int) -> None:
-        """Check-then-write without looking again: the write may arrive late."""
+        """Send a write after a check of the hold; the write may arrive late."""
         slow = self.world.chance.random() < 0.05 and not self.world.calm
         delay_s = self.world.chance.uniform(0.0, 8.0) if slow else 0.01
         self.world.after(delay_s, partial(self.oracle.write_arrives, fence))
 
 
 def run_locks(seed: int, variant: LockVariant, rules: ClockRules | None = None) -> LockReport:
-    """Play one seed and return what came of it.
+    """Play one seed and return the report.
 
     Arguments:
-        seed: everything follows from it.
-        variant: which store and lock.
-        rules: the clock rules; right ones, with a bound of 30 %, by default.
+        seed: determines the whole run.
+        variant: the kind of store and lock.
+        rules: the clock rules; by default correct ones, with a bound of 30 %.
     """
     faults = variant.faults
     world = World(
@@ -157,7 +157,7 @@ def run_locks(seed: int, variant: LockVariant, rules: ClockRules | None = None) 
 
 
 def _leave(locks: _Locks) -> None:
-    """Check progress, let everybody leave, and check that nothing is left behind."""
+    """Check progress, let all nodes leave, and check that nothing is left behind."""
     world, oracle, faults = locks.world, locks.oracle, locks.variant.faults
     if oracle.holds_count == 0:
         oracle.complain("nobody ever held it")

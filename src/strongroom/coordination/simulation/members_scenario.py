@@ -1,7 +1,7 @@
-"""Members under faults: nodes that join, tell other data, leave or die, and observers of all that.
+"""Members under faults: nodes join, update their data, leave or die; observers list them.
 
-Lives here: the scenario, what must hold in it, and `run_members`, which plays one seed. Must not
-live here: faults (world.py).
+Lives here: the scenario, its invariants, and `run_members`, which plays one seed. Must not live
+here: faults (world.py).
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ CHAOS_S: Final = 60.0
 QUIET_S: Final = 30.0
 _LOOK_S: Final = 0.3
 _OBSERVERS: Final = 3
-# Messages that are late, but in time, and members that fall silent while others look.
+# Messages that are late but within the timeout, and members that fall silent during a read.
 FAULTS: Final = Faults(late=0.05, late_max_s=1.4, pause_every_s=15.0, cut_every_s=15.0)
 
 
 @dataclass(slots=True)
 class _Play:
-    """The members that believe to be in, and what each observer has seen last."""
+    """The current memberships, and what each observer has read last."""
 
     world: World
     beliefs: list[tuple[Node, int, Hold]] = field(default_factory=list)
@@ -66,7 +66,7 @@ class _Play:
                 continue
 
     def stay(self, node: Node, hold: Hold) -> Steps[None]:
-        """Be in for a while; once the faults have stopped, for good."""
+        """Stay a member for a while; once the faults have stopped, for good."""
         chance = self.world.chance
         self.count("joined")
         self.beliefs.append((node, node.life, hold))
@@ -81,7 +81,7 @@ class _Play:
                 if chance.random() < 0.2 and (yield from keeper.update(hold, chance.random())):
                     self.count("updated")
         except GeneratorExit:
-            raise  # a crash gives nothing back
+            raise  # # a crashed member releases nothing
         except BaseException:
             yield from self.leave(hold)
             raise
@@ -106,7 +106,7 @@ class _Play:
         while True:
             try:
                 yield Sleep(self.world.chance.uniform(0.0, _LOOK_S))
-                # As `list` does, every time; or as `watch` does, which reads less often.
+                # A reading like that of `list`, or like that of `watch`, which reads less often.
                 yield from roll.look(self.world.chance.choice((0.0, _LOOK_S)))
             except (Cancelled, CoordinationError):
                 continue
@@ -114,7 +114,7 @@ class _Play:
             self.seen[node.name] = (self.world.now_s, nonces)
 
     def look(self) -> None:
-        """After every event: who believes to be in is there for everybody to see."""
+        """Check after every event that the record of each valid membership exists."""
         alive = []
         for belief in self.beliefs:
             node, life, hold = belief
@@ -126,7 +126,7 @@ class _Play:
         self.beliefs = alive
 
     def check_settled(self) -> None:
-        """Long after the faults: all are in, everybody sees them, and nobody sees anybody else."""
+        """Check long after the faults that all nodes are members, and see exactly these."""
         living = {hold.nonce for _, _, hold in self.beliefs if hold.remaining_s() > 0}
         if len(living) != len(self.world.nodes):
             self.complain(f"{len(living)} of {len(self.world.nodes)} are in")
@@ -143,13 +143,13 @@ class _Play:
 
 
 def run_members(seed: int, rules: ClockRules | None = None, faults: Faults = FAULTS) -> Report:
-    """Play one seed and return what came of it.
+    """Play one seed and return the report.
 
     Arguments:
-        seed: everything follows from it.
-        rules: the clock rules; right ones, with the bound of the faults, by default.
-        faults: what goes wrong. Where all clocks run alike the rules leave no time to spare, so
-            that whoever counts from the wrong end of a message is seen.
+        seed: determines the whole run.
+        rules: the clock rules; by default correct ones, with the bound of the faults.
+        faults: the faults of the run. If all clocks run alike, the rules leave no slack. A rule
+            that counts from the wrong end of a message then fails.
     """
     world = World(seed, faults, rules or ClockRules(faults.rate), calm_after_s=CHAOS_S, watch=False)
     play = _Play(world)

@@ -1,7 +1,7 @@
-"""The rules that every simulated run must keep, and the list of violations.
+"""The invariants that every simulated run must keep, and the list of violations.
 
-Lives here: the invariants, asked with true time and the true contents of the store, which no node
-has. Must not live here: the scenarios that exercise them.
+Lives here: the checks, with the true time and the store's true contents, which no node knows. Must
+not live here: the scenarios that exercise them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from strongroom.coordination.simulation.world import Node, World
 
 
 class Oracle:
-    """Watches one run.
+    """Checks the invariants of one run.
 
     Arguments:
         world: the run.
@@ -32,12 +32,14 @@ class Oracle:
         world.observers.append(self.look)
 
     def complain(self, text: str) -> None:
-        """Note a violation, with the time, and stop the run: what follows would only echo it."""
+        """Note a violation with its time, and stop the run: later violations might only follow from
+        it.
+        """
         self.violations.append(f"at {self._world.now_s:.3f} s: {text}")
         self._world.stopped = True
 
     def begin(self, node: Node, hold: Hold) -> None:
-        """Somebody believes to hold something from now on."""
+        """Note that a node holds a key from now on, and check its fence."""
         self.holds_count += 1
         self.last_entry_s[node.name] = self._world.now_s
         if hold.fence <= self._fences.get(hold.key, 0):
@@ -60,7 +62,7 @@ class Oracle:
             self.complain(f"{node.name} was told a loss that is none: {reason}")
 
     def look(self) -> None:
-        """After every event: at most one believer per key; what was lost stays lost."""
+        """Check after every event: at most one valid hold per key, and no lost hold revives."""
         for node, hold in self._lost_holds:
             if hold.active:
                 self.complain(f"{node.name} revived {hold.key}")
@@ -82,14 +84,17 @@ class Oracle:
                 ]
 
     def write_arrives(self, fence: int) -> None:
-        """A write with a fence reaches the guarded resource, which refuses a smaller one."""
+        """Deliver a fenced write to the guarded resource, which refuses a smaller fence."""
         if fence < self._resource_fence:
             self.stale_writes_count += 1
         else:
             self._resource_fence = fence
 
     def check_clean(self, key: str, queue_too: bool) -> None:
-        """At the end, when everybody has left: nobody owns it, nobody stands in the queue."""
+        """Check the record once all callers have left.
+
+        It must have no owner, no lost fence and, with `queue_too`, an empty queue.
+        """
         entry = self._world.store.registers.get(key, 0.0)
         if entry is None:
             return

@@ -1,4 +1,4 @@
-"""Playing one seed of every scenario: what a person calls to see a failure again.
+"""Plays one seed of any scenario; people call it to reproduce a failure.
 
 Lives here: the table of scenarios, and `play`. Must not live here: the scenarios.
 """
@@ -48,15 +48,15 @@ SCENARIOS: Final[dict[str, Callable[[int], Report]]] = {
 def play(
     seed: int, scenario: str | None = None, trace: Callable[[str], None] | None = None
 ) -> list[Report]:
-    """Play a seed, of one scenario or of all.
+    """Play a seed in one scenario or in all of them, and return the reports.
 
     Arguments:
-        seed: everything follows from it.
-        scenario: by name; None: all of them.
-        trace: called with a line for everything that happens.
+        seed: determines the whole run.
+        scenario: the name of the scenario; None: all of them.
+        trace: called with a line for every event.
 
     Raises:
-        KeyError: no such scenario.
+        KeyError: there is no such scenario.
     """
     names = list(SCENARIOS) if scenario is None else [scenario]
     token = TRACE.set(trace)

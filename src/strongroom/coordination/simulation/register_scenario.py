@@ -1,6 +1,6 @@
-"""Registers under faults: every node reads, swaps and puts; what it saw is recorded.
+"""Registers under faults: every node reads, swaps and puts; the history is recorded.
 
-Lives here: the scenario, and `run_register`, which plays one seed. It hands every call and answer
+Lives here: the scenario, and `run_register`, which plays one seed. It passes every call and answer
 to a recorder, in the order of true time. The recorder's owner checks whether that history is
 linearizable. Must not live here: faults (world.py), the checker.
 """
@@ -28,11 +28,11 @@ UNAVAILABLE: Final = "unavailable"
 
 
 class Read(NamedTuple):
-    """A read; its answer is the value, None for absent."""
+    """A read; its answer is the value, or None if the key is absent."""
 
 
 class Swapped(NamedTuple):
-    """A compare-and-swap; its answer is whether it was done."""
+    """A compare-and-swap; its answer is whether the value was swapped."""
 
     new: int
     expected: int | None
@@ -45,14 +45,14 @@ class RegisterPut(NamedTuple):
 
 
 class Recorded(Protocol):
-    """One call under way."""
+    """One recorded call that has not ended yet."""
 
     def returned(self, result: Hashable) -> None:
-        """The answer came."""
+        """Record the answer of the call."""
         ...
 
     def unknown(self) -> None:
-        """It may have happened, may happen later, or never."""
+        """Record that the call may have taken effect, may still do so, or never will."""
         ...
 
 
@@ -83,7 +83,8 @@ class _Register:
 
     def call(self, node: Node, known: int | None) -> Steps[int | None]:
         what, run = self.choose(node, known)
-        # A caller whose last call has no end cannot call again: a name for each call, then.
+        # A call of unknown outcome never ends in the history, so each call gets a caller's name of
+        # its own.
         call = self.record(f"{node.name}/{next(self.callers)}", what)
         try:
             answer = yield from run
@@ -131,11 +132,11 @@ def _put(node: Node, new: int) -> Steps[bool]:
 
 
 def run_register(seed: int, record: Record) -> Report:
-    """Play one seed.
+    """Play one seed and return the report.
 
     Arguments:
-        seed: everything follows from it.
-        record: is told of every call.
+        seed: determines the whole run.
+        record: called at the start of every call.
     """
     faults = Faults(pause_every_s=10.0, cut_every_s=15.0, outage_every_s=15.0, loss=0.08)
     world = World(seed, faults, ClockRules(0.3), calm_after_s=CHAOS_S)

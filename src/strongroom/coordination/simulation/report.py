@@ -1,6 +1,6 @@
 """The result of one simulated run.
 
-Lives here: the report. Must not live here: anything that makes one.
+Lives here: the report. Must not live here: the scenarios that create it.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ class Report:
     """The result of one seed.
 
     Attributes:
-        scenario: which one.
-        seed: plays it again.
-        violations: what should have held and did not; empty if all is well.
-        counts: what happened how often, so that nobody mistakes idleness for safety.
-        events_count: how much virtual work it was.
+        scenario: the name of the scenario.
+        seed: the seed, which repeats the run.
+        violations: the invariants that were violated; empty if the run is correct.
+        counts: how often each thing happened, which shows that the run was not idle.
+        events_count: the number of simulated events.
     """
 
     scenario: str

@@ -1,7 +1,7 @@
-"""Semaphores and read-write locks under faults: four nodes, two callers each, that come and go.
+"""Semaphores and read-write locks under faults: four nodes whose callers acquire and release.
 
-Lives here: the scenarios, what must hold in them, and `run_slots`, which plays one seed. Must not
-live here: faults (world.py).
+Lives here: the scenarios, their invariants, and `run_slots`, which plays one seed. Must not live
+here: faults (world.py).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PERMITS: Final = 2
 CHAOS_S: Final = 60.0
 QUIET_S: Final = 60.0
 LEAVE_S: Final = 30.0
-# Who waits for so long after the faults have stopped is stranded; who was never lucky is not.
+# A caller that still waits this long after the faults have stopped counts as stranded.
 STRANDED_S: Final = 30.0
 _WRITERS_SHARE: Final = 0.3
 _HELD: Final = "hold"
@@ -66,7 +66,7 @@ class _Belief:
 
 @dataclass(slots=True)
 class _Judge:
-    """The rules: not too many believers, no fence twice, no writer beside anybody."""
+    """Checks the invariants: a limit of holders, unique fences, and no holder beside a writer."""
 
     world: World
     beliefs: list[_Belief] = field(default_factory=list)
@@ -83,7 +83,7 @@ class _Judge:
         self.world.stopped = True
 
     def begin(self, node: Node, hold: Hold, role: str) -> None:
-        """Somebody believes to be inside from now on."""
+        """Note that a node holds a slot from now on, and check its fence."""
         self.counts[role] = self.counts.get(role, 0) + 1
         self.last_entry_s[node.name] = self.world.now_s
         if role == _HELD and hold.fence in self.fences:
@@ -109,7 +109,7 @@ class _Judge:
             self.complain(f"{belief.node.name} was told a loss that is none: {reason}")
 
     def look(self) -> None:
-        """After every event."""
+        """Check all holds; called after every event."""
         if any(belief.hold.active for belief in self.lost):
             self.complain("a lost hold was revived")
         self.beliefs = [belief for belief in self.beliefs if belief.alive]
@@ -182,7 +182,7 @@ class _Play:
             long = chance.random() < 0.1
             yield Sleep(chance.uniform(1.0, 4.0) if long else chance.uniform(0.0, 0.6))
         except GeneratorExit:
-            raise  # a crash gives nothing back
+            raise  # # a crashed caller releases nothing
         except BaseException:
             yield from self.give(hold)
             raise
@@ -193,7 +193,7 @@ class _Play:
             yield from hold.keeper.give(hold)
 
     def leave(self) -> None:
-        """Check progress, let everybody leave, and check that the living left nothing behind."""
+        """Check progress, let all callers leave, and check that live nodes left no slot behind."""
         judge, world = self.judge, self.world
         for node in world.nodes:
             if judge.last_entry_s.get(node.name, 0.0) < CHAOS_S:
@@ -211,12 +211,12 @@ class _Play:
 
 
 def run_slots(seed: int, variant: Variant, rules: ClockRules | None = None) -> Report:
-    """Play one seed and return what came of it.
+    """Play one seed and return the report.
 
     Arguments:
-        seed: everything follows from it.
-        variant: which recipe.
-        rules: the clock rules; right ones, with a bound of 30 %, by default.
+        seed: determines the whole run.
+        variant: the recipe, and how waiters wait.
+        rules: the clock rules; by default correct ones, with a bound of 30 %.
     """
     world = World(
         seed,

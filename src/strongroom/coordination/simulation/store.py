@@ -1,6 +1,6 @@
-"""The one store of a simulated world: its registers, its clock, and when it is away.
+"""The single store of a simulated world: its registers, its clock, and its outages.
 
-Lives here: what the store answers. Must not live here: the network between it and the nodes
+Lives here: the store's answers. Must not live here: the network between it and the nodes
 (world.py), how registers change (stores/registers.py).
 """
 
@@ -18,12 +18,12 @@ Reply = Callable[..., None]
 
 
 class SimulatedStore:
-    """A store that loses no register, but who waits for a change when it goes away.
+    """A store whose registers survive an outage, but whose watches do not.
 
     Arguments:
-        server_lease: it keeps a lease clock of its own.
-        rate: how fast that clock goes.
-        watch: it can watch.
+        server_lease: whether it keeps a lease clock of its own.
+        rate: the rate of that clock relative to true time.
+        watch: whether it supports watches.
     """
 
     def __init__(self, server_lease: bool, rate: float, watch: bool) -> None:
@@ -46,11 +46,11 @@ class SimulatedStore:
         self._watchers: dict[str, list[Callable[[], None]]] = {}
 
     def is_down(self, now_s: float) -> bool:
-        """Whether it is away at a true time."""
+        """Return whether the store is unreachable at a true time."""
         return now_s < self._down_until_s
 
     def go_down(self, until_s: float) -> None:
-        """Be away until a true time; nobody waits for a change any more."""
+        """Make the store unreachable until a true time, and drop all watches."""
         self._down_until_s = until_s
         self._watchers = {}
 
@@ -59,11 +59,11 @@ class SimulatedStore:
         self._offset_s -= seconds
 
     def clock_s(self, now_s: float) -> float:
-        """The reading of its clock at a true time."""
+        """Return the reading of the store's clock at a true time."""
         return now_s * self._rate + self._offset_s
 
     def apply(self, effect: Effect, now_s: float) -> Any:
-        """The outcome of a read or a write at a true time."""
+        """Return the outcome of a read or a write at a true time."""
         own_s = self.clock_s(now_s)
         if isinstance(effect, Get):
             return self.registers.get(effect.key, own_s)
@@ -81,10 +81,12 @@ class SimulatedStore:
         return outcome
 
     def watch(self, effect: Watch, true_s: Callable[[], float], reply: Reply) -> None:
-        """Reply when the register differs from what the caller has seen: now, or after a write.
+        """Reply once the register's version differs from the caller's: now, or after a write.
 
         Arguments:
-            true_s: the time when it is asked.
+            effect: the watch of the caller.
+            true_s: returns the true time.
+            reply: called with the register's entry.
         """
 
         def tell() -> None:

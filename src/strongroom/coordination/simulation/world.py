@@ -1,9 +1,9 @@
-"""Virtual time, nodes with bad clocks, a network that loses, and one store that restarts.
+"""The simulated world: virtual time, nodes with bad clocks, a lossy network, one store.
 
-Lives here: what happens to effects and when. Each node's clocks have an offset of up to 5 s and a
-rate of up to 30 % off. Requests and replies are lost, late or doubled; nodes pause and crash; the
-store goes away and comes back. Must not live here: what the store answers (store.py), what nodes do
-(scenarios), what must hold (oracle.py).
+Lives here: how and when effects are performed. Each node's clocks have an offset of up to 5 s, and
+a rate that is up to 30 % off. Requests and replies are lost, delayed or duplicated; nodes pause and
+crash; the store becomes unreachable and returns. Must not live here: the store's answers
+(store.py), the work of nodes (scenarios), the invariants (oracle.py).
 """
 
 from __future__ import annotations
@@ -49,17 +49,17 @@ class Faults:
     """The faults of a run, and how often each happens.
 
     Attributes:
-        loss: the share of requests, and of replies, that vanish.
-        late: the share of messages that take up to `late_max_s`.
-        doubled: the share of requests that arrive twice.
-        stall: the share of requests after whose sending the node stops for up to 8 s.
-        offset_s, rate: how far the nodes' clocks are off at most.
-        pause_every_s, crash_every_s, cut_every_s: mean times between, per node; 0: never. A cut
-            node reaches nothing for a while.
-        outage_every_s: the same for the store, and for all nodes at once.
-        cancel_every_s: mean time between cancellations of a waiting caller, per node.
-        set_back_every_s: mean time between corrections of the store's clock, which is ahead at
-            first; each sets it back by up to 200 s.
+        loss: the fraction of requests, and of replies, that are lost.
+        late: the fraction of messages that take up to `late_max_s`.
+        doubled: the fraction of requests that arrive twice.
+        stall: the fraction of requests after which the node pauses for up to 8 s.
+        offset_s, rate: the largest errors of the nodes' clocks.
+        pause_every_s, crash_every_s, cut_every_s: the mean times between such faults, per node; 0:
+        never. A cut node reaches nothing for a while.
+        outage_every_s: the mean time between outages of the store, which affect all nodes at once.
+        cancel_every_s: the mean time between cancellations of a waiting caller, per node.
+        set_back_every_s: the mean time between corrections of the store's clock. Each sets the
+            clock back by up to 200 s.
     """
 
     loss: float = 0.03
@@ -81,16 +81,15 @@ CALM: Final = Faults(0, 0, 0, 0, 0, 5.0, 0.3, 0, 0, 0, 0, 0)
 
 
 class Cancelled(BaseException):
-    """Raised in a cancelled caller, as asyncio raises its own."""
+    """Raised inside a cancelled caller, like asyncio's CancelledError."""
 
 
 class NodeClock:
-    """The clocks of one node: wrong by an offset and a rate.
+    """The clocks of one node, which have an offset and a rate error.
 
     Arguments:
-        world: gives true time and chance.
-        name: shown in wall time.
-        offset_s, rate: of this node.
+        world: provides the true time and random numbers.
+        offset_s, rate: the offset, and the rate relative to true time.
     """
 
     def __init__(self, world: World, offset_s: float, rate: float) -> None:
@@ -112,7 +111,7 @@ class NodeClock:
         return f"{self._world.chance.getrandbits(64):016x}"
 
     def real_s(self, local_s: float) -> float:
-        """Return how much true time passes while this clock counts `local_s`."""
+        """Return the true time that passes while this clock counts `local_s`."""
         return local_s / self.rate
 
 
@@ -120,8 +119,8 @@ class Node:
     """One machine: clocks, a client's context, its background tasks, its callers.
 
     Arguments:
-        world: where it lives.
-        name: for people.
+        world: the world that the node belongs to.
+        name: the node's name, for people.
     """
 
     def __init__(self, world: World, name: str) -> None:
@@ -130,7 +129,7 @@ class Node:
         rate = chance.uniform(1 - faults.rate, 1 + faults.rate)
         self.world, self.name = world, name
         self.clock = NodeClock(world, offset_s, rate)
-        self.life = 0  # counts its lives; what belongs to an earlier one is gone
+        self.life = 0  # # counts the restarts; objects of an earlier life are dead
         self.up = True
         self.paused_until_s = 0.0
         self.cut_until_s = 0.0
@@ -138,7 +137,7 @@ class Node:
         self.start()
 
     def start(self) -> None:
-        """Begin a life: a new identity, empty tables, the two background tasks."""
+        """Start after a boot: a new identity, empty tables, the two background tasks."""
         world = self.world
         self.life += 1
         self.up = True
@@ -155,7 +154,7 @@ class Node:
             world.resume(process, None)
 
     def spawn(self, steps: Steps[None]) -> Process:
-        """Let somebody on this node run these steps."""
+        """Start a caller on this node that runs these steps, and return its process."""
         process = Process(self, steps, -1)
         self.processes.append(process)
         self.world.resume(process, None)
@@ -173,14 +172,14 @@ class Node:
             hold.on_lost(lambda why: world.note("%s has lost %s: %s", name, hold.key, why))
 
     def crash(self) -> None:
-        """Lose everything in memory."""
+        """Stop all processes, and lose everything in memory."""
         self.up = False
         for process in self.processes:
             process.alive = False
         self.processes = []
 
     def park(self, process: Process, until_s: float | None) -> None:
-        """Let a background task sleep until a time, or until its table calls."""
+        """Put a background task to sleep until a local time, or until its timetable wakes it."""
         process.ticket += 1
         ticket = process.ticket
         self._parked[process.number] = process
@@ -196,27 +195,27 @@ class Node:
 
 
 class Process:
-    """Steps that run on a node."""
+    """Steps that run on a node, with the effect that they wait for."""
 
     def __init__(self, node: Node, steps: Steps[None], number: int) -> None:
         self.node, self.steps, self.number = node, steps, number
         self.alive = True
         self.started = False
         self.ticket = 0
-        self.waiting = 0  # which effect it waits for; answers to earlier ones are late
+        self.waiting = 0  # # the number of the awaited effect; earlier answers are ignored
 
 
 class World:
-    """One run.
+    """The world of one run.
 
     Arguments:
-        seed: everything follows from it.
-        faults: what goes wrong until `calm_after_s`.
+        seed: determines the whole run.
+        faults: the faults that happen until `calm_after_s`.
         rules: the clock rules under test.
-        nodes: how many.
-        calm_after_s: from then on nothing goes wrong any more (clocks stay as bad as they are).
-        server_lease: the store keeps a lease clock of its own, which is off like the others.
-        watch: the store can watch.
+        nodes: the number of nodes.
+        calm_after_s: the time of the last fault. The clocks stay wrong after it.
+        server_lease: whether the store keeps a lease clock, which is wrong like the others.
+        watch: whether the store supports watches.
     """
 
     def __init__(
@@ -246,27 +245,27 @@ class World:
 
     @property
     def calm(self) -> bool:
-        """Nothing goes wrong any more."""
+        """Whether the time of faults is over."""
         return self.now_s >= self.calm_after_s
 
     @property
     def traced(self) -> bool:
-        """Somebody listens to what happens."""
+        """Whether the run is traced."""
         return self._trace is not None
 
     def note(self, what: str, *about: object) -> None:
-        """Tell what happens now to whoever listens; `what` is a format with a place for each."""
+        """Report an event to the trace; `what` is a format string for the values in `about`."""
         if self._trace is not None:
             self._trace(f"{self.now_s:9.3f} s  {what % about}")
 
     # Time
 
     def after(self, seconds: float, call: Callable[[], None]) -> None:
-        """Call so many true seconds from now."""
+        """Schedule a call so many seconds of true time from now."""
         heapq.heappush(self._events, (self.now_s + seconds, next(self._numbers), call))
 
     def run(self, until_s: float) -> None:
-        """Let time pass until `until_s`, telling the observers after every event."""
+        """Process events until the true time `until_s`, and call the observers after each event."""
         while self._events and self._events[0][0] <= until_s and not self.stopped:
             self.now_s, _, call = heapq.heappop(self._events)
             call()
@@ -278,7 +277,7 @@ class World:
     # Processes
 
     def resume(self, process: Process, outcome: Any, error: BaseException | None = None) -> None:
-        """Send an outcome to a process as soon as its node lets it run."""
+        """Send an outcome or an error to a process, once its node is not paused."""
         process.waiting += 1
         self._resume_when_awake(process, process.waiting, outcome, error)
 
@@ -311,7 +310,7 @@ class World:
         self._perform(process, effect)
 
     def cancel(self, process: Process) -> None:
-        """Throw `Cancelled` into what the process is doing."""
+        """Raise `Cancelled` inside a process that has started."""
         if process.alive and process.started:
             self.resume(process, None, Cancelled())
 
@@ -439,7 +438,7 @@ class World:
 
 
 def _brief(effect: Effect) -> str:
-    """Return a request in few words."""
+    """Return a short description of a request."""
     if isinstance(effect, Cas):
         act = f", {effect.lease.act.value}" if effect.lease else ""
         text = effect.value[:_SHOWN_MAX].decode("utf-8", "replace")

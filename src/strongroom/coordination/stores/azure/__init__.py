@@ -1,1 +1,1 @@
-"""Azure Storage as a store of coordination: by ETags or by leases."""
+"""Azure Storage as a store for coordination: by ETags or by leases."""

@@ -1,4 +1,4 @@
-"""Which Azure Storage account a URL means, and how its requests are signed.
+"""The Azure Storage account that a URL names, and the signing of its requests.
 
 Lives here: the rules for credentials, and SharedKey for the Blob service, as pure functions.
 Sources: Microsoft Learn, "Configure Azure Storage connection strings", "Authorize with Shared Key",
@@ -36,20 +36,20 @@ _SIGNED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class AzureAccount:
-    """An account's Blob service, and the key to it or a shared access signature.
+    """An account's Blob service, with the account key or a shared access signature.
 
     Attributes:
-        name: of the account.
-        key: decoded; never shown. Empty if there is a signature.
+        name: the name of the account.
+        key: the account key, decoded; never shown. Empty if there is a signature.
         endpoint: like https://name.blob.core.windows.net or http://127.0.0.1:10000/name.
-        sas: the query of a shared access signature as it is sent; never shown.
+        sas: the query of a shared access signature, as it is sent; never shown.
     """
 
     name: str
     key: bytes = field(repr=False)
     endpoint: str
     sas: str = field(default="", repr=False)
-    # Copies of it sign: what it does with the key is done once.
+    # Each signature uses a copy, so that the key is prepared only once.
     _signer: hmac.HMAC = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -62,9 +62,10 @@ class AzureAccount:
 
         Arguments:
             method: GET, PUT, ...
-            path: as it is sent, percent-encoded, with the account in it if the endpoint has one.
-            query: not encoded.
-            headers: all that are sent, x-ms-date among them; Content-Length only if it is not 0.
+            path: the path as it is sent, percent-encoded, including the account if the endpoint
+                does.
+            query: the query parameters, not encoded.
+            headers: all headers that are sent, with x-ms-date. Content-Length only if it is not 0.
         """
         sent = {name.lower(): value for name, value in headers.items()}
         lines = [method, *[sent.get(name, "") for name in _SIGNED]]
@@ -78,23 +79,24 @@ class AzureAccount:
 
 @dataclass(frozen=True, slots=True)
 class AzurePlace:
-    """An account and the container in it where everybody meets."""
+    """An account and the container in it that all participants share."""
 
     account: AzureAccount
     container: str
 
 
 def place_of(url: str, query: Mapping[str, str], connection_string: str) -> AzurePlace:
-    """Return what a URL means.
+    """Return the account and container that a URL names.
 
     Arguments:
         url: azure://ACCOUNT/CONTAINER; both may be left out.
         query: `key`, the account's key, or `sas`, a shared access signature (percent-encoded as a
             whole); `endpoint`, the URL of its Blob service.
-        connection_string: used if the URL gives no key and the account is the one in it, or none.
+        connection_string: used if the URL gives no key, and names its account or none.
 
     Raises:
-        Unsupported: no such container name, no key, or a connection string that cannot be read.
+        Unsupported: the container's name is invalid, there is no key, or the connection string is
+            malformed.
     """
     parts = urlsplit(url)
     container = unquote(parts.path).strip("/") or _DEFAULT_CONTAINER
@@ -105,10 +107,10 @@ def place_of(url: str, query: Mapping[str, str], connection_string: str) -> Azur
 
 def _account(name: str, query: Mapping[str, str], connection_string: str) -> AzureAccount:
     if name and not _ACCOUNT.fullmatch(name):
-        # Not quoted: somebody may have written a key there.
+        # The name is not quoted: it may be a key that was put in the wrong place.
         raise Unsupported("the URL names no account; write azure://account/name?key=...")
     endpoint = query.get("endpoint", "").rstrip("/")
-    key = query.get("key", "").replace(" ", "+")  # a + that was not escaped came as a space
+    key = query.get("key", "").replace(" ", "+")  # # an unescaped + arrives as a space
     sas = query.get("sas", "").lstrip("?")
     if name and (key or sas):
         if not endpoint:
@@ -133,10 +135,12 @@ def account_of(
     """Return the account of a connection string.
 
     Arguments:
-        service: `blob`, `file` and so on: whose endpoint is meant.
+        text: the connection string.
+        service: the service whose endpoint is wanted, like `blob` or `file`.
         development: the endpoint of that service for the development account.
 
-    Raises: Unsupported: it cannot be read, or names no key.
+    Raises:
+        Unsupported: the connection string is malformed, or has no key.
     """
     fields: dict[str, str] = {}
     for part in text.split(";"):

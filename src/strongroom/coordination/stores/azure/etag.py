@@ -1,12 +1,12 @@
 """Azure Blob Storage, Azurite or Strongroom as a store: one blob per key, its ETag is the version.
 
-Lives here: ETag mode, and what a status of the service means. Every write is conditional, so that
-any TTL will do and the service needs no leases. Waiting asks for an answer that comes when the blob
-changes (`x-strongroom-wait`) where the service is a Strongroom; elsewhere waiters read. A blob that
-is leased is held in lease mode, and refuses every write that does not name the lease. It counts as
-held until the lease ends. Source: Microsoft Learn, "Put Blob", "Get Blob", "List Blobs",
-"Specifying conditional headers". Must not live here: leases (azure/lease.py), sockets, what a URL
-means (azure/store.py).
+Lives here: ETag mode, and the meaning of the service's status codes. Every write is conditional, so
+any TTL is possible and the service needs no leases. On Strongroom, a waiter sends
+`x-strongroom-wait`, and the response is delayed until the blob changes. On other services waiters
+poll. A leased blob is held in lease mode, and the service refuses every write that does not name
+its lease. Such a blob counts as held until the lease ends. Source: Microsoft Learn, "Put Blob",
+"Get Blob", "List Blobs", "Specifying conditional headers". Must not live here: leases
+(azure/lease.py), sockets, the parsing of URLs (azure/store.py).
 """
 
 from __future__ import annotations
@@ -48,21 +48,21 @@ _EARLY_MAX: Final = 3
 _ABSENT: Final = frozenset({"BlobNotFound", "ContainerNotFound"})
 _CONFLICTS: Final = frozenset({409, 412})
 _UNCERTAIN: Final = frozenset({408, 429, 500, 502, 503, 504})
-# Keys are ASCII without markup (names.py): no document needs to be parsed to find them.
+# Keys are ASCII without markup (names.py), so the XML need not be parsed to find them.
 _BLOB: Final = re.compile(r"<Blob>.*?</Blob>", re.DOTALL)
 _NAME: Final = re.compile(r"<Name>([^<&]*)</Name>")
 _NEXT: Final = re.compile(r"<NextMarker>([^<]*)</NextMarker>")
 
 
 class AzureStore(StoreBase):
-    """Blobs in one container, in ETag mode. The container is made when it is first missed.
+    """Blobs in one container, in ETag mode. The container is created when it is found missing.
 
     Arguments:
         place: account and container.
-        waits: whether the service keeps an answer back that is asked to wait; None if that is not
-            known: it is asked, until it is seen that it does not.
-        durable: whether what the service acknowledges outlives its process.
-        clock: for dates and time limits.
+        waits: whether the service delays responses on request. If None, this is unknown: the store
+            asks for a delay until it finds that the service ignores it.
+        durable: whether an acknowledged write survives the service's process.
+        clock: provides dates, and measures time limits.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class AzureStore(StoreBase):
             headers["x-strongroom-wait"] = str(wait_s)
         answer = self._read(key, headers, wait_s + _ANSWER_S, waits=wait_s >= 1)
         if wait_s >= 1 and code_of(answer) == "ContainerNotFound":
-            self._make_container()  # nobody can wait for what lies in nothing
+            self._make_container()  # # the service cannot wait on a missing container
             answer = self._read(key, headers, wait_s + _ANSWER_S, waits=True)
         return answer
 
@@ -152,7 +152,7 @@ class AzureStore(StoreBase):
         return entry if changed else UNCHANGED
 
     def _note_early(self, wait_s: int) -> None:
-        # A server that is being stopped answers early too, but not over and over.
+        # A server that is shutting down also responds early, but not over and over.
         self._early += wait_s >= 1
         if self._early >= _EARLY_MAX:
             self._waits = False
@@ -223,7 +223,11 @@ class AzureStore(StoreBase):
         timeout_s: float,
         body: bytes = b"",
     ) -> Answer | CasOutcome:
-        """Send a write; return its answer if it was done, else what became of it."""
+        """Send a write; return the response if it was applied, else the outcome.
+
+        Raises:
+            StoreUnavailable, StoreRefused: the write was certainly not applied.
+        """
         try:
             answer = self._http.send(method, path, query, headers, timeout_s, body)
             if answer.status == 404 and code_of(answer) == "ContainerNotFound":
@@ -289,11 +293,11 @@ class AzureStore(StoreBase):
 class _AioAzure(ThreadedStore):
     async def close(self) -> None:
         await super().close()
-        self._store.close()  # ends what its threads wait for
+        self._store.close()  # # interrupts the requests of its threads
 
 
 def condition(expected: str | None) -> dict[str, str]:
-    """Return the header that makes a write conditional on a version; None: on absence."""
+    """Return the header that makes a write conditional on a version; None requires absence."""
     return {"if-none-match": "*"} if expected is None else {"if-match": expected}
 
 

@@ -1,7 +1,7 @@
 """Signed requests to a Blob service, each sent once.
 
-Lives here: the headers that every request has, and its signature. Must not live here: sockets
-(connections/http_pool.py), the rules for signing (azure/account.py), what a status means
+Lives here: the headers of every request, and its signature. Must not live here: sockets
+(connections/http_pool.py), the signing rules (azure/account.py), the meaning of a status
 (azure/store.py).
 """
 
@@ -26,7 +26,7 @@ _quoted: Final = functools.lru_cache(1024)(quote)
 
 
 def code_of(answer: Answer) -> str:
-    """Return the error code of an answer, like BlobNotFound; empty if there is none."""
+    """Return the error code of a response, like BlobNotFound; empty if there is none."""
     return answer.header("x-ms-error-code")
 
 
@@ -34,15 +34,15 @@ class AzureHttp:
     """Sends requests to one account.
 
     Arguments:
-        account: which, and how to sign.
-        clock: for the Date of requests and for time limits.
+        account: the account, which signs the requests.
+        clock: provides the date of requests, and measures time limits.
     """
 
     def __init__(self, account: AzureAccount, clock: Clocks) -> None:
         self._account, self._clock = account, clock
         self._base = quote(endpoint_parts(account.endpoint).path.rstrip("/"))
         self.pool = HttpPool(account.endpoint, clock)
-        self._date = ("", "")  # a second of the clock, and the same as HTTP writes it
+        self._date = ("", "")  # # the last second of the clock, and its HTTP date
 
     def send(
         self,
@@ -54,15 +54,15 @@ class AzureHttp:
         body: bytes = b"",
         waits: bool = False,
     ) -> Answer:
-        """Send one request and return the answer; raises like `HttpPool.send`.
+        """Send one request and return the response; raises like `HttpPool.send`.
 
         Arguments:
             method: GET, PUT, ...
-            path: below the account, not encoded, like /container/blob.
-            query: not encoded.
-            headers: besides date, version and authorization.
-            timeout_s: for connecting, sending and receiving together.
-            body: what is sent.
+            path: the path below the account, not encoded, like /container/blob.
+            query: the query parameters, not encoded.
+            headers: all headers but the date, version and authorization.
+            timeout_s: the time for connecting, sending and receiving together.
+            body: the request body.
             waits: see `HttpPool.send`.
         """
         target = self._base + _quoted(path)
@@ -88,10 +88,10 @@ class AzureHttp:
         return date
 
     def strongroom_health(self, timeout_s: float) -> dict[str, object] | None:
-        """Return what the server's health endpoint says; None for other services.
+        """Return the facts of Strongroom's health endpoint; None for any other service.
 
         Raises:
-            StoreUnavailable, NoAnswer: nobody answers.
+            StoreUnavailable, NoAnswer: the server does not respond.
         """
         answer = self.pool.send("GET", "/.strongroom/health", {}, b"", timeout_s)
         try:

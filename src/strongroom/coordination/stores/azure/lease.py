@@ -1,19 +1,20 @@
 """Azure Blob Storage in lease mode: the service's own clock ends a hold.
 
-Lives here: what TAKE, KEEP, GIVE and BREAK become, and how a waiter learns of a lease's end.
+Lives here: the requests for TAKE, KEEP, GIVE and BREAK, and how a waiter learns of a lease's end.
 
-The lease id follows from the hold's nonce, so that a TAKE whose answer was lost may be repeated. A
-lease alone gives no token, because it leaves the ETag as it is. So the record with the next fence
-is written under the lease, on the version that was read. Only then is the lock held. A blob that
-does not exist cannot be leased: a placeholder is put there first, which readers take for absent.
-GIVE ends the lease before it writes the tombstone. A waiter that the tombstone wakes finds the
-lease free. A holder that dies in between leaves nothing behind. The id stands in the blob's
-metadata, since others may add to the record of a running hold (fair queues). A waiter names the
-lease that it waits for, because the end of a lease leaves the ETag as it is.
+The lease id is derived from the hold's nonce, so a TAKE whose response was lost may be repeated. A
+lease alone gives no fencing token, because it does not change the ETag. So the record with the next
+fence is written under the lease, on the condition of the version that was read. Only then is the
+lock held. A blob that does not exist cannot be leased. A placeholder is created first, which
+readers treat as absent. GIVE ends the lease before it writes the tombstone, so a waiter that the
+tombstone wakes finds the lease free. A holder that dies in between leaves no lease behind. The
+lease id is in the blob's metadata, since other clients may add to the record of a running hold
+(fair queues). A waiter names the lease that it waits for, because the end of a lease does not
+change the ETag.
 
-Every write notes in the blob's metadata that it was made in lease mode. A record without that note
+Every write marks in the blob's metadata that it was made in lease mode. A record without that mark
 was written in ETag mode, and no lease shows whether its holder is alive. For such a record this
-store reports no end, so that a waiting client times it by its own clock (clock_rules.py).
+store reports no expiry. A waiting client then measures it by its own clock (clock_rules.py).
 
 Source: Microsoft Learn, "Lease Blob". Must not live here: HTTP.
 """
@@ -58,18 +59,18 @@ _SEQUENCE: Final = re.compile(rb'"seq":-?\d+')
 
 
 def lease_id(nonce: str) -> str:
-    """Return the lease id of a hold: a GUID that follows from its nonce."""
+    """Return the lease id of a hold: a GUID derived from its nonce."""
     digits = hashlib.sha256(nonce.encode()).hexdigest()[:32]
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
 class _Known(NamedTuple):
-    """The value that this store has last seen or written under a key."""
+    """The entry that this store last read or wrote under a key."""
 
     version: str
     lease_id: str
-    digest: bytes  # of what the value says, its sequence number apart
-    in_lease_mode: bool = True  # the hold, if there is one, was taken in lease mode
+    digest: bytes  # # of the value without its sequence number
+    in_lease_mode: bool = True  # # the hold, if any, was acquired in lease mode
 
 
 class _Write(NamedTuple):
@@ -92,7 +93,7 @@ class AzureLeaseStore(AzureStore):
     ) -> None:
         super().__init__(place, waits, durable, clock)
         self._known: OrderedDict[str, _Known] = OrderedDict()
-        self._hanging: dict[str, _Known] = {}  # leases that may be ours, without a record
+        self._hanging: dict[str, _Known] = {}  # # leases that may be ours, without a record
         self._knowing = threading.Lock()
 
     # Reading
@@ -120,7 +121,7 @@ class AzureLeaseStore(AzureStore):
         answer = self._waiting_read(key, version, wait_s, {"x-ms-lease-id": held})
         if answer.status != 412:
             return self._seen(key, version, answer)
-        # That lease is over. If it was given back, a tombstone follows; if it ran out, none does.
+        # That lease has ended. A tombstone follows a release, but not an expiry.
         seen = super()._look(key, version, _TOMBSTONE_S)
         if seen is not UNCHANGED:
             return seen
@@ -138,10 +139,10 @@ class AzureLeaseStore(AzureStore):
         return same and known is not None and known.digest == _digest(write.value)
 
     def _keeps_other_mode(self, write: _Write) -> bool:
-        """Say whether a plain write goes to a record of ETag mode, which must keep that mode.
+        """Return whether a plain write goes to a record of ETag mode, which must keep that mode.
 
-        A record that is not remembered any more counts as one of ETag mode. At worst others then
-        wait longer; there is never a second holder.
+        A record that is no longer cached counts as one of ETag mode. At worst others then wait
+        longer; there is never a second holder.
         """
         if write.expected is None:
             return False
@@ -177,14 +178,14 @@ class AzureLeaseStore(AzureStore):
         return self._give(write, lease) if lease.act is Act.GIVE else self._break(write)
 
     def _plain(self, write: _Write) -> CasOutcome:
-        """Write beside a hold, which stays as it is."""
+        """Write without changing the hold, if there is one."""
         self._let_go(write)
         held = self._lease_of(write.key, write.expected)
         if held:
             outcome = self._store(write, write.expected, held)
             if not isinstance(outcome, Conflict):
                 return outcome
-            # It may be over by now; the condition holds all the same.
+            # The lease may have ended in the meantime; the condition on the version stays.
         outcome = self._store(write, write.expected, "", not self._keeps_other_mode(write))
         if isinstance(outcome, Conflict) and write.expected is None:
             answer = self._read(write.key, {}, self._left_s(write))
@@ -220,18 +221,18 @@ class AzureLeaseStore(AzureStore):
         return outcome
 
     def _let_go(self, write: _Write) -> None:
-        """Give back a lease that a TAKE without an answer may have got and nobody repeated."""
+        """Release a lease that an unanswered TAKE may have acquired, and that was not repeated."""
         hanging = self._hanging.get(write.key)
         if hanging is not None and hanging.version == write.expected:
             self._hanging.pop(write.key, None)
             self._release(write, hanging.lease_id, hanging.version)
 
     def _release(self, write: _Write, mine: str, version: str) -> None:
-        # Only on that version: a TAKE that has been repeated meanwhile, and written, stays.
+        # Conditional on that version: a TAKE that was repeated and written since then stays.
         try:
             self._lease(write, "release", {"x-ms-lease-id": mine, "if-match": version})
         except (StoreUnavailable, StoreRefused):
-            pass  # it runs out by itself
+            pass  # # the lease expires by itself
 
     def _keep(self, write: _Write, lease: LeaseTerms) -> CasOutcome:
         mine = lease_id(lease.nonce)
@@ -240,7 +241,7 @@ class AzureLeaseStore(AzureStore):
         if not isinstance(renewed, Answer):
             return renewed
         if write.expected is not None and self._says_the_same(write):
-            return Applied(write.expected)  # a write would wake every waiter, for nothing
+            return Applied(write.expected)  # a write would wake every waiter
         return self._store(write, write.expected, mine)
 
     def _give(self, write: _Write, lease: LeaseTerms) -> CasOutcome:
@@ -248,23 +249,23 @@ class AzureLeaseStore(AzureStore):
         ended = self._lease(write, "release", {"x-ms-lease-id": mine})
         if isinstance(ended, Unknown):
             return ended
-        outcome = self._store(write, write.expected, "")  # a conflict: it had ended before
+        outcome = self._store(write, write.expected, "")  # after a conflict: it had ended
         if isinstance(outcome, Conflict) and isinstance(ended, Answer) and write.expected:
             answer = self._read(write.key, {}, self._left_s(write))
             leased = answer.header("x-ms-lease-state") in HELD_STATES
             if answer.status == 200 and (leased or answer.header(_LEASE) != mine):
-                # The next one was quicker than the tombstone, and has written over it.
+                # The next holder has overwritten the record before the tombstone.
                 return Applied(write.expected)
         return outcome
 
     def _break(self, write: _Write) -> CasOutcome:
-        # Only the hold that was seen: its version is in the condition.
+        # Only the hold that was read is broken: the condition names its version.
         terms = {"x-ms-lease-break-period": "0", **condition(write.expected)}
         ended = self._lease(write, "break", terms)
         if isinstance(ended, Unknown):
             return ended
         try:
-            return self._store(write, write.expected, "")  # a conflict: there was no lease
+            return self._store(write, write.expected, "")  # # after a conflict: there was no lease
         except StoreUnavailable as error:
             return Unknown(f"broken, but not written: {error}")
 
@@ -329,7 +330,7 @@ class AzureLeaseStore(AzureStore):
 
 
 def _is_in_lease_mode(answer: Answer) -> bool:
-    return _MODE in answer.headers or _LEASE in answer.headers  # earlier releases: the lease alone
+    return _MODE in answer.headers or _LEASE in answer.headers  # earlier releases: only the lease
 
 
 def _digest(value: bytes) -> bytes:

@@ -1,6 +1,6 @@
-"""Azure Blob Storage, Azurite or Strongroom as a store: from a URL to one of the two modes.
+"""Azure Blob Storage, Azurite or Strongroom as a store: opens one of the two modes from a URL.
 
-Lives here: `open_url`, and the question to the server what it is. Must not live here: the modes
+Lives here: `open_url`, and the detection of the server's features. Must not live here: the modes
 (azure/etag.py, azure/lease.py), credentials (azure/account.py).
 """
 
@@ -32,14 +32,15 @@ _PUBLIC: Final = (".windows.net", ".azure.net", ".chinacloudapi.cn", ".usgovclou
 
 
 def open_url(url: str, query: Mapping[str, str]) -> AzureStore:
-    """Return the store in a container. A server that is not Azure's is asked once which features it
-    has.
+    """Return the store in a container.
+
+    A server that is not Azure's is asked once for its features.
 
     Arguments:
-        url: azure://ACCOUNT/CONTAINER. Without an account it is that of the connection string in
+        url: azure://ACCOUNT/CONTAINER. The default account is that of the connection string in
             AZURE_STORAGE_CONNECTION_STRING, or else the development account.
         query: `mode=etag` (the default) or `mode=lease`; `key`, `sas` and `endpoint` of the
-            account; `wait=1` or `wait=0`: whether the service delays answers until a change.
+            account; `wait=1` or `wait=0`: whether the service delays responses until a change.
 
     Raises:
         Unsupported: the URL is not valid, an option or its value is unknown, or there is no key.
@@ -57,9 +58,9 @@ def open_url(url: str, query: Mapping[str, str]) -> AzureStore:
 
 
 def _asked(place: AzurePlace, clock: Clocks) -> tuple[bool | None, bool]:
-    """Return whether the service keeps answers back (None: not known), and whether it is durable.
+    """Return whether the service delays responses (None: unknown), and whether it is durable.
 
-    A server that does not answer now may do so later, and then will show what it can.
+    The first is None if the server does not respond. Its watches are then tried, and show it.
     """
     http = AzureHttp(place.account, clock)
     if http.pool.host.endswith(_PUBLIC):

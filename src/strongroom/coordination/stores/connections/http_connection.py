@@ -1,8 +1,8 @@
-"""One kept-alive connection of HTTP/1.1: a request out in one piece, and its answer in.
+"""One persistent HTTP/1.1 connection: sends a request in one piece, and reads its response.
 
 Lives here: the syntax of messages and the time limit of every step. The standard library's client
-parses headers as mail and sends a message in two pieces, which costs more than the rest of a lock's
-cycle. Source: RFC 9112. Must not live here: which connection is taken, what is sent again
+parses headers as mail and sends a message in two pieces. That costs more than the rest of a lock's
+cycle. Source: RFC 9112. Must not live here: the choice of a connection, retries
 (connections/http_pool.py).
 """
 
@@ -26,14 +26,14 @@ _LIMIT_STEP_S: Final = 0.001
 
 
 class Answer(NamedTuple):
-    """The server's response; the names of headers are in lower case."""
+    """A server's response; the names of headers are in lower case."""
 
     status: int
     headers: Mapping[str, str]
     body: bytes
 
     def header(self, name: str) -> str:
-        """Return a header; empty if it is not there."""
+        """Return a header's value; empty if the header is absent."""
         return self.headers.get(name.lower(), "")
 
     @property
@@ -43,20 +43,20 @@ class Answer(NamedTuple):
 
 
 class BadAnswer(Exception):
-    """The response is no HTTP, or not all of it arrived."""
+    """The response is not valid HTTP, or is incomplete."""
 
 
 class HttpConnection:
-    """Connects at once.
+    """A connection to a server; it connects when it is created.
 
     Arguments:
-        host, port: where.
-        context: of TLS; None for plain HTTP.
-        clock: for time limits.
+        host, port: the address of the server.
+        context: the TLS context; None for plain HTTP.
+        clock: measures time limits.
         until_s: when to give up connecting, by the monotonic clock.
 
     Raises:
-        OSError: there is no connection.
+        OSError: the server cannot be reached.
     """
 
     def __init__(
@@ -78,21 +78,21 @@ class HttpConnection:
         self._poll.register(self.sock, select.POLLIN | select.POLLHUP | select.POLLERR)
 
     def is_quiet(self) -> bool:
-        """Whether nothing is to be read: one that is idle and can be read from has been closed."""
+        """Return whether no data is waiting. Data on an idle connection means that it closed."""
         return not self._buffer and not self._poll.poll(0)
 
     def exchange(self, method: str, head: str, body: bytes, until_s: float) -> tuple[Answer, bool]:
-        """Send a request; return the answer and whether the connection may be used again.
+        """Send a request; return the response, and whether the connection may be reused.
 
         Arguments:
-            method: decides whether the answer has a body.
-            head: request line and headers, with the empty line.
-            body: what follows.
+            method: the HTTP method, which decides whether the response has a body.
+            head: the request line and the headers, with the empty line.
+            body: the request body.
             until_s: when to give up, by the monotonic clock.
 
         Raises:
-            OSError, BadAnswer: what became of the request is not known.
-            StoreRefused: an answer of more than `BODY_BYTES_MAX`.
+            OSError, BadAnswer: the fate of the request is unknown.
+            StoreRefused: the response has more than `BODY_BYTES_MAX` bytes.
         """
         self._send(head.encode("latin-1") + body, until_s)
         while True:
@@ -111,15 +111,15 @@ class HttpConnection:
         return Answer(status, headers, content), keep
 
     def close(self) -> None:
-        """Close it."""
+        """Close the connection."""
         self.sock.close()
 
     def break_off(self) -> None:
-        """Let whoever reads or writes fail at once."""
+        """Make the thread that reads or writes on this connection fail at once."""
         try:
             self.sock.shutdown(socket.SHUT_RDWR)
         except OSError:
-            pass  # it ended by itself
+            pass  # # the connection had ended already
 
     def _send(self, raw: bytes, until_s: float) -> None:
         self._limit(until_s)
@@ -132,7 +132,7 @@ class HttpConnection:
         left_s = until_s - self._clock.monotonic_s()
         if left_s <= 0:
             raise TimeoutError("the time is up")
-        # Each setting is a call of the kernel, and most differ by microseconds only.
+        # Each setting is a system call, and most differ only by microseconds.
         if abs(left_s - self._limit_s) > _LIMIT_STEP_S or left_s < _LIMIT_STEP_S:
             self.sock.settimeout(left_s)
             self._limit_s = left_s
@@ -144,7 +144,7 @@ class HttpConnection:
         return bool(piece)
 
     def _until(self, end: bytes, until_s: float) -> bytes:
-        """Return what comes before `end`, and pass both by."""
+        """Return the data before `end`, and remove both from the buffer."""
         start = 0
         while (at := self._buffer.find(end, start)) < 0:
             start = max(0, len(self._buffer) - len(end))

@@ -1,10 +1,10 @@
-"""Requests over kept-alive connections to one server, each sent once: for stores that speak HTTP.
+"""A pool of persistent HTTP connections to one server; a request is sent once.
 
-Lives here: which connection is taken, and how a failed request is told. It certainly never reached
-the server (`StoreUnavailable`), or its answer never came (`NoAnswer`). Only a read whose connection
-turns out to have been closed while it was idle is sent again. Source: RFC 9112, section 9.3.1. Must
-not live here: the syntax (connections/http_connection.py), signatures, what a status means (each
-store).
+Lives here: the choice of a connection, and the errors of failed requests. Either the request never
+reached the server (`StoreUnavailable`), or it may have (`NoAnswer`). There is one retry rule: a
+read is sent again if its idle connection proves to be closed. Source: RFC 9112, section 9.3.1. Must
+not live here: the syntax (connections/http_connection.py), signatures, the meaning of a status
+(each store).
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _IDLE_MAX: Final = 32
 
 
 def endpoint_parts(url: str) -> SplitResult:
-    """Return the parts of an endpoint's URL, of which host and port are then known to be usable.
+    """Return the parts of an endpoint's URL, whose host and port are usable.
 
     Raises:
-        Unsupported: it is no http:// or https:// URL with a host.
+        Unsupported: it is not an http:// or https:// URL with a host.
     """
     try:
         parts = urlsplit(url)
@@ -48,19 +48,19 @@ def endpoint_parts(url: str) -> SplitResult:
 
 
 class NoAnswer(Exception):
-    """The request went out, or a part of it, and no answer came: its fate is unknown."""
+    """A request was sent, at least in part, and no response came: its fate is unknown."""
 
 
 class HttpPool:
-    """Connections to one server. Any thread may use it.
+    """Connections to one server. Thread-safe.
 
     Arguments:
-        url: http:// or https://, a host, maybe a port; a path is not looked at.
-        clock: for time limits.
-        tls: whom to trust, and as who to come; the system's authorities by default.
+        url: http:// or https://, a host and an optional port; a path is ignored.
+        clock: measures time limits.
+        tls: the TLS context; by default it trusts the system's authorities.
 
     Raises:
-        Unsupported: the URL is none of that kind.
+        Unsupported: the URL is no such URL.
     """
 
     def __init__(self, url: str, clock: Clocks, tls: ssl.SSLContext | None = None) -> None:
@@ -74,7 +74,7 @@ class HttpPool:
         self.forget()
 
     def forget(self) -> None:
-        """Start without connections; in a forked child those that were inherited are another's."""
+        """Drop all connections. In a forked child, the inherited ones belong to the parent."""
         self._lock = threading.Lock()
         self._idle: list[HttpConnection] = []
         self._waiting: set[HttpConnection] = set()
@@ -89,20 +89,21 @@ class HttpPool:
         timeout_s: float,
         waits: bool = False,
     ) -> Answer:
-        """Send one request and return its answer.
+        """Send one request and return its response.
 
         Arguments:
-            method: GET and HEAD may be sent again over a connection that proved to be dead.
-            target: path and query as they are sent.
-            headers: all but Host and Content-Length.
-            body: what is sent.
-            timeout_s: for connecting, sending and receiving together.
-            waits: its answer may take long on purpose; `close` breaks it off.
+            method: the HTTP method; GET and HEAD are sent again if an idle connection was closed.
+            target: the path and query, as they are sent.
+            headers: all headers but Host and Content-Length.
+            body: the request body.
+            timeout_s: the time for connecting, sending and receiving together.
+            waits: whether the server delays its response on purpose; `close` interrupts such a
+                request.
 
         Raises:
-            StoreUnavailable: it certainly never arrived.
-            StoreRefused: it cannot be sent, or its answer is too large.
-            NoAnswer: it may have arrived.
+            StoreUnavailable: the request certainly never arrived.
+            StoreRefused: the request cannot be sent, or its response is too large.
+            NoAnswer: the request may have arrived.
         """
         until_s = self._clock.monotonic_s() + timeout_s
         head = self._head(method, target, headers, body)
@@ -137,13 +138,13 @@ class HttpPool:
             lines.append(f"Content-Length: {len(body)}")
         lines += ("Accept-Encoding: identity", "\r\n")
         head = "\r\n".join(lines)
-        # An answer would be misunderstood if a value could begin a line of its own.
+        # A value with a line break could add a header, so it is refused.
         if not head.isascii() or head.count("\n") != len(lines) or head.count("\r") != len(lines):
             raise StoreRefused("a header, or the target, holds what no header can")
         return head
 
     def _idle_one(self) -> HttpConnection | None:
-        """Return a connection that has been used before and is open as far as one can see."""
+        """Return an idle connection that seems to be open; None if there is none."""
         while True:
             with self._lock:
                 connection = self._idle.pop() if self._idle else None
@@ -171,7 +172,7 @@ class HttpPool:
         connection.close()
 
     def close(self) -> None:
-        """Close what is idle, and break off what waits. Further requests connect anew."""
+        """Close idle connections, and interrupt delayed requests. A later request reconnects."""
         with self._lock:
             self._closings += 1
             idle, self._idle = self._idle, []

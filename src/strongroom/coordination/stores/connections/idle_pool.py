@@ -1,7 +1,7 @@
-"""Connections that wait for the next call, for stores with a protocol of their own.
+"""A pool of idle connections, for stores with a protocol of their own.
 
-Lives here: `IdlePool`. What was used last is used next, so that those a burst left behind fall idle
-and are closed. Must not live here: any protocol; what is asked.
+Lives here: `IdlePool`. The most recently used connection is lent first. So the surplus after a
+burst stays idle and is closed. Must not live here: any protocol, or the requests.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _IDLE_S: Final = 60.0
 
 
 class Kept(Protocol):
-    """A connection that can be kept."""
+    """A connection that the pool can keep."""
 
     def is_stale(self) -> bool:
-        """Whether the server said something unasked: good-bye, most likely."""
+        """Return whether unsolicited data has arrived; usually the server is closing it."""
         ...
 
     def close(self) -> None:
-        """End it."""
+        """Close the connection."""
         ...
 
 
@@ -33,13 +33,12 @@ K = TypeVar("K", bound=Kept)
 
 
 class IdlePool(Generic[K]):
-    """Lends connections. Any thread may use it.
+    """Lends connections to callers. Thread-safe.
 
     Arguments:
-        connect: makes a connection, or gives up at a time of the monotonic clock.
-        is_answer: whether an error is the server's answer to what was asked, after which the
-            connection is as good as before.
-        clock: for letting go of idle ones.
+        connect: opens a connection, or gives up at the given time of the monotonic clock.
+        is_answer: whether an error is the server's answer, so that the connection stays usable.
+        clock: measures how long a connection has been idle.
     """
 
     def __init__(
@@ -50,16 +49,16 @@ class IdlePool(Generic[K]):
     ) -> None:
         self._connect, self._is_answer, self._clock = connect, is_answer, clock
         self._lock = threading.Lock()
-        self._idle: list[tuple[float, K]] = []  # since when, the last one last
+        self._idle: list[tuple[float, K]] = []  # # idle since when; the most recent is last
 
     @contextmanager
     def lend(self, until_s: float) -> Iterator[K]:
-        """Lend a connection; one that fails is not lent again.
+        """Lend a connection for a `with` block; a connection that fails is closed.
 
         Arguments:
-            until_s: give up connecting then, by the monotonic clock.
+            until_s: when to give up connecting, by the monotonic clock.
 
-        Raises: whatever `connect` raises; nothing was asked then.
+        Raises: the errors of `connect`; no request was sent then.
         """
         connection = self._kept() or self._connect(until_s)
         fit = False
@@ -76,7 +75,7 @@ class IdlePool(Generic[K]):
                 connection.close()
 
     def close(self) -> None:
-        """Close those that wait."""
+        """Close the idle connections."""
         with self._lock:
             idle, self._idle = self._idle, []
         for _, connection in idle:

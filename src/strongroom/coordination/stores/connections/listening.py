@@ -1,8 +1,8 @@
-"""One connection that listens for all waiters of a process: what push stores have in common.
+"""One connection that receives change notifications for all waiters of a process.
 
-Lives here: `Switchboard`, whose thread owns the connection (an `Ear`) for as long as somebody waits
-and a little longer; `watch_key`, the waiting itself. Where nothing can be listened to, waiters
-read: a notification only shortens a wait. Must not live here: any protocol.
+Lives here: `Switchboard`, whose thread owns the connection (an `Ear`) while there are waiters, and
+a little longer; `watch_key`, which waits. If notifications are unavailable, waiters poll: a
+notification only shortens a wait. Must not live here: any protocol.
 """
 
 from __future__ import annotations
@@ -22,64 +22,63 @@ from strongroom.coordination.errors import StoreUnavailable
 log = logging.getLogger("strongroom.coordination")
 ATTEMPT_S: Final = 5.0
 """How long connecting and subscribing may take."""
-_LINGER_S: Final = 5.0  # whoever takes turns comes back soon
+_LINGER_S: Final = 5.0  # # a waiter in a loop soon comes back
 _LOOK_MIN_S: Final = 1.0
 _BLIND_MIN_S: Final = 0.05
 _BLIND_MAX_S: Final = 1.0
 
 
 class Ear(Protocol):
-    """A connection on which a store sends notices of changes. Only one thread at a time may use
-    it."""
+    """A connection that receives change notifications. Only one thread at a time may use it."""
 
     def fileno(self) -> int:
-        """Where to wait until something can be heard."""
+        """Return the descriptor to poll for notifications."""
         ...
 
     def add(self, topic: str) -> None:
-        """Listen to a topic; when this returns, nothing of it is missed.
+        """Subscribe to a topic. Once this returns, no notification of it is missed.
 
         Raises:
-            CoordinationError, OSError: it is deaf from now on.
+            CoordinationError, OSError: the connection receives no notifications any more.
         """
         ...
 
     def drop(self, topic: str) -> None:
-        """Listen to a topic no more. Raises: as `add`."""
+        """Unsubscribe from a topic. Raises: as `add`."""
         ...
 
     def heard(self) -> list[str]:
-        """Return the topics that something was said on; does not wait. Raises: as `add`."""
+        """Return the topics with new notifications; does not wait. Raises: as `add`."""
         ...
 
     def close(self) -> None:
-        """End it."""
+        """Close the connection."""
         ...
 
 
 class Ticket:
-    """One waiter's place at a switchboard, for a thread."""
+    """One waiter's registration with a switchboard, for a thread."""
 
     def __init__(self) -> None:
         self._settled, self._rung = threading.Event(), threading.Event()
         self._hears = False
 
     def hears(self, timeout_s: float) -> bool:
-        """Wait until it is known whether changes will be told, and return it."""
+        """Wait until the subscription is decided; return whether the waiter will be notified."""
         self._settled.wait(timeout_s)
         return self._hears
 
     def settle(self, hears: bool) -> None:
-        """Say whether changes will be told from now on."""
+        """Set whether the waiter will be notified of changes from now on."""
         self._hears = hears
         self._settled.set()
 
     def ring(self) -> None:
-        """Say that there was a change, or may have been one."""
+        """Notify the waiter that the entry has changed, or may have changed."""
         self._rung.set()
 
     def wait(self, seconds: float) -> bool:
-        """Wait for a ring, and return whether it rang; the next wait is for the next one."""
+        """Wait for a notification, and clear it; return whether there was one."""
         rang = self._rung.wait(max(0.0, seconds))
         self._rung.clear()
         return rang
@@ -96,22 +95,22 @@ class _Topic:
 
 
 class Switchboard:
-    """Tells waiters of changes. Any thread may use it.
+    """Distributes change notifications to waiters. Thread-safe.
 
     Arguments:
-        open_ear: connects; called in the switchboard's own thread. Raises CoordinationError.
-        clock: for lingering.
+        open_ear: opens the connection on the switchboard's own thread. Raises CoordinationError.
+        clock: measures how long a topic has had no waiter.
     """
 
     def __init__(self, open_ear: Callable[[], Ear], clock: Clocks) -> None:
         self._open_ear, self._clock = open_ear, clock
         self._lock = threading.Lock()
         self._topics: dict[str, _Topic] = {}
-        self._wake: socket.socket | None = None  # of the thread that serves now
+        self._wake: socket.socket | None = None  # # the socket of the running thread
 
     @contextmanager
     def ticket(self, topic: str, ticket: Ticket) -> Iterator[None]:
-        """Have a ticket told of a topic."""
+        """Notify `ticket` of changes on `topic`, for the length of a `with` block."""
         with self._lock:
             place = self._topics.setdefault(topic, _Topic())
             place.tickets.add(ticket)
@@ -129,7 +128,7 @@ class Switchboard:
                 place.idle_since_s = self._clock.monotonic_s()
 
     def close(self) -> None:
-        """End the thread and its connection; whoever waits reads from now on."""
+        """Stop the thread and close its connection; present waiters poll from now on."""
         with self._lock:
             self._hang_up()
 
@@ -146,7 +145,7 @@ class Switchboard:
             ear = self._open_ear()
             self._talk(ear, wake, waker)
         except Exception as error:
-            # Whoever waits next brings the next try.
+            # The next waiter starts the next attempt.
             log.info("changes are not told (%s): those who wait read", error)
             with self._lock:
                 if self._wake is wake:
@@ -157,7 +156,7 @@ class Switchboard:
                 ear.close()
 
     def _hang_up(self) -> None:
-        """With the lock: the thread serves nobody any more, and ends."""
+        """Discard all topics, and end the thread; its waiters poll. The caller holds the lock."""
         topics, self._topics = self._topics, {}
         wake, self._wake = self._wake, None
         if wake is not None:
@@ -172,10 +171,10 @@ class Switchboard:
         poll.register(waker, select.POLLIN)
         poll.register(ear.fileno(), select.POLLIN)
         while self._tidy(ear, wake):
-            # Something may have been said while it was busy subscribing.
+            # A notification may have arrived during the subscription.
             for topic in ear.heard():
                 self._ring(topic)
-            # It wakes by itself, too: nobody says so when the last one goes.
+            # It also wakes periodically, because a waiter that leaves does not wake it.
             for fd, _ in poll.poll(_LINGER_S * 1000):
                 if fd == waker.fileno():
                     waker.recv(4096)
@@ -188,7 +187,7 @@ class Switchboard:
             ticket.ring()
 
     def _tidy(self, ear: Ear, wake: socket.socket) -> bool:
-        """Listen to what is wanted, and to nothing else; return whether there is anything."""
+        """Match the subscriptions to the waiters; return False if the thread is to end."""
         before_s = self._clock.monotonic_s() - _LINGER_S
         with self._lock:
             if self._wake is not wake:
@@ -216,19 +215,19 @@ def _wake(wake: socket.socket) -> None:
     try:
         wake.send(b"!")
     except BlockingIOError:
-        pass  # enough calls are waiting there
+        pass  # # the full buffer wakes the thread anyway
 
 
 class Vigil:
-    """The state that one wait keeps between its looks; the same for threads and for tasks.
+    """The state of one wait between its reads; the same for threads and for tasks.
 
     Arguments:
-        clock: for time, and jitter where nothing is told.
-        version: what is known.
-        timeout_s: it ends after so long.
+        clock: measures time, and provides the jitter for polling.
+        version: the version that the waiter knows.
+        timeout_s: the length of the wait.
 
     Attributes:
-        outcome: see `Store.watch`, once it is over.
+        outcome: the result of the wait, once it is over; see `Store.watch`.
     """
 
     def __init__(self, clock: Clocks, version: str | None, timeout_s: float) -> None:
@@ -238,12 +237,12 @@ class Vigil:
         self._pause_s, self._was_held = _BLIND_MIN_S, False
 
     def judge(self, entry: Entry | None, hears: bool) -> float | None:
-        """Say for how long to wait after a look, or that it is over: None.
+        """Judge a read: return how many seconds to wait for the next one; None ends the wait.
 
         Arguments:
-            entry: what was seen. The look must begin after somebody listened: what changed before
-                is not told.
-            hears: whether changes are told.
+            entry: the entry that was read. The read must begin after the subscription, because
+                earlier changes are not notified.
+            hears: whether the waiter is notified of changes.
         """
         held_s = (entry.expires_in_s or 0.0) if entry is not None else 0.0
         changed = (None if entry is None else entry.version) != self._version
@@ -255,7 +254,7 @@ class Vigil:
         if left_s <= 0:
             return None
         if self._was_held:
-            left_s = min(left_s, held_s)  # an end by the store's clock is not told
+            left_s = min(left_s, held_s)  # # the store sends no notification when a hold expires
         if not hears:
             spread_s = self._clock.random() * self._pause_s * 3
             self._pause_s = min(_BLIND_MAX_S, _BLIND_MIN_S + spread_s)
@@ -263,7 +262,10 @@ class Vigil:
         return left_s
 
     def ends_quietly(self, rang: bool, hears: bool) -> bool:
-        """Say whether it is over without another look: somebody would have told of a change."""
+        """Return whether the wait is over without another read.
+
+        That is so after the time limit, if no notification came and any change would have sent one.
+        """
         return hears and not rang and self._clock.monotonic_s() >= self._until_s
 
 
@@ -274,16 +276,16 @@ def watch_key(
     version: str | None,
     timeout_s: float,
 ) -> Watched:
-    """Wait until an entry's version is not `version`, or its hold has run out; see `Store.watch`.
+    """Wait until an entry's version differs from `version`, or its hold ends; see `Store.watch`.
 
     Arguments:
         clock: see `Vigil`.
-        ticket: of the entry's topic.
+        ticket: a ticket of the entry's topic.
         look: reads the entry.
         version, timeout_s: see `Vigil`.
 
     Raises:
-        StoreUnavailable, StoreRefused: of `look`.
+        StoreUnavailable, StoreRefused: from `look`.
     """
     vigil = Vigil(clock, version, timeout_s)
     hears = ticket.hears(min(timeout_s, ATTEMPT_S))
@@ -296,10 +298,10 @@ def watch_key(
 
 
 def look_timeout_s(timeout_s: float) -> float:
-    """Return how long one look may take in a wait of so long."""
+    """Return the time limit of one read within a wait of `timeout_s`."""
     return max(_LOOK_MIN_S, min(timeout_s, ATTEMPT_S))
 
 
 def unavailable(error: OSError) -> StoreUnavailable:
-    """Return what a broken connection means for what is read."""
+    """Return the exception for a read over a broken connection."""
     return StoreUnavailable(str(error) or type(error).__name__)

@@ -1,8 +1,8 @@
-"""Waiting for what a store tells of, for tasks: a waiter costs no thread.
+"""Waiting for notifications on an event loop: a waiter is a task and occupies no thread.
 
-Lives here: the asyncio face of stores that listen through a `Switchboard`. Their short calls go to
-threads; a waiter is a task, which needs a thread only while it looks. Must not live
-here: how long to wait (connections/listening.py).
+Lives here: the asyncio interface of stores that listen through a `Switchboard`. Its short calls run
+on threads, and so does each read of a waiter. Must not live here: how long to wait
+(connections/listening.py).
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ from strongroom.coordination.threaded_store import ThreadedStore
 
 
 class TaskTicket(Ticket):
-    """One waiter's place at a switchboard, for a task of the running loop."""
+    """One waiter's registration with a switchboard, for a task of the running loop."""
 
     def __init__(self) -> None:
         super().__init__()
         self._loop, self._poked = asyncio.get_running_loop(), asyncio.Event()
 
     def settle(self, hears: bool) -> None:
-        """See `Ticket.settle`."""
+        """Set whether the task will be notified; see `Ticket.settle`."""
         super().settle(hears)
         self._poke()
 
     def ring(self) -> None:
-        """See `Ticket.ring`."""
+        """Notify the task; see `Ticket.ring`."""
         super().ring()
         self._poke()
 
     async def hears_aio(self, timeout_s: float) -> bool:
-        """See `Ticket.hears`."""
+        """Return whether the task will be notified; see `Ticket.hears`."""
         if not self._settled.is_set():
             await self._await_poke(timeout_s)
         return self.hears(0)
 
     async def wait_aio(self, seconds: float) -> bool:
-        """See `Ticket.wait`."""
+        """Wait for a notification; see `Ticket.wait`."""
         if not self._rung.is_set():
             await self._await_poke(seconds)
         return self.wait(0)
@@ -56,7 +56,7 @@ class TaskTicket(Ticket):
         try:
             self._loop.call_soon_threadsafe(self._poked.set)
         except RuntimeError:
-            pass  # the loop is closed: nobody waits any more
+            pass  # # the loop is closed, so its task has ended
 
     async def _await_poke(self, seconds: float) -> None:
         try:
@@ -68,23 +68,23 @@ class TaskTicket(Ticket):
 
 
 class ListeningStore(Store, Protocol):
-    """A store whose waiters have tickets."""
+    """A store that notifies waiters through tickets."""
 
     @property
     def clock(self) -> Clocks:
-        """The store's."""
+        """The clock of the store."""
         ...
 
     def ticket(self, key: str, ticket: Ticket) -> AbstractContextManager[None]:
-        """Have a ticket told of a key."""
+        """Notify `ticket` of changes to a key, for the length of a `with` block."""
         ...
 
 
 class ListeningAio(ThreadedStore):
-    """The asyncio face of a store that listens.
+    """The asyncio interface of a store that listens.
 
     Arguments:
-        store: what is called.
+        store: the store that is called on threads.
     """
 
     def __init__(self, store: ListeningStore) -> None:
@@ -92,7 +92,7 @@ class ListeningAio(ThreadedStore):
         self._listener = store
 
     async def watch(self, key: str, version: str | None, timeout_s: float) -> Watched:
-        """See `Store.watch`."""
+        """Wait for another version; see `Store.watch`."""
         vigil, ticket = Vigil(self._listener.clock, version, timeout_s), TaskTicket()
         look_s = look_timeout_s(timeout_s)
         with self._listener.ticket(key, ticket):

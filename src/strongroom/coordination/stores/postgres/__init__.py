@@ -1,1 +1,1 @@
-"""PostgreSQL as a store of coordination."""
+"""PostgreSQL as a store for coordination."""

@@ -1,11 +1,11 @@
-"""PostgreSQL as a store: one table, one row per key, one statement per act.
+"""PostgreSQL as a store: one table, one row per key, one statement per operation.
 
-Lives here: `PostgresStore`. A row carries the value, the note, a version and the hold. The version
-comes from a sequence, so none ever comes again. The server's own clock ends the hold. No advisory
-locks: those belong to a session, and a pooler in between hands sessions around. Changes are told by
-NOTIFY. Source: PostgreSQL's manual, chapters "INSERT" (ON CONFLICT), "Date/Time Functions"
-(clock_timestamp), "NOTIFY", "Asynchronous Commit". Must not live here: sessions (postgres/wire.py),
-recipes, fences of other tables (guards/sql.py).
+Lives here: `PostgresStore`. A row holds the value, the note, a version and the hold. The version
+comes from a sequence, so it is never reused. The server's own clock ends the hold. Advisory locks
+are not used: they belong to a session, and a pooler may give a session to another client. Changes
+are announced with NOTIFY. Source: PostgreSQL's manual, chapters "INSERT" (ON CONFLICT), "Date/Time
+Functions" (clock_timestamp), "NOTIFY", "Asynchronous Commit". Must not live here: sessions
+(postgres/wire.py), recipes, fences of other tables (guards/sql.py).
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _GET: Final = """
 SELECT value, version::text, note, CASE WHEN holder = '' THEN '0'
     ELSE extract(epoch FROM expires - clock_timestamp())::text END
 FROM strongroom_coordination WHERE key = $1"""
-# What is answered is on the disk, also where the server's default is to be quicker than that.
+# An acknowledged write is on the disk, even if the server's default is asynchronous commit.
 _INSERT: Final = """
 WITH written AS (
     INSERT INTO strongroom_coordination (key, value, note, holder, expires)
@@ -105,16 +105,16 @@ _STANDBY: Final = "25006"
 _BEING_MADE: Final = ("23505", "42P07", "42710")
 """Another client creates the same table at this moment."""
 _CREATE_TRIES: Final = 10
-_VERSION_DIGITS: Final = 18  # the sequence does not get that far
+_VERSION_DIGITS: Final = 18  # # the sequence never reaches more
 
 
 class PostgresStore(StoreBase):
-    """One database; any thread may use it. The table is made by the first write.
+    """One database. Thread-safe. The first write creates the table.
 
     Arguments:
         conninfo: see `postgres_wire.conninfo_of`.
-        polls: waiters read instead of listening: behind a pooler that hands sessions around.
-        clock: for time limits.
+        polls: waiters poll instead of listening, as they must behind a pooler that shares sessions.
+        clock: measures time limits.
     """
 
     def __init__(self, conninfo: str, polls: bool = False, clock: Clocks | None = None) -> None:
@@ -143,7 +143,7 @@ class PostgresStore(StoreBase):
         values = (key, value, note, act, nonce, repr(ttl_s), channel_of(key))
         if expected is not None:
             return self._write(_UPDATE, values, expected, timeout_s)
-        # Nobody holds what is absent, so that nothing of it can be kept or given either.
+        # Nobody holds an absent key, so its hold can be neither renewed nor released.
         if lease is not None and lease.act in (Act.KEEP, Act.GIVE):
             return CONFLICT
         return self._write(_INSERT, values, None, timeout_s)
@@ -154,7 +154,8 @@ class PostgresStore(StoreBase):
         return self._write(_DELETE, (key, expected, channel_of(key)), None, timeout_s)
 
     def list_keys(self, prefix: str, timeout_s: float) -> list[str]:
-        # Keys are ASCII: whatever begins so lies before its last character's successor.
+        # Keys are ASCII, so all keys with the prefix sort before the successor of its last
+        # character.
         end = prefix[:-1] + chr(ord(prefix[-1]) + 1) if prefix else ""
         return [row[0].decode() for row in self._read(_LIST, (prefix, end), timeout_s)]
 
@@ -171,7 +172,7 @@ class PostgresStore(StoreBase):
 
     @contextmanager
     def ticket(self, key: str, ticket: Ticket) -> Iterator[None]:
-        """See `listening_aio.ListeningStore`."""
+        """Notify a ticket of changes to a key; see `listening_aio.ListeningStore`."""
         if self._pooled:
             ticket.settle(False)
             yield
@@ -180,7 +181,7 @@ class PostgresStore(StoreBase):
             yield
 
     def aio(self) -> AsyncStore:
-        """Return the face for tasks."""
+        """Return the asyncio interface."""
         return ListeningAio(self)
 
     def promises(self) -> Promises:
@@ -209,7 +210,7 @@ class PostgresStore(StoreBase):
         return replace(promised, watch="poll") if self._polls else promised
 
     def after_fork(self) -> None:
-        # The parent talks on its sessions; psycopg lets only the process that opened one end it.
+        # The parent uses its sessions; psycopg lets only the process that opened a session end it.
         self._pool = IdlePool(self._open, _is_answer, self.clock)
         self._board = Switchboard(self._listen, self.clock)
 
@@ -224,7 +225,7 @@ class PostgresStore(StoreBase):
         try:
             return PostgresEar(self._conninfo, self.clock)
         except Pooled:
-            self._pooled = True  # and it stays so: no more tries
+            self._pooled = True  # # for good: never try to listen again
             raise
 
     def _read(self, statement: str, values: Sequence[str], timeout_s: float) -> list[Row]:
@@ -234,7 +235,7 @@ class PostgresStore(StoreBase):
                 return session.ask(statement, values, until_s)
         except SqlError as error:
             if error.state == _NO_TABLE:
-                return []  # nobody has written anything yet
+                return []  # # no client has written anything yet
             raise meaning(error) from error
         except OSError as error:
             raise unavailable(error) from error
@@ -263,7 +264,14 @@ class PostgresStore(StoreBase):
         values: Sequence[str | bytes],
         until_s: float,
     ) -> list[Row]:
-        """Ask, and make the table if it is missing; several clients may do so at once."""
+        """Run a statement, and create the table if it is missing.
+
+        Several clients may create it at the same time.
+
+        Raises:
+            SqlError: the server refuses a statement.
+            StoreUnavailable: the table was missing each time.
+        """
         for _ in range(_CREATE_TRIES):
             try:
                 return session.ask(statement, values, until_s)
@@ -279,12 +287,12 @@ class PostgresStore(StoreBase):
 
 
 def _is_answer(error: BaseException) -> bool:
-    # A standby's is one, too, but there is a primary elsewhere.
+    # A standby's error is an answer too, but the pool must reconnect to find the primary.
     return isinstance(error, SqlError) and error.state != _STANDBY
 
 
 class Pooled(StoreUnavailable):
-    """Between us and the server somebody hands sessions around."""
+    """A pooler between this client and the server shares sessions, so LISTEN cannot work."""
 
 
 class PostgresEar:
@@ -292,12 +300,12 @@ class PostgresEar:
 
     Arguments:
         conninfo: see `postgres_wire.conninfo_of`.
-        clock: for time limits.
+        clock: measures time limits.
 
     Raises:
-        StoreUnavailable: no session.
-        Pooled: not one of its own: it would not hear what is told to it.
-        StoreRefused: the server does not let us in.
+        StoreUnavailable: there is no session.
+        Pooled: a pooler shares the session, so notifications would not arrive.
+        StoreRefused: the server refuses the session, and a retry will not help.
     """
 
     def __init__(self, conninfo: str, clock: Clocks) -> None:
@@ -316,23 +324,23 @@ class PostgresEar:
             raise
 
     def fileno(self) -> int:
-        """See `Ear.fileno`."""
+        """Return the session's descriptor; see `Ear.fileno`."""
         return self._session.fileno()
 
     def add(self, topic: str) -> None:
-        """See `Ear.add`."""
+        """Listen on a channel; see `Ear.add`."""
         self._ask(f'LISTEN "{_plain(topic)}"')
 
     def drop(self, topic: str) -> None:
-        """See `Ear.drop`."""
+        """Stop listening on a channel; see `Ear.drop`."""
         self._ask(f'UNLISTEN "{_plain(topic)}"')
 
     def heard(self) -> list[str]:
-        """See `Ear.heard`."""
+        """Return the notified channels; see `Ear.heard`."""
         return self._session.heard()
 
     def close(self) -> None:
-        """See `Ear.close`."""
+        """End the session."""
         self._session.close()
 
     def _ask(self, statement: str) -> None:
@@ -343,17 +351,17 @@ class PostgresEar:
 
 
 def channel_of(key: str) -> str:
-    """Return the channel on which changes of a key are told: a name has at most 63 bytes."""
+    """Return the channel for changes of a key: a digest, as a name has at most 63 bytes."""
     return f"strongroom_{hashlib.blake2b(key.encode(), digest_size=16).hexdigest()}"
 
 
 def _is_version(text: str) -> bool:
-    """Whether a version can be one of ours: anything else would be an error of the server's."""
+    """Return whether a text may be a version of this store. Others cause a server error."""
     return text.isascii() and text.isdigit() and len(text) <= _VERSION_DIGITS
 
 
 def _plain(channel: str) -> str:
-    # A channel is no value: it stands in the statement itself.
+    # A channel cannot be a parameter: it is part of the statement itself.
     if not channel.isidentifier():
         raise ValueError(f"{channel!r} is no channel")
     return channel
@@ -364,10 +372,10 @@ def open_url(url: str, query: Mapping[str, str]) -> PostgresStore:
 
     Arguments:
         url: postgres://user:password@host:5432/database; several hosts are tried in turn.
-        query: `watch=poll`: waiters read. Everything else is a parameter of libpq.
+        query: `watch=poll` makes waiters poll. All other options are parameters of libpq.
 
     Raises:
-        Unsupported: the URL names no database, or cannot be understood.
+        Unsupported: the URL names no database, or is malformed.
     """
     conninfo = conninfo_of(url, query, {"watch": ("push", "poll")})
     return PostgresStore(conninfo, query.get("watch") == "poll")

@@ -1,8 +1,8 @@
-"""A session with PostgreSQL in which nothing waits longer than it was told to.
+"""A PostgreSQL session in which every call has a time limit.
 
-Lives here: `PostgresSession` over libpq's non-blocking calls, the reading of URLs, what an error of
-the server means. Source: PostgreSQL's manual, chapters "libpq" ("Asynchronous Command
-Processing", "Connection Strings") and "PostgreSQL Error Codes". Must not live here: any statement.
+Lives here: `PostgresSession` over libpq's non-blocking calls, the parsing of URLs, and the meaning
+of server errors. Source: PostgreSQL's manual, chapters "libpq" ("Asynchronous Command Processing",
+"Connection Strings") and "PostgreSQL Error Codes". Must not live here: any statement.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from strongroom.coordination.url_options import UrlOptions, check_options, split
 
 DEFAULTS: Final[Mapping[str, str]] = {
     "application_name": "strongroom",
-    # A standby would answer with what was true some time ago.
+    # A standby's data may be stale.
     "target_session_attrs": "read-write",
-    # The kernel finds out that the other side is gone, also while nothing is asked.
+    # The kernel detects a dead peer, also while the session is idle.
     "keepalives_idle": "10",
     "keepalives_interval": "5",
     "keepalives_count": "2",
@@ -54,8 +54,8 @@ class SqlError(Exception):
     """The server answered a statement with an error; the statement was not applied.
 
     Arguments:
-        state: the five characters of the error's code.
-        words: its message, without details, which could quote values.
+        state: the SQLSTATE code, five characters.
+        words: the error message, without its details, which could quote values.
     """
 
     def __init__(self, state: str, words: str) -> None:
@@ -64,7 +64,7 @@ class SqlError(Exception):
 
 
 def meaning(error: SqlError) -> StoreRefused | StoreUnavailable:
-    """Return what an error of the server means to whoever asked."""
+    """Return the exception for a server error: retry later, or never."""
     refused = error.state.startswith(_REFUSED_CLASSES)
     return (StoreRefused if refused else StoreUnavailable)(str(error))
 
@@ -72,17 +72,18 @@ def meaning(error: SqlError) -> StoreRefused | StoreUnavailable:
 def conninfo_of(
     url: str, query: Mapping[str, str], own: Mapping[str, tuple[str, ...]] | None = None
 ) -> str:
-    """Return libpq's form of a URL.
+    """Return libpq's connection string for a URL.
 
     Arguments:
-        url: postgres://user:password@host:5432/database. A server that is reached through a Unix
-            socket has the socket's folder in place of the host: postgres:///database?host=/tmp, or
-            postgres://%2Ftmp/database. Without any host libpq takes its default, a socket.
-        query: of the URL; parameters of libpq.
-        own: options that are not libpq's; see `UrlOptions.values`.
+        url: postgres://user:password@host:5432/database. A server on a Unix socket has the socket's
+            folder in place of the host: postgres:///database?host=/tmp, or
+            postgres://%2Ftmp/database. Without a host, libpq uses its default, a socket.
+        query: the options of the URL, which are parameters of libpq.
+        own: further options that are not libpq's; see `UrlOptions.values`.
 
     Raises:
-        Unsupported: no database, or something that libpq does not know; it quotes no value.
+        Unsupported: no database, or an option that libpq does not know. The message quotes no
+            value.
     """
     known = UrlOptions(own or {}, _SECRETS, frozenset(), _parameters(), "libpq's parameters")
     check_options(url, query, known)
@@ -90,8 +91,8 @@ def conninfo_of(
     if not path.strip("/"):
         raise Unsupported("the URL names no database: postgres://user@host:5432/database")
     options = {name: value for name, value in query.items() if not own or name not in own}
-    # Put together by hand: `urlunsplit` drops the "//" before an empty host, and libpq needs it. A
-    # space is %20, since libpq takes a plus sign for itself.
+    # Assembled by hand: `urlunsplit` drops the "//" before an empty host, which libpq needs. A
+    # space is %20, since libpq does not decode a plus sign to a space.
     encoded = urlencode(options, quote_via=quote)
     plain = f"postgresql://{hosts}{path}" + (f"?{encoded}" if encoded else "")
     try:
@@ -99,7 +100,7 @@ def conninfo_of(
         if all(port.isdigit() or not port for port in str(given.get("port", "")).split(",")):
             return make_conninfo("", **{**DEFAULTS, **given})
     except psycopg.Error:
-        pass  # its own text would quote the URL, the password included
+        pass  # # its text would quote the URL, and with it the password
     raise Unsupported(
         "the postgres:// URL cannot be read: is everything in it percent-encoded, and is the port a"
         " number?"
@@ -107,21 +108,22 @@ def conninfo_of(
 
 
 def _parameters() -> tuple[str, ...]:
-    """Return the names that this libpq knows, and the one that it takes in URLs alone."""
+    """Return the parameters that this libpq knows, and "ssl", which only its URLs accept."""
     known = (row.keyword.decode() for row in pq.Conninfo.get_defaults())
     return tuple(sorted({*known, "ssl"}))
 
 
 class PostgresSession:
-    """One session; one thread at a time. It commits every statement by itself.
+    """One session, which commits every statement by itself. Only one thread at a time may use it.
 
     Arguments:
         conninfo: see `conninfo_of`.
-        clock: for time limits.
-        until_s: give up connecting then, by the monotonic clock.
+        clock: measures time limits.
+        until_s: when to give up connecting, by the monotonic clock.
 
     Raises:
-        StoreUnavailable: it cannot be had now; StoreRefused: it never will.
+        StoreUnavailable: the connection failed; a retry may succeed.
+        StoreRefused: the server refuses, and a retry will not help.
     """
 
     def __init__(self, conninfo: str, clock: Clocks, until_s: float) -> None:
@@ -144,25 +146,25 @@ class PostgresSession:
 
     @property
     def backend_pid(self) -> int:
-        """The server's process, as the server said at the beginning; a pooler says something."""
+        """The process id that the server sent at the start. A pooler may send any number."""
         return self._pq.backend_pid
 
     def fileno(self) -> int:
-        """Where to wait for what comes unasked."""
+        """Return the descriptor to poll for unsolicited data."""
         return self._pq.socket
 
     def ask(self, statement: str, values: Sequence[str | bytes], until_s: float) -> list[Row]:
-        """Send a statement and return its rows, each column in its binary form; NULL is empty.
+        """Send a statement and return its rows. Columns are in binary form; NULL is empty.
 
         Arguments:
-            statement: with $1, $2, ... for values.
-            values: in their text form; bytes for a bytea.
-            until_s: by the monotonic clock.
+            statement: SQL with $1, $2, ... for values.
+            values: the values in their text form; bytes for a bytea.
+            until_s: when to give up, by the monotonic clock.
 
         Raises:
-            SqlError: the server refuses it: it was certainly not applied.
-            OSError: no answer (TimeoutError: not in time); the session is useless then, and
-                the statement may be applied, now or later.
+            SqlError: the server refuses the statement, which was certainly not applied.
+            OSError: there was no answer (TimeoutError: not in time). The session is then unusable,
+                and the statement may be applied, now or later.
         """
         formats = [_BINARY if isinstance(value, bytes) else _TEXT for value in values]
         raw = [value if isinstance(value, bytes) else value.encode() for value in values]
@@ -179,7 +181,7 @@ class PostgresSession:
         """Return the channels that were notified since the last call; does not wait.
 
         Raises:
-            OSError: the session is over.
+            OSError: the session has ended.
         """
         try:
             if self._ready(select.POLLIN, 0):
@@ -192,11 +194,11 @@ class PostgresSession:
         return found
 
     def is_stale(self) -> bool:
-        """Whether the server said something unasked: good-bye, most likely."""
+        """Return whether unsolicited data has arrived; usually the server ends the session."""
         return self._ready(select.POLLIN, 0)
 
     def close(self) -> None:
-        """End it."""
+        """End the session."""
         self._pq.finish()
 
     def _connect(self, until_s: float) -> None:
@@ -206,7 +208,7 @@ class PostgresSession:
                 return
             if status == pq.PollingStatus.FAILED:
                 raise ConnectionError(self._pq.get_error_message())
-            self._watch(self._pq.socket)  # with several hosts it is another one each time
+            self._watch(self._pq.socket)  # # with several hosts the socket changes
             reading = status == pq.PollingStatus.READING
             self._await(select.POLLIN if reading else select.POLLOUT, until_s)
 
@@ -254,7 +256,7 @@ def _problem(result: pq.abc.PGresult) -> SqlError:
     words = result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or result.error_message
     text = _words(words.decode("utf-8", "replace"))
     if state is None or severity != b"ERROR":
-        # The session ends with that, and nobody says what became of the statement.
+        # This error ends the session, and the fate of the statement is unknown.
         raise ConnectionError(text)
     return SqlError(state.decode(), text)
 

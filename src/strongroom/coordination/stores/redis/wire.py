@@ -107,9 +107,7 @@ class RedisConnection:
         return bool(self._poll.poll(0))
 
     def is_stale(self) -> bool:
-        """Return whether unsolicited data has arrived; usually the server is closing the
-        connection.
-        """
+        """Return whether unsolicited data has arrived; usually the server is closing it."""
         return self.has_more()
 
     def close(self) -> None:

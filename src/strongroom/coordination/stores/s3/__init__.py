@@ -1,1 +1,1 @@
-"""S3 as a store of coordination: conditional writes of objects."""
+"""S3 as a store for coordination: conditional writes of objects."""

@@ -1,8 +1,8 @@
-"""Requests to a bucket of S3, signed with Signature Version 4.
+"""Requests to an S3 bucket, signed with Signature Version 4.
 
-Lives here: the signature as a pure function, and where a bucket is found. Source: "Signature
-Version 4 signing process" and "Virtual hosting of buckets" of the Amazon S3 documentation. Must
-not live here: sockets (connections/http_pool.py), what a status means (s3/store.py).
+Lives here: the signature as a pure function, and the address of a bucket. Source: "Signature
+Version 4 signing process" and "Virtual hosting of buckets" of the Amazon S3 documentation. Must not
+live here: sockets (connections/http_pool.py), the meaning of a status (s3/store.py).
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class S3Credentials:
     """An access key.
 
     Attributes:
-        key_id: which key.
-        secret: the key; never shown.
-        token: of temporary credentials; empty for others.
+        key_id: the id of the access key.
+        secret: the secret access key; never shown.
+        token: the session token of temporary credentials; empty for others.
     """
 
     key_id: str
@@ -38,14 +38,14 @@ class S3Credentials:
 
 @dataclass(frozen=True, slots=True)
 class S3Bucket:
-    """Where the objects lie.
+    """The location of the objects.
 
     Attributes:
-        name: of the bucket.
-        prefix: before every key, empty or ending with a slash.
-        endpoint: URL of the server.
-        region: as signatures name it.
-        path_style: whether the bucket stands in the path and not before the host.
+        name: the name of the bucket.
+        prefix: the text before every key, empty or ending with a slash.
+        endpoint: the URL of the server.
+        region: the region, as it is signed.
+        path_style: whether the bucket is in the path instead of the host's name.
     """
 
     name: str
@@ -56,7 +56,7 @@ class S3Bucket:
 
     @property
     def url(self) -> str:
-        """Return the URL that connections go to."""
+        """The URL to connect to."""
         if self.path_style:
             return self.endpoint
         parts = endpoint_parts(self.endpoint)
@@ -75,7 +75,7 @@ class S3Http:
 
     Arguments:
         bucket, credentials: see above.
-        clock: for dates and time limits.
+        clock: provides dates, and measures time limits.
     """
 
     def __init__(self, bucket: S3Bucket, credentials: S3Credentials, clock: Clocks) -> None:
@@ -91,14 +91,14 @@ class S3Http:
         body: bytes,
         timeout_s: float,
     ) -> Answer:
-        """Send one request; raises like `HttpPool.send`.
+        """Send one request and return the response; raises like `HttpPool.send`.
 
         Arguments:
             method: GET, PUT, ...
-            key: without the prefix; None for the bucket.
+            key: the key without the prefix; None for the bucket.
             query, headers: not encoded; Host, date and signature are added.
-            body: what is sent.
-            timeout_s: for all of it.
+            body: the request body.
+            timeout_s: the time for connecting, sending and receiving together.
         """
         target = self.bucket.target(key)
         now = datetime.fromisoformat(self._clock.wall_text())
@@ -111,7 +111,7 @@ class S3Http:
         sent["authorization"] = authorization(
             self._credentials, self.bucket.region, method, target, line, sent
         )
-        del sent["host"]  # the pool sends it
+        del sent["host"]  # # the pool adds it
         whole = f"{target}?{line}" if line else target
         return self.pool.send(method, whole, sent, body, timeout_s)
 
@@ -133,10 +133,10 @@ def authorization(
     """Return the Authorization header of a request.
 
     Arguments:
-        credentials, region: whose, and where.
+        credentials, region: the signer's key, and the region.
         method, path, query: as they are sent; the query from `canonical_query`.
-        headers: all that are signed, names in lower case, with host, x-amz-date and
-            x-amz-content-sha256 among them.
+        headers: all headers to sign, names in lower case, including host, x-amz-date and
+            x-amz-content-sha256.
     """
     names = sorted(headers)
     signed = ";".join(names)

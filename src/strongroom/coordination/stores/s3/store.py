@@ -1,12 +1,12 @@
-"""A bucket of S3, or of a server that speaks its protocol, as a store: one object per key.
+"""An S3 bucket, or one on a compatible server, as a store: one object per key.
 
 Lives here: `S3Store`. Every write is conditional (`If-None-Match: *`, `If-Match`). The ETag of an
-object follows from its content, so the same bytes written again would have an old version. Each
-object therefore begins with a line of JSON that holds a nonce. So no ETag comes twice. A
-conditional DELETE is not known to every server, so a deletion writes a marker, conditionally, that
-readers take for absent. Source: "Add preconditions to S3 operations with conditional requests" of
-the Amazon S3 documentation. Must not live here: signatures (s3/http.py), leases (observers count),
-waiting (waiters read).
+object depends on its content, so rewriting the same bytes would restore an old version. Each object
+therefore begins with a line of JSON that holds a nonce, and no ETag is ever reused. Not every
+server supports a conditional DELETE. So a deletion conditionally writes a marker, which readers
+treat as absent. Source: "Add preconditions to S3 operations with conditional requests" of the
+Amazon S3 documentation. Must not live here: signatures (s3/http.py), leases (observers measure the
+time), watches (waiters poll).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from strongroom.coordination.url_options import ANY, SWITCH, UrlOptions, check_o
 
 _OPTIONS: Final = UrlOptions({"endpoint": ANY, "region": ANY, "path": SWITCH})
 _MARKER: Final = b"deleted "
-_MARKER_BYTES: Final = len(_MARKER) + 17  # 16 digits and a newline; every entry is longer
+_MARKER_BYTES: Final = len(_MARKER) + 17  # # 16 digits and a newline; every entry is longer
 _CODE: Final = re.compile(rb"<Code>([A-Za-z0-9]+)</Code>")
 _OBJECT: Final = re.compile(r"<Contents>.*?</Contents>", re.DOTALL)
 _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
@@ -57,7 +57,7 @@ class S3Store(StoreBase):
 
     Arguments:
         bucket, credentials: see s3/http.py.
-        clock: for dates, nonces and time limits.
+        clock: provides dates and nonces, and measures time limits.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class S3Store(StoreBase):
         if not isinstance(outcome, Conflict):
             return outcome
         left_s = until_s - self._clock.monotonic_s()
-        answer = self._read(key, {}, left_s)  # a marker there is as good as nothing
+        answer = self._read(key, {}, left_s)  # # a marker counts as absent
         if answer.status != 200 or not answer.body.startswith(_MARKER):
             return CONFLICT
         left_s = until_s - self._clock.monotonic_s()
@@ -147,7 +147,7 @@ class S3Store(StoreBase):
         code = _code(answer)
         if answer.status == 200:
             return Applied(answer.etag)
-        # 409 ConditionalRequestConflict: another write was under way, and this one was not done.
+        # 409 ConditionalRequestConflict: another write was in progress; this one was not applied.
         if answer.status in (409, 412) or (answer.status == 404 and code in ("NoSuchKey", "")):
             return CONFLICT
         if answer.status in _UNSURE:
@@ -197,7 +197,7 @@ def _entry(key: str, answer: Answer) -> Entry:
         if newline and isinstance(document["nonce"], str):
             return Entry(value, answer.etag, None, str(document["note"]))
     except UNREADABLE:
-        pass  # said below
+        pass  # # reported below
     raise CorruptRecord(key, answer.body, "a line of JSON and a value")
 
 
@@ -207,7 +207,7 @@ def _code(answer: Answer) -> str:
 
 
 def _element(text: str, name: str) -> str:
-    # The keys are ASCII without markup (names.py), so that no document needs to be parsed.
+    # Keys are ASCII without markup (names.py), so the XML need not be parsed.
     found = re.search(f"<{name}>([^<]*)</{name}>", text)
     return html.unescape(found[1]) if found else ""
 
@@ -224,19 +224,19 @@ def open_url(url: str, query: Mapping[str, str]) -> S3Store:
 
     Arguments:
         url: s3://BUCKET or s3://BUCKET/PREFIX
-        query: `endpoint` is the URL of the server (AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, else
-            Amazon's of the region). `region` comes from AWS_REGION or AWS_DEFAULT_REGION, else it
-            is us-east-1. `path=0` puts the bucket before the host's name also with an endpoint of
-            one's own. Keys come from AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and
+        query: `endpoint` is the URL of the server (by default AWS_ENDPOINT_URL_S3,
+            AWS_ENDPOINT_URL, else Amazon's of the region). `region` is by default AWS_REGION or
+            AWS_DEFAULT_REGION, else us-east-1. `path=0` puts the bucket into the host's name, even
+            with a custom endpoint. Keys come from AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and
             AWS_SESSION_TOKEN.
 
     Raises:
-        Unsupported: no such bucket name, an option that is none of these, or no key.
+        Unsupported: the bucket's name is invalid, an option is unknown, or there is no key.
     """
     check_options(url, query, _OPTIONS)
     parts = urlsplit(url)
     if not _BUCKET.fullmatch(parts.netloc):
-        # Not quoted: somebody may have written keys there.
+        # The URL is not quoted: it may hold keys that were put in the wrong place.
         raise Unsupported("the URL names no bucket; write s3://bucket/prefix")
     prefix = unquote(parts.path).strip("/")
     region = query.get("region") or variable("AWS_REGION") or variable("AWS_DEFAULT_REGION")
