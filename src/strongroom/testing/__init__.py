@@ -1,6 +1,6 @@
-"""Strongroom's support for tests, its own and its users'.
+"""Support for tests of Strongroom, and for tests of programs that use it.
 
-Here live a real server to test against (`InProcessServer`, `Server`), its movable clock, the
+Lives here: a real server to test against (`InProcessServer`, `Server`), its movable clock, the
 history checker and its models. Nothing in the server may import this package. See docs/testing.md.
 """
 
@@ -15,8 +15,8 @@ __all__ = ["InProcessServer", "Server"]
 
 
 def __getattr__(name: str) -> object:
-    # The server is imported when it is asked for. A program that only checks a history does not
-    # wait for it, nor does a test run that has the plugin without using it.
+    # The server is imported on first use. So a program that only checks histories does not wait for
+    # it. Nor does a test run that has the plugin without using it.
     if name in __all__:
         from strongroom.testing import server
 

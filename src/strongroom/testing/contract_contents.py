@@ -1,6 +1,6 @@
 """The contract's cases about contents: streaming, ownership, pins.
 
-Lives here: cases only. Must not live here: anything that knows where an engine keeps bodies.
+Lives here: cases only. Must not live here: anything that depends on where an engine stores bodies.
 """
 
 # ruff: noqa: D103 - a case's name says what must hold
@@ -238,7 +238,7 @@ async def a_damaged_content_is_never_answered(subject: Subject) -> None:
         subject.damage(damaged)
         opened = await store.contents.open(damaged)
         middle = size_bytes // 2
-        # Also where the bit itself is not wanted: the checksum is of the whole.
+        # A range without the flipped bit fails too, since the checksum covers the whole content.
         for offset, length in ((0, size_bytes), (middle, 1), (0, middle), (0, 0)):
             await _is_damaged(opened.read(offset, length))
             if length:

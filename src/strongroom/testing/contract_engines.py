@@ -29,7 +29,7 @@ _vfs_numbers = itertools.count()
 
 
 class _Held:
-    """See HeldCommits."""
+    """Commits that wait until `release`; see HeldCommits."""
 
     def __init__(self) -> None:
         self._reached = asyncio.Event()
@@ -50,7 +50,7 @@ class MemorySubject:
     """The memory engine, with as many gateways as a case asks for.
 
     Arguments:
-        make: the engine, or a mutant of it.
+        make: the class of the engine, or a mutant of it.
     """
 
     store: StorageEngine
@@ -60,7 +60,7 @@ class MemorySubject:
         self._memory = make(self.clock)
         self._others: list[MemoryEngine] = []
         self._held: list[_Held] = []
-        # What a crash leaves of a commit: nothing, or all of it.
+        # A commit that is cut off leaves nothing, or all of its steps.
         self._cuts = itertools.cycle((0, 1_000_000))
 
     async def start(self) -> None:
@@ -129,7 +129,7 @@ class EmbeddedSubject:
             vfs=self._vfs.name,
             segment_bytes=_SEGMENT_BYTES,
             ballast_bytes=_BALLAST_BYTES,
-            log_ahead=False,  # a disk that is full is so for the log too
+            log_ahead=False,  # # a disk that is full has no room for the log either
         )
 
     async def start(self) -> None:

@@ -1,6 +1,6 @@
 """The contract's cases about a full disk, an unknown outcome, and a store that has stopped.
 
-Lives here: cases only. How an engine is filled up or broken is its subject's business.
+Lives here: cases only. Must not live here: how an engine is filled up or broken (its subject).
 """
 
 # ruff: noqa: D103 - a case's name says what must hold
@@ -143,7 +143,7 @@ async def a_restart_decides_what_became_of_an_unknown_commit(subject: Subject) -
 
 
 async def a_body_lives_exactly_if_its_commit_does(subject: Subject) -> None:
-    """Whatever its writer gives up after an unknown outcome."""
+    """This holds even if its writer discards the body after an unknown outcome."""
     for number in range(4):
         store, ref = subject.store, face(b"%d" % number)
         written = await store.contents.write(pieces(b"body"), 4)

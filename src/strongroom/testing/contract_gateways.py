@@ -1,6 +1,6 @@
-"""The contract's cases about gateways that one gateway alone can be put through.
+"""The contract's cases about gateways that need only one gateway.
 
-Lives here: cases only. Those of several gateways are in contract_shared.py and
+Lives here: cases only. Cases with several gateways are in contract_shared.py and
 contract_membership.py.
 """
 

@@ -1,6 +1,7 @@
-"""The contract's cases about what several gateways owe each other: holds, readers, quiet, death.
+"""The contract's cases about several gateways: holds, readers, quiet, dead gateways.
 
-Lives here: cases only, for engines with several gateways. The clock is moved; nothing is measured.
+Lives here: cases only, for engines with several gateways. The clock is moved, and no time is
+measured.
 """
 
 # ruff: noqa: D103 - a case's name says what must hold
@@ -42,7 +43,7 @@ async def _is_unavailable(doing: Awaitable[object]) -> None:
 
 
 async def _horizon(store: StorageEngine) -> Horizon:
-    """The horizon once what has happened is known everywhere: it may lag by some heartbeats."""
+    """Return the horizon, after the few heartbeats by which it may lag."""
     for _ in range(4):
         horizon = await store.gateways.horizon()
     return horizon
@@ -203,7 +204,7 @@ async def a_reader_that_began_later_holds_back_nothing_older(subject: SharedSubj
 
 
 async def a_reader_sees_what_it_does_not_hold_back(subject: SharedSubject) -> None:
-    """A commit that is under way when it begins has an older stamp, and happens later."""
+    """A commit in progress when a reader begins has an older stamp, but happens later."""
     one, two = subject.store, await subject.second(5.0)
     held = subject.hold_commits(one)
     retiring = asyncio.create_task(put(one, (face(), b"without the content")))

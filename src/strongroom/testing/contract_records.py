@@ -1,6 +1,6 @@
 """The contract's cases about records: decisions, snapshots, order, pages, limits, stamps.
 
-Lives here: cases only. Must not live here: anything that knows which engine is under test.
+Lives here: cases only. Must not live here: anything that depends on the engine under test.
 """
 
 # ruff: noqa: D103 - a case's name says what must hold
@@ -294,7 +294,7 @@ async def who_stands_still_is_listed_exactly_once(subject: Subject) -> None:
 
 
 async def a_scan_shows_each_partition_as_one_commit_left_it(subject: Subject) -> None:
-    """Not older than the call; what different partitions show may be of different moments."""
+    """Each partition is at least as new as the call; different partitions may differ in age."""
     store = subject.store
     done = asyncio.Event()
     written = dict.fromkeys(range(40), 0)
@@ -326,7 +326,7 @@ async def a_scan_shows_each_partition_as_one_commit_left_it(subject: Subject) ->
 
 async def limits_are_kept(subject: Subject) -> None:
     store = subject.store
-    # Names that do not compress: an index that stores them compressed would hide its own limit.
+    # The names do not compress: an index with compression would hide its own limit.
     noise = ManualClock().random_bytes
     longest = noise(PARTITION_BYTES_MAX)
     partition = place(longest, noise(KEYSPACE_BYTES_MAX))
@@ -420,7 +420,7 @@ async def commits_of_a_partition_are_seen_in_the_order_of_their_stamps(subject: 
 
 
 async def what_other_partitions_told_is_so_when_the_commit_happens(subject: Subject) -> None:
-    """Once a deletion is answered, no commit happens whose decision saw what was deleted."""
+    """Once a deletion is acknowledged, no commit happens whose decision saw the deleted record."""
     store = subject.store
 
     def create(gate: Ref, ref: Ref) -> Callable[[Sequence[Record | None], int], Commit[None]]:

@@ -1,7 +1,7 @@
 """The contract's cases about records and contents that two gateways serve at the same time.
 
 Lives here: cases only, for engines with several gateways. Cases about holds, readers, quiet and
-death are in contract_membership.py.
+dead gateways are in contract_membership.py.
 """
 
 # ruff: noqa: D103 - a case's name says what must hold
@@ -48,7 +48,7 @@ async def counting_over_two_gateways_loses_nothing(subject: SharedSubject) -> No
 
 
 async def a_commit_held_back_is_decided_again(subject: SharedSubject) -> None:
-    """The guard is compared when the commit happens, not when it was decided."""
+    """The guard is compared when the commit happens, not when it is decided."""
     one, two = subject.store, await subject.second()
     held = subject.hold_commits(one)
     waiting = asyncio.create_task(increment(one, face()))
@@ -60,7 +60,7 @@ async def a_commit_held_back_is_decided_again(subject: SharedSubject) -> None:
 
 
 async def a_commit_held_back_is_no_older_than_what_came_meanwhile(subject: SharedSubject) -> None:
-    """Also where it has read nothing, so that there is no guard."""
+    """This also holds for a commit that has read nothing, and thus has no guard."""
     one, two = subject.store, await subject.second(_SKEW_S)
     held = subject.hold_commits(one)
     waiting = asyncio.create_task(put(one, (face(b"late"), b"")))
@@ -71,7 +71,7 @@ async def a_commit_held_back_is_no_older_than_what_came_meanwhile(subject: Share
 
 
 async def commits_of_the_other_gateway_are_seen_in_stamp_order(subject: SharedSubject) -> None:
-    """Also those that read nothing, where no guard is compared."""
+    """This also holds for commits that read nothing, for which no guard is compared."""
     stores = (subject.store, await subject.second(_SKEW_S))
     writing = [True]
 
@@ -133,7 +133,7 @@ async def a_commit_wakes_waiters_at_the_other_gateway(subject: SharedSubject) ->
 
 async def a_moved_clock_reaches_every_gateway(subject: SharedSubject) -> None:
     one, two = subject.store, await subject.second()
-    subject.clock.advance(1)  # so that no stamp is ahead of it
+    subject.clock.advance(1)  # # so that no stamp is ahead of the clock
     before = await two.now()
     async with asyncio.timeout(_SOON_S):
         waiting = asyncio.create_task(two.wait(face(), None, _LONG_S))
@@ -206,7 +206,7 @@ async def who_stands_still_is_listed_once_under_churn_from_both(subject: SharedS
                 moving = [one for one in faces if one.value != b"still"]
                 page = {(one.partition, one.key): one.version for one in moving}
                 for (name, key), version in page.items():
-                    # Pages end behind whole partitions here, so both are of one commit.
+                    # Pages end after whole partitions here, so both records are of one commit.
                     assert page.get((name, b"b" if key == b"a" else b"a")) == version
     finally:
         done.set()
@@ -253,7 +253,7 @@ async def _sweep(store: StorageEngine, ref: Ref) -> None:
 
 
 async def a_job_is_never_seen_before_its_commit(subject: SharedSubject) -> None:
-    """Nor without it: the steps of a refused decision leave nothing in other partitions."""
+    """A refused decision leaves no job either: its steps change nothing in other partitions."""
     stores = (subject.store, await subject.second())
     done = asyncio.Event()
 

@@ -1,4 +1,4 @@
-"""The contract suite's interface to an engine under test, and short words for its records.
+"""The contract suite's interface to an engine under test, and helpers for its records.
 
 Lives here: the `Subject` protocol, and builders of refs, steps and bodies. Must not live here:
 cases.
@@ -38,19 +38,19 @@ class Subject(Protocol):
     store: StorageEngine
 
     async def start(self) -> None:
-        """Make `store`, empty, with a test clock."""
+        """Create an empty `store` with a test clock."""
         ...
 
     async def restart(self) -> None:
-        """Stop `store` if it still runs, and make it again from what it left behind."""
+        """Stop `store` if it is running, and open it again on the same data."""
         ...
 
     async def stop(self) -> None:
-        """Stop and clean up."""
+        """Stop `store` and delete its data."""
         ...
 
     def fill(self) -> None:
-        """From now on there is no space left."""
+        """Leave no space for further data."""
         ...
 
     def free(self) -> None:
@@ -58,11 +58,11 @@ class Subject(Protocol):
         ...
 
     def break_next_commit(self) -> None:
-        """Let the next commit end with an unknown outcome."""
+        """Make the outcome of the next commit unknown."""
         ...
 
     def damage(self, content_id: int) -> None:
-        """Flip a bit in the middle of an adopted content where it is stored."""
+        """Flip a bit in the middle of an adopted content, in its storage."""
         ...
 
 
@@ -70,19 +70,19 @@ class HeldCommits(Protocol):
     """Commits of one gateway that wait between their decision and the commit itself."""
 
     async def reached(self) -> None:
-        """Return when one waits."""
+        """Return once a commit waits."""
         ...
 
     def release(self) -> None:
-        """Let all go on, those that come later too."""
+        """Let all waiting commits continue, and later ones too."""
         ...
 
 
 class SharedSubject(Subject, Protocol):
-    """An engine that serves several gateways; `store` is one of them."""
+    """An engine that several gateways can serve; `store` is one of them."""
 
     async def second(self, skew_s: float = 0.0) -> StorageEngine:
-        """Another gateway, which `stop` stops too. Its clock is ahead by `skew_s`."""
+        """Return another gateway whose clock is ahead by `skew_s`. `stop` stops it too."""
         ...
 
     def hold_commits(self, store: StorageEngine) -> HeldCommits:
@@ -90,11 +90,11 @@ class SharedSubject(Subject, Protocol):
         ...
 
     def stop_heart(self, store: StorageEngine) -> None:
-        """The gateway sends no heartbeats from now on."""
+        """Stop the heartbeats of a gateway."""
         ...
 
     def start_heart(self, store: StorageEngine) -> None:
-        """It sends them again."""
+        """Send the heartbeats of a gateway again."""
         ...
 
 
@@ -107,46 +107,48 @@ def is_lost(hold: ExclusiveRight) -> bool:
 
 
 def stands(hold: ExclusiveRight) -> bool:
-    """`hold.stands`, asked anew."""
+    """Return `hold.stands`. The call makes a type checker forget the value that it saw before."""
     return hold.stands
 
 
 class Refused(Exception):
-    """A decision's own refusal."""
+    """Raised by a decision that refuses its update."""
 
 
 def place(name: bytes = b"p", keyspace: bytes = b"k") -> Partition:
-    """A partition."""
+    """Return a partition."""
     return Partition(keyspace, name)
 
 
 def face(name: bytes = b"", partition: bytes = b"p", keyspace: bytes = b"k") -> Ref:
-    """A face record's address."""
+    """Return the address of a face record."""
     return Ref(Partition(keyspace, partition), Key(False, name))
 
 
 def hidden(name: bytes = b"", partition: bytes = b"p", keyspace: bytes = b"k") -> Ref:
-    """A hidden record's address."""
+    """Return the address of a hidden record."""
     return Ref(Partition(keyspace, partition), Key(True, name))
 
 
 def writes(*pairs: tuple[Ref, bytes | None]) -> tuple[Step, ...]:
-    """Steps that write these records, one step for each."""
+    """Return steps that write these records, one step for each."""
     return tuple(Step(ref.partition, (Write(ref.key, value),)) for ref, value in pairs)
 
 
 async def put(
     store: StorageEngine, *pairs: tuple[Ref, bytes | None], purpose: Purpose = Purpose.GROWTH
 ) -> int:
-    """Write (None: delete) records of one partition in one commit; its stamp."""
+    """Write records of one partition in one commit (None deletes). Returns the commit's stamp."""
     partition = pairs[0][0].partition
     step = Step(partition, tuple(Write(ref.key, value) for ref, value in pairs))
     return await store.update(partition, [], lambda _, stamp: Commit(stamp, (step,)), purpose)
 
 
 async def put_until_full(store: StorageEngine) -> None:
-    """Put new records until one is refused: what an engine has room for already, it may still take
-    on a full disk."""
+    """Put new records until one is refused.
+
+    An engine may still accept a few on a full disk, into space that it has reserved.
+    """
     for number in range(_RECORDS_MAX):
         try:
             await put(store, (hidden(b"filling %d" % number), bytes(60_000)))
@@ -161,13 +163,13 @@ async def commit(store: StorageEngine, *steps: Step) -> int:
 
 
 async def value(store: StorageEngine, ref: Ref) -> bytes | None:
-    """A record's value."""
+    """Return a record's value; None if there is no record."""
     (record,) = await store.read([ref])
     return None if record is None else record.value
 
 
 async def increment(store: StorageEngine, ref: Ref) -> int:
-    """Add one to a record that holds a number; the new number."""
+    """Add one to a record that holds a number, and return the new number."""
 
     def decide(records: Sequence[Record | None], stamp: int) -> Commit[int]:
         number = int(records[0].value) + 1 if records[0] else 1
@@ -177,7 +179,7 @@ async def increment(store: StorageEngine, ref: Ref) -> int:
 
 
 async def refuse(store: StorageEngine, ref: Ref) -> None:
-    """Have a decision about `ref` refused: raises Refused."""
+    """Run an update whose decision refuses; it reads `ref`. Raises Refused."""
 
     def decide(records: Sequence[Record | None], stamp: int) -> Commit[None]:
         raise Refused(str(records))
@@ -188,7 +190,10 @@ async def refuse(store: StorageEngine, ref: Ref) -> None:
 async def scan_all(
     store: StorageEngine, keyspace: bytes, max_records: int, where: Condition | None = None
 ) -> list[Face]:
-    """All face records of a keyspace, in pages. With a condition: what the engine returns."""
+    """Return all face records of a keyspace, read in pages.
+
+    With a condition, the list holds what the engine returns, which may be more than matches.
+    """
     faces: list[Face] = []
     first: Position | None = Position(b"", b"")
     while first is not None:
@@ -200,14 +205,14 @@ async def scan_all(
 
 
 async def pieces(body: bytes, piece_bytes: int = 10_000) -> AsyncIterator[bytes]:
-    """A body as a stream."""
+    """Yield a body in pieces."""
     for start in range(0, len(body), piece_bytes):
         yield body[start : start + piece_bytes]
         await asyncio.sleep(0)
 
 
 async def body_of(opened: Opened, offset: int = 0, length: int | None = None) -> bytes:
-    """The bytes of a pinned content."""
+    """Return the bytes of a pinned content, or of a range of it."""
     whole = bytearray()
     wanted = opened.size_bytes - offset if length is None else length
     async for one in opened.slices(offset, wanted):
@@ -220,7 +225,7 @@ async def body_of(opened: Opened, offset: int = 0, length: int | None = None) ->
 
 
 async def content(store: StorageEngine, content_id: int) -> bytes | None:
-    """The bytes of an adopted content, None when there is none."""
+    """Return the bytes of an adopted content; None if there is none."""
     try:
         opened = await store.contents.open(content_id)
     except ContentMissing:

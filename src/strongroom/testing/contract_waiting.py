@@ -1,6 +1,6 @@
 """The contract's cases about waiting for a record.
 
-Lives here: cases only. Every wait is bounded; none is measured.
+Lives here: cases only. Every wait has a time limit, and no time is measured.
 """
 
 # ruff: noqa: D103 - a case's name says what must hold

@@ -1,7 +1,7 @@
-"""From a history that has no linearization to something a person can read.
+"""Turns a history that has no linearization into a readable counterexample.
 
-Here live the cut to the shortest beginning that already fails, the removal of what does not
-matter to it, and the table. The judgement itself is in `search.py`.
+Lives here: the cut to the shortest prefix that fails, the removal of irrelevant operations, and the
+table. Must not live here: the verdict (`search.py`).
 """
 
 from collections.abc import Hashable, Sequence
@@ -11,9 +11,9 @@ from typing import Final
 from strongroom.testing.linearizability import NEVER, CompletedCall, Model, ModelHints, State
 from strongroom.testing.search import SearchLimitError, SearchResult, find_order
 
-_TRIED_MAX: Final = 20_000  # operations searched, over all trials, to leave some out
-_CONTEXT_ROWS: Final = 6  # operations shown before those that have no place
-_ROWS_MAX: Final = 24  # of more than this the middle is not shown
+_TRIED_MAX: Final = 20_000  # # operations searched in all attempts to leave some out
+_CONTEXT_ROWS: Final = 6  # # operations shown before those without a place in the order
+_ROWS_MAX: Final = 24  # # the middle of a longer table is hidden
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +22,10 @@ class Counterexample:
 
     Arguments:
         object_key: the object.
-        operations: the shortest beginning of the history that fails, without the operations that
-            do not matter; those still under way at its end have `returned == NEVER`.
+        operations: the shortest prefix of the history that fails, without irrelevant operations.
+            Operations in progress at its end have `returned == NEVER`.
         order: the longest order of some of them that the model allows, as numbers.
-        states: what the object may be after that order.
+        states: the possible states of the object after that order.
     """
 
     object_key: str
@@ -34,7 +34,7 @@ class Counterexample:
     states: frozenset[Hashable]
 
     def render(self) -> str:
-        """The table: one row an operation, with its place in the order, and time to the right."""
+        """Return the table: a row for each operation, its place in the order, and a timeline."""
         last = max(self.operations, key=_returned)
         rows = self._rows(last)
         hidden = len(self.operations) - len(rows)
@@ -50,7 +50,7 @@ class Counterexample:
         return "\n".join(lines)
 
     def _rows(self, last: CompletedCall) -> list[CompletedCall]:
-        """The operation without a place in the order, those that overlap it, and a few before."""
+        """Return the rows: operations without a place in the order, and those around them."""
         placed = set(self.order)
         left = [operation for operation in self.operations if operation.number not in placed]
         begin = min((operation.invoked for operation in left), default=0)
@@ -68,14 +68,14 @@ class Counterexample:
 def counterexample(
     operations: Sequence[CompletedCall], model: Model[State], object_key: str, max_steps: int
 ) -> Counterexample:
-    """Finds the shortest beginning that fails and leaves out what does not matter to it.
+    """Return the shortest prefix that fails, without irrelevant operations.
 
     Arguments:
-        operations: of one object, already known to have no order.
-        model, object_key, max_steps: as for `find_order`.
+        operations: the operations of one object, known to have no valid order.
+        model, object_key, max_steps: see `find_order`.
 
     Raises:
-        SearchLimitError: the search for the shortest beginning came to its limit.
+        SearchLimitError: the search for the shortest prefix reached its limit.
     """
     ends = sorted(operation.returned for operation in operations if operation.returned < NEVER)
     low, high = 0, len(ends) - 1
@@ -91,9 +91,9 @@ def counterexample(
 
 
 def _beginning(operations: Sequence[CompletedCall], end: int) -> list[CompletedCall]:
-    """The history up to a position; what had not returned by then may have happened or not.
+    """Return the history up to a position. Calls in progress there may have happened or not.
 
-    Such an operation keeps its later answer, which is a fact, so that the cut comes early.
+    Such an operation keeps its later response, which is a fact, so that the cut comes early.
     """
     return [
         operation if operation.returned <= end else replace(operation, returned=NEVER)
@@ -105,9 +105,10 @@ def _beginning(operations: Sequence[CompletedCall], end: int) -> list[CompletedC
 def _without_reads(
     operations: list[CompletedCall], model: Model[State], object_key: str, max_steps: int
 ) -> tuple[list[CompletedCall], SearchResult]:
-    """Leaves out operations that change nothing, in ever smaller pieces, while it still fails.
+    """Leave out operations that change nothing, in ever smaller pieces, while the rest still fails.
 
-    Only such may go: without a write the reads of it would fail for no fault of the server.
+    Only those may be left out. Without a write, the reads of its value would fail, although the
+    server is correct.
     """
     kept, found = operations, find_order(operations, model, object_key, max_steps)
     if not isinstance(model, ModelHints):
@@ -161,7 +162,7 @@ def _table(rows: Sequence[CompletedCall], order: Sequence[int]) -> list[str]:
 
 
 def _timeline(rows: Sequence[CompletedCall]) -> list[str]:
-    """One bar an operation: `[` invoked, `]` returned, `>` not returned by the end."""
+    """Return a bar for each row: `[` invoked, `]` returned, `>` not returned by the end."""
     moments = sorted({moment for row in rows for moment in (row.invoked, row.returned)} - {NEVER})
     column = {moment: index for index, moment in enumerate(moments)}
     lines = []

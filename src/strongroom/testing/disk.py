@@ -1,12 +1,12 @@
-"""A disk that can lose power, fail, or fill up: what was not synced may be gone or torn.
+"""A simulated disk that can lose power, fail, or fill up; data that was not synced may be lost.
 
-Lives here: the model of what is durable, under every change that an embedded store makes to files.
-Must not live here: SQLite's side of it (disk_sqlite.py), or what a store promises.
+Lives here: the model of durable data, for every change that an embedded store makes to files. Must
+not live here: SQLite's side of it (disk_sqlite.py), or what a store promises.
 
-Changes go through to real files, so a store runs on it as on any disk. Beside that, every file's
-synced bytes, the writes since then, and every directory's entries are kept. `after_power_cut`
-builds from them a directory as a machine might find it when it starts again. Each write that was
-not synced is kept, lost, or torn at a sector; each name that was not synced is kept or lost.
+Changes go through to real files, so a store runs on it as on any disk. The disk also keeps every
+file's synced bytes, the writes since then, and every directory's entries. From them,
+`after_power_cut` builds a directory as a machine might find it after a power cut. Each write that
+was not synced is kept, lost, or torn at a sector. Each name that was not synced is kept or lost.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ Fault = Callable[[str, str], int | None]
 
 @dataclass(eq=False, slots=True)
 class _File:
-    """One file: what a power cut cannot take, and what was written since, in order."""
+    """One file: its durable bytes, and the writes since the last sync, in order."""
 
     durable: bytearray = field(default_factory=bytearray)
-    # (offset, bytes) of a write; (length, None) of a cut to that length.
+    # (offset, bytes) of a write; (length, None) of a truncation to that length.
     pending: list[tuple[int, bytes | None]] = field(default_factory=list)
     size_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """A change of a name that its directory's sync has not made durable; None unlinks."""
+    """A change of a name that its directory's sync has not made durable; target None: an unlink."""
 
     path: str
     target: _File | None
@@ -49,11 +49,11 @@ class _Entry:
 
 
 class Disk:
-    """Everything below the directory `root`.
+    """The simulated disk below the directory `root`.
 
     Arguments:
-        root: where the real files are; what is there already is durable.
-        capacity_bytes: writes that need more than this in all fail with ENOSPC.
+        root: the directory of the real files; files that exist already are durable.
+        capacity_bytes: a write that needs more than this in total fails with ENOSPC.
     """
 
     def __init__(self, root: Path, capacity_bytes: int | None = None) -> None:
@@ -79,53 +79,53 @@ class Disk:
         self._durable_names |= self._names
 
     def used_bytes(self) -> int:
-        """The sum of all files' lengths."""
+        """Return the sum of all files' lengths."""
         with self._lock:
             return sum(file.size_bytes for file in self._names.values())
 
     def size_bytes(self, path: str) -> int:
-        """A file's length."""
+        """Return a file's length."""
         with self._lock:
             return self._names[path].size_bytes
 
     def free_bytes(self) -> int:
-        """The rest of the capacity."""
+        """Return the rest of the capacity."""
         if self.capacity_bytes is None:
             return 1 << 50
         return max(0, self.capacity_bytes - self.used_bytes())
 
     def operate(self, operation: str, path: str) -> None:
-        """Count an operation that is about to happen. Raises OSError when it must not."""
+        """Count an operation that is about to happen. Raises OSError if it fails."""
         with self._lock:
             self.operations += 1
             if self.cut_at is not None and self.operations >= self.cut_at:
                 self.lost_power = True
             if self.lost_power:
                 raise OSError(errno.EIO, "the power is gone", path)
-        # Without the lock: a fault may also hold the operation up.
+        # Called without the lock, as a fault may also delay the operation.
         number = self.fault(operation, path) if self.fault is not None else None
         if number is not None:
             raise OSError(number, os.strerror(number), path)
 
     def created(self, path: str) -> None:
-        """A file was created."""
+        """Record that a file was created."""
         with self._lock:
             file = self._names[path] = _File()
             self._entries[os.path.dirname(path)].append(_Entry(path, file))
 
     def knows(self, path: str) -> bool:
-        """Whether the file exists."""
+        """Return whether the file exists."""
         return path in self._names
 
     def require_room(self, path: str, length: int, offset: int) -> None:
-        """Raise OSError when the disk is too full for `length` bytes at `offset`."""
+        """Raise OSError if the disk is too full for `length` bytes at `offset`."""
         with self._lock:
             growth = offset + length - self._names[path].size_bytes
             if growth > 0 and growth > self.free_bytes():
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
 
     def written(self, path: str, data: bytes | bytearray | memoryview, offset: int) -> None:
-        """`data` is being written. Raises OSError when the disk is full."""
+        """Record a write of `data`. Raises OSError if the disk is full."""
         with self._lock:
             self.require_room(path, len(data), offset)
             file = self._names[path]
@@ -133,14 +133,14 @@ class Disk:
             file.size_bytes = max(file.size_bytes, offset + len(data))
 
     def truncated(self, path: str, length: int) -> None:
-        """The file was cut to `length`."""
+        """Record that a file was truncated to `length`."""
         with self._lock:
             file = self._names[path]
             file.pending.append((length, None))
             file.size_bytes = length
 
     def synced(self, path: str) -> None:
-        """Everything written to the file is durable now."""
+        """Record a sync of a file: everything written to it is durable now."""
         with self._lock:
             file = self._names[path]
             for change in file.pending:
@@ -148,14 +148,14 @@ class Disk:
             file.pending.clear()
 
     def directory_made(self, path: str) -> None:
-        """A directory was created."""
+        """Record that a directory was created."""
         with self._lock:
             self._directories.add(path)
             self._new_directories.add(path)
             self._entries[path] = []
 
     def directory_synced(self, path: str) -> None:
-        """The names in a directory are durable now."""
+        """Record a sync of a directory: its names are durable now."""
         with self._lock:
             for entry in self._entries.get(path, []):
                 _rename(self._durable_names, entry)
@@ -165,13 +165,13 @@ class Disk:
             }
 
     def unlinked(self, path: str) -> None:
-        """A name was removed."""
+        """Record that a name was removed."""
         with self._lock:
             del self._names[path]
             self._entries[os.path.dirname(path)].append(_Entry(path, None))
 
     def renamed(self, source: str, target: str) -> None:
-        """A file got another name, in the same directory."""
+        """Record that a file was renamed within its directory."""
         with self._lock:
             file = self._names.pop(source)
             self._names[target] = file
@@ -181,6 +181,7 @@ class Disk:
         """Build what a machine may find after a power cut now, in the empty directory `target`.
 
         Arguments:
+            target: an empty directory.
             seed: 0 loses everything that was not synced, 1 keeps it; others mix and tear.
         """
         with self._lock:
@@ -202,17 +203,17 @@ class Disk:
 
 
 class _Chance:
-    """Repeatable chance."""
+    """Random numbers that a seed repeats."""
 
     def __init__(self, seed: int) -> None:
         self._source = ManualClock(seed=seed)
 
     def random(self) -> float:
-        """A number from 0 up to, but not, 1."""
+        """Return a number from 0 up to, but not including, 1."""
         return int.from_bytes(self._source.random_bytes(4)) / (1 << 32)
 
     def below(self, bound: int) -> int:
-        """A whole number from 0 up to, but not, `bound`."""
+        """Return a whole number from 0 up to, but not including, `bound`."""
         return int(self.random() * bound)
 
 
@@ -253,7 +254,7 @@ def _survivor(file: _File, chance: _Chance, keep: float) -> bytes:
         sector = SECTORS_BYTES[chance.below(len(SECTORS_BYTES))]
         start = 0
         while start < len(written):
-            # Sectors are where the disk has them, not where the write begins.
+            # Sector boundaries are those of the disk, not of the write.
             end = min(len(written), start + sector - (position + start) % sector)
             if chance.random() < keep:
                 _apply(data, (position + start, written[start:end]))
@@ -262,7 +263,7 @@ def _survivor(file: _File, chance: _Chance, keep: float) -> bytes:
 
 
 class DiskFiles:
-    """The embedded engine's `Files` on such a disk."""
+    """The embedded engine's `Files` on a simulated disk."""
 
     def __init__(self, disk: Disk) -> None:
         self._disk = disk

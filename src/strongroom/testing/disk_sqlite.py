@@ -1,7 +1,7 @@
-"""SQLite on a simulated disk: an apsw VFS that tells the disk what SQLite writes and syncs.
+"""SQLite on a simulated disk: an apsw VFS that reports SQLite's writes and syncs to the disk.
 
-Lives here: the shim. Must not live here: what survives a power cut (disk.py). The shared-memory
-file is not recorded: SQLite builds it anew.
+Lives here: the VFS. Must not live here: what survives a power cut (disk.py). The shared-memory file
+is not recorded, because SQLite rebuilds it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SYNCS_ITS_NAME: Final = apsw.SQLITE_OPEN_WAL | apsw.SQLITE_OPEN_MAIN_JOURNAL
 
 
 class DiskVfs(apsw.VFS):
-    """The VFS `name` on `disk`. Use it in a `with` statement, which unregisters it again."""
+    """The VFS `name` on `disk`. Use it in a `with` statement, which unregisters it at the end."""
 
     def __init__(self, disk: Disk, name: str) -> None:
         self.name = name
@@ -83,7 +83,7 @@ class _DiskVfsFile(apsw.VFSFile):
             self._disk.require_room(self._path, len(data), offset)
         except OSError as error:
             raise _as_sqlite(error, apsw.SQLITE_IOERR_WRITE) from error
-        page = bytearray(data)  # the VFS below puts its checksum in
+        page = bytearray(data)  # # the VFS below adds its checksum
         super().xWrite(page, offset)
         self._disk.written(self._path, page, offset)
 
@@ -101,8 +101,7 @@ class _DiskVfsFile(apsw.VFSFile):
         return super().xFileControl(op, ptr)
 
     def _lengthen(self, size_bytes: int) -> None:
-        """Extend the file with zeros to at least `size_bytes`, in whole chunks. SQLite has
-        announced that size."""
+        """Extend the file with zeros to the size that SQLite has announced, in whole chunks."""
         end_bytes = self._disk.size_bytes(self._path)
         missing_bytes = -(-size_bytes // CHUNK_BYTES) * CHUNK_BYTES - end_bytes
         if missing_bytes <= 0:

@@ -1,8 +1,7 @@
-"""The contract suite: what every engine must do, as functions that any engine can be put through.
+"""The contract suite: functions that check what every engine must do.
 
-Lives here: what a suite needs to know of an engine, and the list of all cases. The cases themselves
-are in the modules contract_*.py; the contract is in engines/base.py and engines/gateways.py. With
-pytest:
+Lives here: the list of all cases, and `prove`, which runs one. The cases themselves are in the
+modules contract_*.py; the contract is in engines/base.py and engines/gateways.py. With pytest:
 
     @pytest.mark.parametrize("case", CONTRACT, ids=lambda case: case.__name__)
     def test_contract(case, tmp_path):
@@ -60,7 +59,7 @@ SHARED_CONTRACT: Final[tuple[SharedCase, ...]] = (
 
 
 async def prove(case: Callable[[S], Awaitable[None]], subject: S) -> None:
-    """Run one case. Raises AssertionError when the engine breaks the contract."""
+    """Run one case. Raises AssertionError if the engine breaks the contract."""
     await subject.start()
     try:
         await case(subject)

@@ -1,6 +1,7 @@
-"""Telling a server under test what to do wrong: `server.faults`.
+"""Fault injection for a server under test: `server.faults`.
 
-Lives here: the orders as a test gives them. Must not live here: what they do (servers/faults.py).
+Lives here: the client of the faults endpoint. Must not live here: what a fault does
+(servers/faults.py).
 
     server.faults.order(FaultRule(operation="Put Blob", fault=Fault.LOST_REPLY, times=1))
 """
@@ -24,28 +25,28 @@ class _State(msgspec.Struct):
 
 
 class FaultControl:
-    """The faults of one server.
+    """The fault rules of one server.
 
     Arguments:
-        ask: (method, body) -> the answer of the server's faults endpoint.
+        ask: called with (method, body); returns the response of the server's faults endpoint.
     """
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
 
     def order(self, *rules: FaultRule, seed: int = 0) -> None:
-        """Follow these rules from now on, and no others; the first that matches a request decides.
+        """Replace all fault rules; for each request, the first matching rule decides.
 
         Arguments:
-            seed: of the rules' chances; the same seed hits the same requests again.
+            rules: the new rules.
+            seed: the seed of the rules' random choices; the same seed hits the same requests.
         """
         self._ask("PUT", msgspec.json.encode(FaultPlan(rules, seed)))
 
     def clear(self) -> None:
-        """No more faults."""
+        """Remove all fault rules."""
         self._ask("DELETE", b"")
 
     def counts(self) -> list[RuleCount]:
-        """For each rule how many requests matched it since it was ordered, and how many were
-        hit."""
+        """Return, for each rule, how many requests matched it, and how many of them were hit."""
         return msgspec.json.decode(self._ask("GET", b""), type=_State).counts

@@ -1,8 +1,8 @@
-"""Histories of concurrent clients, and whether a sequential object could have answered so.
+"""Records histories of concurrent clients, and checks whether they are linearizable.
 
-Here live the recorder and `check`. A test's clients record every call before they send it and its
-answer after it came. `check` says object by object whether the history is linearizable, and shows
-the shortest beginning that is not. No clock is read: the order of the records is the time.
+Lives here: the recorder and `check`. A test's clients record every call before they send it, and
+its response after it came. `check` checks each object separately. It shows the shortest prefix of
+the history that is not linearizable. No clock is read: the order of the records is the time.
 
     history = History()
     call = history.invoke("client 7", "container/blob", PutIfMatch(b"new", etag))
@@ -43,37 +43,37 @@ __all__ = [
     "check",
 ]
 
-MAX_STEPS: Final = 5_000_000  # about half a minute of asking a model
+MAX_STEPS: Final = 5_000_000  # # about half a minute of model steps
 
 
 class PendingCall:
-    """A call under way: its answer is told once, by `returned` or by `unknown`."""
+    """A call in progress; end it once, with `returned` or `unknown`."""
 
     def __init__(self, history: "History", number: int) -> None:
         self._history = history
         self._number = number
 
     def returned(self, result: Hashable) -> None:
-        """The answer came.
+        """Record the response.
 
         Raises:
-            ValueError: the end of this call was told before, or the result is UNKNOWN.
+            ValueError: the call has ended already, or the result is UNKNOWN.
         """
         if result is UNKNOWN:
             raise ValueError("an answer that came is not UNKNOWN: use unknown()")
         self._history._end(self._number, result, lost=False)
 
     def unknown(self) -> None:
-        """The answer was lost: the call may happen or have happened, now, later or never.
+        """Record that the response was lost: the call may take effect at any time, or never.
 
         Raises:
-            ValueError: the end of this call was told before.
+            ValueError: the call has ended already.
         """
         self._history._end(self._number, UNKNOWN, lost=True)
 
 
 class History:
-    """The observations of a test's clients, recorded by threads or tasks as they happen."""
+    """The operations of a test's clients. Threads or tasks record them as they happen."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -82,12 +82,12 @@ class History:
         self._open: set[int] = set()
 
     def invoke(self, client: str, object_key: str, call: Hashable) -> PendingCall:
-        """Records a call, before it is sent.
+        """Record a call before it is sent, and return it so that its end can be recorded.
 
         Arguments:
-            client: who calls, for people.
-            object_key: the object; every object is judged for itself.
-            call: a value that the model of the check knows.
+            client: the name of the caller, for people.
+            object_key: the object; each object is checked separately.
+            call: a value that the model of the check understands.
         """
         with self._lock:
             number = len(self._operations)
@@ -98,7 +98,7 @@ class History:
         return PendingCall(self, number)
 
     def operations(self) -> Sequence[CompletedCall]:
-        """Everything recorded so far; calls under way count as lost."""
+        """Return all operations that were recorded so far; calls in progress count as lost."""
         with self._lock:
             return tuple(self._operations)
 
@@ -116,11 +116,11 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether a history is linearizable, and if not, where it fails first.
+    """Whether a history is linearizable, and if not, where it first fails.
 
     Arguments:
-        objects: how many objects were judged.
-        counterexample: the proof against; None if every object has a linearization.
+        objects: the number of objects that were checked.
+        counterexample: the proof of a failure; None if every object has a linearization.
     """
 
     objects: int
@@ -128,11 +128,11 @@ class Verdict:
 
     @property
     def linearizable(self) -> bool:
-        """Whether every object has an order that the model allows."""
+        """Whether the model allows some order of every object's operations."""
         return self.counterexample is None
 
     def explain(self) -> str:
-        """A text for people: a table of the operations that have no order."""
+        """Return a text for people: a table of the operations that have no valid order."""
         if self.counterexample is None:
             return f"linearizable ({self.objects} objects)"
         return self.counterexample.render()
@@ -141,15 +141,15 @@ class Verdict:
 def check(
     history: History | Iterable[CompletedCall], model: Model[State], *, max_steps: int = MAX_STEPS
 ) -> Verdict:
-    """Judges a history object by object, and stops at the first that fails.
+    """Check a history object by object, and stop at the first object that fails.
 
     Arguments:
-        history: a recorder, or operations with positions of one common order.
-        model: what one object may do; with `ModelHints` if it has them.
-        max_steps: how many times one search may ask the model.
+        history: a recorder, or operations with positions on one timeline.
+        model: the behaviour of one object; it may also implement `ModelHints`.
+        max_steps: the limit of model steps for one search.
 
     Raises:
-        SearchLimitError: a search came to its limit; nothing is proved then.
+        SearchLimitError: a search reached its limit, so there is no verdict.
     """
     operations = history.operations() if isinstance(history, History) else history
     objects: dict[str, list[CompletedCall]] = {}

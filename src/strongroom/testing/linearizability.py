@@ -1,11 +1,12 @@
-"""The words of a history: operations, the answer that was lost, and the protocol of a model.
+"""The types of the history checker: operations, the unknown result, and a model's protocol.
 
-Here live values only. Recording and checking are in `history.py`, the search in `search.py`, the
-readable answer in `counterexample.py`, the models that are shipped in `models.py`.
+Lives here: types and values only. Must not live here: recording and checking (`history.py`), the
+search (`search.py`), the readable report (`counterexample.py`), the models that are shipped
+(`models.py`).
 
-A history is linearizable if there is an order of all its operations that the model allows. In that
-order, an operation that returned before another was invoked comes before it. Source: Herlihy and
-Wing, "Linearizability: a correctness condition for concurrent objects", 1990.
+A history is linearizable if the model allows all its operations in some order. In that order, an
+operation that returned before another was invoked comes before it. Source: Herlihy and Wing,
+"Linearizability: a correctness condition for concurrent objects", 1990.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
@@ -20,7 +21,7 @@ NEVER: Final = 1 << 62  # the position of a return that did not happen
 
 
 class Lost(Enum):
-    """The type of `UNKNOWN`, so that a type checker can tell it from every real result."""
+    """The type of `UNKNOWN`, which a type checker can thus distinguish from every real result."""
 
     UNKNOWN = "unknown"
 
@@ -33,16 +34,16 @@ UNKNOWN: Final = Lost.UNKNOWN
 
 @dataclass(frozen=True, slots=True)
 class CompletedCall:
-    """One call of one client on one object, and what came back.
+    """One call of one client on one object, and its result.
 
     Arguments:
         number: its place in the history, from 0; unique.
-        client: who called; only shown to people.
-        object_key: the object called; objects are judged one by one.
-        call: what was asked; hashable, a value that the model knows.
-        result: what was answered; hashable; UNKNOWN if the answer was lost.
-        invoked: position in time, before the request left.
-        returned: position in time, after the answer came; NEVER if it was lost.
+        client: the name of the caller; only shown to people.
+        object_key: the object that was called; objects are checked separately.
+        call: the request, a hashable value that the model understands.
+        result: the response, hashable; UNKNOWN if it was lost.
+        invoked: its position in time, before the request was sent.
+        returned: its position in time, after the response came; NEVER if it was lost.
     """
 
     number: int
@@ -55,40 +56,41 @@ class CompletedCall:
 
 
 class Model(Protocol[State]):
-    """One object's behaviour as a pure step function. States are hashable."""
+    """The behaviour of one object, as a pure step function. States are hashable."""
 
     def initial(self, object_key: str) -> State:
-        """The state before the first operation."""
+        """Return the state before the first operation."""
 
     def step(self, state: State, call: Hashable, result: Hashable) -> Iterable[State]:
-        """The states in which `call` may leave `state` when it answers `result`.
+        """Return the states in which `call` may leave `state` if its result is `result`.
 
-        Empty: the answer is impossible there. Several: the model cannot tell which. With
-        UNKNOWN as the result: every state that the call may leave behind, whatever it answered.
+        The result is empty if that response is impossible there. It has several states if the model
+        cannot tell which one is right. If `result` is UNKNOWN, it has every state that the call may
+        leave behind, whatever its response was.
         """
 
 
 @runtime_checkable
 class ModelHints(Protocol[Known]):
-    """A model's facts beside its steps that make the search short. All of them must be true.
+    """Facts about a model that shorten the search. All of them must be true.
 
-    Only `simplify` sees operations whose answer was lost.
+    Only `simplify` is given operations whose response was lost.
     """
 
     def never_changes(self, call: Hashable, result: Hashable) -> bool:
-        """Whether the call with this result changes no state that allows it.
+        """Return whether the call with this result changes no state that allows it.
 
-        It may tell more about one: which of several states it is.
+        It may still narrow down which of several states is the right one.
         """
 
     def version(self, state: Known) -> Hashable | None:
-        """A mark of the state that no later state has again once it is gone; None: no mark."""
+        """Return a version that never recurs once the state is left; None: no version."""
 
     def needs(self, call: Hashable, result: Hashable) -> Hashable | None:
-        """The version that a state must have for the call to answer so; None: no certain one."""
+        """Return the version that a state must have for this result; None: no certain version."""
 
     def simplify(self, operations: Sequence[CompletedCall]) -> Sequence[CompletedCall]:
-        """The same operations in the same order, without details that cannot matter.
+        """Return the same operations in the same order, without details that cannot matter.
 
-        The more operations become equal, the shorter the search.
+        The search is shorter if more operations become equal.
         """

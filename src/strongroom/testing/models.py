@@ -1,9 +1,9 @@
 """Models for the history checker: a blob with compare-and-swap, and a lease.
 
-They are pure step functions over what a client sees. ETags and lease ids are opaque: a model
-learns them from the answers, and holds a server to it that an ETag never comes back.
-Source of the rules: Microsoft's "Specifying conditional headers for Blob service operations" and
-"Lease Blob". Time is not modelled: leases here are held until they are released.
+They are pure step functions over what a client observes. ETags and lease ids are opaque. A model
+learns them from the responses, and no ETag may be issued twice. Source of the rules: Microsoft's
+"Specifying conditional headers for Blob service operations" and "Lease Blob". Time is not modelled:
+leases here are held until they are released.
 """
 
 from collections import Counter
@@ -17,7 +17,7 @@ from strongroom.testing.linearizability import UNKNOWN, CompletedCall
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """Write `content` whatever is there: 201 with the new ETag."""
+    """Write `content` unconditionally: 201 with the new ETag."""
 
     content: Hashable
 
@@ -39,12 +39,12 @@ class PutIfAbsent:
 
 @dataclass(frozen=True, slots=True)
 class GetContent:
-    """Read: 200 with ETag and content, or 404."""
+    """Read the blob: 200 with ETag and content, or 404."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteContent:
-    """Delete whatever is there: 202, or 404."""
+    """Delete the blob unconditionally: 202, or 404."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +55,11 @@ class DeleteIfMatch:
 
 
 class ModelMark(Enum):
-    """ETags and contents that no client saw; for the model's own use."""
+    """Marks for ETags and contents that no client has observed; only the model uses them."""
 
     ABSENT = "absent"
-    UNSEEN = "unseen"  # there is one, and a later answer may show it
-    UNREAD = "unread"  # there is one, and no answer ever shows it; as a result: such a 201
+    UNSEEN = "unseen"  # # exists, and a later response may show it
+    UNREAD = "unread"  # # exists, and no response ever shows it; also the result of such a write
 
     def __repr__(self) -> str:
         return self.value
@@ -71,8 +71,8 @@ class Observation:
 
     Arguments:
         status: the HTTP status.
-        etag: the ETag of the answer; None where there is none, or it was not looked at.
-        content: what a read returned, equal to what a write gave; None if it was not looked at.
+        etag: the ETag of the response; None if it has none, or if it was not checked.
+        content: what a read returned, in the form that a write took; None if it was not checked.
     """
 
     status: int
@@ -84,12 +84,12 @@ _REFUSED: Final = (409, 412)
 
 
 class Blob(NamedTuple):
-    """A blob as the model knows it.
+    """The state of a blob in the model.
 
     Arguments:
         etag: the current ETag, or a mark.
-        content: what the blob holds.
-        past: the ETags that are gone, as a set of bits.
+        content: the content of the blob.
+        past: the earlier ETags, as a set of bits.
     """
 
     etag: str | ModelMark
@@ -103,10 +103,10 @@ class Blob(NamedTuple):
 
 
 class BlobModel:
-    """One blob as a register with compare-and-swap.
+    """The model of one blob, as a register with compare-and-swap.
 
     Arguments:
-        etag, content: what is there at first; no blob by default.
+        etag, content: the initial blob; no blob by default.
     """
 
     def __init__(self, etag: str | None = None, content: Hashable = None) -> None:
@@ -114,11 +114,11 @@ class BlobModel:
         self._initial = Blob(ModelMark.ABSENT if etag is None else etag, content, 0)
 
     def initial(self, object_key: str) -> Blob:
-        """Every object begins alike."""
+        """Return the initial state, which is the same for every object."""
         return self._initial
 
     def step(self, state: Blob, call: Hashable, result: Hashable) -> Iterable[Blob]:
-        """The states after one call; see the calls for what each may answer."""
+        """Return the states after one call; see the calls for their possible results."""
         match call:
             case GetContent():
                 return self._read(state, result)
@@ -136,7 +136,7 @@ class BlobModel:
         raise TypeError(f"not a call on a blob: {call!r}")
 
     def _split(self, state: Blob, etag: str) -> tuple[list[Blob], list[Blob]]:
-        """The possible states if it has this ETag, and those if it has not."""
+        """Return the states in which the blob has this ETag, and those in which it has not."""
         if state.etag is not ModelMark.UNSEEN:
             return ([state], []) if state.etag == etag else ([], [state])
         bit = self._bit(etag)
@@ -169,8 +169,10 @@ class BlobModel:
         return refusing if answer.status in _REFUSED else []
 
     def _written(self, free: list[Blob], content: Hashable, etag: str | ModelMark) -> list[Blob]:
-        """Return the states of the blob after a write. A state that had the same ETag before is
-        left out, since ETags never repeat."""
+        """Return the states of the blob after a write.
+
+        A state that has had the same ETag before is left out, since ETags never repeat.
+        """
         written = [Blob(etag, content, self._left(state)) for state in free]
         if isinstance(etag, ModelMark):
             return written
@@ -187,31 +189,31 @@ class BlobModel:
         return by_status.get(_answer(result).status, [])
 
     def _left(self, state: Blob) -> int:
-        """The ETags that are gone once the state is."""
+        """Return the ETags that are in the past once the state is left."""
         return state.past | self._bit(state.etag) if isinstance(state.etag, str) else state.past
 
     def _bit(self, etag: str) -> int:
         return 1 << self._bits.setdefault(etag, len(self._bits))
 
     def never_changes(self, call: Hashable, result: Hashable) -> bool:
-        """Reads and refusals at most tell more about the blob."""
+        """Return whether the call is a read or a refusal, which change nothing."""
         if result is ModelMark.UNREAD:
             return False
         return isinstance(call, GetContent) or _answer(result).status in (*_REFUSED, 404)
 
     def version(self, state: Blob) -> Hashable | None:
-        """The ETag: none is given twice."""
+        """Return the ETag, which is never issued twice."""
         return state.etag if isinstance(state.etag, str) else None
 
     def needs(self, call: Hashable, result: Hashable) -> Hashable | None:
-        """The ETag that a read showed or that a successful condition named."""
+        """Return the ETag that a read showed, or that a successful condition named."""
         done = result is ModelMark.UNREAD or _answer(result).status in (200, 201, 202)
         if done and isinstance(call, PutIfMatch | DeleteIfMatch):
             return call.etag
         return _answer(result).etag if done and isinstance(call, GetContent) else None
 
     def simplify(self, operations: Sequence[CompletedCall]) -> Sequence[CompletedCall]:
-        """Forgets ETags and contents that only their own write mentions."""
+        """Remove ETags and contents that only their own write mentions."""
         reads = [op.result for op in operations if isinstance(op.call, GetContent)]
         shown = [read for read in reads if isinstance(read, Observation) and read.status == 200]
         if any(read.etag is None or read.content is None for read in shown):
@@ -254,35 +256,35 @@ def _plain(
 
 @dataclass(frozen=True, slots=True)
 class Acquire:
-    """Take the lease: 201 with the id, or 409. Taking it again with the id held succeeds."""
+    """Acquire the lease: 201 with the id, or 409. The id that holds it may acquire it again."""
 
     proposed_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Renew:
-    """Keep the lease: 200 if `lease_id` holds it, else 409 (or 412)."""
+    """Renew the lease: 200 if `lease_id` holds it, else 409 (or 412)."""
 
     lease_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Give the lease back: 200 if `lease_id` holds it, else 409 (or 412)."""
+    """Release the lease: 200 if `lease_id` holds it, else 409 (or 412)."""
 
     lease_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseAnswer:
-    """A client's observation of a lease: the HTTP status, and the id it was given, if any."""
+    """A client's observation of a lease: the HTTP status, and the lease id, if any."""
 
     status: int
     lease_id: str | None = None
 
 
 class Holder(NamedTuple):
-    """The holder of the lease: nobody, an id, or an id that no client got to know."""
+    """The holder of the lease: nobody, an id, or an id that no client has observed."""
 
     held: bool
     lease_id: str | None
@@ -295,17 +297,17 @@ FREE: Final = Holder(False, None)
 
 
 class LeaseModel:
-    """One lease without time: held from its acquisition until it is released.
+    """The model of one lease without time: held from its acquisition to its release.
 
-    It is a lock too: at most one id holds it, and only that id keeps it or gives it back.
+    It is a lock too: at most one id holds it, and only that id renews or releases it.
     """
 
     def initial(self, object_key: str) -> Holder:
-        """Nobody holds it at first."""
+        """Return the state of a lease that is free."""
         return FREE
 
     def step(self, state: Holder, call: Hashable, result: Hashable) -> Iterable[Holder]:
-        """The states after one call; see the calls for what each may answer."""
+        """Return the states after one call; see the calls for their possible results."""
         match call:
             case Acquire():
                 return self._acquire(state, call.proposed_id, result)
@@ -339,19 +341,19 @@ class LeaseModel:
         return [state] if _lease_answer(result).status in _REFUSED and not holds else []
 
     def never_changes(self, call: Hashable, result: Hashable) -> bool:
-        """Renewals and refusals only look."""
+        """Return whether the call is a renewal or a refusal, which change nothing."""
         return isinstance(call, Renew) or _lease_answer(result).status in _REFUSED
 
     def version(self, state: Holder) -> Hashable | None:
-        """None: an id may hold the lease again later."""
+        """Return None: an id may hold the lease again later."""
         return None
 
     def needs(self, call: Hashable, result: Hashable) -> Hashable | None:
-        """None, as `version`."""
+        """Return None, like `version`."""
         return None
 
     def simplify(self, operations: Sequence[CompletedCall]) -> Sequence[CompletedCall]:
-        """A server's fresh ids that nobody used again are all alike."""
+        """Make ids that the server generated and no other call mentions equal to each other."""
         used = Counter(lease_id for op in operations for lease_id in _lease_ids(op))
         return [
             replace(operation, result=LeaseAnswer(201))

@@ -1,7 +1,7 @@
-"""Free ports of loopback for servers under test.
+"""Free loopback ports for servers under test.
 
-Lives here: the choice. It stays below 32768, where systems take the ports of outgoing connections:
-one of those could be taken between the choice and its use.
+Lives here: the choice of a port. It is below 32768, because systems use higher ports for outgoing
+connections. One of those could be taken between its choice and its use.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Final
 HOST: Final = "127.0.0.1"
 _FIRST: Final = 20_000
 _COUNT: Final = 12_000
-# Processes begin at different places, so that test runs beside each other seldom meet.
+# Processes start at different ports, so that parallel test runs seldom collide.
 _next = itertools.count(os.getpid() * 131)
 
 
 def free_port() -> int:
-    """A port that nobody listens on. Raises OSError when there is none."""
+    """Return a port that no process listens on. Raises OSError if there is none."""
     for _ in range(_COUNT):
         port = _FIRST + next(_next) % _COUNT
         if is_free(port):
@@ -28,7 +28,7 @@ def free_port() -> int:
 
 
 def is_free(port: int) -> bool:
-    """Whether nobody listens on the port now."""
+    """Return whether no process listens on the port now."""
     with socket.socket() as probe:
         try:
             probe.bind((HOST, port))
@@ -38,7 +38,7 @@ def is_free(port: int) -> bool:
 
 
 def port_flags(blob_port: int | None = None) -> tuple[str, ...]:
-    """Flags of `strongroom serve` for ports of its own; the Blob service's may be given."""
+    """Return flags of `strongroom serve` for free ports; the Blob service's port may be given."""
     blob = free_port() if blob_port is None else blob_port
     return (
         *("--blob-port", str(blob)),

@@ -1,7 +1,7 @@
 """Fixtures for pytest: a running server, its connection string, its clock.
 
-Lives here: fixtures only. pytest finds this module by itself where Strongroom is installed. So it
-imports the server only when a test asks for it.
+Lives here: fixtures only. pytest loads this module automatically where Strongroom is installed. So
+the module imports the server only when a test uses it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def strongroom_server() -> Iterator[InProcessServer]:
-    """A server in memory with a movable clock, the same for the whole test run."""
+    """Return a server in memory with a movable clock, shared by the whole test run."""
     from strongroom.testing.server import InProcessServer
 
     with InProcessServer.start() as server:
@@ -26,11 +26,11 @@ def strongroom_server() -> Iterator[InProcessServer]:
 
 @pytest.fixture(scope="session")
 def strongroom_connection_string(strongroom_server: InProcessServer) -> str:
-    """A connection string of the development account, as every Azure SDK takes it."""
+    """Return a connection string of the development account, as every Azure SDK accepts it."""
     return strongroom_server.connection_string
 
 
 @pytest.fixture
 def strongroom_clock(strongroom_server: InProcessServer) -> ServerClock:
-    """`strongroom_clock.advance(60)`: a minute passes at once, for leases and the like."""
+    """Return the server's clock: `strongroom_clock.advance(60)` lets a minute pass at once."""
     return strongroom_server.clock

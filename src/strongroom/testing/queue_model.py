@@ -1,10 +1,10 @@
-"""A model of one message for the history checker, and a recorder of what clients do with a queue.
+"""A model of one queue message for the history checker, and a recorder for a queue's clients.
 
-Every message of a queue is judged for itself: put once, held by at most one consumer at a time,
-counted exactly, gone for good. A retrieval of several messages is one operation on each of them.
-Receipts are opaque: the model learns them from the answers, and holds a server to it that one is
-never given twice. Source of the rules: Microsoft's "Get Messages", "Update Message", "Delete
-Message". Which message a retrieval picks, and in which order, is not modelled.
+Every message of a queue is checked separately. It is put once, held by at most one consumer at a
+time, counted exactly, and deleted for good. A retrieval of several messages is one operation on
+each of them. Receipts are opaque: the model learns them from the responses, and no receipt may be
+issued twice. Source of the rules: Microsoft's "Get Messages", "Update Message", "Delete Message".
+The model does not say which messages a retrieval returns, or in which order.
 """
 
 import itertools
@@ -18,43 +18,48 @@ from strongroom.testing.linearizability import UNKNOWN, CompletedCall
 
 @dataclass(frozen=True, slots=True)
 class PutStep:
-    """Put it, visible at once: the result is its receipt."""
+    """Put the message, visible at once. The result is its receipt."""
 
 
 @dataclass(frozen=True, slots=True)
 class GetStep:
-    """Get it, hidden from then on: the result is `Got`."""
+    """Get the message, which hides it. The result is `Got`."""
 
 
 @dataclass(frozen=True, slots=True)
 class UpdateStep:
-    """Make it visible again with `receipt`: the result is the new receipt, or None if refused."""
+    """Make it visible again with `receipt`. The result is the new receipt, or None if refused."""
 
     receipt: str
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteStep:
-    """Delete it with `receipt`: the result is whether it was."""
+    """Delete the message with `receipt`. The result is whether it was deleted."""
 
     receipt: str
 
 
 @dataclass(frozen=True, slots=True)
 class TimePasses:
-    """Time passes, more than any retrieval hides a message for; the result is None."""
+    """More time passes than any retrieval hides a message for. The result is None."""
 
 
 class Got(NamedTuple):
-    """A retrieval's view of a message: its receipt, and how often it has been got."""
+    """A message as a retrieval returned it: its receipt, and its dequeue count."""
 
     receipt: str
     dequeued: int
 
 
 class MessageState(NamedTuple):
-    """A message: the receipt that holds (None: no client has seen it), how often it was got,
-    whether it is hidden."""
+    """The state of a message.
+
+    Attributes:
+        receipt: the valid receipt; None: no client has seen it.
+        dequeued: how often the message was retrieved.
+        hidden: whether it is hidden from retrievals.
+    """
 
     receipt: str | None
     dequeued: int
@@ -68,18 +73,19 @@ GONE: Final = MessageState(None, -2, True)
 
 
 class MessageModel:
-    """One message, from its Put to its deletion."""
+    """The model of one message, from its Put to its deletion."""
 
     def initial(self, object_key: str) -> MessageState:
-        """It is not there at first."""
+        """Return the state of a message that was not put yet."""
         return ABSENT
 
     def step(self, state: MessageState, call: Hashable, result: Hashable) -> Iterable[MessageState]:
-        """The states after one call; see the calls for what each may answer."""
+        """Return the states after one call; see the calls for their possible results."""
         there = state not in (ABSENT, GONE)
         match call:
             case TimePasses():
-                # What was got while time was passing may still be hidden after it.
+                # A message that was retrieved while time was passing may still be hidden
+                # afterwards.
                 return [state, state._replace(hidden=False)] if there else [state]
             case PutStep():
                 return [] if state != ABSENT else [MessageState(_receipt(result), 0, False)]
@@ -121,7 +127,7 @@ def _receipt(result: Hashable) -> str | None:
 
 
 class QueueHistory:
-    """The observations of a queue's clients, recorded by threads as they happen.
+    """The operations of a queue's clients. Threads record them as they happen.
 
     begun = history.begin()
     ... the request ...
@@ -136,17 +142,17 @@ class QueueHistory:
         self._passed: list[tuple[str, int, int]] = []
 
     def begin(self) -> int:
-        """A request is about to be sent. Returns its position in time."""
+        """Return the position in time of a request that is about to be sent."""
         with self._lock:
             self._position += 1
             return self._position
 
     def end(self, client: str, begun: int, seen: dict[str, tuple[Hashable, Hashable]]) -> None:
-        """Its answer came.
+        """Record the response to a request.
 
         Arguments:
-            client: who called, for people.
-            begun: what `begin` gave.
+            client: the name of the caller, for people.
+            begun: the value that `begin` returned.
             seen: (call, result) for each message, by its id.
         """
         with self._lock:
@@ -155,13 +161,13 @@ class QueueHistory:
                 self._add(client, key, call, result, begun)
 
     def time_passed(self, client: str, begun: int) -> None:
-        """Record that time has passed. It concerns all messages, even those recorded later."""
+        """Record that time has passed, for all messages, including those recorded later."""
         with self._lock:
             self._position += 1
             self._passed.append((client, begun, self._position))
 
     def operations(self) -> Sequence[CompletedCall]:
-        """Everything recorded so far."""
+        """Return all operations that were recorded so far."""
         with self._lock:
             found = list(self._operations)
             for (client, begun, ended), key in itertools.product(self._passed, self._keys):

@@ -1,15 +1,15 @@
-"""The search for a linearization: may these concurrent operations have happened one at a time?
+"""The search for a linearization: a sequential order of concurrent operations.
 
-It is Wing and Gong's search ("Testing and verifying concurrent objects", 1993) with Lowe's memory
-of (linearized set, state) pairs ("Testing for linearizability", 2017). It goes over a linked list
-from which operations are lifted and put back. Four reductions leave the answer exact:
+It is Wing and Gong's search ("Testing and verifying concurrent objects", 1993). Lowe added the
+cache of (linearized set, state) pairs ("Testing for linearizability", 2017). The search walks a
+linked list, and removes and restores operations. Four reductions keep the result exact:
 
-- an operation that cannot change the state and is allowed now is taken at once;
-- of pending operations with equal call and result only the one that must return first is tried;
+- an operation that cannot change the state, and is allowed now, is taken at once;
+- of pending operations with equal call and result, only the one that must return first is tried;
 - an operation that may not have happened is not tried where it would change nothing;
-- a state is given up when it leaves a version, never to return, that a later answer still shows.
+- a state is dropped if it leaves a version that never recurs, but that a later response shows.
 
-A model that cannot tell the state is followed through all its possible states at once.
+If a model allows several states, the search follows all of them at once.
 """
 
 from collections.abc import Hashable, Iterator, Sequence
@@ -20,7 +20,7 @@ from strongroom.testing.linearizability import NEVER, CompletedCall, Model, Mode
 
 
 class SearchLimitError(Exception):
-    """The search gave up: the history is neither accepted nor refused."""
+    """The search reached its limit: the history is neither accepted nor rejected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,8 @@ class SearchResult:
     """The result of a search.
 
     Arguments:
-        complete: whether an order of all operations that returned exists.
-        order: numbers of the operations in that order; if there is none, the longest beginning.
+        complete: whether there is an order of all operations that returned.
+        order: the numbers of the operations in that order; if there is none, the longest prefix.
         states: the states in which that order may leave the object.
     """
 
@@ -41,16 +41,19 @@ class SearchResult:
 def find_order(
     operations: Sequence[CompletedCall], model: Model[State], object_key: str, max_steps: int
 ) -> SearchResult:
-    """Looks for an order of the operations of one object that the model allows.
+    """Search for an order of the operations of one object that the model allows.
 
     Arguments:
-        operations: all of one object. One with `returned == NEVER` may have happened or not.
-        model: with `ModelHints` too if it has them.
-        object_key: given to the model's `initial`.
-        max_steps: how many times the model may be asked.
+        operations: all operations of one object. One with `returned == NEVER` may have happened or
+            not.
+        model: the behaviour of the object; it may also implement `ModelHints`.
+        object_key: the argument of the model's `initial`.
+        max_steps: the limit of model steps.
+
+    Returns: the order that was found, or the longest prefix of one.
 
     Raises:
-        SearchLimitError: when `max_steps` are used up.
+        SearchLimitError: the limit was reached.
     """
     ordered: Sequence[CompletedCall] = sorted(operations, key=lambda operation: operation.invoked)
     if isinstance(model, ModelHints):
@@ -59,9 +62,9 @@ def find_order(
 
 
 class _Waiting:
-    """The operations not yet taken, in order of invocation, as a doubly linked list of indexes.
+    """The remaining operations in order of invocation, as a doubly linked list of indexes.
 
-    Lifting and putting back take constant time, if the latter goes in reverse order.
+    Removing and restoring take constant time, if operations are restored in reverse order.
     """
 
     def __init__(self, operations: Sequence[CompletedCall]) -> None:
@@ -82,10 +85,10 @@ class _Waiting:
         self.must_return += self._operations[index].returned < NEVER
 
     def pending(self) -> list[int]:
-        """The operations that may come next: invoked before any of the list returned; one of each
-        kind.
+        """Return the operations that may come next, one of each kind.
 
-        The one that must return first comes first, since what follows waits for it.
+        Those were invoked before any remaining operation returned. The one that must return first
+        comes first, since later operations wait for it.
         """
         deadline = NEVER
         first: dict[int, int] = {}
@@ -116,7 +119,7 @@ def _kinds(operations: Sequence[CompletedCall]) -> list[int]:
 
 @dataclass(slots=True)
 class _Node(Generic[State]):
-    """A point of the search: what was taken to come here, and what is left to try."""
+    """A node of the search: the operations taken to reach it, and the choices left to try."""
 
     states: frozenset[State]
     taken: list[int]
@@ -154,7 +157,7 @@ class _Search(Generic[State]):
         return self._best
 
     def _enter(self, taken: list[int], states: frozenset[State]) -> None:
-        """Goes on from `states`, unless the search was there before."""
+        """Continue from `states`, unless the search has been there before."""
         node = _Node(states, taken, [])
         while self._take_quiet(node):
             pass
@@ -178,7 +181,10 @@ class _Search(Generic[State]):
         self._taken_bits |= 1 << index
 
     def _take_quiet(self, node: _Node[State]) -> bool:
-        """Takes the pending operations that are allowed now and change nothing."""
+        """Take the pending operations that are allowed now and change nothing.
+
+        Returns: whether there was any.
+        """
         ready = [
             index
             for index in self._waiting.pending()
@@ -190,8 +196,10 @@ class _Search(Generic[State]):
         return bool(ready)
 
     def _choices(self, states: frozenset[State]) -> list[tuple[int, frozenset[State]]]:
-        """Return the operations that may come next, with the states that they lead to. The most
-        promising operation is the last."""
+        """Return the operations that may come next, each with the states that it leads to.
+
+        The most promising operation is the last.
+        """
         choices = []
         for index in self._waiting.pending():
             after = self._next(index, states)
@@ -227,7 +235,7 @@ class _Search(Generic[State]):
         return self._hints.never_changes(operation.call, operation.result)
 
     def _versions_shown(self) -> dict[Hashable, int]:
-        """For every version the operations, as bits, that can only have happened at it."""
+        """Return for every version, as bits, the operations that are only possible at it."""
         shown: dict[Hashable, int] = {}
         if self._hints is None:
             return shown

@@ -1,7 +1,7 @@
-"""A real server for tests: in this process on a thread, or in a process of its own.
+"""A real server for tests: on a thread of this process, or in its own process.
 
 Lives here: starting, stopping, killing, and moving the clock. Must not live here: fixtures
-(pytest_plugin.py). Both kinds serve the development account on a free port of loopback.
+(pytest_plugin.py). Both kinds serve the development account on free ports of loopback.
 """
 
 from __future__ import annotations
@@ -43,21 +43,23 @@ _PORT_TRIES: Final = 5
 
 
 class ServerFailed(Exception):
-    """The server did not start, or did not do what it was told; the text holds its last words."""
+    """The server did not start, or refused a request; the message holds its last output."""
 
 
 class ServerClock(Protocol):
-    """The server's store time: what leases, expiries and Last-Modified go by."""
+    """The server's store time, which leases, expiries and Last-Modified use."""
 
     def advance(self, seconds: float) -> None:
-        """Let `seconds` pass at once; leases run out, waiting requests look again. Time for
-        signatures does not move. Raises ServerFailed without a test clock."""
+        """Let `seconds` pass at once: leases expire, and waiting requests check again.
+
+        The time for signatures does not move. Raises ServerFailed without a test clock.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class _Endpoint:
-    """Where a server of this module is reached: the ports of its four services."""
+    """The address of a server of this module: the ports of its four services."""
 
     ports: Ports
 
@@ -79,14 +81,15 @@ class _Endpoint:
 
 
 class InProcessServer:
-    """A server on a thread of this process, with an event loop of its own. Starts in
-    milliseconds; to be stopped with `stop`, or used in a `with` or `async with` statement.
+    """A server on a thread of this process, with its own event loop.
+
+    It starts in milliseconds. Stop it with `stop`, or use it in a `with` or `async with` statement.
 
     Attributes:
-        connection_string: of the development account, as every Azure SDK takes it.
-        url: without the account.
-        clock: moves store time.
-        faults: what the server does wrong on order (faults.py); needs a test clock.
+        connection_string: of the development account, as every Azure SDK accepts it.
+        url: the URL of the Blob service, without the account.
+        clock: moves the store time.
+        faults: injects faults (faults.py); needs a test clock.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -112,14 +115,14 @@ class InProcessServer:
         strict: bool = False,
         port: int | None = None,
     ) -> InProcessServer:
-        """Start a server.
+        """Start a server and return it.
 
         Arguments:
-            data: its data directory; None = in memory.
-            test_clock: whether `clock` may be moved. A data directory keeps to what it was created
-                with.
+            data: the data directory; None: in memory.
+            test_clock: whether `clock` may be moved. An existing data directory keeps the setting
+                that it was created with.
             strict: an error that an operation does not declare becomes a 500.
-            port: of the Blob service; None = a free one. The others take free ones.
+            port: the port of the Blob service; None: a free one. The other services use free ones.
 
         Raises: strongroom.app.DataUnusable, CannotListen.
         """
@@ -130,22 +133,22 @@ class InProcessServer:
 
     @property
     def connection_string(self) -> str:
-        """Of the development account."""
+        """The connection string of the development account."""
         return self._endpoint.connection_string
 
     @property
     def url(self) -> str:
-        """`http://127.0.0.1:PORT` of the Blob service, without the account."""
+        """The URL of the Blob service, `http://127.0.0.1:PORT`, without the account."""
         return self._endpoint.urls[0]
 
     @property
     def queue_url(self) -> str:
-        """Like `url`, of the Queue service."""
+        """The URL of the Queue service, in the form of `url`."""
         return self._endpoint.urls[1]
 
     @property
     def table_url(self) -> str:
-        """Like `url`, of the Table service."""
+        """The URL of the Table service, in the form of `url`."""
         return self._endpoint.urls[2]
 
     @property
@@ -155,11 +158,11 @@ class InProcessServer:
 
     @property
     def port(self) -> int:
-        """The Blob service's port."""
+        """The port of the Blob service."""
         return self._endpoint.ports[0]
 
     def advance(self, seconds: float) -> None:
-        """See ServerClock.advance."""
+        """Move the store time; see ServerClock.advance."""
         if not self._settings.test_clock:
             raise ServerFailed("this server was started without a test clock")
         moved: Future[None] = Future()
@@ -176,7 +179,7 @@ class InProcessServer:
         moved.result(_STOP_TIMEOUT_S)
 
     def stop(self) -> None:
-        """Drain and stop. Idempotent. Raises ServerFailed when it does not end."""
+        """Drain and stop the server. Idempotent. Raises ServerFailed if it does not end."""
         if self._thread.is_alive():
             self.loop.call_soon_threadsafe(self._stopped.set)
             self._thread.join(_STOP_TIMEOUT_S)
@@ -228,12 +231,12 @@ class _LoopClock:
 
 
 class Server:
-    """`strongroom serve` in a process of its own: what can be killed. Used as InProcessServer is.
+    """`strongroom serve` in its own process, which can be killed. Use it like InProcessServer.
 
     Attributes:
-        connection_string, url, clock, faults: as those of InProcessServer.
-        data: its data directory, None when in memory.
-        pid: of the process.
+        connection_string, url, clock, faults: see InProcessServer.
+        data: the data directory; None in memory.
+        pid: the process id.
     """
 
     def __init__(
@@ -265,14 +268,14 @@ class Server:
         flags: tuple[str, ...] = (),
         environment: Mapping[str, str] | None = None,
     ) -> Server:
-        """Start a server and return when it is ready.
+        """Start a server, and return it when it is ready.
 
         Arguments:
-            data, test_clock, port: as of InProcessServer.start.
+            data, test_clock, port: see InProcessServer.start.
             flags: further flags of `strongroom serve`.
-            environment: further variables of its environment.
+            environment: further environment variables of the server.
 
-        Raises: ServerFailed, with what the server wrote.
+        Raises: ServerFailed, with the server's output.
         """
         path = None if data is None else Path(data)
         variables = dict(environment or {})
@@ -280,60 +283,60 @@ class Server:
 
     @property
     def connection_string(self) -> str:
-        """Of the development account."""
+        """The connection string of the development account."""
         return self._endpoint.connection_string
 
     @property
     def url(self) -> str:
-        """`http://127.0.0.1:PORT` of the Blob service, without the account."""
+        """The URL of the Blob service, `http://127.0.0.1:PORT`, without the account."""
         return self._endpoint.urls[0]
 
     @property
     def queue_url(self) -> str:
-        """Like `url`, of the Queue service."""
+        """The URL of the Queue service, in the form of `url`."""
         return self._endpoint.urls[1]
 
     @property
     def table_url(self) -> str:
-        """Like `url`, of the Table service."""
+        """The URL of the Table service, in the form of `url`."""
         return self._endpoint.urls[2]
 
     @property
     def file_url(self) -> str:
-        """Like `url`, of the File service."""
+        """The URL of the File service, in the form of `url`."""
         return self._endpoint.urls[3]
 
     @property
     def port(self) -> int:
-        """The Blob service's port."""
+        """The port of the Blob service."""
         return self._endpoint.ports[0]
 
     @property
     def pid(self) -> int:
-        """The process's id."""
+        """The id of the process."""
         return self._process.pid
 
     @property
     def exit_code(self) -> int | None:
-        """How the process ended (negative: by that signal); None while it runs."""
+        """The exit code of the process (negative: the signal that ended it); None while it runs."""
         return self._process.poll()
 
     def output(self, start: int = 0) -> str:
-        """The server's output so far, both streams, from the byte `start`."""
+        """Return the server's output so far, of both streams, from the byte `start`."""
         file_number = self._output.fileno()
         size_bytes = os.fstat(file_number).st_size - start
         return os.pread(file_number, max(0, size_bytes), start).decode("utf-8", "replace")
 
     def stop(self) -> None:
-        """Ask the server to drain and end, and wait for it. Idempotent."""
+        """Ask the server to drain and end, and wait until it has ended. Idempotent."""
         self._end(signal.SIGTERM)
 
     def kill(self) -> None:
-        """Kill the server (SIGKILL), as a crash would. Idempotent; `restart` starts it again."""
+        """Kill the server (SIGKILL), like a crash. Idempotent; `restart` starts it again."""
         self._end(signal.SIGKILL)
 
     def restart(self) -> None:
-        """Start it again on the same port and data, after `stop` or `kill`."""
+        """Start the server again on the same ports and data, after `stop` or `kill`."""
         self.stop()
         self._process = self._spawn()
         self._await_ready()
@@ -361,7 +364,7 @@ class Server:
         await asyncio.to_thread(self.close)
 
     def close(self) -> None:
-        """Stop for good. Idempotent."""
+        """Stop the server, and close its output. Idempotent."""
         self.stop()
         self._output.close()
 
@@ -372,7 +375,7 @@ class Server:
             command += [f"--{service.value}-port", str(port)]
         command += ["--in-memory"] if self.data is None else ["--data", str(self.data)]
         command += ["--test-clock"] if self._test_clock else []
-        # Accounts of whoever runs the tests are none of the server's.
+        # Accounts in the environment of the test run must not reach the server.
         environment = {
             name: value for name, value in os.environ.items() if name not in ACCOUNTS_VARIABLES
         }
@@ -391,7 +394,8 @@ class Server:
                 break
             except subprocess.TimeoutExpired:
                 pass
-            # Its own word, not an answer on its port: that might be another server's.
+            # The server's own output, not a response on its port, which another server may have
+            # taken.
             if _LAST_LINE in self.output(self._started_at):
                 return
         code = self.exit_code
@@ -449,9 +453,9 @@ def _with_ports(settings: Settings, ports: Ports) -> Settings:
 
 
 def _on_free_ports(port: int | None, start: Callable[[Ports], T]) -> T:
-    """Start on the port that was asked for, or on free ones: another process may take one first.
+    """Start on the requested port or on free ones, and retry if another process takes one first.
 
-    A port that was asked for and is taken is refused at once.
+    A requested port that is taken is refused at once.
     """
     for attempt in range(_PORT_TRIES):
         try:

@@ -32,8 +32,9 @@ class Oracle:
         world.observers.append(self.look)
 
     def complain(self, text: str) -> None:
-        """Note a violation with its time, and stop the run: later violations might only follow from
-        it.
+        """Note a violation with its time, and stop the run.
+
+        Later violations might only be consequences of the first.
         """
         self.violations.append(f"at {self._world.now_s:.3f} s: {text}")
         self._world.stopped = True
