@@ -111,8 +111,8 @@ class Guard:
 
     Arguments:
         control, status: descriptors of the two pipes.
-        term_before_s, kill_before_s: seconds before the deadline at which SIGTERM and SIGKILL are
-        sent.
+        term_before_s, kill_before_s: seconds before the deadline at which SIGTERM and SIGKILL
+            are sent.
         grace_s: seconds between SIGTERM and SIGKILL once the hold is lost.
         deadline_s: the first deadline, by the boot clock.
     """
@@ -195,7 +195,7 @@ class Guard:
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGTTOU):
                 signal.signal(number, signal.SIG_DFL)
             _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-            if os.getppid() != guard:  # # the guard has ended already: no signal will come
+            if os.getppid() != guard:  # the guard has ended already: no signal will come
                 os._exit(_LOST_EXIT)
 
         # This process has one thread, so code between fork and exec is safe.

@@ -18,12 +18,11 @@ class Clocks(Protocol):
     """Two clocks that cannot be set, a wall clock for people, and random numbers."""
 
     def boot_s(self) -> float:
-        """Return seconds since an arbitrary start, including suspended time; holders use it."""
+        """Return seconds since an arbitrary start, including suspended time; for holders."""
         ...
 
     def monotonic_s(self) -> float:
-        """Return seconds since an arbitrary start, perhaps without suspended time; observers use
-        it.
+        """Return seconds since an arbitrary start, maybe without suspended time; for observers.
 
         An observer whose clock counts too few seconds waits too long, which is the safe direction.
         """
@@ -49,7 +48,7 @@ class SystemClocks:
     """The machine's clocks and random source."""
 
     def __init__(self) -> None:
-        self._second = (-1, "")  # # the last whole second of wall time, and its text
+        self._second = (-1, "")  # the last whole second of wall time, and its text
 
     def boot_s(self) -> float:
         if _BOOTTIME is None:
@@ -80,7 +79,7 @@ Chance = random.Random
 
 
 class ManualClocks:
-    """A clock that moves only when told to, with random numbers that follow from the seed.
+    """A clock that moves only by `advance`, with random numbers that follow from the seed.
 
     Arguments:
         start_s: the first reading of both clocks, in seconds.

@@ -46,7 +46,7 @@ def open_store(url: str) -> Store:
             The message names the extra to install, and no secret.
     """
     try:
-        url.encode()  # # a file name that is not valid UTF-8 cannot be part of a URL
+        url.encode()  # a file name that is not valid UTF-8 cannot be part of a URL
         parts = urlsplit(url)
         query = query_of(url)
     except ValueError:

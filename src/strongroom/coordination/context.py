@@ -81,7 +81,7 @@ class RecipeContext:
     ) -> None:
         self.clock, self.rules, self.promises, self.label = clock, rules, promises, label
         self._tell = tell
-        self.round_trip_s = 0.001  # # of the last successful write; used only for pacing
+        self.round_trip_s = 0.001  # of the last successful write; used only for pacing
         self.reset()
 
     def reset(self) -> None:

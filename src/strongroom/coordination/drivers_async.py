@@ -241,7 +241,7 @@ class _Parking:
 
     def wake(self) -> None:
         if self.loop is None:
-            return  # # no task sleeps yet: each reads its timetable before it first sleeps
+            return  # no task sleeps yet: each reads its timetable before it first sleeps
         try:
             running = asyncio.get_running_loop()
         except RuntimeError:

@@ -124,7 +124,7 @@ class SyncDriver:
         self.renewal_table.add(clock.boot_s() + wait_s, hold)
         self.deadline_table.add(hold.deadline_s - hold.early_s, hold)
         if self._closed:
-            hold.lose(CLOSED)  # # its renewals and its deadline watch have ended with the client
+            hold.lose(CLOSED)  # its renewals and its deadline watch have ended with the client
 
     def spawn(self, steps: Steps[None], name: str) -> threading.Thread:
         """Start a daemon thread that runs the steps, and return the thread."""
@@ -202,7 +202,7 @@ class SyncDriver:
 
 
 class _Ended:
-    """The `on_end` callback of a hold: tells both timetables, then calls the previous callback."""
+    """The `on_end` callback of a hold: informs both timetables, then calls the previous one."""
 
     __slots__ = ("before", "driver")
 

@@ -40,15 +40,15 @@ class Entry(NamedTuple):
 class Act(Enum):
     """What a write does to a hold that the store's own clock guards."""
 
-    TAKE = "take"  # # begin a hold; Conflict while a hold of ANOTHER nonce is alive
-    TAKE_OVER = "take_over"  # # begin a hold, even if the store's clock says that another is alive
-    KEEP = "keep"  # # renew the hold; Conflict if it has expired by the store's clock
-    GIVE = "give"  # # end the hold now, and write the tombstone
-    BREAK = "break"  # # an administrator ends another's hold now, and writes the tombstone
+    TAKE = "take"  # begin a hold; Conflict while a hold of ANOTHER nonce is alive
+    TAKE_OVER = "take_over"  # begin a hold, even if the store's clock says that another is alive
+    KEEP = "keep"  # renew the hold; Conflict if it has expired by the store's clock
+    GIVE = "give"  # end the hold now, and write the tombstone
+    BREAK = "break"  # an administrator ends another's hold now, and writes the tombstone
 
 
 class LeaseTerms(NamedTuple):
-    """Tells a store with a lease clock what a write does to the hold; other stores ignore it.
+    """Tells a store with a lease clock what a write does to the hold; other stores get none.
 
     A plain write (`lease=None`) leaves a running hold as it is. TAKE_OVER replaces a hold that
     began before the store's clock was set back. The `Entry.expires_in_s` of such a hold is finite

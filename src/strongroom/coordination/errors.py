@@ -68,9 +68,7 @@ class OutcomeUnknown(CoordinationError):
 
 
 class StoreRefused(CoordinationError):
-    """The store refuses the request, and a retry will not help: credentials, permissions, bad
-    input.
-    """
+    """The store refuses the request, and a retry will not help: credentials, permissions, input."""
 
 
 class CorruptRecord(CoordinationError):

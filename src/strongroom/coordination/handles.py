@@ -200,7 +200,7 @@ def apart(callback: Callable[[str], Any]) -> Callable[[str], None]:
         )
         try:
             thread.start()
-        except RuntimeError:  # # the interpreter is shutting down and starts no more threads
+        except RuntimeError:  # the interpreter is shutting down and starts no more threads
             _call(callback, reason)
 
     return start

@@ -21,7 +21,7 @@ ANY: Final[tuple[str, ...]] = ()
 """The values of an option that takes any text."""
 SWITCH: Final = ("0", "1")
 _ALIKE: Final = 0.6
-_ALMOST: Final = 0.75  # two letters that changed places in a word of four
+_ALMOST: Final = 0.75  # two swapped letters in a word of four
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +72,13 @@ def check_options(url: str, query: Mapping[str, str], options: UrlOptions) -> No
     """Refuse a URL if any of its options would not be honoured.
 
     Arguments:
-        url: as it was given; it is searched for repeated options and for a fragment.
-        query: its options.
+        url: the whole URL; it is searched for repeated options and for a fragment.
+        query: the options of the URL.
         options: the options that the scheme knows.
 
     Raises:
-        Unsupported: an option is unknown, repeated or empty, or has an unknown value.
-            The message quotes no value of a secret option, and no text that may be part of one.
+        Unsupported: an option is unknown, repeated or empty, or has an unknown value. The message
+            quotes no value of a secret option, and no text that may be part of one.
     """
     pairs = _pairs(url)
     where = f"{_scheme(url)}://"

@@ -129,7 +129,7 @@ class EmbeddedSubject:
             vfs=self._vfs.name,
             segment_bytes=_SEGMENT_BYTES,
             ballast_bytes=_BALLAST_BYTES,
-            log_ahead=False,  # # a disk that is full has no room for the log either
+            log_ahead=False,  # a disk that is full has no room for the log either
         )
 
     async def start(self) -> None:

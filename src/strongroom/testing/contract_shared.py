@@ -133,7 +133,7 @@ async def a_commit_wakes_waiters_at_the_other_gateway(subject: SharedSubject) ->
 
 async def a_moved_clock_reaches_every_gateway(subject: SharedSubject) -> None:
     one, two = subject.store, await subject.second()
-    subject.clock.advance(1)  # # so that no stamp is ahead of the clock
+    subject.clock.advance(1)  # so that no stamp is ahead of the clock
     before = await two.now()
     async with asyncio.timeout(_SOON_S):
         waiting = asyncio.create_task(two.wait(face(), None, _LONG_S))

@@ -11,9 +11,9 @@ from typing import Final
 from strongroom.testing.linearizability import NEVER, CompletedCall, Model, ModelHints, State
 from strongroom.testing.search import SearchLimitError, SearchResult, find_order
 
-_TRIED_MAX: Final = 20_000  # # operations searched in all attempts to leave some out
-_CONTEXT_ROWS: Final = 6  # # operations shown before those without a place in the order
-_ROWS_MAX: Final = 24  # # the middle of a longer table is hidden
+_TRIED_MAX: Final = 20_000  # operations searched in all attempts to leave some out
+_CONTEXT_ROWS: Final = 6  # operations shown before those without a place in the order
+_ROWS_MAX: Final = 24  # the middle of a longer table is hidden
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,7 +95,7 @@ class Disk:
         return max(0, self.capacity_bytes - self.used_bytes())
 
     def operate(self, operation: str, path: str) -> None:
-        """Count an operation that is about to happen. Raises OSError if it fails."""
+        """Count an operation that is about to start. Raises OSError if it is made to fail."""
         with self._lock:
             self.operations += 1
             if self.cut_at is not None and self.operations >= self.cut_at:

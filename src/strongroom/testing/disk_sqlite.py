@@ -83,7 +83,7 @@ class _DiskVfsFile(apsw.VFSFile):
             self._disk.require_room(self._path, len(data), offset)
         except OSError as error:
             raise _as_sqlite(error, apsw.SQLITE_IOERR_WRITE) from error
-        page = bytearray(data)  # # the VFS below adds its checksum
+        page = bytearray(data)  # the VFS below adds its checksum
         super().xWrite(page, offset)
         self._disk.written(self._path, page, offset)
 

@@ -43,7 +43,7 @@ __all__ = [
     "check",
 ]
 
-MAX_STEPS: Final = 5_000_000  # # about half a minute of model steps
+MAX_STEPS: Final = 5_000_000  # about half a minute of model steps
 
 
 class PendingCall:

@@ -58,8 +58,8 @@ class ModelMark(Enum):
     """Marks for ETags and contents that no client has observed; only the model uses them."""
 
     ABSENT = "absent"
-    UNSEEN = "unseen"  # # exists, and a later response may show it
-    UNREAD = "unread"  # # exists, and no response ever shows it; also the result of such a write
+    UNSEEN = "unseen"  # exists, and a later response may show it
+    UNREAD = "unread"  # exists, and no response ever shows it; also the result of such a write
 
     def __repr__(self) -> str:
         return self.value

@@ -1,9 +1,9 @@
 """Gates under faults: nodes wait, administrators open and re-arm; no waiter is left behind.
 
 Lives here: the scenario, and `run_gate`, which plays one seed. The invariants: the stored gate
-never goes back (an open generation stays open, generations increase). A node that passes had an
-open or past generation. Once the faults have stopped and the gate is open, every node passes. Must
-not live here: faults (world.py).
+never goes back (an open generation stays open, generations increase). A node passes only if its
+generation is open or past. Once the faults have stopped and the gate is open, every node passes.
+Must not live here: faults (world.py).
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ KEY: Final = "ids/simulated"
 RANGE: Final = 10
 CHAOS_S: Final = 40.0
 QUIET_S: Final = 20.0
-MAX_RETRIES: Final = 2  # # few, so that the retries are sometimes exhausted
+MAX_RETRIES: Final = 2  # few, so that the retries are sometimes exhausted
 RESERVE = reserve_steps
 """What is under test; mutants stand in for it."""
 
@@ -47,7 +47,7 @@ class _Ids:
                 yield Sleep(self.world.chance.uniform(0.0, 0.5))
                 found = yield from RESERVE(node.context, state, RANGE)
             except Cancelled:
-                continue  # # the caller gave up; its id generator is used again
+                continue  # the caller gave up; its id generator is used again
             except CoordinationError:
                 self.failures_count += 1
                 continue

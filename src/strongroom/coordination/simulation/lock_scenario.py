@@ -95,7 +95,7 @@ class _Locks:
         try:
             yield from self.work(hold)
         except GeneratorExit:
-            raise  # # a crashed holder releases nothing
+            raise  # a crashed holder releases nothing
         except BaseException:
             yield from self.give(hold)
             raise

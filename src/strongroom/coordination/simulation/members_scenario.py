@@ -81,7 +81,7 @@ class _Play:
                 if chance.random() < 0.2 and (yield from keeper.update(hold, chance.random())):
                     self.count("updated")
         except GeneratorExit:
-            raise  # # a crashed member releases nothing
+            raise  # a crashed member releases nothing
         except BaseException:
             yield from self.leave(hold)
             raise

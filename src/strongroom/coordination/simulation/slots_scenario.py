@@ -182,7 +182,7 @@ class _Play:
             long = chance.random() < 0.1
             yield Sleep(chance.uniform(1.0, 4.0) if long else chance.uniform(0.0, 0.6))
         except GeneratorExit:
-            raise  # # a crashed caller releases nothing
+            raise  # a crashed caller releases nothing
         except BaseException:
             yield from self.give(hold)
             raise

@@ -54,8 +54,8 @@ class Faults:
         doubled: the fraction of requests that arrive twice.
         stall: the fraction of requests after which the node pauses for up to 8 s.
         offset_s, rate: the largest errors of the nodes' clocks.
-        pause_every_s, crash_every_s, cut_every_s: the mean times between such faults, per node; 0:
-        never. A cut node reaches nothing for a while.
+        pause_every_s, crash_every_s, cut_every_s: the mean times between such faults, per node;
+            0: never. A cut node reaches nothing for a while.
         outage_every_s: the mean time between outages of the store, which affect all nodes at once.
         cancel_every_s: the mean time between cancellations of a waiting caller, per node.
         set_back_every_s: the mean time between corrections of the store's clock. Each sets the
@@ -129,7 +129,7 @@ class Node:
         rate = chance.uniform(1 - faults.rate, 1 + faults.rate)
         self.world, self.name = world, name
         self.clock = NodeClock(world, offset_s, rate)
-        self.life = 0  # # counts the restarts; objects of an earlier life are dead
+        self.life = 0  # counts the restarts; objects of an earlier life are dead
         self.up = True
         self.paused_until_s = 0.0
         self.cut_until_s = 0.0
@@ -202,7 +202,7 @@ class Process:
         self.alive = True
         self.started = False
         self.ticket = 0
-        self.waiting = 0  # # the number of the awaited effect; earlier answers are ignored
+        self.waiting = 0  # the number of the awaited effect; earlier answers are ignored
 
 
 class World:

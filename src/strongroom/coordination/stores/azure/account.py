@@ -110,7 +110,7 @@ def _account(name: str, query: Mapping[str, str], connection_string: str) -> Azu
         # The name is not quoted: it may be a key that was put in the wrong place.
         raise Unsupported("the URL names no account; write azure://account/name?key=...")
     endpoint = query.get("endpoint", "").rstrip("/")
-    key = query.get("key", "").replace(" ", "+")  # # an unescaped + arrives as a space
+    key = query.get("key", "").replace(" ", "+")  # an unescaped + arrives as a space
     sas = query.get("sas", "").lstrip("?")
     if name and (key or sas):
         if not endpoint:

@@ -121,7 +121,7 @@ class AzureStore(StoreBase):
                 self._early = 0
                 if until_s - now_s < 1:
                     return (
-                        UNCHANGED  # the service waits for whole seconds; the rest is not worth it
+                        UNCHANGED  # the service waits for whole seconds, and less than one is left
                     )
                 continue
             self._note_early(wait_s)
@@ -140,7 +140,7 @@ class AzureStore(StoreBase):
             headers["x-strongroom-wait"] = str(wait_s)
         answer = self._read(key, headers, wait_s + _ANSWER_S, waits=wait_s >= 1)
         if wait_s >= 1 and code_of(answer) == "ContainerNotFound":
-            self._make_container()  # # the service cannot wait on a missing container
+            self._make_container()  # the service cannot wait on a missing container
             answer = self._read(key, headers, wait_s + _ANSWER_S, waits=True)
         return answer
 
@@ -259,7 +259,7 @@ class AzureStore(StoreBase):
     def _path(self, key: str) -> str:
         return f"/{self._container}/{key}"
 
-    # What it is
+    # Promises, asyncio, closing
 
     def promises(self) -> Promises:
         return Promises(
@@ -293,7 +293,7 @@ class AzureStore(StoreBase):
 class _AioAzure(ThreadedStore):
     async def close(self) -> None:
         await super().close()
-        self._store.close()  # # interrupts the requests of its threads
+        self._store.close()  # interrupts the requests of its threads
 
 
 def condition(expected: str | None) -> dict[str, str]:

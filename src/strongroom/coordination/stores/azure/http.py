@@ -42,7 +42,7 @@ class AzureHttp:
         self._account, self._clock = account, clock
         self._base = quote(endpoint_parts(account.endpoint).path.rstrip("/"))
         self.pool = HttpPool(account.endpoint, clock)
-        self._date = ("", "")  # # the last second of the clock, and its HTTP date
+        self._date = ("", "")  # the last second of the clock, and its HTTP date
 
     def send(
         self,

@@ -69,8 +69,8 @@ class _Known(NamedTuple):
 
     version: str
     lease_id: str
-    digest: bytes  # # of the value without its sequence number
-    in_lease_mode: bool = True  # # the hold, if any, was acquired in lease mode
+    digest: bytes  # of the value without its sequence number
+    in_lease_mode: bool = True  # the hold, if any, was acquired in lease mode
 
 
 class _Write(NamedTuple):
@@ -93,7 +93,7 @@ class AzureLeaseStore(AzureStore):
     ) -> None:
         super().__init__(place, waits, durable, clock)
         self._known: OrderedDict[str, _Known] = OrderedDict()
-        self._hanging: dict[str, _Known] = {}  # # leases that may be ours, without a record
+        self._hanging: dict[str, _Known] = {}  # leases that may be ours, without a record
         self._knowing = threading.Lock()
 
     # Reading
@@ -232,7 +232,7 @@ class AzureLeaseStore(AzureStore):
         try:
             self._lease(write, "release", {"x-ms-lease-id": mine, "if-match": version})
         except (StoreUnavailable, StoreRefused):
-            pass  # # the lease expires by itself
+            pass  # the lease expires by itself
 
     def _keep(self, write: _Write, lease: LeaseTerms) -> CasOutcome:
         mine = lease_id(lease.nonce)
@@ -265,7 +265,7 @@ class AzureLeaseStore(AzureStore):
         if isinstance(ended, Unknown):
             return ended
         try:
-            return self._store(write, write.expected, "")  # # after a conflict: there was no lease
+            return self._store(write, write.expected, "")  # after a conflict: there was no lease
         except StoreUnavailable as error:
             return Unknown(f"broken, but not written: {error}")
 
@@ -305,7 +305,7 @@ class AzureLeaseStore(AzureStore):
     def _left_s(self, write: _Write) -> float:
         return max(0.001, write.until_s - self._clock.monotonic_s())
 
-    # What it is
+    # Promises, forking
 
     def promises(self) -> Promises:
         return replace(

@@ -1,1 +1,1 @@
-"""Shared by several stores: pools of connections, listening for changes, pauses."""
+"""Code that several stores share: connection pools, change notifications, pauses."""

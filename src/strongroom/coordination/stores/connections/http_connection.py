@@ -119,7 +119,7 @@ class HttpConnection:
         try:
             self.sock.shutdown(socket.SHUT_RDWR)
         except OSError:
-            pass  # # the connection had ended already
+            pass  # the connection had ended already
 
     def _send(self, raw: bytes, until_s: float) -> None:
         self._limit(until_s)

@@ -49,7 +49,7 @@ class IdlePool(Generic[K]):
     ) -> None:
         self._connect, self._is_answer, self._clock = connect, is_answer, clock
         self._lock = threading.Lock()
-        self._idle: list[tuple[float, K]] = []  # # idle since when; the most recent is last
+        self._idle: list[tuple[float, K]] = []  # idle since when; the most recent is last
 
     @contextmanager
     def lend(self, until_s: float) -> Iterator[K]:

@@ -22,7 +22,7 @@ from strongroom.coordination.errors import StoreUnavailable
 log = logging.getLogger("strongroom.coordination")
 ATTEMPT_S: Final = 5.0
 """How long connecting and subscribing may take."""
-_LINGER_S: Final = 5.0  # # a waiter in a loop soon comes back
+_LINGER_S: Final = 5.0  # a waiter in a loop soon comes back
 _LOOK_MIN_S: Final = 1.0
 _BLIND_MIN_S: Final = 0.05
 _BLIND_MAX_S: Final = 1.0
@@ -106,7 +106,7 @@ class Switchboard:
         self._open_ear, self._clock = open_ear, clock
         self._lock = threading.Lock()
         self._topics: dict[str, _Topic] = {}
-        self._wake: socket.socket | None = None  # # the socket of the running thread
+        self._wake: socket.socket | None = None  # the socket of the running thread
 
     @contextmanager
     def ticket(self, topic: str, ticket: Ticket) -> Iterator[None]:
@@ -215,7 +215,7 @@ def _wake(wake: socket.socket) -> None:
     try:
         wake.send(b"!")
     except BlockingIOError:
-        pass  # # the full buffer wakes the thread anyway
+        pass  # the full buffer wakes the thread anyway
 
 
 class Vigil:
@@ -254,7 +254,7 @@ class Vigil:
         if left_s <= 0:
             return None
         if self._was_held:
-            left_s = min(left_s, held_s)  # # the store sends no notification when a hold expires
+            left_s = min(left_s, held_s)  # the store sends no notification when a hold expires
         if not hears:
             spread_s = self._clock.random() * self._pause_s * 3
             self._pause_s = min(_BLIND_MAX_S, _BLIND_MIN_S + spread_s)

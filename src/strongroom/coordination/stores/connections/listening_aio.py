@@ -56,7 +56,7 @@ class TaskTicket(Ticket):
         try:
             self._loop.call_soon_threadsafe(self._poked.set)
         except RuntimeError:
-            pass  # # the loop is closed, so its task has ended
+            pass  # the loop is closed, so its task has ended
 
     async def _await_poke(self, seconds: float) -> None:
         try:

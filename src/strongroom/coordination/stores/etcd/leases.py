@@ -67,8 +67,7 @@ class EtcdLeases:
             fresh: request a new lease instead of reusing one.
 
         Raises:
-            StoreUnavailable, StoreRefused: there is no lease. If one was granted anyway, it
-            expires.
+            StoreUnavailable, StoreRefused: no lease was granted, or its response was lost.
         """
         now_s = self._clock.boot_s()
         with self._lock:

@@ -49,7 +49,7 @@ from strongroom.coordination.stores.etcd.leases import EtcdLeases
 from strongroom.coordination.stores.etcd.watch import EtcdWatches, Known
 from strongroom.coordination.threaded_store import StoreBase
 
-_HOLD: Final = b"\x00hold"  # # sorts right after its register; no key contains it
+_HOLD: Final = b"\x00hold"  # sorts right after its register; no key contains it
 _AFTER: Final = b"\x01"
 _HELD: Final = "h"
 _VERSION: Final = re.compile(r"([1-9][0-9]{0,18})(h?)", re.ASCII)
@@ -113,7 +113,7 @@ class EtcdStore(StoreBase):
     ) -> CasOutcome:
         state = _state(expected)
         if state is None:
-            return CONFLICT  # # not a version of this store
+            return CONFLICT  # not a version of this store
         self._watches.sweep()
         name, until_s = self._name(key), self._clock.monotonic_s() + timeout_s
         put = _put(name, json.dumps({"note": note}).encode() + b"\n" + value)
@@ -121,7 +121,7 @@ class EtcdStore(StoreBase):
             return self._write(name, state, "", [put], state.held, until_s)
         if lease.act in (Act.TAKE, Act.TAKE_OVER, Act.KEEP):
             if lease.act is Act.KEEP and not state.held:
-                return CONFLICT  # # expired by the store's clock
+                return CONFLICT  # expired by the store's clock
             return self._hold(name, state, put, lease, until_s)
         nonce = lease.nonce if lease.act is Act.GIVE else ""
         return self._write(name, state, nonce, [put, _drop(name + _HOLD)], False, until_s)
@@ -136,7 +136,7 @@ class EtcdStore(StoreBase):
             try:
                 outcome = self._write(name, state, lease.nonce, [put, bound], True, until_s)
             except _NoLease:
-                continue  # # the lease was ended: the transaction was refused
+                continue  # the lease was ended: the transaction was refused
             except (StoreUnavailable, StoreRefused):
                 self._leases.give_back(found.id, until_s)
                 raise
@@ -329,7 +329,7 @@ def open_url(url: str, query: Mapping[str, str]) -> EtcdStore:
     """Return the store in a cluster.
 
     Arguments:
-        url, query: see `etcd_address.address_of`.
+        url, query: see `address.address_of`.
 
     Raises:
         Unsupported: the URL is malformed, or a file cannot be used.

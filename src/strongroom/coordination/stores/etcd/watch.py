@@ -1,10 +1,10 @@
 """Watches of etcd: waiting until a key changes, or until the time is up.
 
 Lives here: the watches of one client, each a stream over its own connection. A watch begins at the
-present revision, since etcd serves past revisions only ten times a second. The content of an event
-is ignored: any event means "read the key now". A finished watch is reused by the next waiter that
-knows the same version, so a repeated wait costs no request. Source: etcd's documentation, "etcd
-API" (watches). Must not live here: reading keys (etcd/store.py).
+present revision, since etcd serves past revisions only ten times a second. Of an event, only the
+revision is used: a newer one means "read the key now". A finished watch is reused by the next
+waiter that knows the same version, so a repeated wait costs no request. Source: etcd's
+documentation, "etcd API" (watches). Must not live here: reading keys (etcd/store.py).
 """
 
 from __future__ import annotations

@@ -105,14 +105,14 @@ _STANDBY: Final = "25006"
 _BEING_MADE: Final = ("23505", "42P07", "42710")
 """Another client creates the same table at this moment."""
 _CREATE_TRIES: Final = 10
-_VERSION_DIGITS: Final = 18  # # the sequence never reaches more
+_VERSION_DIGITS: Final = 18  # the sequence never reaches more
 
 
 class PostgresStore(StoreBase):
     """One database. Thread-safe. The first write creates the table.
 
     Arguments:
-        conninfo: see `postgres_wire.conninfo_of`.
+        conninfo: see `wire.conninfo_of`.
         polls: waiters poll instead of listening, as they must behind a pooler that shares sessions.
         clock: measures time limits.
     """
@@ -225,7 +225,7 @@ class PostgresStore(StoreBase):
         try:
             return PostgresEar(self._conninfo, self.clock)
         except Pooled:
-            self._pooled = True  # # for good: never try to listen again
+            self._pooled = True  # for good: never try to listen again
             raise
 
     def _read(self, statement: str, values: Sequence[str], timeout_s: float) -> list[Row]:
@@ -235,7 +235,7 @@ class PostgresStore(StoreBase):
                 return session.ask(statement, values, until_s)
         except SqlError as error:
             if error.state == _NO_TABLE:
-                return []  # # no client has written anything yet
+                return []  # no client has written anything yet
             raise meaning(error) from error
         except OSError as error:
             raise unavailable(error) from error
@@ -299,7 +299,7 @@ class PostgresEar:
     """A session that listens; see `listening.Ear`. Topics are names of channels.
 
     Arguments:
-        conninfo: see `postgres_wire.conninfo_of`.
+        conninfo: see `wire.conninfo_of`.
         clock: measures time limits.
 
     Raises:

@@ -100,7 +100,7 @@ def conninfo_of(
         if all(port.isdigit() or not port for port in str(given.get("port", "")).split(",")):
             return make_conninfo("", **{**DEFAULTS, **given})
     except psycopg.Error:
-        pass  # # its text would quote the URL, and with it the password
+        pass  # its text would quote the URL, and with it the password
     raise Unsupported(
         "the postgres:// URL cannot be read: is everything in it percent-encoded, and is the port a"
         " number?"
@@ -208,7 +208,7 @@ class PostgresSession:
                 return
             if status == pq.PollingStatus.FAILED:
                 raise ConnectionError(self._pq.get_error_message())
-            self._watch(self._pq.socket)  # # with several hosts the socket changes
+            self._watch(self._pq.socket)  # with several hosts the socket changes
             reading = status == pq.PollingStatus.READING
             self._await(select.POLLIN if reading else select.POLLOUT, until_s)
 

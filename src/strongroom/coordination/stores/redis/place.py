@@ -182,7 +182,7 @@ def _introduce(connection: RedisConnection, place: RedisPlace, until_s: float) -
         role = connection.call(until_s, "ROLE")
     except RedisError as error:
         if error.code in ("NOPERM", "ERR"):
-            return  # # the user may lack the permission; a write will show it
+            return  # the user may lack the permission; a write will show it
         raise
     if isinstance(role, list) and role and role[0] != b"master":
         # A replica's data may be stale.

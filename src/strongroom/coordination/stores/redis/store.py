@@ -118,7 +118,7 @@ class RedisStore(StoreBase):
         note: str = "",
     ) -> CasOutcome:
         if expected == "":
-            return CONFLICT  # # never a version; to the script, an empty text means absent
+            return CONFLICT  # never a version; to the script, an empty text means absent
         act, ttl_s, nonce = ("", 0.0, "") if lease is None else (lease[0].value, *lease[1:])
         version = self.clock.nonce()
         words = (expected or "", version, value, note, act, nonce, round(ttl_s * 1e6))
@@ -283,7 +283,7 @@ class RedisEar:
         until_s = self._clock.monotonic_s() + ATTEMPT_S
         self._connection.send(until_s, command, topic)
         while self._receive(until_s) != command.lower().encode():
-            pass  # # messages may arrive before the reply
+            pass  # messages may arrive before the reply
 
     def _receive(self, until_s: float) -> Reply:
         try:
@@ -302,7 +302,7 @@ def open_url(url: str, query: Mapping[str, str]) -> RedisStore:
     """Return the store in a Redis.
 
     Arguments:
-        url, query: see `redis_place.place_of`.
+        url, query: see `place.place_of`.
 
     Raises:
         Unsupported: the URL is malformed.

@@ -111,7 +111,7 @@ class S3Http:
         sent["authorization"] = authorization(
             self._credentials, self.bucket.region, method, target, line, sent
         )
-        del sent["host"]  # # the pool adds it
+        del sent["host"]  # the pool adds it
         whole = f"{target}?{line}" if line else target
         return self.pool.send(method, whole, sent, body, timeout_s)
 

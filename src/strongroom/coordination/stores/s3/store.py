@@ -45,7 +45,7 @@ from strongroom.coordination.url_options import ANY, SWITCH, UrlOptions, check_o
 
 _OPTIONS: Final = UrlOptions({"endpoint": ANY, "region": ANY, "path": SWITCH})
 _MARKER: Final = b"deleted "
-_MARKER_BYTES: Final = len(_MARKER) + 17  # # 16 digits and a newline; every entry is longer
+_MARKER_BYTES: Final = len(_MARKER) + 17  # 16 digits and a newline; every entry is longer
 _CODE: Final = re.compile(rb"<Code>([A-Za-z0-9]+)</Code>")
 _OBJECT: Final = re.compile(r"<Contents>.*?</Contents>", re.DOTALL)
 _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
@@ -125,7 +125,7 @@ class S3Store(StoreBase):
         if not isinstance(outcome, Conflict):
             return outcome
         left_s = until_s - self._clock.monotonic_s()
-        answer = self._read(key, {}, left_s)  # # a marker counts as absent
+        answer = self._read(key, {}, left_s)  # a marker counts as absent
         if answer.status != 200 or not answer.body.startswith(_MARKER):
             return CONFLICT
         left_s = until_s - self._clock.monotonic_s()
@@ -154,7 +154,7 @@ class S3Store(StoreBase):
             return Unknown(f"{answer.status} {code}")
         raise _trouble(key, answer)
 
-    # What it is
+    # Promises, asyncio, closing
 
     def promises(self) -> Promises:
         return Promises(
@@ -197,7 +197,7 @@ def _entry(key: str, answer: Answer) -> Entry:
         if newline and isinstance(document["nonce"], str):
             return Entry(value, answer.etag, None, str(document["note"]))
     except UNREADABLE:
-        pass  # # reported below
+        pass  # reported below
     raise CorruptRecord(key, answer.body, "a line of JSON and a value")
 
 
