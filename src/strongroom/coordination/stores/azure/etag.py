@@ -226,7 +226,7 @@ class AzureStore(StoreBase):
         """Send a write; return the response if it was applied, else the outcome.
 
         Raises:
-            StoreUnavailable, StoreRefused: the write was certainly not applied.
+            StoreUnavailable, StoreRefused: see `Store.cas`.
         """
         try:
             answer = self._http.send(method, path, query, headers, timeout_s, body)

@@ -60,7 +60,7 @@ def open_url(url: str, query: Mapping[str, str]) -> AzureStore:
 def _asked(place: AzurePlace, clock: Clocks) -> tuple[bool | None, bool]:
     """Return whether the service delays responses (None: unknown), and whether it is durable.
 
-    The first is None if the server does not respond. Its watches are then tried, and show it.
+    If the server does not respond, the first is None. A later watch then shows what it does.
     """
     http = AzureHttp(place.account, clock)
     if http.pool.host.endswith(_PUBLIC):

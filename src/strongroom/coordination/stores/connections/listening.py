@@ -64,7 +64,7 @@ class Ticket:
         self._hears = False
 
     def hears(self, timeout_s: float) -> bool:
-        """Wait until the subscription is decided; return whether the waiter will be notified."""
+        """Wait until the subscription succeeds or fails; return whether it succeeded."""
         self._settled.wait(timeout_s)
         return self._hears
 
