@@ -1,4 +1,4 @@
-"""How each service opens the sources of copies that are its own: blobs for files, files for blobs.
+"""The function that opens a copy source, for each service: blobs copied to files, files to blobs.
 
 Lives here: the table. Must not live here: the opening (the wings' copies/reading.py), who may read
 a source. Source: "Copy Blob" and "Copy File", header x-ms-copy-source.

@@ -1,19 +1,19 @@
-"""The sweeper: does the jobs that commits leave behind, at its own pace, beside the requests.
+"""The sweeper runs the background jobs that commits leave behind, at its own pace.
 
-Lives here: which job is done when, and what happens when one cannot be done. Must not live here:
-the work itself (the wings' `sweep.py`, containers/container_sweep.py, copies/jobs.py). A job is
-deleted when its work is done, never before, and all work may be done again after a crash. A job
-that cannot be read is kept, and the log says so: a newer version may know it.
+Lives here: when each job runs, and what happens when a job fails. Must not live here: the work of a
+job (the wings' `sweep.py`, containers/container_sweep.py, copies/jobs.py). A job is deleted only
+after its work is done. All work is idempotent, since it may run again after a crash. A job that
+cannot be decoded is kept and logged, because a newer version may know it.
 
 Each gateway has a sweeper. Four rules let them share the jobs:
- 1. A sweeper begins only jobs that its gateway owns, and takes a hold on what a job has to itself.
-    It then looks whether the job is still there: another gateway may have done it meanwhile.
- 2. A job begins only when no commit that is older than its due time can happen any more. So the
-    commit that ordered it has happened or never will, and the same holds for every write that was
-    decided before a deletion. What the work does not find then, no older commit adds later.
- 3. Without its hold a job commits nothing more.
- 4. A job on the files of a share is done by the gateway that serves the share. If none does, the
-    owner of the job takes the share.
+ 1. A sweeper starts only jobs that its gateway owns, and it takes an exclusive hold on each. It
+    then reads the job again, because another gateway may have finished it meanwhile.
+ 2. A job starts only when no commit older than its due time can still happen. So the commit that
+    ordered the job has happened or never will. The same holds for every write that was decided
+    before a deletion. No older commit can add anything after the job has run.
+ 3. A job commits nothing more once its hold is lost.
+ 4. A job on the files of a share is done by the gateway that serves the share. If none serves it,
+    the owner of the job takes the share.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from strongroom.values import Purpose
 
 _PAGE: Final = 64
 _LOOK_S: Final = 1.0
-# A copy waits for the network, a container may take long: neither holds up the others.
+# A copy waits for the network, and a container may take long. Neither may delay the other jobs.
 _AT_ONCE_MAX: Final = 8
 _COPIES_MAX: Final = 4
 _RETRY_S: Final = (1.0, 60.0)
@@ -66,11 +66,11 @@ T = TypeVar("T")
 
 
 class Sweeper:
-    """Background work of one server.
+    """Run the background jobs of one server.
 
     Arguments:
-        services: whose store holds the jobs; `services.work` is set when one is due at once.
-        pause_s: how long requests go first after each commit of removals.
+        services: its store holds the jobs; `services.work` is set when a job is due at once.
+        pause_s: pause after each commit of removals, so that requests are served first.
     """
 
     def __init__(self, services: Services, pause_s: float = 0.0) -> None:
@@ -83,8 +83,11 @@ class Sweeper:
         self._failures: dict[bytes, tuple[int, float]] = {}
 
     async def run(self) -> None:
-        """Work until cancelled. The log says once what keeps it from working. That may pass: an
-        engine that cannot read now may be able to in a second."""
+        """Run due jobs until cancelled.
+
+        An engine error is logged once and the work is tried again, since the error may be
+        temporary.
+        """
         waits = False
         try:
             while True:
@@ -102,7 +105,7 @@ class Sweeper:
             await self._stop()
 
     async def run_once(self) -> int:
-        """Do everything that is due now, copies included. Returns how many jobs were finished."""
+        """Run every job that is due now, copies included. Return the number of finished jobs."""
         finished = 0
         await write_accesses(self._services)
         while True:
@@ -125,8 +128,11 @@ class Sweeper:
             return
 
     async def _start_due(self) -> None:
-        """Start what is due and not under way, the oldest first. Where all places are taken, the
-        next call goes on from there: so jobs that wait do not keep younger ones waiting."""
+        """Start jobs that are due and not running yet, the oldest first.
+
+        When all slots are taken, the next call continues at this position. So jobs that must wait
+        do not block younger ones.
+        """
         await self._services.held.of(CopySources).give_up_ended()
         now = await self._services.store.now()
         until = Position(keys.number(now), b"")
@@ -158,14 +164,14 @@ class Sweeper:
         return gateways.owns(_right(face)) or self._has_source(face)
 
     def _has_source(self, face: Face) -> bool:
-        """Whether the job is a copy whose source this gateway has opened already."""
+        """Return whether the job is a copy whose source this gateway already has open."""
         if _lane(face) != _COPIES:
             return False
         job = records.JOB.decode(face.value)
         return self._services.held.of(CopySources).is_open(job.token)
 
     async def _leave(self, face: Face) -> None:
-        """Leave a job to another gateway: a source that this one has opened for it is closed."""
+        """Leave a job to another gateway, and close the source that this one has opened for it."""
         if self._has_source(face):
             source = self._services.held.of(CopySources).take(records.JOB.decode(face.value).token)
             if source is not None:
@@ -186,8 +192,8 @@ class Sweeper:
             self._services.work.set()
 
     async def _attend(self, face: Face, now: int) -> bool:
-        """Do one job; whether it is finished. The log says what goes wrong, and the job is tried
-        again later.
+        """Run one job and return whether it is finished. A failure is logged, and the job is
+        retried later.
 
         Arguments:
             now: store time, later than the job's due time.
@@ -218,7 +224,7 @@ class Sweeper:
         return True
 
     async def _takes(self, share: int) -> bool:
-        """Whether this gateway serves the share with this generation."""
+        """Return whether this gateway serves the share of this generation."""
         return await self._services.held.of(ShareHolds).take(self._services, share)
 
     def _put_off(self, name: bytes, message: str) -> None:
@@ -230,11 +236,11 @@ class Sweeper:
             _log.warning("%s", message)
 
     async def _do(self, face: Face, now: int, services: Services) -> bool:
-        """Do the job, and remove it; False when it must wait for readers."""
+        """Do the work of a job and remove the job. Return False when it must wait for readers."""
         await services.store.gateways.quiet(now)
         ref = keys.job_ref(face.partition)
         if await services.store.read([ref]) == [None]:
-            # Another gateway has done it since this one looked for jobs.
+            # Another gateway has done the job since this one scanned for jobs.
             await self._leave(face)
             return True
         if not await self._work(face, records.JOB.decode(face.value), services):
@@ -245,7 +251,7 @@ class Sweeper:
         return True
 
     async def _work(self, face: Face, job: Job, services: Services) -> bool:
-        """The work of one job; False when it must wait for readers."""
+        """Do the work of one job. Return False when it must wait for readers."""
         removal = RemovalBatch(services, self._pause_s)
         due, stamp = keys.job_times(face.partition)
         if job.kind is JobKind.SWEEP_BLOB:
@@ -291,22 +297,25 @@ class Sweeper:
 
 
 class _HeldServices(Services):
-    """The services of one job: they commit nothing more once its hold is lost."""
+    """The services of one job, which refuse to commit once the job's hold is lost."""
 
     def __init__(self, services: Services, hold: ExclusiveRight) -> None:
         self.__dict__.update(services.__dict__)
         self._hold = hold
 
     def commit(self, decision: Decision[T]) -> Awaitable[T]:
-        """See Services.commit. Raises: Unavailable, too, when the hold is lost."""
+        """See Services.commit. Raises: also Unavailable, when the hold is lost."""
         if self._hold.lost:
             raise Unavailable("another gateway may do this job now")
         return super().commit(decision)
 
 
 def _lane(face: Face) -> bytes:
-    """The jobs of one lane are not done at the same time, but those of _COPIES are, some of them.
-    Two sweeps of one blob would remove the block lists by which the other knows what is alive."""
+    """Return the lane of a job. Jobs of one lane never run at the same time, except in _COPIES.
+
+    Two concurrent sweeps of one blob would remove the block lists that tell the other which
+    contents are still referenced.
+    """
     try:
         job = records.JOB.decode(face.value)
     except DamagedRecord:
@@ -317,7 +326,7 @@ def _lane(face: Face) -> bytes:
 
 
 def _share_of(face: Face) -> int | None:
-    """The generation of the share in which a job works; None = it works in none."""
+    """Return the generation of the share in which a job works; None for any other job."""
     try:
         job = records.JOB.decode(face.value)
     except DamagedRecord:
@@ -326,25 +335,28 @@ def _share_of(face: Face) -> int | None:
 
 
 def _right(face: Face) -> bytes:
-    """The name of the hold that a job needs: its lane, or one of its own among the copies."""
+    """Return the name of the exclusive hold that a job needs: its lane, or the job itself if it is
+    a copy."""
     lane = _lane(face)
     return b"job/%b" % (face.partition if lane == _COPIES else lane)
 
 
 async def _is_alive(services: Services, job: Job) -> bool:
-    """Whether a container's deletion was ordered, but its commit never happened. It cannot happen
-    later: see rule 2."""
+    """Return whether the container still exists because the commit of its deletion never happened.
+
+    That commit cannot happen later: see rule 2.
+    """
     account, name = job.token.split("/")
     place = await services.place(Service.BLOB, account, name)
     if place is not None and place.generation == job.generation:
         return True
-    # Deleted by a later request, and kept: that deletion has a job of its own.
+    # A later request deleted the container and kept it: that deletion has a job of its own.
     kept = keys.deleted_place(keys.container(account, name), job.generation)
     return await services.store.read([kept]) != [None]
 
 
 async def _expire_upload(services: Services, job: Job) -> None:
-    """End an upload that nobody has touched for a week; one that was is looked at again later."""
+    """End an upload that has been idle for a week. Schedule another check for one that has not."""
 
     def decide(state: BlobState, change: BlobChange) -> None:
         upload = state.upload

@@ -1,8 +1,8 @@
 """The account's own operations: service properties, account information, CORS.
 
-Lives here: reading and merging of the properties of a service, and what they say to browsers of
-other origins. Must not live here: XML (wire/), matching of CORS rules (semantics/core/cors.py).
-Source: "Get/Set Blob Service Properties", "Get Account Information", "Preflight Blob Request".
+Lives here: reading and merging the properties of a service, and the CORS headers that follow from
+them. Must not live here: XML (wire/), matching of CORS rules (semantics/core/cors.py). Source:
+"Get/Set Blob Service Properties", "Get Account Information", "Preflight Blob Request".
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from strongroom.services.core.decisions import Decision
 from strongroom.services.core.runner import Services
 from strongroom.store.core import keys, records
 
-# Reads without an Origin may be kept by a cache that also serves browsers: they need Vary.
+# A cache that also serves browsers may keep answers to reads without an Origin: they need Vary.
 _CACHED_METHODS: Final = ("GET", "HEAD")
 
 
@@ -53,7 +53,7 @@ class Preflight:
 
 
 async def properties(services: Services, service: Service, account: str) -> ServiceProperties:
-    """The properties of one service of an account, the defaults where nothing was set."""
+    """Return the properties of one service of an account, with defaults for what was never set."""
     (found,) = await services.store.read([keys.service_properties(account, service.value)])
     return records.PROPERTIES.of(found) or DEFAULTS[service.value]
 
@@ -64,10 +64,10 @@ async def get_properties(services: Services, call: Call[Any]) -> ServiceProperti
 
 
 async def set_properties(services: Services, call: Call[SetServiceProperties]) -> None:
-    """Set Blob (Queue, Table) Service Properties: the sections given replace those set before.
+    """Set Blob (Queue, Table) Service Properties: the given sections replace the stored ones.
 
-    Raises: StorageError InvalidXmlDocument, InvalidXmlNodeValue; NotImplemented for what is not
-        served; RequestBodyTooLarge when all sections together are too large to be kept.
+    Raises: StorageError InvalidXmlDocument, InvalidXmlNodeValue; NotImplemented for features that
+        are not served; RequestBodyTooLarge when all sections together exceed the size of a record.
     """
     request = call.input.properties
     _check(request)
@@ -106,7 +106,7 @@ def _not_implemented(section: str, name: str) -> StorageError:
 
 
 async def get_stats(services: Services, call: Call[Any]) -> int:
-    """Get Blob (Queue, Table) Service Stats: the tick up to which the secondary has everything.
+    """Get Blob (Queue, Table) Service Stats: return the tick up to which the secondary is in sync.
 
     Raises: StorageError InvalidQueryParameterValue on the primary endpoint.
     """
@@ -122,7 +122,7 @@ async def get_information(services: Services, call: Call[Any]) -> AccountInforma
 
 
 async def preflight(services: Services, call: Call[Preflight]) -> Extras:
-    """Preflight Blob Request: the headers that say what an origin may do.
+    """Preflight Blob Request: return the headers that state what an origin may do.
 
     Raises: StorageError InvalidHeaderValue for a missing header, CorsPreflightFailure.
     """
@@ -139,7 +139,7 @@ async def cors_headers(
     method: str,
     response_headers: Iterable[str],
 ) -> Extras:
-    """The headers that CORS adds to the answer of an actual request, refused or not.
+    """Return the headers that CORS adds to the answer of an actual request, successful or not.
 
     Arguments:
         origin: the Origin header, None when it was not sent.

@@ -1,6 +1,6 @@
-"""The removal of what is no longer needed, in commits of a bounded size.
+"""The removal of records and contents that are no longer needed, in commits of a bounded size.
 
-Lives here: `RemovalBatch`. Must not live here: what is to be removed.
+Lives here: `RemovalBatch`. Must not live here: the choice of what is removed.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ REMOVALS_PER_COMMIT: Final = 256
 
 
 class RemovalBatch:
-    """Collects what is to go and commits it whenever it is enough; nothing is ever put.
+    """Collects removals and commits them when there are enough; it never writes a value.
 
-    What was added first goes first, so after a crash a prefix of it is gone. An index is added
-    after what only it leads to.
+    Removals are committed in the order in which they were added, so a crash leaves a prefix of them
+    done. Add an index entry only after everything that is reachable through it alone.
 
     Arguments:
-        pause_s: how long requests go first after each commit.
+        pause_s: pause after each commit, so that requests are served first.
     """
 
     def __init__(self, services: Services, pause_s: float) -> None:
@@ -36,7 +36,8 @@ class RemovalBatch:
     async def add(
         self, partition: Partition, gone: Iterable[Key] = (), drop: Iterable[int] = ()
     ) -> None:
-        """Let these records and contents go together; `drop` may be long, and goes first then."""
+        """Add records and contents to remove in one commit. A long `drop` is split and removed
+        first."""
         writes = [Write(key, None) for key in gone]
         drops = list(drop)
         while len(drops) + len(writes) > REMOVALS_PER_COMMIT:
@@ -57,7 +58,7 @@ class RemovalBatch:
             self._steps.append((partition, writes, drops))
 
     async def commit(self) -> None:
-        """Remove what has been added so far."""
+        """Remove everything that has been added so far."""
         if not self._steps:
             return
         steps = tuple(
@@ -70,7 +71,7 @@ class RemovalBatch:
 
 
 class _Remove(Decision[None], frozen=True):
-    """Remove what a `RemovalBatch` has collected, whatever else is there."""
+    """Remove what a `RemovalBatch` has collected, without reading anything first."""
 
     steps: tuple[Step, ...]
 

@@ -1,8 +1,8 @@
 """The argument of a service function: the target, what was authorized, and the typed input.
 
 Lives here: `Call`, the rule of an operation as the runner needs it, and `Place`. A place is the
-container, queue or table as it was when the request was authorized. Must not live here: HTTP,
-decisions.
+container, queue, table or share as it was when the request was authorized. Must not live here:
+HTTP, decisions.
 """
 
 from __future__ import annotations
@@ -64,9 +64,12 @@ class ConditionUse(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """The checks of the runner before an operation's decision. `unmet` is the error of a write's
-    condition that does not hold (the copies have their own). `purpose` decides what the operation
-    may do on a full disk. `kind` is the type that the blob must have, None = any."""
+    """The checks that run before the decision of an operation.
+
+    `unmet` is the error for a condition of a write that does not hold; copies have their own.
+    `purpose` decides what the operation may do on a full disk. `kind` is the type that the blob
+    must have, None = any.
+    """
 
     lease: LeaseUse = LeaseUse.NONE
     conditions: ConditionUse = ConditionUse.NONE
@@ -82,8 +85,10 @@ UNGUARDED_FREEING: Final = Rule(conditions=ConditionUse.IGNORED, purpose=Purpose
 
 
 class BodySource(Protocol):
-    """The request's body, read at most once. `is_held_back`: the client sends it once it is asked
-    for (`Expect: 100-continue`)."""
+    """The request's body, which can be read at most once.
+
+    `is_held_back`: the client sends the body only after `100 Continue` (`Expect: 100-continue`).
+    """
 
     size_bytes: int | None
 
@@ -94,8 +99,8 @@ class BodySource(Protocol):
 
 
 class RequestOrigin(Protocol):
-    """The client of a request: its address, the host that it named, what it sends, and whether it
-    has gone."""
+    """The client of a request: its address, the host it named, its body, and whether it has
+    disconnected."""
 
     peer: str
     gone: bool
@@ -110,10 +115,10 @@ class RequestOrigin(Protocol):
 
 
 class Place(msgspec.Struct, frozen=True):
-    """The facts about a container, queue or table that the path of a request needs.
+    """The facts about a container, queue, table or share that every request to it needs.
 
-    It has the record's `version`, and what stood in the record, when the request was authorized.
-    `record` is the whole record, for services that would read it again.
+    All of them, `version` included, are from the record as it was when the request was authorized.
+    `record` is the decoded record, for services that would otherwise read it again.
     """
 
     generation: int
@@ -126,10 +131,10 @@ class Place(msgspec.Struct, frozen=True):
 class CallTarget(msgspec.Struct, frozen=True):
     """The resource that a request names.
 
-    `container` is the container, queue or table. `blob` is the name of the blob, or a message's id.
-    `entity` is an entity's PartitionKey and RowKey. `snapshot` is a snapshot's time in ticks, and
-    `version` a version's id in ticks. `secondary`: whether the request went to the secondary
-    endpoint.
+    `container` is the container, queue, table or share. `blob` is the name of the blob, or a
+    message's id. `entity` is an entity's PartitionKey and RowKey. `snapshot` is a snapshot's time
+    in ticks, and `version` a version's id in ticks. `secondary`: whether the request went to the
+    secondary endpoint.
     """
 
     service: Service
@@ -149,11 +154,11 @@ Judge = Callable[[Place | None], object]
 class Caller(msgspec.Struct, frozen=True):
     """The caller, and the rights that were granted.
 
-    `authorize` reads wall time, the account's keys and the caller's roles, and returns what judges
-    the caller by them. The caller is judged again when the place has changed since the request was
-    authorized, and each time that a waiting request looks again. `version` is the request's
-    x-ms-version. `owner`: the request is signed with the account's key. `bearer`: who sent it, if
-    it carries a bearer token.
+    `authorize` reads wall time, the account's keys and the caller's roles, and returns a function
+    that authorizes by these values. The caller is authorized again when the place has changed
+    since, and at each attempt of a waiting request. `version` is the request's x-ms-version.
+    `owner`: the request is signed with the account's key. `bearer`: the identity in the bearer
+    token, if there is one.
     """
 
     authorize: Callable[[], Judge]
@@ -164,8 +169,10 @@ class Caller(msgspec.Struct, frozen=True):
 
 
 class Terms(msgspec.Struct, frozen=True):
-    """The demands of a request before it is carried out. `wait_s` is `x-strongroom-wait` (0 = do
-    not wait). `scope` is the encryption scope that it names; "" = the account's own, None = none.
+    """The conditions under which a request may be carried out.
+
+    `wait_s` is `x-strongroom-wait` (0 = do not wait). `scope` is the encryption scope that the
+    request names; "" = the account's own, None = none.
     """
 
     conditions: Conditions = NONE
@@ -178,9 +185,12 @@ NO_TERMS: Final = Terms()
 
 
 class Call(msgspec.Struct, Generic[I_co], frozen=True):
-    """One request, decoded and authorized. `place` is None for operations on the account, and for
-    one that creates a place. `input` is what only this operation is given. `judge` judges the
-    caller again; decisions are given calls `as_of_now`, which have one."""
+    """One request, decoded and authorized.
+
+    `place` is None for operations on the account, and for one that creates a place. `input` is
+    specific to the operation. `judge` authorizes the caller again; decisions get calls from
+    `as_of_now`, which have one.
+    """
 
     rule: Rule
     target: CallTarget
@@ -192,7 +202,7 @@ class Call(msgspec.Struct, Generic[I_co], frozen=True):
     judge: Judge | None = None
 
     def as_of_now(self) -> Call[I_co]:
-        """The same, with a judge that is pure: a decision must not read wall time or accounts."""
+        """Return a copy whose `judge` is pure: a decision must not read wall time or accounts."""
         judge = self.caller.authorize()
         return Call(
             self.rule,

@@ -1,4 +1,4 @@
-"""Which conditional headers each use of them lets a container's operation take.
+"""The conditional headers that a container operation accepts, for each `ConditionUse`.
 
 Lives here: one table, for the declarations and for the guard. Must not live here: the conditions
 themselves (semantics/core/conditions.py). Source: conditions.md, section 2.

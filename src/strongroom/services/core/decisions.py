@@ -1,11 +1,11 @@
 """The form of a decision: which records it reads, and what it commits because of them.
 
-Lives here: `Decision`, the base of all of them. Must not live here: any one decision, the engine's
-loop that runs them (engines/). Source: rule 4 of engines/base.py.
+Lives here: `Decision`, the base class of all of them. Must not live here: any one decision, the
+engine's loop that runs them (engines/). Source: rule 4 of engines/base.py.
 
-A decision is a frozen value. It takes everything that it depends on as a field: the request, wall
-time, what the accounts say, fresh ids. So it can run again and decides the same. Its results travel
-in the commit and nowhere else.
+A decision is a frozen value. Its fields hold everything that it depends on: the request, wall time,
+account settings, fresh ids. So it can run again with the same outcome. It returns its results in
+the commit and nowhere else.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class Decision(msgspec.Struct, Generic[T], frozen=True):
-    """One decision at the serial point. `Services.commit` runs it.
+    """One decision, which the engine runs at the serial point. `Services.commit` submits it.
 
     Arguments:
         partition: the partition that it changes, and whose records guard the commit.
@@ -35,11 +35,11 @@ class Decision(msgspec.Struct, Generic[T], frozen=True):
     purpose: Purpose
 
     def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[T]:
-        """Return the commit. Raising refuses, and changes nothing.
+        """Return the commit. An exception refuses the request and changes nothing.
 
         Arguments:
             found: the records of `reads`.
-            stamp: of the commit; store time.
+            stamp: the commit's stamp, in store time.
         """
         # Every kind of decision overrides it; the base itself is never run.
         raise NotImplementedError

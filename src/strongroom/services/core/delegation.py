@@ -21,7 +21,7 @@ from strongroom.wire.core.user_delegation_key import KeyInfo
 
 
 class DelegationAccounts:
-    """The accounts that the program was composed with: their keys make user delegation keys."""
+    """The accounts that the program was composed with. Their keys sign user delegation keys."""
 
     def __init__(self) -> None:
         self.accounts: Accounts | None = None
@@ -34,7 +34,7 @@ class GetUserDelegationKey(msgspec.Struct, frozen=True):
 
 
 class IssuedKey(msgspec.Struct, frozen=True):
-    """Result of Get User Delegation Key: what the key says of itself, and its value."""
+    """Result of Get User Delegation Key: the fields of the key, and its value."""
 
     key: DelegationKey
     value: bytes
@@ -43,7 +43,7 @@ class IssuedKey(msgspec.Struct, frozen=True):
 async def get_user_delegation_key(
     services: Services, call: Call[GetUserDelegationKey]
 ) -> IssuedKey:
-    """Get User Delegation Key: derives the key, and keeps nothing.
+    """Get User Delegation Key: derive the key and store nothing.
 
     Raises: StorageError InvalidXmlNodeValue for times that do not make a validity of up to 7 days;
         AuthenticationFailed when the account has been removed meanwhile.
@@ -67,10 +67,10 @@ async def get_user_delegation_key(
 
 
 def validity(wanted: KeyInfo, now_wall_ticks: int) -> tuple[int, int]:
-    """From when to when a key is valid, in ticks, whole seconds; at once if no start was given.
+    """Return (start, expiry) of a key in ticks, rounded to whole seconds; start defaults to now.
 
-    Raises: StorageError InvalidXmlNodeValue when the end is not after the start and now, or either
-        is more than 7 days away.
+    Raises: StorageError InvalidXmlNodeValue when the expiry is not after the start and now, or
+        either is more than 7 days away.
     """
     start = now_wall_ticks if wanted.start is None else wanted.start
     start, expiry = start - start % TICKS_PER_S, wanted.expiry - wanted.expiry % TICKS_PER_S

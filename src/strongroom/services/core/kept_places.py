@@ -1,11 +1,11 @@
-"""Deleted containers and shares that are kept for a while: their deletion, way back, and end.
+"""Soft-deleted containers and shares: their deletion, restore, and expiry.
 
-Lives here: what both have in common. Must not live here: what lies in them, and how it is swept
-(the wings). Source: "Soft delete for containers", "Prevent accidental deletion of Azure file
-shares".
+Lives here: the part that containers and shares have in common. Must not live here: their contents,
+and how these are swept (the wings). Source: "Soft delete for containers", "Prevent accidental
+deletion of Azure file shares".
 
-The record of a deleted place moves to a key beside it, and a job is due when its retention ends. A
-restored place makes that job void, since its deletion is no longer on record.
+A deletion moves the record to a key beside the original, and schedules a job for the end of the
+retention. A restore makes that job void, since the deleted record is no longer there.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ _VERSION: Final = re.compile(r"[0-9A-Fa-f]{16}")
 
 
 class KeptRecord(Protocol):
-    """The record of a deleted place: as it was, when it was deleted, and until when it is kept."""
+    """The record of a soft-deleted container or share: its last state, when it was deleted, when it
+    expires."""
 
     @property
     def record(self) -> Any: ...
@@ -43,15 +44,15 @@ class KeptRecord(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptKind:
-    """One kind of place that can be kept.
+    """One kind of place that can be soft-deleted.
 
     Attributes:
-        noun: what it is called.
+        noun: its name in messages.
         place: the codec of its record.
         kept: the codec of the record of a deleted one.
-        sweeps: the job that removes what lay in it at once.
-        expires: the job that does so when its retention ends.
-        missing, exists: what Restore answers where it is not kept, or where the name is taken.
+        sweeps: the job that removes the contents at once.
+        expires: the job that removes the contents when the retention ends.
+        missing, exists: the errors of Restore when it is not kept, or when the name is taken.
         name_header: the header of Restore that has its name.
     """
 
@@ -67,8 +68,8 @@ class KeptKind:
 
 @dataclass(frozen=True, slots=True)
 class RestorePlace:
-    """Input of Restore Container and Restore Share: the name of the deleted one, and its version
-    as listed."""
+    """Input of Restore Container and Restore Share: the name of the deleted one, and its listed
+    version."""
 
     name: str
     version: str
@@ -78,7 +79,7 @@ class PlaceDeletion:
     """The writes of a deletion.
 
     Arguments:
-        days: how long the deleted place is kept; 0 = it is not.
+        days: the retention of the deleted place; 0 = it is not kept.
     """
 
     def __init__(self, kind: KeptKind, call: Call[Any], days: int) -> None:
@@ -90,12 +91,12 @@ class PlaceDeletion:
     def steps(
         self, generation: int, kept: Callable[[int], KeptRecord], stamp: int, *more: Write
     ) -> tuple[Step, ...]:
-        """The steps of the deletion.
+        """Return the steps of the deletion.
 
         Arguments:
-            kept: until when it is kept -> the record of the deleted place.
-            stamp: the commit's.
-            more: what else is written in the place's partition.
+            kept: takes the end of the retention and returns the record of the deleted place.
+            stamp: the commit's stamp.
+            more: further writes in the place's partition.
         """
         kind, days = self._kind, self._days
         until = retention_end(stamp, days)
@@ -106,14 +107,15 @@ class PlaceDeletion:
             key = keys.deleted_place(self._ref, generation).key
             writes.append(Write(key, kind.kept.encode(kept(until))))
         return (
-            # The job first: cut off in between, it finds the place alive and does nothing.
+            # The job is written first: after a crash in between, it finds the place alive and does
+            # nothing.
             Step(job.partition, (Write(job.key, records.JOB.encode(order)),)),
             Step(self._ref.partition, tuple(writes)),
         )
 
 
 async def restore_place(services: Services, call: Call[RestorePlace], kind: KeptKind) -> Any:
-    """Bring a deleted place back as it was when it was deleted, but for its lease.
+    """Restore a soft-deleted container or share as it was, but without its lease.
 
     Returns: its record.
     Raises: StorageError InvalidHeaderValue (another name than that of the request); the kind's
@@ -149,10 +151,10 @@ class _Restore(Decision[Any], frozen=True):
 
 
 def generation_version(generation: int) -> str:
-    """The version of a deleted container or share as it is listed."""
+    """Return the version of a deleted container or share as listings show it."""
     return f"{generation:016X}"
 
 
 def version_generation(version: str) -> int | None:
-    """The generation of a listed version; None for a text that is none."""
+    """Return the generation of a listed version; None for a malformed text."""
     return int(version, 16) if _VERSION.fullmatch(version) else None

@@ -1,8 +1,8 @@
-"""The `timeout` of a request: what it is answered when it has not ended by then.
+"""The `timeout` of a request, and the error when the request has not ended by then.
 
-Lives here: the limit, and the note of what a request waits for meanwhile. Must not live here: waits
-themselves (waiting.py; services/file/admission.py for the caches of SMB clients). Source: "Setting
-timeouts" of the Azure Storage REST reference; smb.md 4.5.
+Lives here: the limit, and the record of what a request is waiting for. Must not live here: the
+waits themselves (waiting.py; services/file/admission.py for the caches of SMB clients). Source:
+"Setting timeouts" of the Azure Storage REST reference; smb.md 4.5.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ from strongroom.errors import ErrorCode, StorageError
 
 T = TypeVar("T")
 
-# Set for the time of one request, whose task it belongs to.
+# Set while one request runs; each request has its own task.
 _WAITS: Final[ContextVar[list[ErrorCode] | None]] = ContextVar("waits", default=None)
 
 
 async def in_time(result: Awaitable[T], limit_s: float) -> T:
-    """The result, if it comes within the limit.
+    """Return the result if it arrives within the limit.
 
-    Raises: StorageError OperationTimedOut, or what the request was waiting for when it was over.
+    Raises: StorageError OperationTimedOut, or the error of the wait that was in progress at the
+        limit.
     """
     waits: list[ErrorCode] = []
     token = _WAITS.set(waits)
@@ -40,7 +41,7 @@ async def in_time(result: Awaitable[T], limit_s: float) -> T:
 
 @contextmanager
 def waiting(late: ErrorCode) -> Iterator[None]:
-    """While this lasts, a request whose `timeout` ends is answered `late`."""
+    """Within this context, a request whose `timeout` ends is answered with the error `late`."""
     waits = _WAITS.get()
     if waits is None:
         yield

@@ -1,7 +1,7 @@
-"""Five actions on one lease, whatever is leased, and the queue of those who wait for it.
+"""The five lease actions for any leased resource, and the queue of requests that wait for a lease.
 
-Lives here: the inputs and the result, what an action makes of a lease, and waiting for one that is
-held. Must not live here: where a lease lies (the wings), the table of states
+Lives here: the inputs and the result, how an action changes a lease, and waiting for a lease that
+is held. Must not live here: where a lease is stored (the wings), the table of states
 (semantics/core/lease.py). Source: "Lease Blob", "Lease Container", "Lease Share", "Lease File"; the
 waiting is ours.
 """
@@ -26,7 +26,7 @@ from strongroom.values import Lease
 
 
 class AcquireLease(msgspec.Struct, frozen=True):
-    """Input of acquire: -1 (infinite) or 15 to 60 seconds, and the id that the caller wants."""
+    """Input of acquire: the duration, -1 (infinite) or 15 to 60 seconds, and the proposed id."""
 
     duration_s: int
     proposed_id: str | None = None
@@ -47,7 +47,7 @@ class ReleaseLease(msgspec.Struct, frozen=True):
 
 
 class BreakLease(msgspec.Struct, frozen=True):
-    """Input of break: 0 to 60 seconds that the lease may go on, None = what remains of it."""
+    """Input of break: the break period, 0 to 60 seconds; None = the rest of the lease."""
 
     period_s: int | None = None
 
@@ -58,7 +58,8 @@ LeaseAction = AcquireLease | RenewLease | ChangeLease | ReleaseLease | BreakLeas
 class Leased(msgspec.Struct, frozen=True):
     """Result: ETag and Last-Modified as stamps, unchanged; 0 for a blob that has none yet.
 
-    `lease_id` is given after acquire, renew and change; `time_s`, the seconds left, after break.
+    `lease_id` is set after acquire, renew and change. `time_s`, the seconds left, is set after
+    break.
     """
 
     etag: int
@@ -67,7 +68,7 @@ class Leased(msgspec.Struct, frozen=True):
     time_s: int | None = None
 
 
-# What waiting helps against; every other refusal stands.
+# The errors that may go away while a request waits; every other refusal is final.
 _HELD: Final = (errors.LEASE_ALREADY_PRESENT, errors.LEASE_IS_BREAKING_AND_CANNOT_BE_ACQUIRED)
 
 
@@ -79,7 +80,7 @@ def after(
     now: int,
     kind: LeaseKind,
 ) -> tuple[Lease | None, int | None]:
-    """The lease after an action, and the seconds left of one that was broken.
+    """Return the lease after an action, and the seconds left of one that was broken.
 
     Arguments:
         given_id: x-ms-lease-id.
@@ -104,7 +105,7 @@ def after(
 
 
 def fresh_id(services: Services, action: LeaseAction) -> str | None:
-    """An id for a lease for which none is proposed; None for what needs none."""
+    """Return a fresh lease id for an acquisition that proposes none; None for any other action."""
     if isinstance(action, AcquireLease) and action.proposed_id is None:
         return guid(services.clock)
     return None
@@ -113,7 +114,7 @@ def fresh_id(services: Services, action: LeaseAction) -> str | None:
 def judge(
     call: Call[LeaseAction], lease: Lease | None, fresh_id: str | None, now: int, kind: LeaseKind
 ) -> tuple[Lease | None, int | None]:
-    """As `after`; raises NotYet for a call that waits until it can have the lease."""
+    """Return what `after` returns. Raises: NotYet, for a call that waits for a held lease."""
     try:
         return after(call.input, call.terms.lease_id, lease, fresh_id, now, kind)
     except StorageError as error:
@@ -125,13 +126,13 @@ def judge(
 def answer(
     action: LeaseAction, etag: int, modified: int, lease: Lease | None, time_s: int | None
 ) -> Leased:
-    """The result of an action; `lease` and `time_s` are those after it."""
+    """Return the result of an action; `lease` and `time_s` are those after it."""
     named = not isinstance(action, BreakLease | ReleaseLease) and lease is not None
     return Leased(etag, modified, lease.id if named and lease is not None else None, time_s)
 
 
 def may_wait(call: Call[LeaseAction]) -> bool:
-    """Whether a request waits until it can have the lease."""
+    """Return whether the request waits until it can acquire the lease."""
     return bool(call.terms.wait_s) and isinstance(call.input, AcquireLease)
 
 
@@ -142,18 +143,20 @@ async def when_free(
     attempt: Callable[[], Awaitable[Leased]],
     lease_of: Callable[[Record | None], Lease | None],
 ) -> Leased:
-    """An acquisition that waits, in turn with the others that do.
+    """Acquire a lease for a request that waits, in order of arrival with the other waiters.
 
     Arguments:
-        refs: the record that holds the lease, and others whose change is a reason to look again.
-        lease_of: the lease in the first of them.
+        refs: the record that holds the lease, then other records whose change triggers a new
+            attempt.
+        lease_of: returns the lease in the first of them.
     """
     assert isinstance(call.input, AcquireLease)
     if await holds(services, call.input, refs[0], lease_of):
         try:
             return await attempt()
         except NotYet:
-            # Lost between the look and the decision: from now on it waits like the others.
+            # The lease was lost between the check and the decision: now the caller waits like the
+            # others.
             pass
     return await _in_turn(services, call, refs, attempt)
 
@@ -164,14 +167,14 @@ async def holds(
     ref: Ref,
     lease_of: Callable[[Record | None], Lease | None],
 ) -> bool:
-    """Whether the caller's proposed id is the one that holds the lease.
+    """Return whether the caller's proposed id is the one that holds the lease.
 
-    A holder that prolongs it must not queue behind those who wait for its end.
+    A holder that prolongs its lease must not queue behind those who wait for its end.
     """
     if action.proposed_id is None:
         return False
-    # Telling the time may take a while, in which a lease may be renewed. So time comes first, then
-    # the record: it cannot be judged at a time that it has not lived to see.
+    # Reading the time may take a while, in which the lease may be renewed. So the time is read
+    # first, then the record, which must not be judged at a time before its own commit.
     now = await services.store.now()
     (found,) = await services.store.read([ref])
     lease = lease_of(found)
@@ -187,7 +190,8 @@ async def _in_turn(
     attempt: Callable[[], Awaitable[Leased]],
 ) -> Leased:
     async def look() -> Leased:
-        # Read before the decision: a change after it is then a change after this, too.
+        # The records are read before the decision, so that any change after the decision wakes the
+        # waiter.
         seen = await services.store.read(refs)
         try:
             return await attempt()
@@ -203,6 +207,6 @@ async def _in_turn(
         return await services.waiting.in_turn(refs[0], call.terms.wait_s, late, look, call.client)
     except StorageError as error:
         if error is late:
-            # Whoever has waited is authorized again when it is answered.
+            # A waiter is authorized again before it is answered.
             await services.check_place(call)
         raise

@@ -1,4 +1,4 @@
-"""The one translation of engine errors to refusals: a broken or full engine as a caller sees it.
+"""The single translation of engine errors to the errors that a caller sees.
 
 Must not live here: rendering. Source: design of the engine contract (engines/base.py); 507 is ours.
 """
@@ -16,10 +16,11 @@ BROKEN: TypeAlias = EngineError
 
 
 def refusal_of(error: EngineError) -> StorageError:
-    """507 InsufficientStorage when the disk is full, 503 ServerBusy when it may be tried again,
-    otherwise 500 InternalError.
+    """Return the refusal for an engine error.
 
-    After a 500 it is unknown whether the request was carried out. The engine's log says why.
+    That is 507 InsufficientStorage when the disk is full, 503 ServerBusy when a retry may succeed,
+    otherwise 500 InternalError. After a 500 it is unknown whether the request was carried out. The
+    engine's log says why.
     """
     if isinstance(error, Full):
         return StorageError(errors.INSUFFICIENT_STORAGE, str(error))

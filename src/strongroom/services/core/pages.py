@@ -18,7 +18,7 @@ from strongroom.slices import Steps, parts
 
 T = TypeVar("T")
 
-# To decode so many takes some tenths of a millisecond.
+# Decoding this many records takes some tenths of a millisecond.
 _ROWS_AT_ONCE: Final = 256
 
 Rows = Callable[[base.Page], Iterable[tuple[bytes, bytes, T | None]]]
@@ -26,10 +26,11 @@ Rows = Callable[[base.Page], Iterable[tuple[bytes, bytes, T | None]]]
 
 
 async def fill(services: Services, keyspace: bytes, page: PageBuilder[T], rows: Rows[T]) -> None:
-    """Read until the page is complete, or until it has read as much as one page may.
+    """Read until the page is complete, or until the limit of records or bytes per page is reached.
 
-    A read gives each partition as one commit left it, not earlier than the read began, and goes on
-    where the last one ended. So what stands still meanwhile is listed exactly once.
+    Each read returns each partition in a committed state, no older than the start of the read. It
+    continues where the last one ended. So a record that does not change meanwhile is listed exactly
+    once.
     """
     scanned = least = scanned_bytes = 0
     while not page.done:
@@ -37,8 +38,8 @@ async def fill(services: Services, keyspace: bytes, page: PageBuilder[T], rows: 
         if too_many or scanned_bytes >= limits.LIST_SCANNED_BYTES_MAX:
             page.cut()
             return
-        # Where much cannot be seen, a small page must not read on in small steps. Where a prefix
-        # lets it jump, it must not read far.
+        # Where many records are invisible, a small page must not read in small steps. Where a
+        # prefix lets the scan skip ahead, it must not read far.
         want = max(page.want, least)
         until = None if page.until is None else Position(*page.until)
         found = await services.store.scan(keyspace, Position(*page.first), until, want)

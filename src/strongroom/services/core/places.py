@@ -1,8 +1,8 @@
-"""The places of an account: containers, queues, tables, shares, by one table.
+"""The places of an account (containers, queues, tables, shares), in one table.
 
-Lives here: where a place's record is, what of it the path of a request needs, and what is answered
-when there is none. The check at the serial point that it still is the place that was authorized
-lives here too. Must not live here: what else a place's record holds, HTTP.
+Lives here: the key of a place's record, the facts that a request needs from it, and the error when
+there is none. Also here: the check at the serial point that the place is still the one that was
+authorized. Must not live here: the other fields of a place's record, HTTP.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from strongroom.semantics.core import names
 from strongroom.services.core.calls import Call, Place
 from strongroom.store.core import keys, records
 
-# Each request looks at one, which as a rule has not changed.
+# Each request reads one of these records, which seldom change.
 _REMEMBERED: Final = 64
 
 
@@ -29,10 +29,10 @@ class PlaceKind:
     """One kind of place.
 
     Attributes:
-        ref: (account, name) -> its record.
-        read: that record -> what the path of a request needs of it.
-        missing: answered where there is none.
-        is_name: whether there can be one of this name at all.
+        ref: takes (account, name) and returns the key of its record.
+        read: takes the record and returns the facts that a request needs.
+        missing: the error where there is none.
+        is_name: returns whether the name is valid for this kind.
     """
 
     ref: Callable[[str, str], Ref]
@@ -78,14 +78,15 @@ PLACES: Final = {
 
 
 def place_ref(call: Call[Any]) -> Ref:
-    """The record of the container, queue or table that the request names."""
+    """Return the key of the record of the place that the request names."""
     return PLACES[call.target.service].ref(call.target.account, call.target.container)
 
 
 def generation_of(call: Call[Any]) -> int:
-    """The generation of the place that the request was authorized for.
+    """Return the generation of the place that the request was authorized for.
 
-    Raises: StorageError ContainerNotFound, QueueNotFound or TableNotFound when there was none.
+    Raises: StorageError ContainerNotFound, QueueNotFound, TableNotFound or ShareNotFound when there
+        was none.
     """
     if call.place is None:
         raise StorageError(PLACES[call.target.service].missing)
@@ -93,17 +94,17 @@ def generation_of(call: Call[Any]) -> int:
 
 
 def check_place(call: Call[Any], found: Record | None) -> None:
-    """The place still is the one that the request came to.
+    """Check that the place is still the one that the request was authorized for.
 
     When it has changed, or the request waits, the request is authorized again. Its token may have
     expired meanwhile, or its key may be gone.
 
     Arguments:
-        call: in a decision, one `as_of_now`.
-        found: its record, as the decision sees it.
+        call: in a decision, one that `as_of_now` has returned.
+        found: the place's record, as the decision sees it.
 
-    Raises: StorageError ContainerNotFound, QueueNotFound or TableNotFound (deleted, or another
-        generation); what authorizing raises.
+    Raises: StorageError ContainerNotFound, QueueNotFound, TableNotFound or ShareNotFound (deleted,
+        or another generation); what the authorization raises.
     """
     place = call.place
     unchanged = place is not None and found is not None and found.version == place.version

@@ -1,8 +1,7 @@
-"""The state that a process keeps beside its store: one object of each type, made when it is first
-asked for.
+"""The in-memory state that a process keeps beside its store: one object of each type.
 
-Lives here: how such an object is found. Must not live here: what the objects are; each wing keeps
-its own, so the wings need not know each other.
+Lives here: the lookup of such an object, which is made at its first use. Must not live here: the
+objects. Each wing has its own, so the wings need not know each other.
 """
 
 from __future__ import annotations
@@ -13,18 +12,18 @@ T = TypeVar("T")
 
 
 class ProcessState:
-    """Objects of one server, by their types."""
+    """The state objects of one server, by type."""
 
     def __init__(self) -> None:
         self._objects: dict[type, object] = {}
 
     def of(self, kind: type[T]) -> T:
-        """The one object of this type. Its constructor takes no arguments."""
+        """Return the one object of this type. Its constructor takes no arguments."""
         found = self._objects.get(kind)
         if found is None:
             found = self._objects[kind] = kind()
         return cast("T", found)
 
     def clear(self) -> None:
-        """Throw all of it away."""
+        """Discard all objects."""
         self._objects.clear()

@@ -1,7 +1,7 @@
-"""The services' surroundings, and how a request's place is found.
+"""The shared context of all services, and the lookup of a request's place.
 
-Lives here: `Services`: the store, time, who waits, and what a process keeps beside its store. Must
-not live here: how blobs, queues and tables are looked at and changed, HTTP, SQL.
+Lives here: `Services` with the store, the clock, the waiters, and in-memory state. Must not live
+here: how blobs, queues and tables are read and changed, HTTP, SQL.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ T = TypeVar("T")
 
 
 class Services:
-    """The surroundings of every service function: the store, time, readers, waiters.
+    """The shared context of every service function: the store, time, readers, waiters.
 
     Arguments:
         store: an engine that keeps all three contracts.
         clock: for randomness (lease and copy ids); store time comes from the store.
-        switches: what is switched for an account now. Decisions take it as a field.
+        switches: returns an account's present switches. Decisions take them as a field.
 
     Attributes:
-        held: what is authoritative and dies with the process: readers, copies in flight.
-        turns: those of the loop, for long work.
-        disposable: what only saves work or keeps an order. It may be thrown away at any time.
+        held: authoritative state that ends with the process: readers, copies in flight.
+        turns: the event loop's time slices, for long work.
+        disposable: caches and queues of waiters. It may be cleared at any time.
     """
 
     def __init__(
@@ -56,8 +56,9 @@ class Services:
         self.waiting = Waiting(store, self.disposable)
 
     def commit(self, decision: Decision[T]) -> Awaitable[T]:
-        """Let the engine run a decision and commit durably what it wants. It may begin, and may
-        raise, at the call: it is to be awaited there.
+        """Let the engine run a decision and commit it durably.
+
+        The engine may begin, and may raise, at the call itself: await it right there.
 
         Returns: the result of the commit.
         Raises: as Engine.update.
@@ -67,8 +68,8 @@ class Services:
         )
 
     async def place(self, service: Service, account: str, name: str) -> Place | None:
-        """The container, queue or table as it is now, or None; nothing has a name that it may not
-        have."""
+        """Return the container, queue, table or share as it is now. None if it is missing or its
+        name invalid."""
         kind = PLACES[service]
         if not kind.is_name(name):
             return None
@@ -83,7 +84,8 @@ class Services:
         wait_s: int,
         client: RequestOrigin | None = None,
     ) -> Place | None:
-        """Like `place`, but waits up to `wait_s` for one that does not exist."""
+        """Return the same as `place`, after waiting up to `wait_s` for a place that does not exist
+        yet."""
         kind = PLACES[service]
         if not kind.is_name(name):
             return None
@@ -102,7 +104,9 @@ class Services:
 
     async def check_place(self, call: Call[Any]) -> None:
         """Check that the request's container, queue, table or share still exists and allows the
-        request. Operations that read more than one record call it. Raises: as check_place of
-        places.py."""
+        request.
+
+        Operations that read more than one record call it. Raises: as check_place of places.py.
+        """
         (found,) = await self.store.read([place_ref(call)])
         check_place(call, found)

@@ -2,7 +2,7 @@
 
 Lives here: the loop that decides, sleeps, and decides again. It sleeps until a durable commit, a
 given time or the limit. The queues that serve the waiters of one gateway in order of arrival live
-here too. Must not live here: what is waited for.
+here too. Must not live here: what the waiters wait for.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ T = TypeVar("T")
 
 
 class NotYet(Exception):
-    """The answer would be `error` now, but a change may bring a better one.
+    """The answer would be `error` now, but a change may lead to a better one.
 
     Arguments:
-        error: what is answered when the time is up.
-        watched: (record, version seen) pairs: a change of any of them is a reason to look again.
+        error: the answer when the waiting time is over.
+        watched: (record, version seen) pairs: a change of any of them triggers a new attempt.
         now: store time of the decision, in ticks.
-        until: the tick at which it is worth looking again though nothing is committed, or None.
+        until: the tick at which to try again even if nothing is committed, or None.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Turn:
     """A waiter's place in a queue; made by `Turns.take`.
 
     Attributes:
-        come: done once all who were there before have left.
+        come: done once all earlier waiters have left.
     """
 
     __slots__ = ("_queue", "_queues", "_ref", "come")
@@ -64,7 +64,7 @@ class Turn:
             self.come.set_result(None)
 
     def leave(self) -> None:
-        """Let the next one have its turn."""
+        """Leave the queue. The next waiter becomes the first."""
         was_first = self._queue[0] is self
         self._queue.remove(self)
         if not self._queue:
@@ -74,25 +74,26 @@ class Turn:
 
 
 class Turns:
-    """The queues of those who wait for the same record, in order of arrival.
+    """The queues of waiters for each record, in order of arrival.
 
-    This is disposable state. Where it was thrown away, those who are in a queue keep its order.
-    Those who come later begin another queue. The first ones of both are served side by side.
+    This is disposable state. After it was cleared, waiters in an old queue keep their order. Later
+    waiters start a new queue. The first waiters of both queues are served concurrently.
     """
 
     def __init__(self) -> None:
         self._queues: dict[Ref, deque[Turn]] = {}
 
     def take(self, ref: Ref) -> Turn:
-        """The last place in the queue for a record."""
+        """Take the last place in the queue for a record."""
         return Turn(self._queues, ref)
 
 
 class Waiting:
-    """Waits on one engine's records; `stop` sends every waiter home with its last error.
+    """Waits for changes of one engine's records. `stop` ends every wait with the waiter's last
+    error.
 
     Arguments:
-        disposable: keeps the order of arrival.
+        disposable: keeps the queues of waiters.
     """
 
     def __init__(self, engine: Engine, disposable: ProcessState) -> None:
@@ -102,12 +103,11 @@ class Waiting:
 
     @property
     def is_stopping(self) -> bool:
-        """Whether no waiter goes on any more."""
+        """Return whether `stop` was called, so that no waiter continues."""
         return self._stopping
 
     def stop(self) -> None:
-        """No waiter goes on; waking everyone afterwards (the engine's `close`, `advance`) ends
-        the sleep of those that do."""
+        """Let no waiter continue. Wake all waiters afterwards (the engine's `close`, `advance`)."""
         self._stopping = True
 
     async def until_answered(
@@ -116,8 +116,11 @@ class Waiting:
         attempt: Callable[[], Awaitable[T]],
         client: RequestOrigin | None = None,
     ) -> T:
-        """Run `attempt` until it stops raising NotYet, or `wait_s` is over or the client has gone;
-        then its error is raised."""
+        """Run `attempt` until it does not raise NotYet.
+
+        When `wait_s` is over or the client has disconnected, the error of its last NotYet is
+        raised.
+        """
         return await self._until_answered(wait_s, attempt, _departure(client))
 
     async def _until_answered(
@@ -134,12 +137,12 @@ class Waiting:
                 if left_s <= 0 or self._stopping or left.done():
                     raise not_yet.error from None
                 if not_yet.until is not None:
-                    # One tick late rather than early: at `until` itself the state has changed.
+                    # Wake one tick late rather than early: at `until` itself the state has changed.
                     wake_s = (not_yet.until - not_yet.now + 1) / TICKS_PER_S
                     left_s = min(left_s, max(wake_s, 0.001))
                 await self._sleep(not_yet.watched, left_s, left, wakes)
                 if left.done():
-                    # Nobody is there to be answered: nothing may be taken for them.
+                    # The client has disconnected: nothing may be acquired for it.
                     raise not_yet.error from None
 
     async def in_turn(
@@ -150,11 +153,11 @@ class Waiting:
         attempt: Callable[[], Awaitable[T]],
         client: RequestOrigin | None = None,
     ) -> T:
-        """Like `until_answered`, but those who wait for the same record at this gateway are served
-        in order of arrival.
+        """Like `until_answered`, but serves the waiters for one record at this gateway in order of
+        arrival.
 
         Arguments:
-            late: raised for those whose time is up before their turn has come.
+            late: raised when the time is over before the waiter's turn has come.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + wait_s
@@ -177,14 +180,14 @@ class Waiting:
         left: asyncio.Future[None],
         wakes: int,
     ) -> None:
-        """Sleep unless the clock was moved or a stop began since the engine counted `wakes`."""
+        """Sleep, unless the clock was moved or a stop began since the engine counted `wakes`."""
         sleepers = [
             asyncio.ensure_future(self._engine.wait(ref, version, timeout_s))
             for ref, version in watched
         ]
         try:
-            # The sleepers are registered after this: what woke everyone before has woken none of
-            # them.
+            # The sleepers are registered only during this pause, so an earlier wake of all sleepers
+            # did not reach them.
             await asyncio.sleep(0)
             if self._engine.wakes == wakes:
                 await asyncio.wait((*sleepers, left), return_when=asyncio.FIRST_COMPLETED)
@@ -195,7 +198,7 @@ class Waiting:
 
 
 def _departure(client: RequestOrigin | None) -> asyncio.Future[None]:
-    """Done once the client has gone."""
+    """Return a future that is done once the client has disconnected."""
     left: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     if client is not None:
         client.when_gone(lambda: None if left.done() else left.set_result(None))

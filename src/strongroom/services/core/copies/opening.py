@@ -1,8 +1,8 @@
-"""Opening the source of a copy: here or on another server, and again after a restart.
+"""Opening the source of a copy, on this server or another, also again after a restart.
 
-Lives here: the way from a URL, or from an order, to an open source. Must not live here: how blobs
-and files are read (the wings), who may read them (the locator that the program is composed with).
-Source: "Copy Blob", "Copy File", "Remarks".
+Lives here: the way from a URL, or from a stored copy order, to an open source. Must not live here:
+how blobs and files are read (the wings), who may read them (the locator that the program is
+composed with). Source: "Copy Blob", "Copy File", "Remarks".
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from strongroom.store.core.records import CopyOrder
 from strongroom.values import Metadata
 
 _STATUS: Final = "x-ms-copy-source-status-code"
-# What every operation that reads a source may answer.
+# The errors that every operation that reads a source may answer.
 _OF_SOURCES: Final = (
     blob_errors.CANNOT_VERIFY_COPY_SOURCE,
     blob_errors.SOURCE_CONDITION_NOT_MET,
@@ -38,10 +38,12 @@ _OF_SOURCES: Final = (
 async def open_named(
     services: Services, call: Call[Any], url: str, wanted: SourceRequest, own: Opener
 ) -> tuple[OpenSource, LocalSource | None]:
-    """Open the source that a URL names, here or on another server. None: it is on another.
+    """Open the source that a URL names.
 
     Arguments:
-        own: opens what the service of the request has itself.
+        own: opens sources of the request's own service.
+
+    Returns: the open source, and where it is on this server; None = it is on another server.
 
     Raises: as Locate, OpenLocal and RemoteReader.open.
     """
@@ -66,7 +68,7 @@ async def _open_local(
     except StorageError as refusal:
         if refusal.row in _OF_SOURCES or any(name == _STATUS for name, _ in refusal.headers):
             raise
-        # What only the source's service answers, such as a file that is locked over SMB.
+        # An error that only the source's service answers, such as a file that is locked over SMB.
         row = blob_errors.CANNOT_VERIFY_COPY_SOURCE
         raise cannot_read(row, refusal.message, refusal.row.status, refusal.row.code) from None
 
@@ -78,11 +80,11 @@ def ordered(
     metadata: Metadata | None,
     destination: str,
 ) -> CopyOrder:
-    """The order that would find an open source again.
+    """Return the copy order from which `open_ordered` opens this source again.
 
     Arguments:
-        local: where it is on this server; None = it is on another.
-        metadata: what the copy gets; None = the source's.
+        local: where the source is on this server; None = it is on another.
+        metadata: the metadata of the destination; None = the source's.
         destination: see CopyOrder.
     """
     if local is None:
@@ -103,7 +105,7 @@ def ordered(
 
 
 async def open_ordered(services: Services, order: CopyOrder, own: Opener) -> OpenSource:
-    """Open again what a pending copy reads.
+    """Open the source of a pending copy again.
 
     Raises: as OpenLocal and RemoteReader.open; SourceConditionNotMet when the source has changed
         since.

@@ -1,6 +1,6 @@
-"""The part of a source on another server that a From URL operation wants.
+"""The range of a source on another server that a From URL operation reads.
 
-Lives here: what an answer to a request for a range brings, and the range of a whole answer.
+Lives here: the length that a 206 answer brings, and the cutting of a range out of a whole answer.
 Must not live here: the reading of header values (wire/), sockets (servers/). Source: "Put Block
 From URL", request header x-ms-source-range; RFC 9110, section 14.4, for Content-Range.
 """
@@ -27,14 +27,14 @@ _PARTIAL: Final = 206
 
 
 def length_of_answer(wanted: ByteRange, content_range: str, size_bytes: int | None) -> int:
-    """How many bytes an answer with status 206 brings.
+    """Return how many bytes an answer with status 206 brings.
 
     Arguments:
-        content_range: its header Content-Range.
-        size_bytes: its Content-Length; None when it has none.
+        content_range: the answer's Content-Range header.
+        size_bytes: the answer's Content-Length; None when it has none.
 
     Raises: StorageError InvalidRange when the source is shorter than the range;
-        CannotVerifyCopySource when the answer is another part than the one that is wanted.
+        CannotVerifyCopySource when the answer is another range than the requested one.
     """
     found = _CONTENT_RANGE.fullmatch(content_range)
     if found is None or int(found[1]) != wanted.first:
@@ -54,13 +54,13 @@ def length_of_answer(wanted: ByteRange, content_range: str, size_bytes: int | No
 def part_of(
     chunks: AsyncGenerator[bytes], size_bytes: int | None, wanted: ByteRange
 ) -> tuple[int | None, AsyncGenerator[bytes]]:
-    """The length of a part, None when it is not known, and its bytes, cut out of the whole.
+    """Cut a range out of a whole source. Return its length, None when unknown, and its bytes.
 
     Arguments:
         chunks: the whole source.
         size_bytes: the whole source's length; None when it is not known.
 
-    Raises: StorageError InvalidRange unless the source has all of it; also while it is read.
+    Raises: StorageError InvalidRange when the source is too short, here or while it is read.
     """
     if size_bytes is not None:
         offset, length = require_part(wanted, size_bytes)
@@ -74,7 +74,7 @@ def part_of(
 async def _cut(
     chunks: AsyncGenerator[bytes], offset: int, length: int | None
 ) -> AsyncGenerator[bytes]:
-    """The bytes from `offset` on, `length` of them or, None, all."""
+    """Yield `length` bytes from `offset` on; None = all that follow."""
     found = False
     async with aclosing(chunks):
         async for chunk in chunks:

@@ -1,6 +1,6 @@
-"""Pending copies: the frame of the work that goes on after the answer, and after a restart.
+"""Pending copies: work that continues after the answer, and after a restart.
 
-Lives here: which source is read, what a failure becomes, and the wait for a copy's end. Must not
+Lives here: which source is read, how a failure is recorded, and the wait for a copy's end. Must not
 live here: what is written (the wings' copies/jobs.py). Source: "Copy Blob", "Working with a pending
 copy"; "Copy File".
 """
@@ -29,33 +29,34 @@ _log: Final = logging.getLogger(__name__)
 
 
 class NotPending(Exception):
-    """The copy is not pending any more (aborted), or its destination is gone."""
+    """The copy is no longer pending (it was aborted), or its destination is gone."""
 
 
 class PendingCopy(Protocol):
-    """A pending copy, as its service does it. Each method raises NotPending."""
+    """A pending copy, implemented by each service. Each method raises NotPending."""
 
     async def begin(self) -> None:
-        """Look whether it is pending still."""
+        """Check that the copy is still pending."""
         ...
 
     async def copy(self, source: OpenSource) -> None:
-        """Copy all of a source, to the commit that completes the copy."""
+        """Copy all of a source, and commit the completed copy."""
         ...
 
     async def fail(self, reason: str) -> None:
-        """Let the copy have failed for this reason."""
+        """Record that the copy has failed for this reason."""
         ...
 
 
 async def run_pending(
     services: Services, job: Job, name: str, pending: PendingCopy, own: Opener
 ) -> None:
-    """Do a pending copy to its end, whatever that is; afterwards the job is of no use.
+    """Run a pending copy until it succeeds, fails or is no longer pending. The job can then be
+    removed.
 
     Arguments:
-        name: what the destination is called in the place that the order names.
-        own: opens sources that the destination's service has.
+        name: the destination's name within the container or share that the order names.
+        own: opens sources of the destination's own service.
 
     Raises: the engine's errors (the job is then tried again).
     """
@@ -70,14 +71,15 @@ async def run_pending(
     except NotPending:
         _log.debug("copy %s is not pending any more", job.token)
     except DataDamaged as damaged:
-        # A retry would not help. If the destination is damaged, this fails too, and is logged.
+        # A retry would not help. If the destination is damaged, `_fail` raises too, and that is
+        # logged.
         _log.error("copy %s has failed, since data is damaged: %s", job.token, damaged)
         await _fail(job, pending, f"500 {errors.INTERNAL_ERROR.code}")
     except SourceBroken as broken:
         await _fail(job, pending, str(broken))
     except StorageError as refusal:
         if refusal.row is errors.SERVER_BUSY:
-            # It passes: another gateway serves the share of the source, for example.
+            # A busy source is temporary: another gateway serves its share, for example.
             raise Busy(refusal.message) from None
         await _fail(job, pending, f"{refusal.row.status} {refusal.row.code}")
     finally:
@@ -86,9 +88,10 @@ async def run_pending(
 
 
 async def _copied(job: Job, pending: PendingCopy, left: OpenSource) -> bool:
-    """Copy from the source that the request has left open; False when it is to be opened again.
+    """Copy from the source that the request has left open. Return False when it must be opened
+    again.
 
-    Another server may not have waited until it was the copy's turn.
+    Another server may have closed its connection before the job started.
     """
     assert job.order is not None
     try:
@@ -118,11 +121,11 @@ async def _fail(job: Job, pending: PendingCopy, reason: str) -> None:
 async def is_pending(
     services: Services, ref: Ref, copy_of: Callable[[Record | None], Copy | None], copy_id: str
 ) -> bool:
-    """Whether a copy is pending still.
+    """Return whether a copy is still pending.
 
     Arguments:
-        ref: the record of its destination.
-        copy_of: the copy that such a record tells of.
+        ref: the record of the copy's destination.
+        copy_of: returns the copy that is stored in such a record.
     """
     (found,) = await services.store.read([ref])
     copy = copy_of(found)
@@ -136,16 +139,15 @@ async def ended(
     read: Callable[[Record | None], tuple[Copy | None, T]],
     begun: tuple[str, float],
 ) -> T | None:
-    """The destination of a pending copy that has ended.
+    """Wait until a pending copy has ended, and return the result for its destination.
 
-    None: it is pending still, or the destination was written by others meanwhile.
-
-    The wait ends early when the server stops or the client disconnects.
+    Returns None when the copy is still pending, or when another request wrote the destination
+    meanwhile. The wait ends early when the server stops or the client disconnects.
 
     Arguments:
-        ref: the record that says how far the copy is.
-        read: the copy that a record tells of, and what is answered then.
-        begun: the copy's id, and until when to wait, in time of the event loop.
+        ref: the destination's record, which holds the state of the copy.
+        read: returns the copy in a record, and the result for the caller.
+        begun: the copy's id, and the deadline of the wait in event loop time.
     """
     copy_id, answer_at = begun
 

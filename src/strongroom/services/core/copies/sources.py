@@ -27,9 +27,9 @@ from strongroom.store.core.records import DamagedRecord
 from strongroom.values import ByteRange, ContentProperties, Metadata
 
 HEADER: Final = "x-ms-copy-source"
-# How many sources may be held open between the answer of a copy and its turn in the background.
+# How many sources may stay open between the answer to a copy request and the start of its job.
 HANDED_OVER_MAX: Final = 64
-# What the parameters of a URL may say to whoever may read the copy; the others are credentials.
+# Parameters of a source URL that readers of the copy may see; the others are credentials.
 _REPORTED: Final = ("snapshot", "versionid", "sharesnapshot")
 
 
@@ -38,7 +38,7 @@ class LocalSource:
     """A blob or file of this server that the caller may read.
 
     `container` is a file's share, and `blob` its path. `snapshot` or `version` are in ticks.
-    `trailing_dots`: those of a file's names count.
+    `trailing_dots`: dots at the end of a file's names are significant.
     """
 
     account: str
@@ -59,15 +59,15 @@ class LocalSource:
 
 
 class SourceRequest(msgspec.Struct, frozen=True):
-    """The demands of a request on its source.
+    """The requirements of a request on its source.
 
     Attributes:
-        conditions: what must hold of the source.
-        range: the bytes that are wanted; None = all.
+        conditions: must hold for the source.
+        range: the requested bytes; None = all.
         authorization: the Authorization header for the source: `Bearer TOKEN`.
         is_read: the conditions are those of a read (From URL), not of a copy.
-        with_tags: the source's tags are wanted too.
-        trailing_dots: dots at the end of a file's names count.
+        with_tags: the source's tags are needed too.
+        trailing_dots: dots at the end of a file's names are significant.
     """
 
     conditions: Conditions = conditional.NONE
@@ -95,15 +95,15 @@ WHOLE: Final = SourceRequest()
 
 
 class SourceBroken(Exception):
-    """A source that ended early or failed while it was read; the text says how."""
+    """A source ended early or failed while it was read; the text says how."""
 
 
 @dataclass(slots=True, eq=False)
 class OpenSource:
-    """A source as it was when it was opened, whatever becomes of it meanwhile.
+    """A source as it was when it was opened; later changes of it have no effect.
 
-    Iterating gives the bytes that were asked for, once, and raises SourceBroken. `size_bytes` is
-    their number, None = not known beforehand.
+    Iterating yields the requested bytes once, and raises SourceBroken. `size_bytes` is their
+    number, None = unknown.
     """
 
     size_bytes: int | None
@@ -117,7 +117,7 @@ class OpenSource:
         return aiter(self.chunks)
 
     async def close(self) -> None:
-        """Give the source up, read or not. Idempotent."""
+        """Release the source, whether it was read or not. Idempotent."""
         closing = getattr(self.chunks, "aclose", None)
         try:
             if closing is not None:
@@ -130,10 +130,10 @@ class RemoteReader(Protocol):
     """Opens sources on other servers."""
 
     async def open(self, url: str, wanted: SourceRequest) -> OpenSource:
-        """Ask for the source and return when its head has arrived.
+        """Request the source and return when the head of the response has arrived.
 
-        Raises: StorageError CannotVerifyCopySource (403 for a server that may not be asked),
-            InvalidRange, and what `wanted` refuses.
+        Raises: StorageError CannotVerifyCopySource (403 for a server that may not be contacted),
+            InvalidRange, and the errors of unmet conditions in `wanted`.
         """
         ...
 
@@ -151,7 +151,7 @@ CannotVerifyCopySource, and what `wanted` refuses."""
 
 
 class Opener(NamedTuple):
-    """How a service opens sources that are its own."""
+    """The function with which a service opens its own sources."""
 
     service: Service
     open: OpenLocal
@@ -161,11 +161,11 @@ class CopyHold(Protocol):
     """Keeps copies pending, for tests; `destination` is `account/container/blob`."""
 
     def is_held(self, destination: str) -> bool:
-        """Whether a copy to this blob must stay pending."""
+        """Return whether a copy to this destination must stay pending."""
         ...
 
     async def released(self, destination: str) -> None:
-        """Return when a copy to this blob may go on."""
+        """Wait until a copy to this destination may proceed."""
         ...
 
 
@@ -174,11 +174,10 @@ IsPending = Callable[[], Awaitable[bool]]
 
 
 class CopySources:
-    """The openers that the program was composed with, and the sources that pending copies have
-    open.
+    """The openers that the program was composed with, and the open sources of pending copies.
 
-    Without `locate` no URL names a source of this server; without `remote` no other server is
-    asked; without `hold` every copy goes on at once. `openers` open what another service has.
+    Without `locate` no URL names a source of this server. Without `remote` no other server is
+    contacted. Without `hold` no copy is kept pending. `openers` open the sources of other services.
     """
 
     def __init__(self) -> None:
@@ -190,39 +189,44 @@ class CopySources:
         self._pending: dict[str, IsPending] = {}
 
     async def open_remote(self, url: str, wanted: SourceRequest) -> OpenSource:
-        """Open a source elsewhere, without its tags. Raises: as RemoteReader.open."""
+        """Open a source on another server, without its tags. Raises: as RemoteReader.open."""
         if self.remote is None:
             text = "This server does not copy from other servers."
             raise cannot_read(blob_errors.COPY_SOURCE_FORBIDDEN, text)
         return await self.remote.open(url, wanted)
 
     def is_held(self, container: str, blob: str) -> bool:
-        """Whether a copy to this blob (`account/container`, name) must stay pending."""
+        """Return whether a copy to this blob (`account/container`, name) must stay pending."""
         return self.hold is not None and self.hold.is_held(f"{container}/{blob}")
 
     async def released(self, container: str, blob: str) -> None:
-        """Wait until a copy to this blob (`account/container`, name) may go on. A fault may hold
+        """Wait until a copy to this blob (`account/container`, name) may proceed. Tests may delay
         it."""
         if self.hold is not None:
             await self.hold.released(f"{container}/{blob}")
 
     async def hand_over(self, copy_id: str, source: OpenSource) -> None:
-        """Leave an open source to the pending copy that goes on with it."""
+        """Keep an open source for the job of a copy, or close it when too many are kept."""
         if len(self._open) < HANDED_OVER_MAX:
             self._open[copy_id] = source
         else:
-            # The copy opens it again when its turn comes.
+            # The job of the copy opens the source again when it starts.
             await source.close()
 
     def begun(self, copy_id: str, is_pending: IsPending) -> None:
-        """The copy is committed. Its source is given up once it is pending no more, since another
-        gateway may do all of it."""
+        """Register a committed copy, so that `give_up_ended` can close its source.
+
+        Another gateway may run the job of the copy, so this one must notice that the copy is no
+        longer pending.
+        """
         if copy_id in self._open:
             self._pending[copy_id] = is_pending
 
     async def give_up_ended(self) -> None:
-        """Give up the sources of copies that ended without them. Call it from time to time. The
-        source of a copy whose destination cannot be read now is kept."""
+        """Close the kept sources of copies that are no longer pending. Call it from time to time.
+
+        The source of a copy whose destination cannot be read now is kept.
+        """
         for copy_id, is_pending in list(self._pending.items()):
             try:
                 if await is_pending():
@@ -234,16 +238,16 @@ class CopySources:
                 await left.close()
 
     def is_open(self, copy_id: str) -> bool:
-        """Whether a source was left for a copy."""
+        """Return whether an open source is kept for a copy."""
         return copy_id in self._open
 
     def take(self, copy_id: str) -> OpenSource | None:
-        """The source that was left for a copy, if there is one."""
+        """Remove and return the open source that is kept for a copy, if there is one."""
         self._pending.pop(copy_id, None)
         return self._open.pop(copy_id, None)
 
     async def close(self) -> None:
-        """Give up every source that is still waiting for its copy."""
+        """Close every source that still waits for its copy."""
         self._pending.clear()
         while self._open:
             await self._open.popitem()[1].close()
@@ -252,7 +256,7 @@ class CopySources:
 def cannot_read(
     row: ErrorCode, message: str | None = None, status: int | None = None, code: str = ""
 ) -> StorageError:
-    """CannotVerifyCopySource, with the status and the code that the source itself answered."""
+    """Return CannotVerifyCopySource with the status and the code that the source answered."""
     headers: list[tuple[str, str]] = []
     if status is not None:
         headers.append(("x-ms-copy-source-status-code", str(status)))
@@ -262,18 +266,18 @@ def cannot_read(
 
 
 def range_beyond() -> StorageError:
-    """The source is shorter than the range that is wanted of it."""
+    """Return the error for a source that is shorter than the requested range."""
     row = errors.INVALID_RANGE
     return cannot_read(row, None, row.status, row.code)
 
 
 def require_part(wanted: ByteRange, size_bytes: int) -> tuple[int, int]:
-    """(offset, length) of a range within a source of this size.
+    """Return (offset, length) of a range within a source of this size.
 
-    A read would shorten a range that ends beyond the end. A block that is shorter than was asked
-    for would damage the blob that is made of it.
+    A read would shorten a range that ends beyond the end. A block that is shorter than requested
+    would corrupt the blob that is made of it.
 
-    Raises: StorageError InvalidRange unless the source has all of it.
+    Raises: StorageError InvalidRange unless the source contains all of the range.
     """
     found = wanted.within(size_bytes)
     if found is None or (wanted.last is not None and wanted.last >= size_bytes):
@@ -282,12 +286,12 @@ def require_part(wanted: ByteRange, size_bytes: int) -> tuple[int, int]:
 
 
 def source_missing(code: ErrorCode) -> StorageError:
-    """The source, or its container, is not there."""
+    """Return the error for a source that does not exist, or whose container does not."""
     return cannot_read(blob_errors.CANNOT_VERIFY_COPY_SOURCE, code.message, code.status, code.code)
 
 
 def check_url(text: str) -> SplitResult:
-    """The parts of x-ms-copy-source.
+    """Parse and check x-ms-copy-source.
 
     Raises: StorageError InvalidHeaderValue unless it is an absolute http(s) URL of at most 2 KiB,
         percent-encoded, without user and password.
@@ -309,7 +313,7 @@ def _is_clean(text: str) -> bool:
 
 
 def reported_url(text: str) -> str:
-    """The URL as a copy shows it to those who read what it made: without what authorizes."""
+    """Return the source URL without credentials, as readers of the copy see it."""
     path, _, query = text.partition("#")[0].partition("?")
     shown = [part for part in query.split("&") if part.partition("=")[0].lower() in _REPORTED]
     return path + ("?" + "&".join(shown) if shown else "")

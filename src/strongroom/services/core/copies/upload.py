@@ -23,25 +23,26 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class SourceUpload(Generic[S]):
-    """An open source that stands for the request's body. It can be read once."""
+    """An open source that replaces the request's body. It can be read once."""
 
     source: S
     request: Call[Any]
 
     def call(self, given: T) -> Call[T]:
-        """The call of the operation without a URL, with this input and the source's bytes."""
+        """Return the call of the same operation without a URL, with this input and the source's
+        bytes."""
         return uploading(self.request, SourceBody(self.source), given)
 
 
 def uploading(request: Call[Any], body: BodySource, given: T) -> Call[T]:
-    """The call of another operation, with this input, whose body comes from elsewhere."""
+    """Return the call of another operation, with this input and this body."""
     client = _Uploading(request.client, body)
     changed: Call[T] = msgspec.structs.replace(request, client=client, input=given)
     return changed
 
 
 class BytesBody:
-    """Bytes at hand as the body of a request."""
+    """Bytes in memory as the body of a request."""
 
     is_held_back = False
 
@@ -89,7 +90,7 @@ def _failed(text: str) -> StorageError:
 
 
 class _Uploading:
-    """The client of a request, whose body comes from elsewhere."""
+    """The client of a request, with the body replaced."""
 
     def __init__(self, client: RequestOrigin, body: BodySource) -> None:
         self.peer = client.peer
@@ -99,7 +100,7 @@ class _Uploading:
 
     @property
     def host(self) -> str:
-        """The host that the client named."""
+        """Return the host that the client named."""
         return self._client.host
 
     def when_gone(self, callback: Callable[[], None]) -> None:
