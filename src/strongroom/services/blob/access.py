@@ -1,4 +1,4 @@
-"""How a blob or a container is looked at (`view_*`, committed state) and changed (`change_*`).
+"""The ways to read committed blobs and containers (`view_*`) and to change them (`change_*`).
 
 Lives here: the only ways to both: load what the request names, guard it, and let a pure decision
 run at the engine's serial point. Must not live here: any one operation's behaviour, HTTP, SQL.
@@ -46,19 +46,19 @@ from strongroom.store.core.records import ContainerRecord
 T = TypeVar("T")
 R = TypeVar("R", BlobRecord, ContainerRecord)
 
-# Each write looks at those of its account, which seldom change.
+# Each write needs the properties of its account, which seldom change.
 _PROPERTIES_REMEMBERED: Final = 64
-# What may turn out otherwise later, when the client has said that it wants to wait for that.
+# The refusals that a later change may lift, for a client that asks to wait.
 _WAITABLE = (errors.NOT_MODIFIED, blob_errors.BLOB_NOT_FOUND)
 
 
 class BlobView(msgspec.Struct, frozen=True):
     """A blob's head, snapshot or version in one committed snapshot of its partition.
 
-    `now` is store time where the record depends on time (it has a lease), else the record's own
-    modification. `extra` are the further records that were asked for, in order. `past` says which
-    snapshot or previous version it is; None = the head. `beside` are the records of its body
-    (`read_with`), if they were asked for.
+    `now` is store time if the record depends on time (it has a lease), else the record's own
+    modification time. `extra` are the further records that the caller requested, in order. `past`
+    says which snapshot or previous version it is; None = the head. `beside` are the records of its
+    body (`read_with`), if they were requested.
     """
 
     blob: BlobRecord
@@ -72,14 +72,14 @@ class BlobView(msgspec.Struct, frozen=True):
 
 class BlobState(msgspec.Struct, frozen=True):
     """A decision's view of a blob. `named` is the state that the request names; `past` says which
-    snapshot or previous version it is, None = the head.
+    snapshot or previous version that is, None = the head.
 
-    `gone` is a head that was deleted and is kept: there is no other then. `retention_days` is how
-    long a state that is displaced is kept (0 = not at all). `beside` are the records of the head's
-    body (`read_with`); None = they were not read. `switches` are those of the account, and `place`
-    is the container's record; both are only there where a caller asks. `versions` counts the
-    previous versions. `protection` is that of the container, None = it has none.
-    `permits_permanent`: what is deleted and kept may be deleted for good.
+    `gone` is the soft-deleted head; then there is no `head`. `retention_days` is how long a
+    displaced state is kept (0 = not at all). `beside` are the records of the head's body
+    (`read_with`); None = not read. `switches` are the account's, and `place` is the container's
+    record; background work has neither. `versions` counts the previous versions. `protection` is
+    the container's, None = none. `permits_permanent`: a soft-deleted state may be deleted
+    permanently.
     """
 
     head: BlobRecord | None
@@ -104,18 +104,18 @@ class BlobState(msgspec.Struct, frozen=True):
         return self.switches.versioning
 
     def require_beside(self) -> tuple[Record | None, ...]:
-        """`beside`. Raises _BesideNeeded, on which the decision is made again with it."""
+        """Return `beside`. Raises: _BesideNeeded, after which the decision runs again with it."""
         if self.beside is None:
             raise _BesideNeeded
         return self.beside
 
 
 class _BesideNeeded(Exception):
-    """A decision needs what lies beside the head. Few do, so it is read for these only."""
+    """A decision needs `beside`. Few decisions do, so it is read only on demand."""
 
 
 class DeletionUnderWay(Exception):
-    """A blob is to be protected while a deletion of its container looks whether there is any."""
+    """A blob is to be protected while a deletion of its container checks for blobs."""
 
 
 BlobDecision = Callable[[BlobState, BlobChange], T]
@@ -129,7 +129,7 @@ def view_blob(
     wait: bool = True,
     beside: bool = False,
 ) -> Awaitable[BlobView]:
-    """The committed blob that the request names, guarded; waits when the request asks for it.
+    """Return the committed blob that the request names, guarded. Wait when the request asks for it.
 
     Arguments:
         extra: further keys of the blob's partition, read in the same snapshot.
@@ -152,7 +152,7 @@ async def _view_blob_now(
     services: Services, call: Call[Any], extra: Sequence[Key], beside: bool
 ) -> BlobView:
     named_ref = _named_ref(call)
-    # The container was looked at just before, within this same request.
+    # The container was checked just before, within this same request.
     refs = [named_ref, *[ref_of((named_ref.partition, key)) for key in extra]]
     (_, *rest), blob, now = await look(services, first, refs)
     guard_blob(call, blob, now)
@@ -168,8 +168,8 @@ def _view(
     rest: Sequence[Record | None],
     beside: bool,
 ) -> BlobView:
-    """The view of a blob that was read; `rest` begins with the records of its body if these were
-    asked for."""
+    """Return the view of a blob that was read. `rest` begins with the records of its body if
+    `beside`."""
     at = len(read_with(None)) if beside else 0
     return BlobView(
         blob,
@@ -185,7 +185,7 @@ def _view(
 async def _view_version(
     services: Services, call: Call[Any], version: int, extra: Sequence[Key], beside: bool
 ) -> BlobView:
-    """The version of this id, be it the current one or a previous one."""
+    """Return the view of the version with this id, be it the current or a previous one."""
     partition, past = keys.blob(generation_of(call), call.target.blob), Past(version, True)
     head_body, own_body = (read_with(None), read_with(past)) if beside else ((), ())
     wanted = (keys.HEAD_KEY, keys.past(past), *head_body, *own_body, *extra)
@@ -208,7 +208,7 @@ async def _view_version(
 
 
 class _BlobSight:
-    """The looks of one waiting request at its blob."""
+    """Reads of one waiting request at its blob."""
 
     def __init__(
         self, services: Services, call: Call[Any], extra: Sequence[Key], beside: bool
@@ -222,7 +222,7 @@ class _BlobSight:
         self._was_there = False
 
     async def look(self) -> BlobView:
-        """The blob as it is now. Raises NotYet while it is what the client has seen."""
+        """Return the blob as it is now. Raises: NotYet while the request must go on waiting."""
         call, partition = self._call, self._named.partition
         found, blob, now = await look(self._services, second, self._refs, 1)
         place, named, *rest = found
@@ -243,7 +243,7 @@ class _BlobSight:
 
 
 async def check_blob(services: Services, call: Call[Any]) -> None:
-    """Refuse early, on committed state, what the serial point would refuse too: before a large
+    """Refuse early, on committed state, what the serial point would refuse too, before a large
     body is read. Raises: as guard_blob."""
     refs = [place_ref(call), _named_ref(call)]
     found, blob, now = await look(services, second, refs, 1)
@@ -252,7 +252,7 @@ async def check_blob(services: Services, call: Call[Any]) -> None:
 
 
 def _past(call: Call[Any]) -> Past | None:
-    """The snapshot or version that the request names. The version may be the current one."""
+    """Return the snapshot or version that the request names. The version may be the current one."""
     target = call.target
     if target.version is not None:
         return Past(target.version, True)
@@ -260,7 +260,7 @@ def _past(call: Call[Any]) -> Past | None:
 
 
 def _named_ref(call: Call[Any]) -> Ref:
-    """The blob, the snapshot, or the previous version that the request names."""
+    """Return the key of the blob, snapshot or previous version that the request names."""
     partition, past = keys.blob(generation_of(call), call.target.blob), _past(call)
     return ref_of((partition, keys.HEAD_KEY if past is None else keys.past(past)))
 
@@ -271,7 +271,7 @@ async def change_blob(
     """Decide on one blob at the serial point and commit durably.
 
     Arguments:
-        decide: pure: (state, change) -> result; it tells `change` what to write.
+        decide: pure: (state, change) -> result; it collects the writes in `change`.
         extra: further keys of the partition that the decision needs and guards.
 
     Raises: StorageError as guard_blob and the decision do; the engine's errors.
@@ -310,7 +310,7 @@ async def change_blob(
 
 
 def _with_body(decision: _Attended[T]) -> _Attended[T]:
-    """The same decision, which is given the records of the head's body too."""
+    """Return the same decision with the records of the head's body among its reads."""
     refs = list(decision.reads)
     beside = [ref_of((decision.partition, key)) for key in read_with(None)]
     refs[_FIRST_EXTRA:_FIRST_EXTRA] = beside
@@ -318,16 +318,16 @@ def _with_body(decision: _Attended[T]) -> _Attended[T]:
 
 
 async def _stop_deletion(services: Services, call: Call[Any]) -> None:
-    """Let a deletion of the container that is under way look once more.
+    """Make a deletion of the container that is under way check for blobs again.
 
-    Raises: StorageError ContainerNotFound when it has come to its end.
+    Raises: StorageError ContainerNotFound when the deletion has been committed.
     """
     ref = place_ref(call)
     await services.commit(_StopDeletion(ref.partition, [ref], call.rule.purpose, call))
 
 
 class _StopDeletion(Decision[None], frozen=True):
-    """The container is no longer marked by a deletion."""
+    """Remove the mark that a deletion has left on the container."""
 
     call: Call[Any]
 
@@ -341,7 +341,7 @@ class _StopDeletion(Decision[None], frozen=True):
         return Commit(None, (Step(self.partition, (write,)),))
 
 
-# Where the reads of _Attended are.
+# The positions of the reads of _Attended.
 _PROPERTIES: Final = 1
 _HEAD: Final = 2
 _FIRST_EXTRA: Final = 4
@@ -349,8 +349,8 @@ _FIRST_EXTRA: Final = 4
 
 @lru_cache(_PROPERTIES_REMEMBERED)
 def _retention(properties: Record | None) -> tuple[int, bool]:
-    """For how many days the account keeps a state that is displaced, and whether it permits to
-    delete such a state for good."""
+    """Return the days for which the account keeps a displaced state, and whether it permits
+    permanent deletion."""
     found = records.PROPERTIES.of(properties)
     policy = None if found is None else found.delete_retention
     if policy is None or not policy.enabled:
@@ -359,19 +359,19 @@ def _retention(properties: Record | None) -> tuple[int, bool]:
 
 
 def standing(lying: BlobRecord | None) -> tuple[BlobRecord | None, BlobRecord | None]:
-    """The record in the head's place, as a head or else as a deleted blob that is kept."""
+    """Split the record at the head's key into (head, soft-deleted head); one of them is None."""
     if lying is None or lying.vacant:
         return None, None
     return (lying, None) if lying.deletion is None else (None, lying)
 
 
 class _Attended(Decision[tuple[T, bool]], Generic[T], frozen=True):
-    """A decision on one blob in the name of a caller, who is judged first.
+    """A decision on one blob on behalf of a caller, who is authorized first.
 
     Arguments:
         extra: how many further records of the partition `change` needs.
         past: the snapshot or version that is named; its record is read last.
-        switches: those of the account.
+        switches: the account's switches.
         beside: how many records of the head's body were read before the further ones.
     """
 
@@ -383,7 +383,8 @@ class _Attended(Decision[tuple[T, bool]], Generic[T], frozen=True):
     beside: int = 0
 
     def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[tuple[T, bool]]:
-        """The result, whether the commit leaves work that is due at once, and the steps."""
+        """Return the commit. Its result pairs the decision's result with whether work is due at
+        once."""
         call = self.call
         check_place(call, found[0])
         record = found[_HEAD]
@@ -430,7 +431,7 @@ class _Attended(Decision[tuple[T, bool]], Generic[T], frozen=True):
 
 
 async def view_container(services: Services, call: Call[Any]) -> tuple[ContainerRecord, int]:
-    """The committed container, guarded, with store time; waits when the request asks for it.
+    """Return the committed container, guarded, with store time. Wait when the request asks for it.
 
     Raises: StorageError ContainerNotFound, lease and condition errors.
     """
@@ -476,7 +477,7 @@ async def change_container(services: Services, call: Call[Any], decide: Containe
 async def commit_container(
     services: Services, call: Call[Any], decide: Callable[[ContainerRecord, int], Commit[T]]
 ) -> T:
-    """Like `change_container`, for a decision that names the commit's steps itself."""
+    """Like `change_container`, for a decision that returns the steps of the commit itself."""
     ref = keys.container(call.target.account, call.target.container)
     return await services.commit(
         _OfContainer(ref.partition, [ref], call.rule.purpose, call.as_of_now(), decide)
@@ -484,7 +485,7 @@ async def commit_container(
 
 
 class _OfContainer(Decision[T], Generic[T], frozen=True):
-    """A decision on a container's own record in the name of a caller, who is judged first."""
+    """A decision on a container's own record on behalf of a caller, who is authorized first."""
 
     call: Call[Any]
     change: Callable[[ContainerRecord, int], Commit[T]]

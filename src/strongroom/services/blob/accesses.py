@@ -1,11 +1,11 @@
-"""When blobs were last read, for accounts that track it.
+"""Last access times of blobs, for accounts that track them.
 
-Lives here: what was read and is not on record yet, and the commits that put it there. Must not live
+Lives here: the accesses that are not written yet, and the commits that write them. Must not live
 here: when these run (services/sweeper.py), reads (blobs.py). Source: "Optimize costs by
 automatically managing the data lifecycle", last access time tracking: a time is at most a day old.
 
-A read never waits for such a commit. What a process has noted and not written when it ends is lost;
-the next read notes it again.
+A read never waits for such a commit. Accesses that a process has not written when it ends are lost;
+the next read notes them again.
 """
 
 from __future__ import annotations
@@ -29,30 +29,34 @@ _NOTED_MAX: Final = 10_000
 
 
 class Accesses:
-    """The accesses that are still to be written, and when. The keys are a blob's generation and
-    name, and the snapshot or version (None = the blob itself)."""
+    """The accesses that are still to be written.
+
+    A key is the container's generation, the blob's name, and the snapshot or version (None = the
+    blob itself).
+    """
 
     def __init__(self) -> None:
         self._noted: dict[tuple[int, str, Past | None], None] = {}
 
     def note(self, generation: int, name: str, past: Past | None) -> None:
-        """This was read. Beyond a bound nothing is noted: a later read does it."""
+        """Note an access. Above a limit nothing is noted; a later read does it."""
         if len(self._noted) < _NOTED_MAX:
             self._noted[generation, name, past] = None
 
     def take(self) -> list[tuple[int, str, Past | None]]:
-        """The accesses that were noted since the last time."""
+        """Remove and return the accesses that were noted since the last call."""
         found, self._noted = list(self._noted), {}
         return found
 
 
 def is_due(blob: BlobRecord, now: int) -> bool:
-    """Whether a read at `now` changes the time of the last access."""
+    """Return whether a read at `now` changes the last access time."""
     return blob.committed and blob.accessed + _DAY_TICKS <= now
 
 
 async def write_accesses(services: Services) -> None:
-    """Put on record what was read. ETag, Last-Modified and lease stay. Raises: EngineError."""
+    """Write the last access times. ETag, Last-Modified and lease do not change. Raises:
+    EngineError."""
     for generation, name, past in services.disposable.of(Accesses).take():
         extra = () if past is None else (keys.past(past),)
         decide = functools.partial(_accessed, past)

@@ -1,4 +1,4 @@
-"""Set Blob Properties, Set Blob Metadata: what changes a blob without touching its content.
+"""Set Blob Properties and Set Blob Metadata: changes of a blob without its content.
 
 Lives here: the two decisions. Must not live here: reading them back (blobs.py), leases
 (leasing.py). Source: "Set Blob Properties", "Set Blob Metadata"; reference section 7.
@@ -30,20 +30,20 @@ from strongroom.values import ContentProperties, Metadata
 
 @dataclass(frozen=True, slots=True)
 class SetProperties:
-    """Input of Set Blob Properties: all six together, or None when they stay as they are."""
+    """Input of Set Blob Properties: all six properties, or None to leave them unchanged."""
 
     properties: ContentProperties | None
 
 
 @dataclass(frozen=True, slots=True)
 class SetMetadata:
-    """Input of Set Blob Metadata: all pairs; none clears them."""
+    """Input of Set Blob Metadata: all pairs; an empty tuple clears the metadata."""
 
     metadata: Metadata = ()
 
 
 async def set_properties(services: Services, call: Call[SetProperties]) -> BlobWritten:
-    """Set Blob Properties. What a copy has left on the blob goes too. No version is made.
+    """Set Blob Properties. It also removes the copy properties, and it makes no version.
 
     Raises: StorageError PendingCopyOperation, BlobArchived, BlobImmutableDueToPolicy,
         BlobImmutableDueToLegalHold, and what guard_blob raises.

@@ -1,9 +1,9 @@
 """Put Blob, Get Blob, Get Blob Properties: a block blob written and read as a whole.
 
-Lives here: the pure decision of the write, and the body's way out. Must not live here: blocks
-(blocks.py), properties, metadata and leases (attributes.py), snapshots and deletion (snapshots.py).
-Source: "Put Blob", "Get Blob", "Get Blob Properties" of the REST reference; reference sections 2,
-6.
+Lives here: the pure decision of the write, and the opening of a body for download. Must not live
+here: blocks (blocks.py), properties, metadata and leases (attributes.py), snapshots and deletion
+(snapshots.py). Source: "Put Blob", "Get Blob", "Get Blob Properties" of the REST reference;
+reference sections 2, 6.
 """
 
 from __future__ import annotations
@@ -42,8 +42,10 @@ NO_PROPERTIES: Final = ContentProperties()
 
 
 class PutBlob(msgspec.Struct, frozen=True):
-    """Input of Put Blob (block blob). `digests` are of the body, whose MD5 is stored whatever
-    `properties` say."""
+    """Input of Put Blob (block blob).
+
+    `digests` are of the body, whose computed MD5 is stored regardless of `properties`.
+    """
 
     properties: ContentProperties = NO_PROPERTIES
     metadata: Metadata = ()
@@ -54,9 +56,10 @@ class PutBlob(msgspec.Struct, frozen=True):
 
 
 class BlobWritten(msgspec.Struct, frozen=True):
-    """Result of a write: ETag and Last-Modified as stamps, and digests of the body that was
-    received. `sequence_number` is that of a page blob; `version` the version's id, 0 = it is
-    none."""
+    """Result of a write: ETag and Last-Modified as stamps, and digests of the received body.
+
+    `sequence_number` is that of a page blob. `version` is the version's id, 0 = it is none.
+    """
 
     etag: int
     modified: int
@@ -67,7 +70,7 @@ class BlobWritten(msgspec.Struct, frozen=True):
 
 
 async def put_blob(services: Services, call: Call[PutBlob]) -> BlobWritten:
-    """Put Blob: replaces the blob with the request's body.
+    """Put Blob: replace the blob with the request's body.
 
     Raises: StorageError Md5Mismatch, Crc64Mismatch, RequestBodyTooLarge, PendingCopyOperation,
         UnauthorizedBlobOverwrite, and what guard_blob raises.
@@ -87,7 +90,7 @@ def _put(
     call: Call[PutBlob], received: Received, state: BlobState, change: BlobChange
 ) -> BlobWritten:
     given = call.input
-    # Here, behind the guard: the order of refusals must not depend on the body's size.
+    # Verified here, after the guard: the order of refusals must not depend on the body's size.
     intake.verify(given.digests, received)
     head = replace_head(
         call,
@@ -106,8 +109,11 @@ def _put(
 
 
 class GetBlob(msgspec.Struct, frozen=True):
-    """Input of Get Blob. `range_md5` and `range_crc64` ask for digests of the range, `structured`
-    for a body with checksums in it."""
+    """Input of Get Blob.
+
+    `range_md5` and `range_crc64` request digests of the range. `structured` requests a structured
+    body, which contains checksums.
+    """
 
     range: ByteRange | None = None
     range_md5: bool = False
@@ -118,7 +124,8 @@ class GetBlob(msgspec.Struct, frozen=True):
 class Download(msgspec.Struct, frozen=True):
     """Result of Get Blob: the bytes [offset, offset + length) of the blob.
 
-    `partial` tells a 206 from a 200. `finished` must be called when the body was sent or given up.
+    `partial` selects status 206 instead of 200. `finished` must be called when the body was sent or
+    abandoned.
     """
 
     view: BlobView
@@ -132,16 +139,15 @@ class Download(msgspec.Struct, frozen=True):
 
 
 async def get_properties(services: Services, call: Call[Any]) -> BlobView:
-    """Get Blob Properties: the blob's head, or the snapshot or version named."""
+    """Get Blob Properties: return the blob's head, or the snapshot or version that is named."""
     return await access.view_blob(services, call)
 
 
 async def get_blob(services: Services, call: Call[GetBlob]) -> Download:
-    """Get Blob: a consistent body, pinned while it is sent, with a digest of the range if asked
-    for.
+    """Get Blob: return a consistent body, pinned while it is sent, with a digest if requested.
 
-    Raises: StorageError BlobArchived, InvalidRange (416 with Content-Range), InternalError
-        (something of the body is missing), and what guard_blob raises; DataDamaged.
+    Raises: StorageError BlobArchived, InvalidRange (416 with Content-Range), InternalError (a part
+        of the body is missing), and what guard_blob raises; DataDamaged.
     """
     if not services.switches(call.target.account).last_access:
         return await _get_blob(services, call)
@@ -155,7 +161,7 @@ async def get_blob(services: Services, call: Call[GetBlob]) -> Download:
 
 
 async def _get_blob(services: Services, call: Call[GetBlob]) -> Download:
-    """As get_blob, without a note of it."""
+    """Do what get_blob does, without noting the access."""
     _check_digest_request(call.input)
     looks: Rereading | None = None
     while True:
@@ -165,7 +171,7 @@ async def _get_blob(services: Services, call: Call[GetBlob]) -> Download:
                 return await _with_digests(services, call, view)
             view, opened = await _opened(services, call, view)
         except (Stale, ContentMissing) as reason:
-            # Replaced between the look at the head and the pin: the new head decides.
+            # The blob was replaced between the read of its head and the pin. Read the new head.
             looks = looks or rereading(services, call)
             looks.saw(view.blob.body)
             await looks.again(reason)
@@ -176,7 +182,7 @@ async def _get_blob(services: Services, call: Call[GetBlob]) -> Download:
 
 
 def rereading(services: Services, call: Call[Any]) -> Rereading:
-    """The looks that a request takes at the blob that it names."""
+    """Return the tracker of repeated reads for the blob that the request names."""
     what = f"{call.target.account}/{call.target.container}/{call.target.blob}"
     return Rereading(what, lambda: services.check_place(call))
 
@@ -204,7 +210,7 @@ def _wanted(given: GetBlob, blob: BlobRecord) -> tuple[int, int]:
 async def _opened(
     services: Services, call: Call[GetBlob], view: BlobView
 ) -> tuple[BlobView, OpenBody[bytes] | OpenBody[Piece]]:
-    """The body, in memory if checksums will be put between its bytes. Raises as `_open`."""
+    """Open the body, in memory if checksums are to be interleaved. Raises: as `_open`."""
     if call.input.structured:
         return await _open(services, call, view, to_read)
     return await _open(services, call, view, to_send)
@@ -213,10 +219,13 @@ async def _opened(
 async def _open(
     services: Services, call: Call[GetBlob], view: BlobView, take: Take[P]
 ) -> tuple[BlobView, OpenBody[P]]:
-    """The range of the body, and the blob that it is of: a body in parts is looked at again.
+    """Open the range of the body. Return it with the blob that it belongs to.
+
+    A body in parts is read again after a reader is registered, so that blob may be newer than
+    `view`.
 
     Raises: StorageError BlobArchived, InvalidRange, OperationNotAllowedOnIncrementalCopyBlob;
-        Stale, ContentMissing when the blob must be looked at once more.
+        Stale, ContentMissing when the blob must be read once more.
     """
     if not view.blob.body.is_in_parts:
         return view, await _open_body(services, call, view, take)
@@ -242,9 +251,10 @@ async def _open_body(
 async def registered(
     services: Services, call: Call[Any]
 ) -> AsyncIterator[tuple[Reading, BlobView]]:
-    """The blob that the request names, with a registered reader of its body.
+    """Yield the blob that the request names, with a registered reader of its body.
 
-    Nothing that the body leads to is swept until the end, or until `Reading.end` if it was kept.
+    The sweeper removes nothing that the body refers to until this context ends. If the reader is
+    kept, that is until `Reading.end`.
 
     Raises: what view_blob and check_place raise.
     """
@@ -264,7 +274,7 @@ async def registered(
 
 
 async def _with_digests(services: Services, call: Call[GetBlob], view: BlobView) -> Download:
-    """The range (at most 4 MiB) in memory, with the digest that was asked for."""
+    """Read the range (at most 4 MiB) into memory, with the requested digest."""
     view, opened = await _open(services, call, view, to_read)
     offset, length = _wanted(call.input, view.blob)
     try:

@@ -1,8 +1,8 @@
 """Put Block, Put Block List, Get Block List: block blobs written piece by piece.
 
-Lives here: staging, the reading of what a list may name, and the commit that is refused when that
-is out of date. Must not live here: which blocks a list names (semantics/blob/blocks.py), XML.
-Source: "Put Block", "Put Block List", "Get Block List"; reference section 3.
+Lives here: staging, the reading of the blocks that a list may name, and the commit, which fails
+when these have changed. Must not live here: which blocks a list names (semantics/blob/blocks.py),
+XML. Source: "Put Block", "Put Block List", "Get Block List"; reference section 3.
 """
 
 from __future__ import annotations
@@ -44,9 +44,10 @@ from strongroom.store.core import keys
 from strongroom.values import BlobKind, BlockListKind, ContentProperties, Metadata
 
 _PAGE_RECORDS = 1000
-# Of long lists: half a millisecond's work.
+# For long lists: half a millisecond's work.
 _BLOCKS_AT_ONCE = 500
-# How many earlier stagings of an id one more replaces; more than one only when some came at once.
+# The most stagings of one block id that one more replaces. Several exist only after concurrent Put
+# Blocks.
 _EARLIER_MAX = 16
 
 
@@ -67,8 +68,9 @@ class BlockStaged:
 
 
 async def put_block(services: Services, call: Call[PutBlock]) -> BlockStaged:
-    """Put Block: stages a block; nothing that a read shows changes. A block that was staged under
-    the same id gives way to it.
+    """Put Block: stage a block without changing what reads return.
+
+    It replaces a block that is staged under the same id.
 
     Raises: StorageError InvalidHeaderValue (empty body), InvalidBlobOrBlock (length of the id),
         BlockCountExceedsLimit, Md5Mismatch, Crc64Mismatch, RequestBodyTooLarge,
@@ -81,7 +83,8 @@ async def put_block(services: Services, call: Call[PutBlock]) -> BlockStaged:
         if not received.size_bytes:
             raise errors.invalid_header("Content-Length", "0")
         partition = keys.blob(generation_of(call), call.target.blob)
-        # Or a list that is being committed might find for ever that something was staged since.
+        # Otherwise a Put Block List could be retried for ever, since something was staged each
+        # time.
         await services.disposable.of(Precedence).give_way(partition)
         earlier = await _earlier(services, partition, call.input.block_id)
         await access.change_blob(
@@ -97,7 +100,7 @@ async def put_block(services: Services, call: Call[PutBlock]) -> BlockStaged:
 
 
 async def _earlier(services: Services, partition: Partition, block_id: bytes) -> tuple[Key, ...]:
-    """Where blocks lie that are staged under the same id."""
+    """Return the keys of blocks that are staged under the same id."""
     (found,) = await services.store.read([Ref(partition, keys.UPLOAD_KEY)])
     upload = blob_records.UPLOAD.of(found)
     if upload is None:
@@ -114,7 +117,7 @@ def _stage(
     state: BlobState,
     change: BlobChange,
 ) -> None:
-    # Here, behind the guard: the order of refusals must not depend on the body's size.
+    # Verified here, after the guard: the order of refusals must not depend on the body's size.
     intake.verify(given.digests, received)
     refuse_pending_copy(state.head)
     refuse_archived(state.head)
@@ -124,7 +127,7 @@ def _stage(
         upload = change.begin_upload(len(block_id))
     count = upload.count + 1
     for key, found in zip(earlier, state.extra, strict=True):
-        # What an upload staged that has ended may be in the blob by now.
+        # Blocks that an ended upload staged may belong to the blob by now.
         if found is not None and keys.staged_upload(key.name) == upload.number:
             change.replace_staged(key, blob_records.STAGED.decode(found.value).content)
             count -= 1
@@ -136,21 +139,22 @@ def _stage(
     change.adopt(content)
     touched = msgspec.structs.replace(upload, count=count, touched=change.stamp)
     change.put_upload(touched)
-    # A deleted head that is kept stays in its place until a list is committed.
+    # A soft-deleted head stays in its place until a list is committed.
     if state.head is None and state.gone is None:
         change.put_head(_uncommitted(change.stamp))
 
 
 def _uncommitted(stamp: int) -> BlobRecord:
-    """The head of a blob that has staged blocks only."""
+    """Return the head of a blob that has staged blocks only."""
     return BlobRecord(BlobKind.BLOCK, False, stamp, stamp, stamp, 0, EMPTY, NO_PROPERTIES)
 
 
 @dataclass(frozen=True, slots=True)
 class PutBlockList:
-    """Input of Put Block List: (kind, base64 id) of every entry, and what the blob is to have.
+    """Input of Put Block List: (kind, base64 id) of every entry, and the attributes of the new
+    blob.
 
-    `digests` and `received` are of the XML: what the client said of it and what arrived.
+    `digests` and `received` are of the XML: what the client declared and what arrived.
     """
 
     blocks: Sequence[tuple[BlockListKind, str]]
@@ -165,7 +169,7 @@ class PutBlockList:
 
 @dataclass(frozen=True, slots=True)
 class _Basis:
-    """The blocks that a list may name, and what must not have changed when it is committed."""
+    """The blocks that a list may name, and the state that must be unchanged at the commit."""
 
     body: Body
     upload: Upload | None
@@ -174,7 +178,7 @@ class _Basis:
 
 
 async def put_block_list(services: Services, call: Call[PutBlockList]) -> BlobWritten:
-    """Put Block List: the blob's content becomes the listed blocks, in their order.
+    """Put Block List: replace the blob's content by the listed blocks, in their order.
 
     Raises: StorageError InvalidBlockList, BlockListTooLong, Md5Mismatch, Crc64Mismatch,
         PendingCopyOperation, UnauthorizedBlobOverwrite, InternalError (the blob's own list is
@@ -182,7 +186,7 @@ async def put_block_list(services: Services, call: Call[PutBlockList]) -> BlobWr
     """
     given = call.input
     rules.require_list_length(len(given.blocks))
-    # Judged before the blocks are read: a refused caller learns nothing of them.
+    # Checked before the blocks are read: a refused caller learns nothing about them.
     await access.check_blob(services, call)
     if given.received is not None:
         intake.verify(given.digests, given.received)
@@ -208,8 +212,10 @@ async def _basis(services: Services, call: Call[Any], looks: Rereading) -> _Basi
 
 
 class _Staged(NamedTuple):
-    """The staged blocks of an upload, the latest of each id. `at_once`: they were read in one page,
-    so they are what was staged at one time."""
+    """The staged blocks of an upload, the latest of each id.
+
+    `at_once`: they were read in one page, so they are a consistent snapshot.
+    """
 
     blocks: dict[bytes, StagedBlock]
     at_once: bool
@@ -236,7 +242,7 @@ def _decoded(page: Sequence[Item], found: dict[bytes, StagedBlock]) -> Steps[Non
 
 
 def _chosen(given: PutBlockList, basis: _Basis) -> Steps[StoredBlockList]:
-    """The blocks that the list names, in its order."""
+    """Return the blocks that the list names, in its order."""
     present = dict[bytes, ListedBlock]()
     for segment in basis.committed.segments:
         for one in segment.blocks():
@@ -273,14 +279,16 @@ async def _commit(services: Services, call: Call[PutBlockList], basis: _Basis) -
 
 def _require_current(basis: _Basis, state: BlobState) -> None:
     body = EMPTY if state.head is None else state.head.body
-    # The whole record: a block that was staged since may be one that the list names.
+    # The whole upload is compared: the list may name a block that was staged meanwhile.
     if body != basis.body or state.upload != basis.upload:
         raise Stale
 
 
 def _refuse(basis: _Basis, state: BlobState, error: StorageError) -> None:
-    """A list that names what is not there is refused at the serial point too. Another list may have
-    committed what was missing while this one was made."""
+    """Refuse a list that names missing blocks, at the serial point too.
+
+    Another list may have committed the missing block while this one was being built.
+    """
     refuse_pending_copy(state.head)
     refuse_archived(state.head)
     _require_current(basis, state)
@@ -315,7 +323,7 @@ def _replace(
 
 @dataclass(frozen=True, slots=True)
 class GetBlockList:
-    """Input of Get Block List: which lists are asked for."""
+    """Input of Get Block List: the lists that the client requests."""
 
     committed: bool = True
     uncommitted: bool = False
@@ -330,7 +338,7 @@ class BlockItem(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class BlockList:
-    """Result of Get Block List; a list that was not asked for is None."""
+    """Result of Get Block List; a list that was not requested is None."""
 
     view: BlobView
     committed: tuple[BlockItem, ...] | None
@@ -342,8 +350,9 @@ class _Overtaken(Stale):
 
 
 async def get_block_list(services: Services, call: Call[GetBlockList]) -> BlockList:
-    """Get Block List of a blob, also of one that has uncommitted blocks only, of a snapshot or a
-    version. The uncommitted blocks are those of one moment, however many they are.
+    """Get Block List of a blob (also one with only uncommitted blocks), a snapshot or a version.
+
+    The uncommitted blocks are a consistent snapshot, however many they are.
 
     Raises: StorageError BlobArchived, InternalError (the list is damaged), and what guard_blob
         raises.
@@ -359,10 +368,10 @@ async def get_block_list(services: Services, call: Call[GetBlockList]) -> BlockL
             try:
                 return await _lists(services, call, partition, view)
             except (Stale, ContentMissing) as reason:
-                # Committed or swept while it was read: the present state decides.
+                # Blocks were committed or swept during the read. Read the present state.
                 await looks.again(reason)
                 if isinstance(reason, _Overtaken) and not takes:
-                    # Or it might find for ever that something was staged since.
+                    # Otherwise it could be retried for ever, since something was staged each time.
                     precedence.enter_context(services.disposable.of(Precedence).take(partition))
                     takes = True
 
@@ -374,7 +383,7 @@ async def _lists(
     if call.input.committed:
         listed = await view.blob.body.blocks(BodyPlace(services.store, partition))
         committed = tuple(await services.turns.run(_committed_items(listed)))
-    # Public access shows what is committed, whatever is asked for.
+    # Public access shows committed blocks only, whatever the client requests.
     if call.input.uncommitted and not call.caller.grant.anonymous:
         uncommitted = await _uncommitted_items(services, call, partition, view)
     return BlockList(view, committed, uncommitted)
@@ -405,7 +414,7 @@ def _committed_items(listed: StoredBlockList) -> Steps[list[BlockItem]]:
 
 
 def _staged_items(staged: Mapping[bytes, StagedBlock]) -> Steps[list[BlockItem]]:
-    """In the order of their ids."""
+    """Return the items in the order of their ids."""
     found: list[BlockItem] = []
     for part in parts(staged.items(), _BLOCKS_AT_ONCE):
         found += [_item(block_id, block.size_bytes) for block_id, block in part]

@@ -1,7 +1,7 @@
 """The writes of a decision on one blob: heads, bodies, uploads, and the garbage they leave behind.
 
 Lives here: `BlobChange`, which collects the writes of one commit. Must not live here: Azure's
-rules, or what a body writes (each kind says so itself, store/blob/bodies/).
+rules, or the records of a body (each kind of body writes its own, store/blob/bodies/).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ UPLOAD_LIFETIME_TICKS: Final = UNCOMMITTED_LIFETIME_S * TICKS_PER_S
 
 
 def upload_expiry(number: int, touched: int | None = None) -> Ref:
-    """The job that ends an upload a week after it began, or after it was touched."""
+    """Return the key of the job that ends an upload a week after it began or was last changed."""
     begun = number if touched is None else touched
     return keys.job(begun + UPLOAD_LIFETIME_TICKS, number, JobKind.EXPIRE_UPLOAD)
 
@@ -47,18 +47,19 @@ class _HeadPlace:
         self._is_written = False
 
     def write(self, record: BlobRecord | None) -> None:
-        """This lies there from now on; None = nothing, unless there are versions."""
+        """Put this record there; None = no record, or a vacant one if there are previous
+        versions."""
         self._next = record
         self._is_written = True
 
     @property
     def is_changed(self) -> bool:
-        """Whether the commit must write the record."""
+        """Return whether the commit must write the record."""
         before = self.before
         return self._is_written or self.versions != (0 if before is None else before.versions)
 
     def after(self) -> BlobRecord | None:
-        """The record there after the commit."""
+        """Return the record that is there after the commit."""
         lying, before, count = self._next, self.before, self.versions
         if lying is None and count and before is not None:
             lying = blob_records.as_vacant(before)
@@ -77,7 +78,7 @@ class BlobChange:
         generation: the container's.
         name: the blob's.
         stamp: the commit's.
-        lying: what lies in the head's place before: a head, one that is deleted and kept, a vacant
+        lying: the record at the head's key before the commit: a head, a soft-deleted head, a vacant
             one, or None.
         upload: the upload in progress before, or None.
     """
@@ -109,19 +110,22 @@ class BlobChange:
         self._retagged: list[Retagged] = []
 
     def put(self, key: Key, value: bytes | None) -> None:
-        """Write or delete a key; the last word on a key counts."""
+        """Write or delete a key. The last write to a key wins."""
         self._writes[key] = value
 
     def put_head(self, head: BlobRecord) -> None:
-        """Write the blob's head. The index of tags follows; a deleted head is not in it. The count
-        of its versions is kept here, whatever `head` says."""
+        """Write the blob's head, and update the tag index; a deleted head is not in the index.
+
+        The count of versions is kept here; the count in `head` is ignored.
+        """
         self._place.write(self._tagged(head, self._place.before))
 
     def remove_head(self, version: int = 0) -> None:
-        """There is no head any more. A vacant one holds its place while there are versions.
+        """Remove the head. A vacant record stays in its place while there are previous versions.
 
         Arguments:
-            version: the id under which the head is a previous version from now on; 0 = it is none.
+            version: the id that the head has as a previous version from now on; 0 = it becomes
+                none.
         """
         self._place.write(None)
         self._place.last_version = version
@@ -137,12 +141,12 @@ class BlobChange:
             self.put(keys.past(past), blob_records.BLOB.encode(after))
 
     def add_version(self, version: BlobRecord) -> None:
-        """A state of the head becomes a previous version."""
+        """Add a state of the head as a previous version."""
         self._place.versions += 1
         self._put_version(version.version, None, version)
 
     def remove_version(self, version: BlobRecord) -> None:
-        """A previous version is no more."""
+        """Remove a previous version."""
         self._place.versions -= 1
         if self._place.last_version == version.version:
             self._place.last_version = 0
@@ -158,7 +162,7 @@ class BlobChange:
         self.put(keys.version(version_id), value)
 
     def _tagged(self, record: BlobRecord, before: BlobRecord | None) -> BlobRecord:
-        """The record with the token of its tags; what is deleted is not in the index."""
+        """Return the record with the token of its tags. A deleted record is not in the index."""
         if record.deletion is not None:
             return msgspec.structs.replace(record, tagged=0)
         if record.tags or record.tagged:
@@ -166,21 +170,20 @@ class BlobChange:
         return record
 
     def adopt(self, content: int) -> None:
-        """The partition owns this content from now on."""
+        """Make the partition the owner of this content."""
         self._adopt.append(content)
 
     def drop(self, content: int) -> None:
-        """The partition gives this content up, and nothing else can name it."""
+        """Remove a content that nothing else can refer to."""
         self._drop.append(content)
 
     def retire(self, body: Body) -> None:
-        """Give up a body that others of the blob may share: it is swept later."""
+        """Give up a body that other states of the blob may share. A job sweeps it later."""
         self._retired[body] = None
         self.sweep()
 
     def begin_upload(self, id_bytes: int) -> Upload:
-        """Start staging blocks; abandoned ones are swept when the upload has been idle for a
-        week."""
+        """Start an upload of blocks. Its blocks are swept when it has been idle for a week."""
         upload = Upload(self.stamp, id_bytes, 0, self.stamp)
         self._before.append(self._expiry_job(upload, put=True))
         return upload
@@ -190,13 +193,12 @@ class BlobChange:
         self.put(keys.UPLOAD_KEY, blob_records.UPLOAD.encode(upload))
 
     def replace_staged(self, key: Key, content: int) -> None:
-        """Remove the record and the content of a staged block, because the block was staged
-        again."""
+        """Remove the record and the content of a staged block that is staged again."""
         self.put(key, None)
         self._drop.append(content)
 
     def end_upload(self) -> None:
-        """Staged blocks are no more (committed, or dropped by the sweeper). No-op without an
+        """End the upload: its blocks were committed, or the sweeper drops them. No-op without an
         upload."""
         if self.upload is not None:
             self.put(keys.UPLOAD_KEY, None)
@@ -210,34 +212,38 @@ class BlobChange:
 
     @property
     def has_work(self) -> bool:
-        """Whether the commit leaves work that is due at once."""
+        """Return whether the commit leaves work that is due at once."""
         return self._has_work
 
     def add_job(self, job: Job) -> None:
-        """Background work, due at once, that is recorded before this commit happens."""
+        """Record a background job that is due at once. It is recorded before this commit."""
         self._has_work = True
         self.put_job(keys.job(self.stamp, self.stamp, job.kind), job)
 
     def put_job(self, ref: Ref, job: Job) -> None:
-        """Background work that falls due when `ref` says."""
+        """Record a background job at this key, which contains its due time."""
         self._before.append(Step(ref.partition, (Write(ref.key, records.JOB.encode(job)),)))
 
     def expire_at(self, until: int) -> None:
-        """Have a job drop what this commit deletes and keeps, when its retention ends."""
+        """Schedule the job that drops what this commit soft-deletes, for the end of its
+        retention."""
         if not self._expires:
             self._expires = True
             job = Job(JobKind.EXPIRE_BLOB, self._generation, self._name)
             self.put_job(keys.job(until, self.stamp, job.kind), job)
 
     def sweep(self) -> None:
-        """Something in the partition is no longer needed."""
+        """Schedule a sweep of the partition, because the commit leaves garbage."""
         if not self._sweeps:
             self._sweeps = True
             self.add_job(Job(JobKind.SWEEP_BLOB, self._generation, self._name))
 
     def steps(self) -> tuple[Step, ...]:
-        """The commit's steps: jobs first, so that a crash in between leaves a job without garbage,
-        never garbage without a job."""
+        """Return the commit's steps.
+
+        Jobs come first: a crash in between leaves a job without garbage, never garbage without a
+        job.
+        """
         lying = self._place.after()
         if self._place.is_changed:
             value = None if lying is None else blob_records.BLOB.encode(lying)

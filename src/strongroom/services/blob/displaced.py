@@ -1,7 +1,7 @@
-"""The fate of a displaced state: a head that is changed, replaced or deleted, a snapshot or a
+"""What happens to a displaced state: a head that is changed, replaced or deleted, a snapshot or a
 version that is deleted.
 
-Lives here: the one place that decides whether such a state is given up or kept, and how. Must not
+Lives here: the one place that decides whether such a state is dropped or kept, and how. Must not
 live here: which operations displace one (heads.py, attributes.py, snapshots.py), the end of a
 retention (kept_blobs.py). Source: "Soft delete for blobs", "Blob versioning"; reference section 9.
 
@@ -14,14 +14,14 @@ retention (kept_blobs.py). Source: "Soft delete for blobs", "Blob versioning"; r
 | snapshot, by Delete Blob      | as without       | deleted snapshot           | given up |
 | previous version, by the same | as without       | deleted version            | given up |
 
-The first column that applies counts. "Versions": the account makes versions, or did so when the
-head was written. A head that is a version never disappears because versioning was switched off. One
-that is none becomes a version under the time of its last change.
+The first column that applies decides. "Versions": the account makes versions, or did so when the
+head was written. A head that is a version is never lost because versioning was switched off. A head
+that is no version becomes one under the time of its last change.
 
-A deleted head that a new one replaces is kept as a deleted snapshot until its own retention ends,
-whatever the retention is by then. A blob of uncommitted blocks only has no state to keep. A state
-that an immutability policy or a legal hold protects may become a previous version, which is
-protected as well. Every other request that would displace it is refused. What its container
+A soft-deleted head that a new head replaces is kept as a deleted snapshot until its own retention
+ends. The present retention does not matter. A blob of uncommitted blocks only has no state to keep.
+A state that an immutability policy or a legal hold protects may become a previous version, which is
+protected as well. Every other request that would displace it is refused. A state that its container
 protects may not become a previous version either.
 """
 
@@ -44,12 +44,12 @@ from strongroom.store.core.keys import Past
 
 
 def new_version(state: BlobState, change: BlobChange) -> int:
-    """The version's id of a head that a write makes; 0 = it is none."""
+    """Return the version id of the head that a write makes; 0 = it is no version."""
     return change.stamp if state.is_versioned else 0
 
 
 def displace_head(state: BlobState, change: BlobChange) -> None:
-    """A new head takes the place of the one that is there, if any.
+    """Displace the present head, if any, because a new head replaces it.
 
     Raises: StorageError BlobImmutableDueToPolicy, BlobImmutableDueToLegalHold, unless the old head
         becomes a previous version, which keeps its protection.
@@ -73,8 +73,10 @@ def displace_head(state: BlobState, change: BlobChange) -> None:
 
 
 def continue_head(head: BlobRecord, state: BlobState, change: BlobChange) -> BlobRecord:
-    """The head that a change begins from which leaves its body as it is, and makes a version where
-    versions are made. What it was is then a previous version."""
+    """Return the head from which a change that keeps its body begins.
+
+    With versioning on, the present state becomes a previous version first.
+    """
     if not _becomes_version(head, state):
         return head
     body = _keep_as_version(head, state, change)
@@ -82,8 +84,7 @@ def continue_head(head: BlobRecord, state: BlobState, change: BlobChange) -> Blo
 
 
 def delete_head(head: BlobRecord, state: BlobState, change: BlobChange) -> bool:
-    """The blob is deleted, with all of its snapshots, if it has any. Returns whether it is gone for
-    good.
+    """Delete the blob with all of its snapshots. Return whether it is permanently deleted.
 
     Raises: StorageError BlobImmutableDueToPolicy, BlobImmutableDueToLegalHold, unless the head
         becomes a previous version, which keeps its protection.
@@ -111,8 +112,9 @@ def delete_head(head: BlobRecord, state: BlobState, change: BlobChange) -> bool:
 
 
 def delete_past(past: Past, record: BlobRecord, state: BlobState, change: BlobChange) -> None:
-    """A snapshot or a previous version is deleted. Its head is to be written after it, as
-    `without_snapshots` or `without_version` says.
+    """Delete a snapshot or a previous version.
+
+    The caller writes the head afterwards, as `without_snapshots` or `without_version` returns it.
 
     Raises: StorageError BlobImmutableDueToPolicy, BlobImmutableDueToLegalHold.
     """
@@ -125,7 +127,7 @@ def delete_past(past: Past, record: BlobRecord, state: BlobState, change: BlobCh
 
 
 def give_up_past(past: Past, record: BlobRecord, change: BlobChange) -> None:
-    """Nothing is left of a snapshot or a previous version."""
+    """Drop a snapshot or a previous version and its body, without keeping it."""
     if past.is_version:
         change.remove_version(record)
     else:
@@ -136,7 +138,7 @@ def give_up_past(past: Past, record: BlobRecord, change: BlobChange) -> None:
 def without_snapshots(
     head: BlobRecord, deleted: Sequence[BlobRecord], state: BlobState
 ) -> BlobRecord:
-    """The head after these of its snapshots were deleted."""
+    """Return the head after the deletion of these snapshots."""
     left = head.snapshots - len(deleted)
     if deleted and state.retention_days:
         return msgspec.structs.replace(head, snapshots=left, shares=True)
@@ -144,15 +146,14 @@ def without_snapshots(
 
 
 def without_version(head: BlobRecord, deleted: BlobRecord, state: BlobState) -> BlobRecord:
-    """The head after this previous version of it was deleted."""
+    """Return the head after the deletion of this previous version."""
     if state.retention_days:
         return head
     return msgspec.structs.replace(head, body=body_without(head, [deleted]))
 
 
 def body_without(head: BlobRecord, dropped: Sequence[BlobRecord]) -> Body:
-    """The form of the head's body after the bodies of these snapshots and versions were given
-    up."""
+    """Return the head's body after the bodies of these snapshots and versions were dropped."""
     body = head.body
     for snapshot in dropped:
         body = body.without(snapshot.body)
@@ -185,20 +186,20 @@ def _becomes_version(head: BlobRecord, state: BlobState) -> bool:
 
 
 def _keep_as_version(head: BlobRecord, state: BlobState, change: BlobChange) -> Body:
-    """Returns the body that the head has from now on."""
+    """Add the head as a previous version. Return the body that the head has from now on."""
     version = blob_records.as_version(head)
     change.add_version(version)
     return head.body.snapshot(change, state.require_beside(), Past(version.version, True))
 
 
 def _move_to_version(head: BlobRecord, state: BlobState, change: BlobChange) -> int:
-    """Returns the version's id."""
+    """Move the head to a previous version. Return the version's id."""
     _release_left(head, _keep_as_version(head, state, change), change)
     return blob_records.as_version(head).version
 
 
 def _release_left(head: BlobRecord, left: Body, change: BlobChange) -> None:
-    """Give up what a body that has moved left in the head's place: nothing of a shared one, which
-    has moved as a whole."""
+    """Drop what a moved body left in the head's place. A shared body has moved as a whole, so it
+    left nothing."""
     if left != head.body or not head.body.is_shared:
         left.release(change, HEAD, alone=False)

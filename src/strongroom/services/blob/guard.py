@@ -1,9 +1,8 @@
-"""THE check before every decision on a blob or a container: existence, type, lease, conditions, in
-that order.
+"""The check before every decision on a blob or a container: existence, type, lease, conditions.
 
-Lives here: one function per kind of resource that reads the operation's `Rule`. Must not live here:
-the rules themselves (semantics/). Source: conditions.md section 10 (order), leases.md sections 4
-and 5.
+Lives here: one function per kind of resource, which applies the operation's `Rule` in that order.
+Must not live here: the rules themselves (semantics/). Source: conditions.md section 10 (order),
+leases.md sections 4 and 5.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _JUDGED_AS_READS: Final = (ConditionUse.READ, ConditionUse.TAGS, ConditionUse.BL
 
 
 def guard_blob(call: Call[object], blob: BlobRecord | None, now: int) -> None:
-    """Refuse what the blob's existence, type, lease or conditions forbid.
+    """Refuse a request that the blob's existence, type, lease or conditions forbid.
 
     Arguments:
         blob: the head or snapshot that the request names; None when there is neither.
@@ -50,7 +49,8 @@ def guard_blob(call: Call[object], blob: BlobRecord | None, now: int) -> None:
     if rule.conditions in _JUDGED_AS_READS:
         conditional.check_read(call.terms.conditions, etag, modified, call.caller.version, tags)
     else:
-        # A blob of staged blocks only that is leased has no ETag: as where a blob is created.
+        # A leased blob with only staged blocks has no ETag. It is treated like a blob to be
+        # created.
         creates = rule.existence is Existence.CREATES or not committed
         conditional.check_write(
             call.terms.conditions, committed, etag, modified, creates, tags, rule.unmet
@@ -58,7 +58,7 @@ def guard_blob(call: Call[object], blob: BlobRecord | None, now: int) -> None:
 
 
 def scope_of_new(call: Call[object]) -> str:
-    """The encryption scope of a blob that the request writes.
+    """Return the encryption scope of the blob that the request writes.
 
     Raises: StorageError RequestForbiddenByContainerEncryptionPolicy.
     """
@@ -73,7 +73,7 @@ def scope_of_new(call: Call[object]) -> str:
 
 
 def guard_scope(call: Call[object], blob: BlobRecord | None) -> None:
-    """Refuse the encryption scope that a request names.
+    """Refuse an encryption scope that the container or the blob does not allow.
 
     Raises: StorageError RequestForbiddenByContainerEncryptionPolicy,
         BlobCustomerSpecifiedEncryptionMismatch.
@@ -92,7 +92,7 @@ def _guard_missing(call: Call[object], blob: BlobRecord | None) -> None:
 
 
 def guard_container(call: Call[object], container: ContainerRecord, now: int) -> None:
-    """Refuse what the container's lease or the date conditions forbid.
+    """Refuse a request that the container's lease or the date conditions forbid.
 
     Raises: StorageError, the lease errors (412), ConditionNotMet, ConditionHeadersNotSupported.
     """
@@ -102,7 +102,7 @@ def guard_container(call: Call[object], container: ContainerRecord, now: int) ->
         return
     seen_only = conditions == Conditions(if_none_match=conditions.if_none_match)
     if use is ConditionUse.REFUSED and call.terms.wait_s and seen_only:
-        # A read that waits for a change says which state it has seen.
+        # A read that waits for a change sends the ETag that it has seen in If-None-Match.
         conditional.check_read(conditions, container.etag, container.modified, call.caller.version)
         return
     accepted = CONTAINER_CONDITIONS[use]

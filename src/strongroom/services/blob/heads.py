@@ -1,8 +1,8 @@
-"""The part that all operations that create or replace a blob's head have in common.
+"""The common part of all operations that create or replace a blob's head.
 
 Lives here: the rules shared by Put Blob, Put Block List and the copies. They say who may overwrite,
-what is kept (lease, snapshots) and what is given up (body, staged blocks). Must not live here:
-where the new bytes come from. Source: reference sections 2 (Put Blob, 201) and 8.
+what is kept (lease, snapshots) and what is dropped (body, staged blocks). Must not live here: where
+the new bytes come from. Source: reference sections 2 (Put Blob, 201) and 8.
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ from strongroom.values import BlobKind, ContentProperties, Lease, Metadata
 
 
 def refuse_pending_copy(head: BlobRecord | None) -> None:
-    """409 PendingCopyOperation while a copy onto the blob is under way."""
+    """Refuse with 409 PendingCopyOperation while a copy to the blob is pending."""
     copies.require_none_pending(None if head is None else head.copy)
 
 
 def refuse_archived(head: BlobRecord | None) -> None:
-    """409 BlobArchived for what changes the blob and does not replace all of it."""
+    """Refuse with 409 BlobArchived an operation that changes only a part of an archived blob."""
     tiers.require_online(None if head is None else head.tier)
 
 
 def refuse_incremental(head: BlobRecord | None) -> None:
-    """409 OperationNotAllowedOnIncrementalCopyBlob for what only a usual page blob allows."""
+    """Refuse with 409 OperationNotAllowedOnIncrementalCopyBlob for an incremental copy blob."""
     if head is not None and head.page is not None:
         pages.require_usual(head.page)
 
 
 def refuse_overwrite(call: Call[Any], head: BlobRecord | None) -> None:
-    """403 UnauthorizedBlobOverwrite when the caller may create blobs but not replace this one."""
+    """Refuse with 403 UnauthorizedBlobOverwrite a caller who may create blobs but not overwrite."""
     if head is not None and head.committed and not call.caller.grant.may_overwrite:
         raise StorageError(blob_errors.UNAUTHORIZED_BLOB_OVERWRITE)
 
 
 def refuse_tags(call: Call[Any]) -> None:
-    """403 AuthorizationPermissionMismatch when the caller may not read or write tags.
+    """Refuse with 403 AuthorizationPermissionMismatch a caller who may not read or write tags.
 
     Raises: StorageError.
     """
@@ -62,7 +62,7 @@ def refuse_tags(call: Call[Any]) -> None:
 
 
 def kept_lease(head: BlobRecord | None, now: int) -> Lease | None:
-    """The lease after a write: an active one stays, a broken or expired one is cleared."""
+    """Return the lease after a write: an active one stays, a broken or expired one is cleared."""
     return None if head is None else leases.after_write(head.lease, now)
 
 
@@ -83,14 +83,15 @@ def replace_head(
     immutability: Immutability | None = None,
     rehydration: tiers.Rehydration | None = None,
 ) -> BlobRecord:
-    """Write a new head over whatever was there: a version, where versions are made.
+    """Write a new head over the present one, which becomes a version where versioning is on.
 
-    It releases the old body, takes the new one, ends the upload, keeps a lease and the snapshots.
+    It drops the old body, takes the new one, ends the upload, and keeps the lease and the
+    snapshots.
 
     Arguments:
-        page: what a page blob has, and only a page blob.
+        page: the state of a page blob; None for any other.
         immutability: the protection that the request gives the blob.
-        rehydration: for an archived blob that is to have `tier` when this ends.
+        rehydration: for an archived blob that gets `tier` when the rehydration ends.
 
     Raises: StorageError PendingCopyOperation, UnauthorizedBlobOverwrite,
         AuthorizationPermissionMismatch (tags, protection); SnapshotsPresent for a blob of another
@@ -105,7 +106,7 @@ def replace_head(
     if before is not None or state.gone is not None:
         displace_head(state, change)
     change.end_upload()
-    # A pending copy is empty, and will have the length of its source.
+    # A pending copy is still empty, but will have the length of its source.
     kept = _kept_tier(before, kind, new.size_bytes if copy is None else copy.total_bytes)
     tier, tier_changed = kept if tier is None else (tier, change.stamp)
     if rehydration is not None:
@@ -152,7 +153,7 @@ def _refuse_replacement(call: Call[Any], state: BlobState, kind: BlobKind) -> No
 def _kept_tier(
     before: BlobRecord | None, kind: BlobKind, size_bytes: int
 ) -> tuple[str | None, int]:
-    """The tier that a new head of this length has from the one before, and when it was given."""
+    """Return the tier that a new head of this length inherits, and when that tier was set."""
     if before is None or before.kind is not kind:
         return None, 0
     kept = tiers.inherited(before.tier, size_bytes)
@@ -160,7 +161,9 @@ def _kept_tier(
 
 
 def modified_head(head: BlobRecord, stamp: int, **changes: Any) -> BlobRecord:
-    """The head after a change that Azure counts as one: new ETag and Last-Modified, and the lease
-    as after a write."""
+    """Return the head after a change with a new ETag and Last-Modified.
+
+    The lease is the one after a write.
+    """
     lease = kept_lease(head, stamp)
     return msgspec.structs.replace(head, etag=stamp, modified=stamp, lease=lease, **changes)

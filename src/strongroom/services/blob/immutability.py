@@ -6,9 +6,9 @@ it refuses (displaced.py for states that would go, `refuse_change` for those tha
 Source: "Set Blob Immutability Policy", "Delete Blob Immutability Policy", "Set Blob Legal Hold";
 reference section 16.
 
-A container is deleted in one commit, which cannot look at its blobs. So the deletion first marks
-the container and then looks for blobs (containers/deleting.py). A blob is not protected while that
-mark is there: the mark is taken away first, and the deletion has to look again.
+A container is deleted in one commit, which cannot read its blobs. So the deletion first marks the
+container and then checks for blobs (containers/deleting.py). A blob cannot be protected while that
+mark is set. The mark is removed first, so the deletion has to check again.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from strongroom.store.core import records
 
 
 def refuse_change(head: BlobRecord, state: BlobState, appends: bool = False) -> None:
-    """409 for a change of a blob's content, metadata or properties.
+    """Refuse with 409 a change of a protected blob's content, metadata or properties.
 
     Arguments:
         appends: blocks are added to an append blob, which its container may permit.
@@ -48,7 +48,7 @@ def refuse_change(head: BlobRecord, state: BlobState, appends: bool = False) -> 
 
 
 def refuse(record: BlobRecord, attempt: Attempt, state: BlobState) -> None:
-    """Refuse what the protection of a state forbids: its own, or its container's.
+    """Refuse an attempt that a state's protection, its own or its container's, forbids.
 
     Raises: StorageError BlobImmutableDueToPolicy, BlobImmutableDueToLegalHold.
     """
@@ -57,7 +57,7 @@ def refuse(record: BlobRecord, attempt: Attempt, state: BlobState) -> None:
 
 
 def refuse_by_container(record: BlobRecord, attempt: Attempt, state: BlobState) -> None:
-    """Refuse what the container's protection forbids, where the state's own forbids nothing.
+    """Refuse an attempt that the container's protection forbids; the state's own is not checked.
 
     Raises: StorageError BlobImmutableDueToPolicy, BlobImmutableDueToLegalHold.
     """
@@ -71,16 +71,16 @@ def _of_container(record: BlobRecord, state: BlobState) -> Immutability | None:
 
 
 def protect_new(state: BlobState) -> None:
-    """A blob comes into being, or comes back, where its container may protect it.
+    """Check that a blob may be created or restored in a container that protects its blobs.
 
-    Raises: DeletionUnderWay, on which the decision is made again.
+    Raises: DeletionUnderWay, after which the decision runs again.
     """
     if state.protection is not None:
         _require_unmarked(state)
 
 
 def given_protection(call: Call[Any], state: BlobState, wanted: Immutability) -> Immutability:
-    """The protection that a write gives the blob that it makes.
+    """Return the protection that a write gives the new blob.
 
     Raises: StorageError AuthorizationPermissionMismatch, InvalidHeaderValue (a date that has
         passed), ImmutableStorageWithVersioningNotEnabled.
@@ -118,7 +118,7 @@ class SetPolicy:
 async def set_policy(services: Services, call: Call[SetPolicy]) -> Immutability:
     """Set Blob Immutability Policy of a blob, a snapshot or a version.
 
-    ETag, Last-Modified and the lease stay.
+    ETag, Last-Modified and the lease do not change.
 
     Returns: the policy as it is now.
     Raises: StorageError InvalidHeaderValue, BlobImmutableDueToPolicy (a locked policy would be
@@ -138,7 +138,7 @@ async def set_policy(services: Services, call: Call[SetPolicy]) -> Immutability:
 
 
 async def delete_policy(services: Services, call: Call[Any]) -> None:
-    """Delete Blob Immutability Policy. Without one, nothing changes.
+    """Delete Blob Immutability Policy. Nothing changes if there is none.
 
     Raises: StorageError BlobImmutableDueToPolicy (it is locked), and what guard_blob raises.
     """

@@ -1,8 +1,7 @@
-"""How a request's body comes in: bounded, guarded before it is read, verified before it is
-committed.
+"""The request's body: bounded and guarded before it is read, verified before it is committed.
 
-Lives here: what Put Blob, Put Block, Put Block List and the copies share about bodies. Must not
-live here: decisions. Source: "Put Blob" and "Put Block", request headers Content-MD5,
+Lives here: the handling of bodies that Put Blob, Put Block, Put Block List and the copies share.
+Must not live here: decisions. Source: "Put Blob" and "Put Block", request headers Content-MD5,
 x-ms-content-crc64.
 """
 
@@ -26,7 +25,7 @@ from strongroom.values import crc64_text, md5_text
 
 class Digests(msgspec.Struct, frozen=True):
     """The body's digests as the client declared them: raw MD5, CRC-64 as a number; None = not
-    declared."""
+    sent."""
 
     md5: bytes | None = None
     crc64: int | None = None
@@ -36,7 +35,7 @@ NO_DIGESTS: Final = Digests()
 
 
 def check_size(body: BodySource, max_bytes: int) -> None:
-    """Refuse a body that says it is too large, before a byte of it is read.
+    """Refuse a body whose declared length is too large, before a byte of it is read.
 
     Raises: StorageError RequestBodyTooLarge with MaxLimit.
     """
@@ -68,22 +67,23 @@ class Bounded:
 
 
 def block_bytes_max(version: str) -> int:
-    """How large a block may be under an x-ms-version."""
+    """Return the largest size of a block under an x-ms-version."""
     return next(row[1] for row in limits.BLOCK_SIZES_BY_VERSION if version >= row[0])
 
 
 def put_blob_bytes_max(version: str) -> int:
-    """How large the body of Put Blob may be under an x-ms-version."""
+    """Return the largest body of Put Blob under an x-ms-version."""
     return next(row[2] for row in limits.BLOCK_SIZES_BY_VERSION if version >= row[0])
 
 
 async def receive(
     services: Services, call: Call[Any], max_bytes: int, md5: bool, inline: bool = True
 ) -> Received:
-    """Read the request's body, after the checks that need no body when it is worth it.
+    """Read the request's body, after an early check of the request if the body is large.
 
-    A large body is refused before it is sent, and so is one for which the client waits to be asked
-    (`100 Continue`). A small one has arrived already, and is judged once, at the serial point.
+    The early check refuses a large body before it is sent. It also does so for a client that waits
+    for `100 Continue`. A small body has arrived already, and the request is checked once, at the
+    serial point.
 
     Raises: StorageError RequestBodyTooLarge; what guard_blob raises; what the body raises.
     """
@@ -97,12 +97,12 @@ async def receive(
 
 
 def document(data: bytes) -> Steps[Received]:
-    """The receipt of a body that was a document: its digests are judged like any body's."""
+    """Return the receipt of a body that was a document, so that its digests can be verified."""
     return bodies.digested(data)
 
 
 def verify(said: Digests, received: Received) -> None:
-    """Compare what the client said with what arrived.
+    """Compare the digests that the client sent with those of the body that arrived.
 
     Raises: StorageError Md5Mismatch, Crc64Mismatch, with both values.
     """

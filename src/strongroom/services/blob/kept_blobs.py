@@ -1,14 +1,14 @@
-"""Blobs, snapshots and versions that were deleted and are kept: Undelete Blob, and the end of
-retention.
+"""Soft-deleted blobs, snapshots and versions: Undelete Blob, and the end of retention.
 
-Lives here: the way back, and the job that drops what nobody asked for in time. Must not live here:
-how a state comes to be kept (displaced.py), how it is deleted for good before that (snapshots.py),
-listings. Source: "Undelete Blob", "Soft delete for blobs", "Blob versioning"; reference section 9.
+Lives here: the restore, and the job that drops states whose retention has ended. Must not live
+here: how a state comes to be kept (displaced.py), how it is permanently deleted before that
+(snapshots.py), listings. Source: "Undelete Blob", "Soft delete for blobs", "Blob versioning";
+reference section 9.
 
-Both handle many snapshots and versions in several commits. A commit reads each record again that it
-changes, so the two, and all other writes, may go on side by side. Nothing that was restored is
-dropped. From the end of its retention on, nothing is restored. The job begins when no older commit
-can happen.
+Both handle many snapshots and versions in several commits. Each commit reads the records that it
+changes again, so both may run concurrently with each other and with all other writes. Nothing that
+was restored is dropped. Nothing is restored after its retention has ended. The job starts when no
+older commit can happen any more.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from strongroom.store.core.keys import Past
 from strongroom.store.core.records import Job
 from strongroom.values import Purpose
 
-# Each takes up to two writes of a commit, and room in its one record of what is retired.
+# Each takes up to two writes of a commit, and space in its single record of retired bodies.
 PAST_PER_COMMIT: Final = 200
 _PAGE_RECORDS: Final = 500
 
@@ -51,10 +51,10 @@ Found = list[tuple[Past, BlobRecord]]
 async def find_snapshots(
     store: Engine, partition: Partition, most: int, is_wanted: IsWanted, behind: int = 0
 ) -> Found:
-    """The oldest snapshots of a blob that are wanted, at most `most`.
+    """Return the oldest snapshots of a blob that match `is_wanted`, at most `most`.
 
     Arguments:
-        behind: only those that are younger than these ticks.
+        behind: return only snapshots that are younger than these ticks.
     """
     first, until = keys.snapshot_range()
     if behind:
@@ -65,7 +65,7 @@ async def find_snapshots(
 async def find_versions(
     store: Engine, partition: Partition, most: int, is_wanted: IsWanted, behind: int = 0
 ) -> Found:
-    """The same of a blob's previous versions."""
+    """Return the oldest previous versions of a blob that match; see `find_snapshots`."""
     first, until = keys.version_range(behind + 1)
     return await _find(store, partition, first, until, most, is_wanted)
 
@@ -88,14 +88,13 @@ async def _find(
 
 
 async def undelete_blob(services: Services, call: Call[Any]) -> None:
-    """Undelete Blob: the blob, if it is deleted, and all its deleted snapshots and versions come
-    back. Previous versions come back without a blob too, snapshots do not.
+    """Undelete Blob: restore the blob, if it is deleted, and its deleted snapshots and versions.
 
-    The blob comes back first, then its snapshots and versions, the oldest first: an attempt that
-    was cut off is made complete by another one.
+    Previous versions are restored even without a blob, snapshots are not. The blob is restored
+    first, then its snapshots and versions, the oldest first. Another attempt completes one that was
+    interrupted.
 
-    Raises: StorageError BlobNotFound where neither the blob nor a deleted one nor a version is
-        there.
+    Raises: StorageError BlobNotFound when there is no blob, no deleted blob and no version.
     """
     await access.change_blob(services, call, _restore_head)
     partition = keys.blob(generation_of(call), call.target.blob)
@@ -140,7 +139,7 @@ def _restore(wanted: tuple[Key, ...], state: BlobState, change: BlobChange) -> N
 
 
 def _kept(wanted: tuple[Key, ...], state: BlobState) -> Iterator[tuple[Past, BlobRecord]]:
-    """Those of the snapshots and versions `wanted`, which were read, that are deleted and kept."""
+    """Yield those of the snapshots and versions `wanted` that are soft-deleted."""
     for key, found in zip(wanted, state.extra, strict=True):
         record, past = blob_records.BLOB.of(found), keys.past_of(key.name)
         if record is not None and past is not None and record.deletion is not None:
@@ -148,7 +147,7 @@ def _kept(wanted: tuple[Key, ...], state: BlobState) -> Iterator[tuple[Past, Blo
 
 
 async def expire_blob(services: Services, job: Job, due: int) -> None:
-    """Give up what of a blob is kept no longer than to `due`."""
+    """Drop the soft-deleted states of a blob whose retention ends at `due` or before."""
     partition = keys.blob(job.generation, job.blob)
 
     def is_over(one: BlobRecord) -> bool:
@@ -169,7 +168,8 @@ async def expire_blob(services: Services, job: Job, due: int) -> None:
 
 
 def _drop(wanted: tuple[Key, ...], is_over: IsWanted, state: BlobState, change: BlobChange) -> None:
-    """Give up the deleted head, and those of the snapshots and versions `wanted`, that are over."""
+    """Drop the deleted head, and those of the snapshots and versions `wanted`, that have
+    expired."""
     gone, dropped = state.gone, list[BlobRecord]()
     for past, record in _kept(wanted, state):
         if is_over(record):
@@ -183,7 +183,7 @@ def _drop(wanted: tuple[Key, ...], is_over: IsWanted, state: BlobState, change: 
 
 
 def drop_bodies(head: BlobRecord, dropped: Sequence[BlobRecord], change: BlobChange) -> None:
-    """The head's body after those of these snapshots and versions were given up."""
+    """Write the head with its body adjusted to the loss of these snapshots and versions."""
     body = body_without(head, dropped)
     if body != head.body:
         change.put_head(msgspec.structs.replace(head, body=body))

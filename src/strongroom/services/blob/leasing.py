@@ -1,8 +1,8 @@
-"""Lease Blob and Lease Container: where the lease of each lies.
+"""Lease Blob and Lease Container: where each lease is stored.
 
-Must not live here: the actions and the queue of those who wait (services/core/leasing.py), the
-table of states (semantics/core/lease.py), what a lease forbids others (guard.py). Source: "Lease
-Blob", "Lease Container".
+Must not live here: the actions and the queue of waiters (services/core/leasing.py), the table of
+states (semantics/core/lease.py), which requests a lease refuses (guard.py). Source: "Lease Blob",
+"Lease Container".
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from strongroom.values import Lease, iso7
 
 
 async def lease_blob(services: Services, call: Call[LeaseAction]) -> Leased:
-    """Lease Blob. A blob of uncommitted blocks only can be leased too.
+    """Lease Blob. A blob with only uncommitted blocks can be leased too.
 
     Raises: StorageError of the lease table (409), PendingCopyOperation; InvalidQueryParameterValue
         for a snapshot; what guard_blob raises.

@@ -4,10 +4,10 @@ Lives here: which records of a container a listing shows, and how a page of them
 live here: XML (wire/), the rules of prefix, delimiter and marker (semantics/core/listing.py).
 Source: "List Blobs"; reference section 13.
 
-Previous versions are hidden records, so a listing without them reads past none. One with them scans
-the face records too, and reads the versions of each head that counts some, behind it. The head was
-read first: a younger version than that head is what the head has become meanwhile, and is left out.
-So each state that stands still is listed once.
+Previous versions are hidden records, so a listing without versions does not read them. A listing
+with versions scans the face records too, and reads the versions of each head that has some, after
+the head. A version that is younger than the head was displaced during the listing, and is left out.
+So each state that does not change is listed exactly once.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ INCLUDES: Final = frozenset(
     (
         *(SNAPSHOTS, UNCOMMITTED, METADATA, COPY, TAGS, DELETED),
         *(VERSIONS, DELETED_WITH_VERSIONS, IMMUTABILITY_POLICY, LEGAL_HOLD),
-        # Taken, and nothing is added: there is nothing of the kind here.
+        # Accepted without effect: this server has no such permissions.
         "permissions",
     )
 )
@@ -59,7 +59,7 @@ class ListBlobs:
     """Input of List Blobs.
 
     `start` is the decoded marker. `start_from` is the first name that may be listed (empty = any).
-    `include` has words of `INCLUDES`. An empty `delimiter` folds nothing.
+    `include` has words of `INCLUDES`. An empty `delimiter` lists without prefixes.
     """
 
     prefix: str = ""
@@ -71,7 +71,7 @@ class ListBlobs:
 
 
 class BlobRow(msgspec.Struct, frozen=True, gc=False):
-    """One blob (`past` None), snapshot or previous version, as the commit `version` left it."""
+    """One blob (`past` None), snapshot or previous version, as commit `version` wrote it."""
 
     name: str
     past: Past | None
@@ -80,15 +80,17 @@ class BlobRow(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def snapshot(self) -> int | None:
-        """The snapshot's time in ticks; None for what is no snapshot."""
+        """Return the snapshot's time in ticks; None for a blob or a version."""
         return None if self.past is None or self.past.is_version else self.past.ticks
 
 
 @dataclass(frozen=True, slots=True)
 class BlobPage:
-    """Result: rows and prefixes in order of names, and where the next page begins (None = nothing
-    is left). `now` is store time before they were read (0 = no row needs it). A row's lease is
-    judged at that time, or at its version when that is later."""
+    """Result: rows and prefixes in order of names, and where the next page begins (None = the end).
+
+    `now` is store time before they were read (0 = no row needs it). A row's lease is judged at that
+    time, or at its version when that is later.
+    """
 
     items: list[BlobRow | Prefix]
     marker: Position | None
@@ -99,8 +101,8 @@ async def list_blobs(services: Services, call: Call[ListBlobs]) -> BlobPage:
     """List Blobs, flat or by hierarchy. A page may be short, or empty, and have a marker.
 
     Raises: StorageError ContainerNotFound, also when it is deleted meanwhile;
-        InvalidQueryParameterValue for snapshots with a delimiter; what authorizing raises.
-        AuthorizationPermissionMismatch for tags that the caller may not read.
+        InvalidQueryParameterValue for snapshots with a delimiter; AuthorizationPermissionMismatch
+        for tags that the caller may not read; what the authorization raises.
     """
     given = call.input
     if SNAPSHOTS in given.include and given.delimiter:
@@ -110,21 +112,23 @@ async def list_blobs(services: Services, call: Call[ListBlobs]) -> BlobPage:
         refuse_tags(call)
     start = start_at(given.start, given.start_from)
     page = PageBuilder[BlobRow](given.prefix, given.delimiter, given.max_results, start)
-    # A crowd of large listings must not be in memory together; those ahead never wait for a client.
+    # The semaphore limits the memory of concurrent large listings. None of them waits for a client
+    # here.
     async with services.listings:
         return await _list(services, call, page)
 
 
 async def _list(services: Services, call: Call[ListBlobs], page: PageBuilder[BlobRow]) -> BlobPage:
     keyspace = keys.blobs(generation_of(call))
-    # First: a lease that was renewed in time must not be judged by its old record at a later time.
+    # The time is read first: a lease renewed in time must not be judged by its old record at a
+    # later time.
     now = await services.store.now()
     include = call.input.include
     if VERSIONS in include:
         await _VersionedPage(services.store, keyspace, page, include, now).fill()
     else:
         await pages.fill(services, keyspace, page, lambda found: _rows(found, include, now))
-    # Last: a container that is there now was there all the time, and nothing of it was swept.
+    # Checked last: a container that exists now existed all the time, and nothing of it was swept.
     await services.check_place(call)
     timed = any(
         not isinstance(item, Prefix) and (item.blob.lease or item.blob.deletion)
@@ -153,7 +157,8 @@ def _rows(
 
 
 def _is_shown(blob: BlobRecord, include: frozenset[str], now: int) -> bool:
-    """Whether a listing with these words shows a record, if it shows its kind."""
+    """Return whether a listing with these words shows a record. Snapshots are decided by the
+    caller."""
     if blob.vacant:
         return DELETED_WITH_VERSIONS in include
     if blob.deletion is not None:
@@ -161,18 +166,18 @@ def _is_shown(blob: BlobRecord, include: frozenset[str], now: int) -> bool:
     return blob.committed or UNCOMMITTED in include
 
 
-# Where a page begins that goes on among the versions of a name: behind the keys of all snapshots,
-# before that of the head. No record has such a key.
+# The start of a page that continues among the versions of a name. It lies after the keys of all
+# snapshots and before the head's. No record has such a key.
 _AMONG_VERSIONS: Final = keys.snapshot_range()[0] + b"\xff"
 _BEHIND_ALL: Final = (1 << 64) - 1
-# To decode so many takes half a millisecond.
+# Decoding this many records takes half a millisecond.
 _VERSIONS_TOGETHER: Final = 250
 
 _Row = tuple[bytes, bytes, BlobRow | None]
 
 
 class _VersionedPage:
-    """The reading of a page that shows previous versions, before their heads, the oldest first."""
+    """Reads a page that shows previous versions before their heads, the oldest first."""
 
     def __init__(
         self,
@@ -190,7 +195,7 @@ class _VersionedPage:
         self._scanned = 0
 
     async def fill(self) -> None:
-        """See pages.fill: until the page is complete, or has read as much as one page may."""
+        """Read until the page is complete, or has read as much as one page may. See pages.fill."""
         page, name = self._page, self._page.first[0]
         behind = _version_behind(page.first[1])
         while not page.done:
@@ -226,10 +231,10 @@ class _VersionedPage:
     async def _add_versions(
         self, rows: list[_Row], name: bytes, head: BlobRecord, first_id: int
     ) -> base.Position | None:
-        """Add the versions that belong before a head.
+        """Add the rows of versions that precede a head.
 
-        Returns: where to go on when the page needs no more, or has read enough; None = all were
-            added.
+        Returns: the position of the next page when this one is complete or has read enough; None =
+            all were added.
         """
         partition = Partition(self._keyspace, name)
         is_there = head.deletion is None and not head.vacant
@@ -254,7 +259,7 @@ class _VersionedPage:
 
 
 def _version_behind(key: bytes) -> int:
-    """The first version that a page shows which begins at this key; 0 = from the oldest on."""
+    """Return the first version id that a page shows which begins at this key; 0 = the oldest."""
     if key >= keys.HEAD_KEY.name:
         return _BEHIND_ALL
     return int.from_bytes(key[2:], "big") if key[:2] == _AMONG_VERSIONS else 0

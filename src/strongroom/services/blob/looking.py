@@ -1,7 +1,7 @@
 """Reading the records of a blob or container, and the time at which they are judged.
 
 Lives here: which of the records that were read is meant, and whether it depends on the time. Must
-not live here: whether a request may see it (access.py, guard.py).
+not live here: whether a request may read it (access.py, guard.py).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Pick = Callable[..., Timed[R]]
 
 
 def of_blob(record: Record | None, now: int | None = None) -> Timed[BlobRecord]:
-    """The blob, and whether it depends on the time."""
+    """Return the blob, and whether it depends on the time."""
     found = blob_records.visible(record)
     if found is None:
         return None, False
@@ -55,7 +55,7 @@ def of_container(found: Sequence[Record | None], now: int | None = None) -> Time
 def version_among(
     version: int, found: Sequence[Record | None], now: int | None = None
 ) -> Timed[BlobRecord]:
-    """The version of this id, current or previous. See Pick.
+    """Return the version of this id, current or previous. See Pick.
 
     Arguments:
         found: begins with the head, and the previous version of this id.
@@ -70,19 +70,19 @@ async def look(
     refs: Sequence[Ref],
     at: int = 0,
 ) -> tuple[list[Record | None], R | None, int]:
-    """Records, the one that `pick` decodes, and a time at which it was as it was read.
+    """Read records, decode one with `pick`, and return a time at which that one was current.
 
-    That is store time where it depends on time, else its own modification.
+    That time is store time if the record depends on time, else the record's own modification.
 
     Arguments:
-        at: where the record is that tells the time of its last change.
+        at: the position of the record whose version is its last change.
     """
     found = await services.store.read(refs)
     record, is_timed = pick(found)
     if record is None or not is_timed:
         return found, record, 0 if record is None else record.modified
-    # Telling the time may take a while, and a lease may be renewed meanwhile. So the time is asked
-    # first. The record that is read after it may be newer, and is judged at its own version then.
+    # Reading the time may take a while, and a lease may be renewed meanwhile. So the time is read
+    # first. The record that is read after it may be newer, and is then judged at its own version.
     now = await services.store.now()
     found = await services.store.read(refs)
     again = found[at]

@@ -1,7 +1,7 @@
-"""Precedence on one blob, so that a commit made from a long look is not overtaken for ever.
+"""Precedence on one blob, so that a commit with a long preparation is not outdated for ever.
 
-Lives here: the order, within this process. Must not live here: correctness, which is the engine's:
-a commit is refused when what it was made from has changed, whoever changed it.
+Lives here: the order, within this process. Must not live here: correctness, which is the engine's.
+A commit is refused when its inputs have changed, on whichever gateway.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from strongroom.engines.base import Partition
 
 
 class Precedence:
-    """Those who take precedence on a blob, and those who give way until they are done."""
+    """The operations with precedence on a blob, for which other operations wait."""
 
     def __init__(self) -> None:
         self._taken: dict[Partition, set[asyncio.Event]] = {}
 
     @contextmanager
     def take(self, partition: Partition) -> Iterator[None]:
-        """Others that give way wait until this is left; several callers may hold it at once."""
+        """Within this context, `give_way` waits. Several callers may hold precedence at once."""
         done = asyncio.Event()
         taken = self._taken.setdefault(partition, set())
         taken.add(done)
@@ -34,6 +34,6 @@ class Precedence:
                 del self._taken[partition]
 
     async def give_way(self, partition: Partition) -> None:
-        """Return when those who take precedence now are done; later ones are not waited for."""
+        """Wait until all present holders of precedence are done; later ones are not waited for."""
         for done in tuple(self._taken.get(partition, ())):
             await done.wait()

@@ -1,11 +1,11 @@
 """Rehydration: the time that an archived blob takes to become readable again.
 
-Lives here: how long that is on this server, and a blob's record as of a moment. Must not live here:
+Lives here: the duration on this server, and a blob's record as of a given time. Must not live here:
 which tiers there are and what they refuse (semantics/blob/tiers.py), Set Blob Tier
 (tiers/tiering.py). Source: "Rehydrate an archived blob to an online tier"; reference section 11.
 
-The record says when a rehydration ends. Whoever reads it settles it first, so the end needs no work
-of its own, and a restart changes nothing.
+The record contains the end of the rehydration. Readers apply `settled` first, so the end needs no
+background job, and a restart changes nothing.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from strongroom.values import TICKS_PER_S
 
 
 class RehydrationDelays:
-    """How long rehydrations take on this server, by priority."""
+    """The durations of rehydrations on this server, by priority."""
 
     standard_s: float = 0.0
     high_s: float = 0.0
 
     def ticks(self, priority: str) -> int:
-        """The time of one of this priority; 0 = it ends at once."""
+        """Return the duration for this priority in ticks; 0 = the rehydration ends at once."""
         seconds = self.high_s if priority == HIGH else self.standard_s
         return int(seconds * TICKS_PER_S)
 
 
 def settled(blob: BlobRecord, now: int) -> BlobRecord:
-    """The record as of `now`: what was rehydrated until then has its new tier."""
+    """Return the record as of `now`: a rehydration that has ended is applied as the new tier."""
     pending = blob.rehydration
     if pending is None or pending.until > now:
         return blob
@@ -40,5 +40,5 @@ def settled(blob: BlobRecord, now: int) -> BlobRecord:
 
 
 def begun(tier: str, priority: str, delay: int, now: int) -> Rehydration | None:
-    """The rehydration to a tier; None when it ends at once."""
+    """Return a new rehydration to a tier; None when it ends at once."""
     return Rehydration(tier, priority, now + delay) if delay else None

@@ -1,11 +1,12 @@
-"""Looking again at a blob that changed while it was read, and telling a change from damage.
+"""Repeated reads of a blob that changes while it is read, and telling a change from damage.
 
-Lives here: when a reader of several records and contents begins again, and when it gives up. Must
+Lives here: when a reader of several records and contents starts again, and when it gives up. Must
 not live here: what is read.
 
-Something of a body may be missing although the blob names the body before and after. Then the body
-was named all the time in between: bodies never come back, and one that grows keeps its parts. If
-its container was there afterwards, nothing swept it either.
+A part of a body may be missing although the blob refers to the same body before and after. Then the
+blob referred to it all the time in between: a body that was given up never comes back, and one that
+grows keeps its parts. If the container still exists afterwards, nothing swept the part either, so
+the blob is damaged.
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ _log = logging.getLogger(__name__)
 
 
 class Stale(Exception):
-    """The blob is no longer what was seen of it."""
+    """The blob has changed since it was read."""
 
 
 class Rereading:
-    """The looks at one blob that one request takes until nothing changes in between.
+    """The repeated reads of one blob by one request, until nothing changes in between.
 
     Arguments:
         what: the blob, for the log.
-        check_place: raises when the blob's container is not there any more.
+        check_place: raises when the blob's container does not exist any more.
     """
 
     def __init__(self, what: str, check_place: Callable[[], Awaitable[object]]) -> None:
@@ -41,14 +42,14 @@ class Rereading:
         self._missed: Body | None = None
 
     def saw(self, body: Body) -> None:
-        """The head, or snapshot, that this look found has this body."""
+        """Note the body of the head, or snapshot, that this read found."""
         self._seen = body
 
     async def again(self, reason: Stale | ContentMissing) -> None:
-        """Return when it is worth looking again.
+        """Prepare another read of the blob.
 
-        Raises: what check_place raises; StorageError InternalError when something is missing that
-            the blob still names.
+        Raises: what check_place raises; StorageError InternalError when a part is missing that the
+            blob still refers to.
         """
         await self._check_place()
         if isinstance(reason, ContentMissing):
@@ -57,5 +58,5 @@ class Rereading:
                 _log.error("the blob %s is damaged, it cannot be read: %s", self._what, reason)
                 raise StorageError(errors.INTERNAL_ERROR)
             self._missed = self._seen
-        # Reads of this server may never suspend: everybody else gets a turn here.
+        # Reads of this server may never suspend: other tasks get a turn here.
         await asyncio.sleep(0)

@@ -1,8 +1,8 @@
-"""Snapshot Blob and Delete Blob, with everything that snapshots and versions mean to a deletion.
+"""Snapshot Blob and Delete Blob, with the effects of snapshots and versions on a deletion.
 
-Lives here: the decisions, and the list of snapshots that a deletion takes along. Must not live
-here: reading of snapshots (blobs.py), the dropping of shared bodies (sweep.py). Source:
-"Snapshot Blob", "Delete Blob"; reference section 9.
+Lives here: the decisions, and the list of snapshots that a deletion includes. Must not live here:
+reading of snapshots (blobs.py), the dropping of shared bodies (sweep.py). Source: "Snapshot Blob",
+"Delete Blob"; reference section 9.
 """
 
 from __future__ import annotations
@@ -53,15 +53,17 @@ from strongroom.values import Metadata
 
 @dataclass(frozen=True, slots=True)
 class SnapshotBlob:
-    """Input of Snapshot Blob: the snapshot's own metadata, or none to take the blob's."""
+    """Input of Snapshot Blob: the snapshot's own metadata; empty = the blob's."""
 
     metadata: Metadata = ()
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotTaken:
-    """Result of Snapshot Blob: the snapshot's time in ticks, its ETag and Last-Modified. `version`
-    is the id of the version that the blob is from now on; 0 = it is none."""
+    """Result of Snapshot Blob: the snapshot's time in ticks, its ETag and Last-Modified.
+
+    `version` is the new version id of the blob; 0 = it is no version.
+    """
 
     snapshot: int
     etag: int
@@ -70,8 +72,9 @@ class SnapshotTaken:
 
 
 async def snapshot_blob(services: Services, call: Call[SnapshotBlob]) -> SnapshotTaken:
-    """Snapshot Blob: the snapshot shares the content of the blob, whose ETag stays. Where versions
-    are made, the blob becomes a new one.
+    """Snapshot Blob: take a snapshot that shares the content of the blob, whose ETag stays.
+
+    With versioning on, the blob becomes a new version.
 
     Raises: StorageError PendingCopyOperation, BlobArchived, BlobImmutableDueToPolicy and
         BlobImmutableDueToLegalHold (the container's), and what guard_blob raises.
@@ -105,16 +108,19 @@ def _take(given: SnapshotBlob, state: BlobState, change: BlobChange) -> Snapshot
 
 @dataclass(frozen=True, slots=True)
 class DeleteBlob:
-    """Input of Delete Blob: x-ms-delete-snapshots, and dates (ticks) since which the tier must
-    have been changed, or must not."""
+    """Input of Delete Blob: x-ms-delete-snapshots, and the conditions on the tier's change time.
+
+    The dates are in ticks: the tier must have been changed since, or must not.
+    """
 
     snapshots: DeleteSnapshots | None = None
     tier_modified_since: int | None = None
     tier_unmodified_since: int | None = None
 
     def require_tier(self, record: BlobRecord) -> None:
-        """Refuse a state whose tier was changed at another time. A tier that was never changed
-        counts from the creation.
+        """Refuse a state whose tier change time does not meet the conditions.
+
+        A tier that was never changed counts from the creation.
 
         Raises: StorageError ConditionNotMet.
         """
@@ -128,7 +134,7 @@ class DeleteBlob:
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """Result of Delete Blob: whether what was deleted is gone for good, and not kept."""
+    """Result of Delete Blob: whether the deletion was permanent, not a soft delete."""
 
     is_permanent: bool
 
@@ -138,18 +144,17 @@ class _Stale(Exception):
 
 
 async def delete_blob(services: Services, call: Call[DeleteBlob]) -> Deleted:
-    """Delete Blob: the base, the base with its snapshots, these only, or one of them, or one
-    previous version.
+    """Delete Blob: the base blob, its snapshots, both, one snapshot, or one previous version.
 
-    Base and snapshots go in one commit. Of more than PAST_PER_COMMIT snapshots the oldest go in
-    commits before, each judged like the last. One may be refused since the blob was written or
-    leased meanwhile. What went before it stays deleted.
+    Base and snapshots are deleted in one commit. Of more than PAST_PER_COMMIT snapshots the oldest
+    are deleted in earlier commits, each checked like the last. A later commit may be refused
+    because the blob was written or leased meanwhile. The earlier ones stay in effect.
 
-    Raises: StorageError SnapshotsPresent, InvalidHeaderValue (one snapshot and a word about all),
-        PendingCopyOperation, OperationNotAllowedOnRootBlob (the current version by its id), and
-        what guard_blob raises.
+    Raises: StorageError SnapshotsPresent, InvalidHeaderValue (one snapshot together with
+        x-ms-delete-snapshots), PendingCopyOperation, OperationNotAllowedOnRootBlob (the current
+        version by its id), and what guard_blob raises.
 
-    What becomes of what was deleted is decided in displaced.py.
+    Module displaced.py decides whether a deleted state is kept.
     """
     option, target = call.input.snapshots, call.target
     check_delete_target(option, target.snapshot is not None, target.version is not None)
@@ -185,15 +190,17 @@ async def _delete_all(services: Services, call: Call[DeleteBlob]) -> Deleted:
             decide = _DeleteListed(call.input, listed).decide
             deleted = await access.change_blob(services, call, decide)
         except _Stale:
-            # Whatever changed the head has been committed, so somebody makes progress.
+            # The commit that changed the head has happened, so some request makes progress.
             continue
         if listed.is_all:
             return deleted
 
 
 class _Listed(NamedTuple):
-    """The head's version, the oldest snapshots, and whether these are all. Snapshots that come or
-    go later give the head another version."""
+    """The head's version, the oldest snapshots, and whether these are all.
+
+    Snapshots that are taken or deleted later give the head another version.
+    """
 
     version: int | None
     snapshots: Sequence[tuple[Past, BlobRecord]]
@@ -202,13 +209,13 @@ class _Listed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _DeleteListed:
-    """Delete the snapshots that were listed and, when they are all, what else `given` says."""
+    """Delete the listed snapshots and, when they are all, what else `given` says."""
 
     given: DeleteBlob
     listed: _Listed
 
     def decide(self, state: BlobState, change: BlobChange) -> Deleted:
-        """See BlobDecision. Raises _Stale when the list is out of date."""
+        """See BlobDecision. Raises: _Stale when the list is out of date."""
         if state.head_version != self.listed.version:
             raise _Stale
         if self.listed.is_all:
@@ -249,7 +256,7 @@ def _delete(
     state: BlobState,
     change: BlobChange,
 ) -> Deleted:
-    """The commit that answers: `snapshots` are all that there are, when `given` asks for them."""
+    """Make the last commit. `snapshots` are all that there are, when `given` asks for them."""
     head = state.head
     assert head is not None
     given.require_tier(head)
@@ -267,8 +274,8 @@ def _delete(
 
 
 async def delete_permanently(services: Services, call: Call[DeleteBlob]) -> Deleted:
-    """Delete Blob with `deletetype=permanent`: a snapshot or a version that is deleted and kept is
-    deleted for good, before its retention ends.
+    """Delete Blob with `deletetype=permanent`: permanently delete a soft-deleted snapshot or
+    version.
 
     Raises: StorageError InvalidQueryParameterValue (it is no snapshot and no version, is not
         deleted, or the account does not permit it). BlobNotFound (its retention has ended),

@@ -1,6 +1,6 @@
-"""Structured bodies: uploads taken out of their frames, downloads put into frames.
+"""Structured bodies: decoding of uploads and encoding of downloads.
 
-Lives here: the way of the bytes through the codec. Must not live here: the format
+Lives here: the streaming of bytes through the codec. Must not live here: the format
 (wire/blob/structured_message.py), headers (operations/). Source: "Structured body format" of the
 Azure Storage REST reference.
 """
@@ -28,11 +28,12 @@ class Framed(Protocol):
 
 
 class Unframed:
-    """The content of a body that is a structured message; its checksums are compared on the way.
+    """The content of a body that is a structured message; its checksums are verified while it is
+    read.
 
     Arguments:
         body: the body as sent.
-        content_bytes: the content's length as the request says it.
+        content_bytes: the content's length as the request declares it.
 
     Raises (while it is read): StorageError InvalidInput, Crc64Mismatch.
     """
@@ -53,7 +54,7 @@ class Unframed:
         decoder.finish()
 
     async def read_all(self, max_bytes: int) -> bytes:
-        """The whole content. Raises StorageError RequestBodyTooLarge."""
+        """Return the whole content. Raises: StorageError RequestBodyTooLarge."""
         if self._content_bytes > max_bytes:
             raise errors.body_too_large(max_bytes)
         return b"".join([piece async for piece in self])
@@ -62,11 +63,11 @@ class Unframed:
 def framed(
     pieces: bytes | AsyncIterable[Piece], content_bytes: int
 ) -> tuple[bytes | AsyncIterable[bytes], int]:
-    """A body as a structured message, and the message's length.
+    """Encode a body as a structured message. Return it and its length.
 
     Arguments:
         pieces: the content, in memory piece by piece.
-        content_bytes: its length.
+        content_bytes: the content's length.
     """
     encoder = Encoder(content_bytes, crc64)
     if isinstance(pieces, bytes):

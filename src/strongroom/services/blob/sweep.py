@@ -1,15 +1,15 @@
-"""Dropping what a living blob gave up: retired bodies, and blocks that no list took.
+"""Garbage collection in a living blob: retired bodies, and staged blocks that were not committed.
 
-Lives here: which contents nothing names any more, and when their last reader has gone. Must not
-live here: whole containers (containers/container_sweep.py), when jobs run (sweeper.py).
+Lives here: which contents are unreferenced, and when their last reader has finished. Must not live
+here: whole containers (containers/container_sweep.py), when jobs run (sweeper.py).
 
-Why nothing is dropped that is needed: what was given up never comes back. A list commits only
+Nothing that is needed is dropped, since what was given up never comes back. A list commits only
 blocks of the upload in progress or of the body that it replaces, and both are guarded. So garbage
-is listed first, and living bodies are looked up after that. The head comes first, then snapshots
-and versions, since a body moves from the head to one of these, never back. A reader of a body that
-is in parts registers before it looks at the head. The sweep waits for readers of this process that
-registered before the garbage was listed. It waits for those of other gateways until all of them see
-that it was retired. What such a reader has named is left until it names it no more.
+is listed first, and living bodies are read after that. The head is read first, then snapshots and
+versions, since a body moves from the head to one of these, never back. A reader of a body in parts
+registers before it reads the head. The sweep waits for readers of this process that registered
+before the garbage was listed. It waits for other gateways until all of them know that it was
+retired. Contents that a reader there has named are kept until it releases them.
 """
 
 from __future__ import annotations
@@ -35,15 +35,17 @@ _STAGED_AT_ONCE: Final = 20_000
 
 @dataclass(frozen=True, slots=True)
 class WaitingSweep:
-    """A sweep that waits for readers, of this process or of other gateways. What was retired up to
-    the stamp `until` may go when they are done. What was retired later counts as alive until its
-    own sweep."""
+    """A sweep that waits for readers, of this process or of other gateways.
+
+    Garbage retired up to the stamp `until` may be dropped when they are done. Garbage that was
+    retired later counts as alive until its own sweep.
+    """
 
     readers: frozenset[Reading]
     until: int
 
     def is_over(self) -> bool:
-        """Whether those of this process are done."""
+        """Return whether the readers of this process are done."""
         return all(reading.done for reading in self.readers)
 
 
@@ -55,7 +57,7 @@ class _Garbage:
 
 
 class Sparing:
-    """Removes for a sweep, except the contents that readers of other gateways have named.
+    """Removes for a sweep, except the contents that readers of other gateways use.
 
     Arguments:
         named: these contents (Horizon.named).
@@ -71,19 +73,19 @@ class Sparing:
         self.has_spared = False
 
     def begin(self) -> None:
-        """Begin a part that leads to nothing that was spared before."""
+        """Begin a part that refers to nothing that was spared before."""
         self._spares = False
 
     def wait(self) -> None:
-        """A reader of this process keeps something. Records stay as if a content were spared."""
+        """Treat the part as spared, because a reader of this process uses it. Its records stay."""
         self._spares = self.has_spared = True
 
     async def add(
         self, partition: Partition, gone: Iterable[Key] = (), drop: Iterable[int] = ()
     ) -> None:
-        """See RemovalBatch.add. Since `begin`, records stay as soon as a content was spared.
+        """See RemovalBatch.add. Once a content was spared since `begin`, all later records stay.
 
-        All that they name stays with them: they lead the next sweep to it.
+        All that they refer to stays with them: the next sweep finds it through them.
         """
         wanted = set(drop)
         if wanted & self._named:
@@ -99,13 +101,14 @@ async def sweep_blob(
     ended: int,
     held: WaitingSweep | None,
 ) -> WaitingSweep | None:
-    """Drop what the blob no longer needs.
+    """Drop the records and contents that the blob no longer needs.
 
     Arguments:
         ended: uploads that began at this stamp or before it, and are not in progress, have ended.
         held: what an earlier call returned.
 
-    Returns: None when it is done; else whom to wait for before calling again.
+    Returns: None when it is done; else the sweep to pass to the next call, once its readers are
+        done.
     """
     if held is not None and not held.is_over():
         return held
@@ -140,10 +143,10 @@ async def sweep_blob(
 
 
 async def _drop_maps(place: BodyPlace, removal: RemovalBatch) -> None:
-    """Drop what is left of maps where no body is any more.
+    """Drop the rest of page maps in a partition without bodies.
 
     A sweep of the container may have dropped the bodies while a sweep of the blob was writing. A
-    map is only written while its body is there, so what is found before the look is dead.
+    map is only written while its body exists, so a map that was found before the check is garbage.
     """
     found: list[Item] = []
     for first, until in keys.map_ranges():
@@ -159,8 +162,10 @@ async def _drop_maps(place: BodyPlace, removal: RemovalBatch) -> None:
 
 
 async def tidy_head(services: Services, partition: Partition) -> bool:
-    """Do at once what changes of the blob's body have left to a sweep; False when readers keep it
-    from being finished."""
+    """Do at once the work that changes of the blob's body have left to a sweep.
+
+    Return False when readers keep it from being finished.
+    """
     place, maps = BodyPlace(services.store, partition), services.held.of(Readers).maps
     horizon = await services.store.gateways.horizon()
     garbage = await _garbage(place, None)
@@ -212,8 +217,7 @@ async def _live_bodies(place: BodyPlace) -> frozenset[Body]:
 async def _drop_staged(
     place: BodyPlace, removal: RemovalBatch, sparing: Sparing, until: int, live: frozenset[Body]
 ) -> None:
-    """Staged blocks of uploads that have ended: the records go, and the contents of those that no
-    list took."""
+    """Drop staged blocks of ended uploads: the records, and the contents that no list committed."""
     first, end = keys.staged_before(until)
     while True:
         found: list[Item] = []
@@ -251,10 +255,10 @@ async def _drop_retired(sweep: BodySweep, sparing: Sparing, key: Key, retired: R
 
 
 async def sweep_tags(services: Services, removal: RemovalBatch, job: Job) -> None:
-    """Remove the entries of the tag index that a commit has left over, if it has left any.
+    """Remove the entries of the tag index that a commit has left over, if there are any.
 
-    The commit that ordered it has happened or never will, so an entry that does not count now never
-    will again.
+    The commit that ordered the job has happened or never will. So an entry that is not valid now
+    never will be.
     """
     partition = keys.blob(job.generation, job.blob)
     named = sorted({one.version for one in tag_index.named(job)})

@@ -1,6 +1,6 @@
-"""How background work changes a blob: without a caller who is judged.
+"""How background work changes a blob: without a caller, and so without authorization.
 
-Lives here: that way, beside the one for requests (access.py). Must not live here: what the work is
+Lives here: that way, beside the one for requests (access.py). Must not live here: the work itself
 (copies/jobs.py, kept_blobs.py, sweeper.py).
 """
 
@@ -30,14 +30,14 @@ async def change_unattended(
     purpose: Purpose = Purpose.GROWTH,
     extra: Sequence[Key] = (),
 ) -> T | None:
-    """Decide on a blob at the serial point, without a caller to be judged.
+    """Decide on a blob at the serial point, without a caller.
 
     Arguments:
-        container: account/container that must still have `generation`; None = it does not matter.
+        container: account/container that must still have `generation`; None = it is not checked.
         purpose: see Engine.update.
         extra: further keys of the partition that the decision needs and guards.
 
-    Returns: what `decide` returns; None when the container is another one or gone.
+    Returns: what `decide` returns; None when the container was deleted or replaced.
     """
     partition = keys.blob(generation, name)
     refs = [Ref(partition, key) for key in (keys.HEAD_KEY, keys.UPLOAD_KEY, *extra)]
@@ -49,8 +49,10 @@ async def change_unattended(
 
 
 class _Unattended(Decision[T | None], Generic[T], frozen=True):
-    """A decision on one blob without a caller. A read behind the `extra` further ones is its
-    container's record."""
+    """A decision on one blob without a caller.
+
+    A read after the `extra` further ones is the container's record.
+    """
 
     generation: int
     name: str
@@ -58,7 +60,7 @@ class _Unattended(Decision[T | None], Generic[T], frozen=True):
     extra: int
 
     def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[T | None]:
-        """See Decision.decide. The result is None when the container is another one or gone."""
+        """See Decision.decide. The result is None when the container was deleted or replaced."""
         end = 2 + self.extra
         if len(found) > end:
             place = records.CONTAINER.of(found[end])
