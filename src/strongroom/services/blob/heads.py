@@ -85,8 +85,7 @@ def replace_head(
 ) -> BlobRecord:
     """Write a new head over the present one, which becomes a version where versioning is on.
 
-    It drops the old body, takes the new one, ends the upload, and keeps the lease and the
-    snapshots.
+    It drops the old body, takes the new one, ends the upload, keeps the lease and the snapshots.
 
     Arguments:
         page: the state of a page blob; None for any other.

@@ -101,7 +101,7 @@ async def list_blobs(services: Services, call: Call[ListBlobs]) -> BlobPage:
     """List Blobs, flat or by hierarchy. A page may be short, or empty, and have a marker.
 
     Raises: StorageError ContainerNotFound, also when it is deleted meanwhile;
-        InvalidQueryParameterValue for snapshots with a delimiter; AuthorizationPermissionMismatch
+        InvalidQueryParameterValue for snapshots with a delimiter. AuthorizationPermissionMismatch
         for tags that the caller may not read; what the authorization raises.
     """
     given = call.input

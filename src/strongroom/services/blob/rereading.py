@@ -4,7 +4,7 @@ Lives here: when a reader of several records and contents starts again, and when
 not live here: what is read.
 
 A part of a body may be missing although the blob refers to the same body before and after. Then the
-blob referred to it all the time in between: a body that was given up never comes back, and one that
+blob referred to it all the time in between. A body that was given up never comes back, and one that
 grows keeps its parts. If the container still exists afterwards, nothing swept the part either, so
 the blob is damaged.
 """

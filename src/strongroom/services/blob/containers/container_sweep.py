@@ -1,12 +1,12 @@
-"""Dropping everything that a deleted container held.
+"""Dropping the whole content of a deleted container.
 
-Lives here: the walk over a generation's blobs, hidden records before the face that leads to them.
-Must not live here: when it runs (sweeper.py).
+Lives here: the walk over a generation's blobs, where hidden records go before the face that leads
+to them. Must not live here: when it runs (sweeper.py).
 
-No request can begin to read here: the container's record, which every one looks at, is gone.
-Readers of other gateways that began before are waited for; what they have named is left to them.
-When a job begins, no write is under way any more that saw that record (rule 2 of sweeper.py). A
-partition without a face record holds at most what a job of its own is about to sweep.
+No new request can read here, since the container's record, which every request checks, is gone. The
+sweep waits for readers of other gateways that began before, and spares the contents that they have
+named. When a job begins, no write that saw that record is still under way (rule 2 of sweeper.py). A
+partition without a face record holds at most garbage that its own job is about to sweep.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _START: Final = Position(b"", b"")
 async def sweep_container(
     services: Services, removal: RemovalBatch, generation: int, deleted: int
 ) -> bool:
-    """Drop all blobs of a generation but those that are being read.
+    """Drop all blobs of a generation except those that are being read.
 
     Arguments:
         deleted: the stamp of the container's deletion.
@@ -76,11 +76,11 @@ async def expire_container(
 ) -> bool:
     """Drop a deleted container whose retention has ended, unless it was restored.
 
-    Its record goes last: after a crash, it says that the sweep is still to be done.
+    Its record is removed last, so that after a crash the sweep is done again.
 
     Arguments:
-        deleted: the stamp of the deletion that ordered the job. One that was restored and deleted
-            again has another.
+        deleted: the stamp of the deletion that ordered the job. A container that was restored and
+            deleted again has another one.
 
     Returns: whether nothing is left to do.
     """
@@ -99,7 +99,7 @@ async def expire_container(
 
 
 async def _drop_entries(services: Services, removal: RemovalBatch, keyspace: bytes) -> None:
-    """Remove a container's index of tags: no search looks into it any more."""
+    """Remove a container's tag index, which no search reads any more."""
     position: Position | None = _START
     while position is not None:
         page = await services.store.scan(keyspace, position, None, _PAGE_RECORDS)
@@ -131,9 +131,9 @@ async def _drop_hidden(
             first = page[-1].name + b"\0" if page else b"\xff"
         if has_maps:
             # A sweep of the blob may have written to a map meanwhile. It does so only while there
-            # are leaves: look again when they are gone.
+            # are leaves, so read again after they are gone.
             await removal.commit()
-        # What was spared stays, and the next sweep finds it.
+        # Spared records stay, and the next sweep finds them.
         has_maps = has_maps and not sparing.has_spared
 
 
@@ -160,8 +160,11 @@ async def _drop_item(
 async def _contents(
     services: Services, sparing: Sparing, partition: Partition, body: Body
 ) -> tuple[int, ...]:
-    """The contents that go with the record that names a body; what those lead to is let go before.
-    What hidden records name goes with them."""
+    """Return the contents to remove together with the record that names a body.
+
+    Contents that are reachable only through them are removed before. Contents that hidden records
+    name are removed with those records.
+    """
     contents = body.named.contents
     if contents:
         parts = await body.parts(BodyPlace(services.store, partition))

@@ -1,7 +1,7 @@
 """Create, read, change, delete and restore a container: its properties, metadata and ACL.
 
-Lives here: the operations on a container's own record but for its lease (leasing.py). Must not live
-here: what lies in a container (its blobs hang under its generation), public access and stored
+Lives here: the operations on a container's own record, except its lease (leasing.py). Must not live
+here: the contents of a container (its blobs belong to its generation), public access and stored
 policies as rules (auth/). Source: "Operations on containers" of the REST reference; reference
 section 12.
 """
@@ -55,8 +55,11 @@ KEPT_CONTAINERS: Final = KeptKind(
 
 @dataclass(frozen=True, slots=True)
 class CreateContainer:
-    """Input of Create Container. `scope` is the default encryption scope, "" = the account's own;
-    `denies_scopes`: its blobs can have no other."""
+    """Input of Create Container.
+
+    `scope` is the default encryption scope, "" = the account's own. `denies_scopes`: its blobs can
+    have no other.
+    """
 
     metadata: Metadata = ()
     public_access: PublicAccess = PublicAccess.NONE
@@ -73,7 +76,8 @@ class SetContainerMetadata:
 
 @dataclass(frozen=True, slots=True)
 class SetContainerAcl:
-    """Input of Set Container ACL: all policies and the access level, as they will be."""
+    """Input of Set Container ACL: all policies and the access level, which replace the present
+    ones."""
 
     public_access: PublicAccess = PublicAccess.NONE
     policies: tuple[AccessPolicy, ...] = ()
@@ -90,7 +94,10 @@ class ContainerWritten:
 @dataclass(frozen=True, slots=True)
 class ContainerView:
     """A committed container; `now` is the store time at which its lease is to be judged.
-    `immutability`: its blobs may be given immutability policies. `protection` protects them all."""
+
+    `immutability`: its blobs may have immutability policies. `protection` is the container's own,
+    for all its blobs.
+    """
 
     record: ContainerRecord
     now: int
@@ -99,9 +106,10 @@ class ContainerView:
 
 
 async def create_container(services: Services, call: Call[CreateContainer]) -> ContainerWritten:
-    """Create Container. The commit's stamp is its generation. A container of the same name that was
-    deleted before has another one. So its blobs are not seen, and writes in flight to it do not
-    arrive here.
+    """Create Container. The commit's stamp becomes the container's generation.
+
+    A deleted container of the same name has another generation. So its blobs are not visible, and
+    writes in flight to it do not reach the new one.
 
     Raises: StorageError ContainerAlreadyExists.
     """
@@ -153,8 +161,10 @@ async def set_metadata(services: Services, call: Call[SetContainerMetadata]) -> 
 
 
 async def set_acl(services: Services, call: Call[SetContainerAcl]) -> ContainerWritten:
-    """Set Container ACL. In effect with its answer: whatever decides later sees another version of
-    the container's record and is authorized again.
+    """Set Container ACL. It takes effect with its answer.
+
+    Every later decision sees another version of the container's record, so its request is
+    authorized again.
 
     Raises: StorageError ContainerNotFound, the lease errors (412), ConditionNotMet.
     """
@@ -172,10 +182,10 @@ async def _modify(services: Services, call: Call[Any], **changes: Any) -> Contai
 
 
 async def delete_container(services: Services, call: Call[Any]) -> None:
-    """Delete Container: one record goes, and all blobs with it; a job sweeps what they held.
+    """Delete Container: remove its record, which hides all blobs; a job sweeps them.
 
-    With a retention the record moves to a place beside it, and the job is due when that ends. A
-    restored container makes the job void, since its deletion is no longer on record.
+    With a retention the record moves to a key beside it, and the job is due when the retention
+    ends. A restore makes the job void, since the deleted record is no longer there.
 
     Raises: StorageError ContainerNotFound, the lease errors (412), ConditionNotMet;
         ContainerHasLegalHold; ContainerProtectedFromDeletion or ContainerImmutabilityPolicyLocked
@@ -194,7 +204,7 @@ async def delete_container(services: Services, call: Call[Any]) -> None:
 async def _delete(services: Services, call: Call[Any], mark: int | None) -> None:
     """Delete the container, which must have this mark.
 
-    Raises: as delete_container; Disturbed, also when the container has come to need a mark.
+    Raises: as delete_container; Disturbed, also when the container needs a mark by now.
     """
     is_held = has_hold(services, call)
     if mark is None and row_if_filled(services, call) is not None:
@@ -218,7 +228,7 @@ async def _delete(services: Services, call: Call[Any], mark: int | None) -> None
 
 
 async def restore_container(services: Services, call: Call[RestorePlace]) -> None:
-    """Restore Container: the container is as it was when it was deleted, but for its lease.
+    """Restore Container: restore it as it was when it was deleted, except for its lease.
 
     Raises: StorageError InvalidHeaderValue (another name than the container's), ContainerNotFound
         (no such deleted container, or its retention has ended), ContainerAlreadyExists.

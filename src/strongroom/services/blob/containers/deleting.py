@@ -1,12 +1,13 @@
 """The deletion of a container whose blobs may be immutable: it must be empty.
 
-Lives here: the mark that a deletion leaves while it looks for blobs, and the look. Must not live
-here: what a deletion writes (containers.py). Source: "Version-level WORM policies for immutable
+Lives here: the mark that a deletion sets while it checks for blobs, and that check. Must not live
+here: the writes of a deletion (containers.py). Source: "Version-level WORM policies for immutable
 blob data", "Deletion"; "Container-level WORM policies for immutable blob data".
 
-A commit changes one partition, and each blob is one. So the deletion marks the container, looks for
-blobs, and deletes the container only if its mark is still there. Whatever protects a blob takes the
-mark away first (services/blob/immutability.py). A mark that is left by a crash has no effect.
+A commit changes one partition, and each blob is one. So the deletion marks the container, checks
+for blobs, and deletes the container only if its mark is still there. A request that protects a blob
+removes the mark first (services/blob/immutability.py). A mark that a crash left behind has no
+effect.
 """
 
 from __future__ import annotations
@@ -30,19 +31,21 @@ _PAGE_RECORDS = 200
 
 
 class Disturbed(Exception):
-    """A blob was protected since the look began."""
+    """A blob was protected since the check began."""
 
 
 def has_hold(services: Services, call: Call[Any]) -> bool:
-    """Whether the container has a legal hold, which refuses every deletion."""
+    """Return whether the container has a legal hold, which refuses every deletion."""
     switches = services.switches(call.target.account)
     protection = switches.containers.get(call.target.container)
     return protection is not None and bool(protection.holds)
 
 
 def row_if_filled(services: Services, call: Call[Any]) -> ErrorCode | None:
-    """The answer to a deletion while there are blobs; None = it takes them along, or is refused
-    anyway."""
+    """Return the error of a deletion while the container has blobs.
+
+    None = the deletion removes the blobs too, or is refused for another reason.
+    """
     switches = services.switches(call.target.account)
     protection = switches.containers.get(call.target.container)
     if has_hold(services, call):
@@ -55,9 +58,9 @@ def row_if_filled(services: Services, call: Call[Any]) -> ErrorCode | None:
 
 
 async def require_empty(services: Services, call: Call[Any], filled: ErrorCode) -> int:
-    """Mark the container, and look that it has no blob.
+    """Mark the container, and check that it has no blob.
 
-    Returns: the mark, which `require_mark` asks for.
+    Returns: the mark, which `require_mark` needs.
     Raises: StorageError `filled`, and what guard_container raises.
     """
     mark = await access.change_container(services, call, _mark)
@@ -67,7 +70,7 @@ async def require_empty(services: Services, call: Call[Any], filled: ErrorCode) 
 
 
 def require_mark(container: ContainerRecord, mark: int | None) -> None:
-    """Raises: Disturbed when the mark is gone. None asks for nothing."""
+    """Check that the container still has this mark; None = no mark is needed. Raises: Disturbed."""
     if mark is not None and container.deleting != mark:
         raise Disturbed
 
@@ -77,7 +80,7 @@ def _mark(container: ContainerRecord, stamp: int) -> tuple[int, ContainerRecord]
 
 
 async def _has_blobs(services: Services, call: Call[Any]) -> bool:
-    """Whether there is a blob, a snapshot or a version. Blocks alone are none."""
+    """Return whether there is a blob, a snapshot or a version. Uncommitted blocks do not count."""
     place = await services.place(call.target.service, call.target.account, call.target.container)
     if place is None:
         return False

@@ -39,7 +39,7 @@ class ListContainers:
 
 
 class ContainerRow(msgspec.Struct, frozen=True, gc=False):
-    """One container, as the commit `version` left it. `deleted`: it is one that is kept."""
+    """One container, as commit `version` wrote it. `deleted` is set for a soft-deleted one."""
 
     name: str
     record: ContainerRecord
@@ -66,12 +66,13 @@ async def list_containers(services: Services, call: Call[ListContainers]) -> Con
     """List Containers of the account. A page may be short and have a marker."""
     given = call.input
     page = PageBuilder[ContainerRow](given.prefix, "", given.max_results, given.start)
-    # First: a lease that was renewed in time must not be judged by its old record at a later time.
+    # The time is read first: a lease renewed in time must not be judged by its old record at a
+    # later time.
     now = await services.store.now()
     kept_at = now if DELETED in given.include else None
     keyspace = keys.containers(call.target.account)
     await pages.fill(services, keyspace, page, lambda found: _rows(found, kept_at))
-    # Without a delimiter nothing is folded.
+    # There is no delimiter, so there are no prefixes.
     items = [item for item in page.items if not isinstance(item, Prefix)]
     timed = any(item.record.lease or item.deleted for item in items)
     switches = services.switches(call.target.account)
@@ -83,7 +84,11 @@ async def list_containers(services: Services, call: Call[ListContainers]) -> Con
 def _rows(
     found: base.Page, kept_at: int | None
 ) -> Iterator[tuple[bytes, bytes, ContainerRow | None]]:
-    """Arguments: kept_at: when deleted containers must still be kept; None = none is listed."""
+    """Yield the rows of a page.
+
+    Arguments:
+        kept_at: the time at which deleted containers must still be kept; None = list none of them.
+    """
     decode = records.CONTAINER.decode
     for name, key, value, version in found.rows():
         if not keys.is_deleted_place(key):

@@ -1,8 +1,9 @@
 """Copy Blob, Copy Blob From URL, Abort Copy Blob: the requests.
 
 Lives here: the opening of the source, the commits that begin, complete or abort a copy, and the
-wait for a copy that has begun. Must not live here: the work of a pending copy (copies/jobs.py), the
-bytes (copies/transfer.py).
+wait for a pending copy. Must not live here: the work of a pending copy (copies/jobs.py), the bytes
+(copies/transfer.py).
+
 Source: "Copy Blob", "Copy Blob From URL", "Abort Copy Blob"; reference section 8.
 """
 
@@ -63,12 +64,14 @@ from strongroom.values import Metadata
 
 @dataclass(frozen=True, slots=True)
 class CopyBlob:
-    """Input of both copies. No metadata: the source's. `source_md5` is what its content must
-    have. `wait_s` is how long the request may take until a pending copy of an own blob is answered
-    as it is. `authorization` is for the source; `copies_tags` means the source's tags. `wait_s` is
-    of Copy Blob only, and `source_md5`, `authorization`, `copies_tags` of Copy Blob From URL only.
-    `seal`: whether the copy of an append blob is sealed; None = as its source. `priority` is that
-    of the rehydration if the source is archived.
+    """Input of both copies.
+
+    Empty `metadata` means the source's. `source_md5` is the required MD5 of its content. `wait_s`
+    limits how long the answer to a pending copy of an own blob may be delayed. `authorization` is
+    the header for the source. `copies_tags`: the copy gets the source's tags. `wait_s` applies to
+    Copy Blob only. `source_md5`, `authorization` and `copies_tags` apply to Copy Blob From URL
+    only. `seal`: whether the copy of an append blob is sealed; None = as its source. `priority` is
+    that of the rehydration if the source is archived.
     """
 
     source: str
@@ -87,8 +90,10 @@ class CopyBlob:
 
 @dataclass(frozen=True, slots=True)
 class CopyMade:
-    """Result of a copy: `etag` and `modified` are stamps; `version` is the version's id, 0 = it is
-    none; digests where they were computed."""
+    """Result of a copy: `etag` and `modified` are stamps.
+
+    `version` is the version's id, 0 = it is none. The digests are set where they were computed.
+    """
 
     etag: int
     modified: int
@@ -100,7 +105,8 @@ class CopyMade:
 
 
 async def copy_blob(services: Services, call: Call[CopyBlob]) -> CopyMade:
-    """Copy Blob: small blobs of this server at once; everything else is pending first.
+    """Copy Blob: complete the copy of a small blob of this server at once; start any other as
+    pending.
 
     Many clients use the copy without checking that it is complete. So the answer to a copy of a
     blob of this server waits a while for the copy to end, and then reports its state.
@@ -129,7 +135,7 @@ async def copy_from_url(services: Services, call: Call[CopyBlob]) -> CopyMade:
     """Copy Blob From URL. The copy is complete before the answer. The source may have up to 256
     MiB.
 
-    Raises: as copy_blob, but for the lease; Md5Mismatch, RequestBodyTooLarge with MaxLimit,
+    Raises: as copy_blob, without the lease error; Md5Mismatch, RequestBodyTooLarge with MaxLimit,
         BothUserTagsAndSourceTagsCopyPresentException, InvalidSourceBlobType for a page blob.
     """
     given = call.input
@@ -150,7 +156,7 @@ async def copy_from_url(services: Services, call: Call[CopyBlob]) -> CopyMade:
 
 
 async def _open(services: Services, call: Call[CopyBlob]) -> tuple[OpenBlob, CopyOrder]:
-    """The source, open, and the order that would find it again."""
+    """Open the source. Return it with the copy order from which it can be opened again."""
     given = call.input
     url, wanted = given.source, given.source_conditions
     check_url(url)
@@ -178,7 +184,7 @@ async def _complete(
     *,
     require_infinite_lease: bool,
 ) -> CopyMade:
-    """Commit a copy whose bytes have arrived."""
+    """Commit a copy whose bytes have been read."""
     given = call.input
     copy_id = guid(services.clock)
     delay = _delay(services, call, source)
@@ -211,7 +217,7 @@ async def _complete(
 async def _begin(
     services: Services, call: Call[CopyBlob], source: OpenBlob, order: CopyOrder
 ) -> CopyMade:
-    """Commit a copy that is still to be done, and the job that does it. Takes the source over."""
+    """Commit a pending copy, and the job that does the work. It takes over the source."""
     copy_id = guid(services.clock)
     job = Job(JobKind.COPY, generation_of(call), call.target.blob, copy_id, order)
     delay = _delay(services, call, source)
@@ -231,7 +237,7 @@ async def _begin(
         change.add_job(job)
         return _made(head, copy, None)
 
-    # Before the commit: the copy may begin as soon as its job can be seen.
+    # This precedes the commit, since the job may start as soon as it is visible.
     sources = services.held.of(CopySources)
     try:
         await sources.hand_over(copy_id, source)
@@ -254,7 +260,8 @@ def _copy_of(found: Record | None) -> Copy | None:
 async def _awaited(
     services: Services, call: Call[CopyBlob], begun: CopyMade, answer_at: float
 ) -> CopyMade:
-    """The state of a pending copy when it has ended, or at `answer_at` (time of the event loop).
+    """Wait until a pending copy has ended, or until `answer_at` (event loop time). Return its
+    state.
 
     If the destination was overwritten meanwhile, the answer is the copy's state at its start.
     """
@@ -282,10 +289,10 @@ def _replace(
     delay: int,
     require_infinite_lease: bool,
 ) -> BlobRecord:
-    """Write the destination's head, with the body that the copy has by now.
+    """Write the destination's head, with the body that the copy has so far.
 
     Arguments:
-        delay: in which the copy is archived still, in ticks.
+        delay: the ticks for which the copy stays archived.
     """
     refuse_pending_copy(state.head)
     given = call.input
@@ -299,7 +306,8 @@ def _replace(
         page = PageState(source.page.state.sequence_number)
     properties = source.properties
     if copies.is_pending(copy):
-        # It is that of the content to come: until then, or for ever, the blob is empty.
+        # The MD5 belongs to the content to come: until then, or if the copy fails, the blob is
+        # empty.
         properties = properties.with_md5(None)
     return replace_head(
         call,
@@ -320,7 +328,7 @@ def _replace(
 
 
 def _delay(services: Services, call: Call[CopyBlob], source: OpenBlob) -> int:
-    """How long the copy of an archived blob is archived itself, in ticks."""
+    """Return how long the copy of an archived blob stays archived itself, in ticks."""
     given = call.input
     if given.tier is None or not tiers.leaves_archive(source.tier, given.tier):
         return 0
@@ -343,7 +351,7 @@ class AbortCopy:
 
 
 async def abort_copy(services: Services, call: Call[AbortCopy]) -> None:
-    """Abort Copy Blob: the destination stays, empty.
+    """Abort Copy Blob: the destination remains as an empty blob.
 
     Raises: StorageError NoPendingCopyOperation, CopyIdMismatch, and what guard_blob raises.
     """

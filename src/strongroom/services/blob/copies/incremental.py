@@ -1,7 +1,8 @@
-"""Incremental Copy Blob: the request that orders a copy of a snapshot of a page blob.
+"""Incremental Copy Blob: the request that starts a copy of a snapshot of a page blob.
 
-Lives here: which source and destination are taken, and the commit that begins the copy. Must not
-live here: the work (copies/incremental_jobs.py), other copies (copies/copying.py).
+Lives here: which sources and destinations are accepted, and the commit that begins the copy. Must
+not live here: the work (copies/incremental_jobs.py), other copies (copies/copying.py).
+
 Source: "Incremental Copy Blob"; reference section 5.
 """
 
@@ -47,7 +48,7 @@ class CopyIncrementally:
 
 
 async def copy_incrementally(services: Services, call: Call[CopyIncrementally]) -> CopyMade:
-    """Incremental Copy Blob: the copy is pending when it is answered.
+    """Incremental Copy Blob: start the copy, which is pending in the answer.
 
     Raises: StorageError InvalidHeaderValue (no usable URL), InvalidSourceBlobUrl,
         IncrementalCopySourceMustBeSnapshot, InvalidSourceBlobType, IncrementalCopyBlobMismatch,
@@ -97,7 +98,7 @@ async def _begin(
 
 
 def source_text(order: CopyOrder) -> str:
-    """A text that tells the source blob of an order from others."""
+    """Return a text that identifies the source blob of a copy order."""
     return f"{order.account}/{order.container}/{order.generation}/{order.blob}"
 
 
@@ -109,7 +110,7 @@ def _order(
     state: BlobState,
     change: BlobChange,
 ) -> None:
-    """Write the destination's head, with a copy that is to be done."""
+    """Write the destination's head, with a pending copy."""
     head, snapshot = state.head, order.snapshot
     assert snapshot is not None
     refuse_pending_copy(head)

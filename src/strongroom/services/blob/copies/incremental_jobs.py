@@ -4,8 +4,8 @@ Lives here: which pages are written and cleared, in commits of bounded size, and
 which takes the snapshot. Must not live here: the request (incremental.py), other copies
 (copies/jobs.py). Source: "Incremental Copy Blob".
 
-The destination itself cannot be read, so it does not matter how far it has come. Its snapshot is
-taken when all is there. A copy that begins again does the same once more.
+The destination itself cannot be read, so its intermediate states are invisible. Its snapshot is
+taken when the copy is complete. A copy that starts again repeats the same writes.
 """
 
 from __future__ import annotations
@@ -49,17 +49,18 @@ _Edit = Callable[[BlobRecord, Copy, BlobChange], BlobRecord]
 
 
 async def run_incremental(services: Services, job: Job, source: OpenBlob) -> None:
-    """Do a pending incremental copy to its end.
+    """Run a pending incremental copy to its end.
 
     Arguments:
-        source: the snapshot, registered as being read.
+        source: the snapshot, with a registered reader.
 
     Raises: NotPending; SourceBroken, DataDamaged, the engine's errors.
     """
     work = _Work(services, job, source)
     async with work.previous() as before:
         if before is None:
-            # Nothing is known of what the destination has: a new map takes all of the source.
+            # The present content of the destination is unknown: start with a new map and copy all
+            # of the source.
             await work.edit(_emptied)
         await work.write_changes(before)
     await work.resize()
@@ -85,8 +86,10 @@ class _Work:
 
     @asynccontextmanager
     async def previous(self) -> AsyncIterator[Body | None]:
-        """The state of the source that was copied last, while it is being read; None when it is
-        gone, or when there is none."""
+        """Yield the body of the source snapshot that was copied last, with a registered reader.
+
+        None = that snapshot is gone, or there was none.
+        """
         services, partition = self._services, self._page.place.partition
         reading = services.held.of(Readers).begin(partition, services.store.gateways)
         try:
@@ -111,7 +114,7 @@ class _Work:
         return head
 
     async def write_changes(self, before: Body | None) -> None:
-        """Write and clear what has changed in the source."""
+        """Write and clear the pages that have changed in the source."""
         resume: int | None = 0
         while resume is not None:
             found = await list_to_copy(
@@ -135,7 +138,7 @@ class _Work:
             start += length
 
     async def resize(self) -> None:
-        """Clear what lies beyond the source's end."""
+        """Clear the pages beyond the source's end."""
         head = await self._head()
         place = map_of(head.body, self._partition)
         before = max(head.size_bytes, self._size_bytes)
@@ -154,7 +157,7 @@ class _Work:
                     await tidy_head(self._services, self._partition)
 
     async def edit(self, edit: _Edit) -> None:
-        """Change the head while the copy is pending. Raises NotPending."""
+        """Change the head while the copy is pending. Raises: NotPending."""
         await self._commit(None, edit)
 
     async def _commit(self, mutation: Mutation | None, edit: _Edit) -> None:
@@ -181,7 +184,7 @@ class _Work:
             await services.commit(decision)
 
     def finished(self, head: BlobRecord, copy: Copy, change: BlobChange) -> BlobRecord:
-        """The head when all is there: a snapshot of it is taken in the same commit."""
+        """Return the head of the completed copy. A snapshot of it is taken in the same commit."""
         source, order = self._source, self._order
         assert head.page is not None and order.snapshot is not None
         made = msgspec.structs.replace(
@@ -220,8 +223,10 @@ def _incremental(head: BlobRecord) -> IncrementalCopy:
 
 
 class _Decided(Decision[None], frozen=True):
-    """One commit of a copy, while it is pending and its container is there. Reads: the head, the
-    container, and what the mutation reads."""
+    """One commit of a copy that is still pending in an existing container.
+
+    Reads: the head, the container, and the reads of the mutation.
+    """
 
     job: Job
     mutation: Mutation | None
@@ -229,7 +234,7 @@ class _Decided(Decision[None], frozen=True):
     reader: Callable[[int], int]
 
     def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[None]:
-        """See Decision.decide. Raises NotPending, Outdated, Backlog."""
+        """See Decision.decide. Raises: NotPending, Outdated, Backlog."""
         head, place = blob_records.BLOB.of(found[0]), records.CONTAINER.of(found[1])
         if place is None or place.generation != self.job.generation:
             raise NotPending

@@ -1,7 +1,7 @@
-"""Pending copies to blobs: the work that goes on after Copy Blob was answered, and after a restart.
+"""Pending copies to blobs: work that continues after the answer to Copy Blob, and after a restart.
 
-Lives here: moving the bytes, telling the progress, and the last commit. Only a copy that is still
-pending may make that commit, so an abort always wins. Must not live here: the requests
+Lives here: copying the bytes, recording the progress, and the last commit. Only a copy that is
+still pending may make that commit, so an abort always wins. Must not live here: the requests
 (copies/copying.py), the frame of every pending copy (services/core/copies/pending.py). Source:
 "Copy Blob", "Working with a pending copy".
 """
@@ -43,7 +43,8 @@ Edit = Callable[[BlobRecord, Copy, BlobChange], BlobRecord]
 
 
 async def run_copy(services: Services, job: Job) -> None:
-    """Do a pending copy to its end, whatever that is; afterwards the job is of no use.
+    """Run a pending copy until it succeeds, fails or is no longer pending. The job can then be
+    removed.
 
     Raises: the engine's errors (the job is then tried again).
     """
@@ -52,7 +53,7 @@ async def run_copy(services: Services, job: Job) -> None:
 
 
 class _PendingBlob(PendingCopy):
-    """A pending copy whose target is a blob."""
+    """A pending copy whose destination is a blob."""
 
     def __init__(self, services: Services, job: Job, order: CopyOrder) -> None:
         self._of = services, job, order
@@ -83,7 +84,7 @@ class _PendingBlob(PendingCopy):
 
 
 async def _progress(services: Services, job: Job, order: CopyOrder, done_bytes: int) -> None:
-    """Record how far a copy is. Raises NotPending."""
+    """Record the progress of a copy. Raises: NotPending."""
 
     def edit(head: BlobRecord, copy: Copy, change: BlobChange) -> BlobRecord:
         return msgspec.structs.replace(head, copy=copies.advanced(copy, done_bytes))
@@ -98,13 +99,16 @@ async def _is_incremental(services: Services, job: Job) -> bool:
 
 
 def _keeps_body(head: BlobRecord) -> bool:
-    """Whether a copy that has failed leaves the body as it is: nothing of it is seen, or wrong."""
+    """Return whether a failed copy leaves the body as it is. Its body is then invisible or still
+    valid."""
     return head.page is None or head.page.incremental is not None
 
 
 async def _copy_pages(services: Services, job: Job, order: CopyOrder, source: OpenBlob) -> None:
-    """Copy the allocated pages of a page blob in commits of bounded size. The blob is of length 0
-    until the last one."""
+    """Copy the allocated pages of a page blob in commits of bounded size.
+
+    The blob has length 0 until the last one.
+    """
     page, size_bytes = source.page, source.size_bytes or 0
     assert page is not None
 
@@ -159,7 +163,8 @@ async def _succeed(
 ) -> None:
     def edit(head: BlobRecord, copy: Copy, change: BlobChange) -> BlobRecord:
         done = msgspec.structs.replace(copy, total_bytes=moved.body.size_bytes)
-        # The source may have been replaced before a restart: what was read goes together.
+        # The source may have been replaced before a restart, so content and properties come from
+        # one read.
         return msgspec.structs.replace(
             head,
             etag=change.stamp,
@@ -190,7 +195,7 @@ async def _fail(services: Services, job: Job, order: CopyOrder, reason: str) -> 
 
 
 async def _edit(services: Services, job: Job, order: CopyOrder, edit: Edit) -> None:
-    """Change the head while it says that this very copy is pending. Raises NotPending otherwise."""
+    """Change the head while this very copy is pending. Raises: NotPending."""
 
     def decide(state: BlobState, change: BlobChange) -> bool:
         copy = None if state.head is None else state.head.copy
@@ -209,8 +214,10 @@ async def _edit(services: Services, job: Job, order: CopyOrder, edit: Edit) -> N
 
 
 async def _end_in_deleted(services: Services, job: Job, order: CopyOrder) -> None:
-    """A copy fails whose container was deleted and is kept: restored, it must not have a copy that
-    is pending for ever."""
+    """Fail the copy in a container that was soft-deleted.
+
+    A restored container must not have a copy that stays pending for ever.
+    """
     account, name = order.destination.split("/")
     kept = keys.deleted_place(keys.container(account, name), job.generation)
     if await services.store.read([kept]) == [None]:

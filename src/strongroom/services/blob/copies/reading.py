@@ -1,8 +1,8 @@
-"""Opening the source of a copy to a blob: a blob of this server as it is at one moment.
+"""Opening the source of a copy to a blob: a blob of this server in one consistent state.
 
-Lives here: the pinning of a source, so that what is copied is one of its contents and never a
-mixture. Must not live here: who may read it (the locator that the program is composed with).
-Source: "Copy Blob", "Remarks".
+Lives here: the pinning of a source, so that a copy never mixes two of its states. Must not live
+here: who may read it (the locator that the program is composed with). Source: "Copy Blob",
+"Remarks".
 """
 
 from __future__ import annotations
@@ -43,14 +43,16 @@ from strongroom.store.blob.bodies.reading import to_store
 from strongroom.store.core import keys, records
 from strongroom.values import etag_text
 
-# A longer content of which a range is wanted is not read as a whole, to verify it.
+# To read a range of a content that is longer than this, the whole content is not verified.
 _VERIFIED_FOR_RANGE_BYTES_MAX: Final = 16 * limits.MIB
 
 
 async def open_named(
     services: Services, call: Call[Any], url: str, wanted: SourceRequest
 ) -> tuple[OpenBlob, LocalSource | None]:
-    """Open the source that a URL names, here or on another server. None: it is on another.
+    """Open the source that a URL names, on this server or another.
+
+    Returns: the open source, and where it is on this server; None = it is on another server.
 
     Raises: as `opening.open_named`.
     """
@@ -62,7 +64,7 @@ async def open_named(
 
 
 async def _add_tags(services: Services, source: OpenBlob, url: str, wanted: SourceRequest) -> None:
-    """Ask another server for the tags of a source; without them it is closed."""
+    """Request the tags of a source on another server. Close the source if that fails."""
     sources = services.held.of(CopySources)
     try:
         source.tags = await remote_tags(sources, url, wanted.authorization)
@@ -77,17 +79,17 @@ async def _add_tags(services: Services, source: OpenBlob, url: str, wanted: Sour
 async def open_local(
     services: Services, source: LocalSource, wanted: SourceRequest = WHOLE
 ) -> OpenBlob:
-    """Pin a blob of this server, judge the conditions on it, and return it open.
+    """Pin a blob of this server, check the conditions on it, and return it open.
 
-    Raises: StorageError CannotVerifyCopySource (missing, or uncommitted), InvalidRange, what
-        `wanted` refuses, InternalError (something of the source is missing),
+    Raises: StorageError CannotVerifyCopySource (missing, or uncommitted), InvalidRange, the errors
+        of `wanted`, InternalError (a part of the source is missing),
         OperationNotAllowedOnIncrementalCopyBlob. DataDamaged, also while it is read.
     """
     partition = keys.blob(source.generation, source.blob)
     what = f"{source.account}/{source.container}/{source.blob}"
     looks = Rereading(what, lambda: _look(services, partition, source))
     while True:
-        # Registered before the look at the head: what it names is not swept while it is read.
+        # Registered before the head is read: what the head refers to is not swept while it is read.
         reading = services.held.of(Readers).begin(partition, services.store.gateways)
         try:
             await reading.settled()
@@ -99,7 +101,7 @@ async def open_local(
             _judge(wanted, blob)
             return await _open(services, partition, (blob, beside), wanted, reading)
         except ContentMissing as reason:
-            # Replaced between the look at the head and the pin: the new head decides.
+            # The blob was replaced between the read of its head and the pin. Read the new head.
             reading.end()
             await looks.again(reason)
         except BaseException:
@@ -112,10 +114,10 @@ OWN: Final = Opener(Service.BLOB, open_local)
 
 
 def _judge(wanted: SourceRequest, blob: BlobRecord) -> None:
-    """Refuse a blob that is not as it must be to be read. Raises: StorageError."""
+    """Refuse a source that does not meet the conditions or is archived. Raises: StorageError."""
     tags = dict(blob.tags)
     if not wanted.is_read:
-        # A copy of an archived blob may be possible: that depends on the tier that it gets.
+        # A copy of an archived blob may be possible, depending on the tier of the copy.
         conditional.check_source(wanted.conditions, blob.etag, blob.modified, tags)
         return
     conditional.check_read_source(wanted.conditions, blob.etag, blob.modified, tags)
@@ -129,7 +131,7 @@ async def _look(
     services: Services, partition: Partition, source: LocalSource
 ) -> tuple[BlobRecord, Sequence[Record | None]]:
     past, version = source.past, source.version
-    # A version may be the current one: then the head has it.
+    # The version may be the current one: then the head has it.
     states = (past,) if version is None else (None, past)
     named = [keys.HEAD_KEY if one is None else keys.past(one) for one in states]
     beside = [key for one in states for key in read_with(one)]

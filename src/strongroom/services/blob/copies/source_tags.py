@@ -1,6 +1,6 @@
 """The tags of a copy's source on another server.
 
-Lives here: the request for them, and what its answer may be. Must not live here: the request for
+Lives here: the request for them, and the limits of its answer. Must not live here: the request for
 the content (copies/sources.py). Source: "Copy Blob From URL", header x-ms-copy-source-tag-option.
 """
 
@@ -24,10 +24,10 @@ _ASKED: Final = "comp=tags"
 
 
 async def remote_tags(sources: CopySources, url: str, authorization: str | None) -> Metadata:
-    """Ask another server for the tags of the source, as Get Blob Tags does.
+    """Request the tags of a source on another server, as Get Blob Tags does.
 
     Arguments:
-        url: of the source; what authorizes in it must permit reading its tags.
+        url: the source's URL; its credentials must permit reading the tags.
         authorization: the Authorization header for the source, if there is one.
 
     Raises: StorageError CannotVerifyCopySource, SourceBroken.

@@ -16,7 +16,7 @@ from strongroom.values import BlobKind, Metadata
 
 
 class PageSource(NamedTuple):
-    """A page blob that is copied: its state, and its body, whose pages can be listed."""
+    """The source of a page blob copy: its state, and its body, whose pages can be listed."""
 
     state: PageState
     place: BodyPlace
@@ -42,7 +42,7 @@ class OpenBlob(OpenSource):
 
 
 def as_blob(source: OpenSource) -> OpenBlob:
-    """The same source, as a copy to a blob takes it."""
+    """Return the same source as an OpenBlob, for a copy to a blob."""
     if isinstance(source, OpenBlob):
         return source
     return OpenBlob(

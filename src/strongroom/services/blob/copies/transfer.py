@@ -1,4 +1,4 @@
-"""Moving the bytes of a copy: from an open source into a body that a commit can take.
+"""Transfer of the bytes of a copy, from an open source into a body that a commit can take.
 
 Lives here: reading the source within its bounds. Must not live here: how the body is stored
 (store/blob/bodies/), decisions, HTTP.
@@ -25,8 +25,7 @@ Progress = Callable[[int], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """The bytes of a copy, durable and owned by nobody yet, and their MD5 where it was asked
-    for."""
+    """The bytes of a copy, durable but not yet owned by a blob, and their MD5 if requested."""
 
     body: NewBody
     md5: bytes | None
@@ -45,7 +44,8 @@ async def transfer(
     Arguments:
         md5: also compute the MD5 of the whole.
         bytes_max: refuse a source that is longer.
-        progress: called now and then with the bytes read so far; what it raises ends the transfer.
+        progress: called from time to time with the bytes read so far; what it raises ends the
+            transfer.
 
     Raises: SourceBroken; StorageError RequestBodyTooLarge with MaxLimit; Full, Unavailable.
     """
@@ -55,7 +55,8 @@ async def transfer(
 
 
 class _Feed:
-    """The bytes of a source on their way: counted, bounded, digested, cut where blocks end."""
+    """The bytes of a source while they are read: counted, bounded, digested, cut at block
+    boundaries."""
 
     def __init__(
         self, source: OpenBlob, md5: bool, bytes_max: int | None, progress: Progress | None
@@ -79,7 +80,7 @@ class _Feed:
             raise SourceBroken("The copy source ended early.")
 
     async def next_bytes(self, size_bytes: int) -> AsyncIterator[bytes]:
-        """The next `size_bytes` bytes."""
+        """Yield the next `size_bytes` bytes."""
         while size_bytes:
             chunk = self._rest or await self._next()
             if not chunk:

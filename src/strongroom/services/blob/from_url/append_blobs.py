@@ -27,10 +27,10 @@ class AppendBlockFromUrl(msgspec.Struct, frozen=True):
 async def append_block_from_url(
     services: Services, call: Call[AppendBlockFromUrl]
 ) -> BlockAppended:
-    """Append Block From URL: the bytes of a source, or of a range of it, become the last block.
+    """Append Block From URL: append the bytes of a source, or of a range of it, as the last block.
 
-    Raises: StorageError as `uploaded_from` and append_block do; InvalidHeaderValue for a source
-        without any byte.
+    Raises: StorageError as `uploaded_from` and append_block do; InvalidHeaderValue for an empty
+        source.
     """
     given = call.input
     async with uploaded_from(services, call, given.source) as upload:

@@ -1,8 +1,8 @@
 """Put Blob From URL and Put Block From URL: Put Blob and Put Block with the bytes of a source.
 
-Lives here: what becomes of the source's properties, metadata and tags. Must not live here: the
-reading of sources (source.py), the writes themselves (blobs.py, blocks.py). Source: "Put Blob From
-URL", "Put Block From URL".
+Lives here: how the source's properties, metadata and tags are used. Must not live here: the reading
+of sources (source.py), the writes themselves (blobs.py, blocks.py). Source: "Put Blob From URL",
+"Put Block From URL".
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ class PutBlobFromUrl(msgspec.Struct, frozen=True):
     """Input of Put Blob From URL.
 
     Attributes:
-        properties: those of the request; they go before the source's.
-        copies_properties: the source's properties are taken where the request has none.
-        metadata: none: the source's.
-        tags: those of the request; with `source.wanted.with_tags` the source's instead.
+        properties: the request's properties; they override the source's.
+        copies_properties: the source's properties are used where the request has none.
+        metadata: the request's metadata; empty = the source's.
+        tags: the request's tags; with `source.wanted.with_tags` the source's instead.
     """
 
     source: UrlSource
@@ -47,7 +47,7 @@ class PutBlobFromUrl(msgspec.Struct, frozen=True):
 
 
 async def put_blob_from_url(services: Services, call: Call[PutBlobFromUrl]) -> BlobWritten:
-    """Put Blob From URL: replaces the blob with the content of another, as one Put Blob.
+    """Put Blob From URL: replace the blob with the content of another, like one Put Blob.
 
     Raises: StorageError as `uploaded_from` and put_blob do.
     """
@@ -56,7 +56,7 @@ async def put_blob_from_url(services: Services, call: Call[PutBlobFromUrl]) -> B
 
 
 def _as_upload(given: PutBlobFromUrl, upload: SourceUpload[OpenBlob]) -> PutBlob:
-    """The Put Blob that this request amounts to."""
+    """Return the Put Blob that is equivalent to this request."""
     source = upload.source
     copied = source.properties if given.copies_properties else _NOT_COPIED
     return PutBlob(
@@ -77,10 +77,10 @@ class PutBlockFromUrl(msgspec.Struct, frozen=True):
 
 
 async def put_block_from_url(services: Services, call: Call[PutBlockFromUrl]) -> BlockStaged:
-    """Put Block From URL: stages a block with the bytes of a source, or of a range of it.
+    """Put Block From URL: stage a block with the bytes of a source, or of a range of it.
 
-    Raises: StorageError as `uploaded_from` and put_block do; InvalidHeaderValue for a source
-        without any byte.
+    Raises: StorageError as `uploaded_from` and put_block do; InvalidHeaderValue for an empty
+        source.
     """
     given = call.input
     async with uploaded_from(services, call, given.source) as upload:

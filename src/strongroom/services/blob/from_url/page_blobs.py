@@ -28,8 +28,8 @@ class PutPageFromUrl(msgspec.Struct, frozen=True):
 
     Attributes:
         pages: offset and length of the pages that are written.
-        source: its range has both ends.
-        sequence: what the sequence number must be.
+        source: the source; its range has both ends.
+        sequence: the conditions on the sequence number.
     """
 
     pages: tuple[int, int]
@@ -38,7 +38,7 @@ class PutPageFromUrl(msgspec.Struct, frozen=True):
 
 
 async def put_page_from_url(services: Services, call: Call[PutPageFromUrl]) -> BlobWritten:
-    """Put Page From URL: a range of a source becomes the content of these pages.
+    """Put Page From URL: write a range of a source to these pages.
 
     Raises: StorageError InvalidHeaderValue (ranges of different lengths), RequestBodyTooLarge, and
         what `check_pages`, `uploaded_from` and put_page raise.
@@ -47,7 +47,7 @@ async def put_page_from_url(services: Services, call: Call[PutPageFromUrl]) -> B
     _check_lengths(given.pages[1], given.source.wanted.range)
     check_url(given.source.url)
     page = PutPage(given.pages, given.source.digests, given.sequence)
-    # First: where the pages cannot be written, the source is not asked.
+    # Checked first: if the pages cannot be written, the source is not contacted.
     await check_pages(services, call, page)
     async with uploaded_from(services, call, given.source) as upload:
         return await put_page(services, upload.call(page))

@@ -34,8 +34,8 @@ T = TypeVar("T")
 
 
 class UrlSource(msgspec.Struct, frozen=True):
-    """The source of a request: the URL, what is wanted of it, and the digests that the bytes must
-    have."""
+    """The source of a request: its URL, the requirements on it, and the expected digests of the
+    bytes."""
 
     url: str
     wanted: SourceRequest = SourceRequest(is_read=True)
@@ -46,17 +46,18 @@ class UrlSource(msgspec.Struct, frozen=True):
 async def uploaded_from(
     services: Services, call: Call[Any], source: UrlSource
 ) -> AsyncIterator[SourceUpload[OpenBlob]]:
-    """Open the source of a From URL operation for as long as the block lasts.
+    """Open the source of a From URL operation for the duration of the context.
 
-    What it gives is one version of the source, whatever becomes of it meanwhile. Reading the body
-    raises CannotVerifyCopySource when the source fails. The digests are for the operation to
-    verify, as those of any body.
+    It yields one version of the source, whose later changes have no effect. Reading the body raises
+    CannotVerifyCopySource when the source fails. The operation verifies the digests, as with any
+    body.
 
-    Raises: StorageError InvalidHeaderValue (no usable URL), what guard_blob raises of the
+    Raises: StorageError InvalidHeaderValue (no usable URL), what guard_blob raises for the
         destination, CannotVerifyCopySource, SourceConditionNotMet, InvalidRange, BlobArchived.
     """
     check_url(source.url)
-    # First: for a caller who may not write, no server is asked and nothing is told of a source.
+    # Checked first: for a caller who may not write, no server is contacted, and no source is
+    # disclosed.
     await access.check_blob(services, call)
     opened, _ = await open_named(services, call, source.url, source.wanted)
     try:

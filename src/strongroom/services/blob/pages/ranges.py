@@ -1,7 +1,8 @@
 """Get Page Ranges, whole or since a snapshot.
 
-Lives here: which body is listed, and how pages of a list follow one another. Must not live here:
-where pages lie (store/blob/bodies/pages.py), XML. Source: "Get Page Ranges"; reference section 5.
+Lives here: which body is listed, and how a list continues on the next page. Must not live here:
+where pages are stored (store/blob/bodies/pages.py), XML. Source: "Get Page Ranges"; reference
+section 5.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _List = Callable[[int, int], Awaitable[Ranges]]
 
 
 class GetPageRanges(msgspec.Struct, frozen=True):
-    """Input of Get Page Ranges. `marker` is the offset at which the list goes on."""
+    """Input of Get Page Ranges. `marker` is the offset at which the list continues."""
 
     range: ByteRange | None = None
     marker: int | None = None
@@ -45,14 +46,16 @@ class GetPageRanges(msgspec.Struct, frozen=True):
 
 
 class GetPageRangesDiff(GetPageRanges, frozen=True, kw_only=True):
-    """Input of Get Page Ranges since a snapshot: its time, and the path of the URL that named
-    it."""
+    """Input of Get Page Ranges since a snapshot.
+
+    `previous` is the snapshot's time, and the path of the URL that named it.
+    """
 
     previous: tuple[int, str | None]
 
 
 class PageList(msgspec.Struct, frozen=True):
-    """Result of Get Page Ranges. `next_marker` None: this version of the protocol has none."""
+    """Result of Get Page Ranges. `next_marker` is None in protocol versions without markers."""
 
     view: BlobView
     ranges: tuple[Range, ...]
@@ -60,7 +63,7 @@ class PageList(msgspec.Struct, frozen=True):
 
 
 def read_marker(name: str, value: str) -> int | None:
-    """The offset of a marker; None for an empty one. Raises InvalidQueryParameterValue."""
+    """Return the offset of a marker; None for an empty one. Raises: InvalidQueryParameterValue."""
     if not value:
         return None
     if not (value.isascii() and value.isdigit() and len(value) <= 19) or int(value) % PAGE_BYTES:
@@ -69,7 +72,7 @@ def read_marker(name: str, value: str) -> int | None:
 
 
 async def get_page_ranges(services: Services, call: Call[GetPageRanges]) -> PageList:
-    """Get Page Ranges: the allocated pages of a blob or a snapshot.
+    """Get Page Ranges: return the allocated pages of a blob or a snapshot.
 
     Raises: StorageError InvalidRange, OperationNotAllowedOnIncrementalCopyBlob, and what guard_blob
         raises.
@@ -85,7 +88,7 @@ async def get_page_ranges(services: Services, call: Call[GetPageRanges]) -> Page
 
 
 async def get_changed_ranges(services: Services, call: Call[GetPageRangesDiff]) -> PageList:
-    """Get Page Ranges since a snapshot: the pages that were written or cleared after it.
+    """Get Page Ranges since a snapshot: return the pages that were written or cleared after it.
 
     Raises: StorageError PreviousSnapshotNotFound, PreviousSnapshotCannotBeNewer, BlobOverwritten,
         InvalidHeaderValue (the URL names another blob), and as get_page_ranges.
@@ -114,8 +117,10 @@ async def get_changed_ranges(services: Services, call: Call[GetPageRangesDiff]) 
 
 
 def _names_target(call: Call[Any], path: str) -> bool:
-    """Whether the path of a URL is the target's: by host, by path, or on the port of all
-    services."""
+    """Return whether the path of a URL is the target's, in any of the forms of addressing.
+
+    They are by host, by path, or by service and path on the shared port.
+    """
     blob = f"/{call.target.container}/{call.target.blob}"
     by_path = f"/{call.target.account}{blob}"
     return path in (blob, by_path, f"/{call.target.service.value}{by_path}")
@@ -134,7 +139,7 @@ async def _previous(services: Services, view: BlobView, ticks: int) -> BlobRecor
 
 
 def _end(given: GetPageRanges, blob: BlobRecord) -> int:
-    """Where the list ends; a range is widened to whole pages."""
+    """Return the offset where the list ends; a range is widened to whole pages."""
     if given.range is None or given.range.last is None:
         return blob.size_bytes
     return min(blob.size_bytes, -(-(given.range.last + 1) // PAGE_BYTES) * PAGE_BYTES)

@@ -1,8 +1,9 @@
-"""Put Blob of a page blob, Put Page, and what Set Blob Properties does to page blobs only.
+"""Put Blob of a page blob, Put Page, and the part of Set Blob Properties for page blobs only.
 
-Lives here: the pure decisions, and the loop that prepares a change of pages again when it is out of
-date. Must not live here: where pages lie (store/blob/bodies/pages.py), the rules of ranges and
-sequence numbers (semantics/blob/pages.py), lists of pages (ranges.py).
+Lives here: the pure decisions, and the loop that prepares a change of pages again when it is
+outdated. Must not live here: where pages are stored (store/blob/bodies/pages.py), the rules of
+ranges and sequence numbers (semantics/blob/pages.py), lists of pages (ranges.py).
+
 Source: "Put Blob", "Put Page", "Set Blob Properties"; reference sections 2, 5 and 7.
 """
 
@@ -58,7 +59,7 @@ from strongroom.store.core import extents, keys
 from strongroom.store.core.extents import Backlog, Draft, Mutation, Outdated, Pins
 from strongroom.values import BlobKind, ContentProperties, Metadata
 
-# How often a change waits for a sweep before the client is told to come back.
+# How often a change waits for a sweep before the client gets 503 ServerBusy.
 _SWEEPS_MAX: Final = 20
 _SWEEP_S: Final = 0.05
 _LENGTH: Final = "Content-Length"
@@ -77,10 +78,10 @@ class PutPageBlob(msgspec.Struct, frozen=True):
 
 
 async def put_page_blob(services: Services, call: Call[PutPageBlob]) -> BlobWritten:
-    """Put Blob: replaces the blob with a page blob that has no pages yet.
+    """Put Blob: replace the blob with a page blob that has no pages yet.
 
-    Raises: StorageError InvalidHeaderValue (it has a body), BlobTierInadequateForContentLength,
-        and what replace_head and guard_blob raise.
+    Raises: StorageError InvalidHeaderValue (it has a body), BlobTierInadequateForContentLength, and
+        what replace_head and guard_blob raise.
     """
     given = call.input
     _require_empty(call.client.body)
@@ -112,8 +113,11 @@ def _require_empty(body: BodySource) -> None:
 
 
 class PutPage(msgspec.Struct, frozen=True):
-    """Input of Put Page, for an update and for a clear: the pages, and what the sequence number
-    must be. `digests` are of the body."""
+    """Input of Put Page, for an update and for a clear: the pages, and the sequence number
+    conditions.
+
+    `digests` are of the body.
+    """
 
     pages: tuple[int, int]
     digests: Digests = NO_DIGESTS
@@ -121,7 +125,7 @@ class PutPage(msgspec.Struct, frozen=True):
 
 
 async def put_page(services: Services, call: Call[PutPage]) -> BlobWritten:
-    """Put Page: the body becomes the content of these pages.
+    """Put Page: write the body to these pages.
 
     Raises: StorageError RequestBodyTooLarge, InvalidHeaderValue (body and range have different
         lengths), Md5Mismatch, Crc64Mismatch, InvalidPageRange, SequenceNumberConditionNotMet,
@@ -150,7 +154,7 @@ async def put_page(services: Services, call: Call[PutPage]) -> BlobWritten:
 
 
 async def check_pages(services: Services, call: Call[Any], given: PutPage) -> None:
-    """Refuse early what put_page would refuse of the committed blob, before bytes are fetched.
+    """Refuse early, by the committed blob, what put_page would refuse, before bytes are fetched.
 
     Raises: StorageError InvalidPageRange, SequenceNumberConditionNotMet, PendingCopyOperation,
         OperationNotAllowedOnIncrementalCopyBlob, and what guard_blob raises.
@@ -160,7 +164,7 @@ async def check_pages(services: Services, call: Call[Any], given: PutPage) -> No
 
 
 async def clear_pages(services: Services, call: Call[PutPage]) -> BlobWritten:
-    """Put Page (clear): these pages are no longer allocated.
+    """Put Page (clear): deallocate these pages.
 
     Raises: StorageError InvalidHeaderValue (it has a body), otherwise as put_page.
     """
@@ -191,7 +195,7 @@ def _unlike_range(size_bytes: int) -> StorageError:
 
 
 class _Arriving:
-    """A body on its way, with the digests of what has arrived."""
+    """A body while it is received, with the digests of the bytes so far."""
 
     def __init__(self, body: BodySource, length: int, md5: bool) -> None:
         self._body = body
@@ -217,14 +221,16 @@ class _Arriving:
             raise _unlike_range(count)
 
     def received(self) -> Received:
-        """The receipt of the body, for its digests."""
+        """Return the receipt of the body, for its digests."""
         md5 = None if self._md5 is None else self._md5.digest()
         return Received(self._length, self._crc64, md5, None, None)
 
 
 class SetPageProperties(msgspec.Struct, frozen=True):
-    """Input of Set Blob Properties for page blobs. `properties` None: they stay as they are.
-    `sequence` is the action and x-ms-blob-sequence-number."""
+    """Input of Set Blob Properties for page blobs.
+
+    `properties` None: they do not change. `sequence` is the action and x-ms-blob-sequence-number.
+    """
 
     properties: ContentProperties | None = None
     size_bytes: int | None = None
@@ -232,7 +238,7 @@ class SetPageProperties(msgspec.Struct, frozen=True):
 
 
 async def set_page_properties(services: Services, call: Call[SetPageProperties]) -> BlobWritten:
-    """Set Blob Properties: a new length, a new sequence number, and properties as for any blob.
+    """Set Blob Properties: set a new length, a new sequence number, and properties as for any blob.
 
     Raises: StorageError SequenceNumberIncrementTooLarge, BlobTierInadequateForContentLength,
         PendingCopyOperation, and what guard_blob raises.
@@ -284,7 +290,8 @@ async def _change(
     """Commit a change of pages together with the head.
 
     Arguments:
-        check: pure: raises what the head forbids, and returns what else of it changes.
+        check: pure: raises if the head forbids the change, and returns the other changes of the
+            head.
     """
     partition = _partition(call)
     maps = services.held.of(Readers).maps
@@ -340,7 +347,7 @@ def _decide(
 
 
 def _changeable(head: BlobRecord) -> BlobRecord:
-    """The head. Raises: PendingCopyOperation, OperationNotAllowedOnIncrementalCopyBlob."""
+    """Return the head. Raises: PendingCopyOperation, OperationNotAllowedOnIncrementalCopyBlob."""
     refuse_pending_copy(head)
     refuse_incremental(head)
     return head
@@ -351,14 +358,16 @@ def _partition(call: Call[Any]) -> Partition:
 
 
 async def _page_blob(services: Services, call: Call[Any], partition: Partition) -> BlobRecord:
-    """The head, which a change is prepared from. Raises: as guard_blob for one that is not a page
-    blob."""
+    """Return the head from which a change is prepared.
+
+    Raises: as guard_blob for a blob that is not a page blob.
+    """
     while True:
         (found,) = await services.store.read([Ref(partition, keys.HEAD_KEY)])
         head = blob_records.BLOB.of(found)
         if head is not None and head.kind is BlobKind.PAGE:
             return head
-        # It refuses, unless a page blob has come meanwhile.
+        # This check refuses the request, unless a page blob has been created meanwhile.
         await access.check_blob(services, call)
         await asyncio.sleep(0)
 

@@ -1,13 +1,14 @@
 """Find Blobs by Tags: one page of the blobs, and versions of blobs, whose tags match a query.
 
-Lives here: how the index of tags is read, and how each entry is checked. Must not live here: XML
-(wire/), the grammar of queries and markers (semantics/blob/tag_queries.py), how the index is kept
-(store/blob/tag_index.py). Source: "Find Blobs by Tags", "Find Blobs by Tags in Container";
-reference section 10.
+Lives here: how the tag index is read, and how each entry is checked. Must not live here: XML
+(wire/), the grammar of queries and markers (semantics/blob/tag_queries.py), how the index is
+maintained (store/blob/tag_index.py). Source: "Find Blobs by Tags", "Find Blobs by Tags in
+Container"; reference section 10.
 
-A blob whose tags stand still has its entries all the time, so no search misses it. An entry is only
-a hint: the blob's head is read after it, and shown if that has the token and matches. So what is
-shown has matched during the search. The work of a page is bounded by the entries that it looks at.
+A blob whose tags do not change has its entries all the time, so no search misses it. An entry is
+only a hint. The blob's head is read after it, and the blob is listed if the head has the token and
+matches. So each result has matched during the search. The work of a page is bounded by the entries
+that it reads.
 """
 
 from __future__ import annotations
@@ -39,12 +40,13 @@ from strongroom.values import Metadata
 VERSIONS: Final = "versions"
 INCLUDES: Final = frozenset(("none", VERSIONS))
 """The words that `include` may have. Previous versions are found with the last one only."""
-# Entries whose blobs are looked up together, at least (where nothing else is left) and at most.
+# How many entries are checked together: at least this many (except at the end), and at most that
+# many.
 _LEAST: Final = 32
 _TOGETHER: Final = 250
-# To look so many up takes half a millisecond.
+# This many checks take half a millisecond.
 _CHECKED_AT_ONCE: Final = 32
-# How many entries of each tag are counted to find the rarest, in turn.
+# How many entries of each tag are counted to find the rarest, in successive rounds.
 _PROBES: Final = (2, 64, 1024)
 _CONTAINERS_TOGETHER: Final = 100
 # What a container without any hit costs, in entries.
@@ -62,8 +64,11 @@ class FindBlobs(msgspec.Struct, frozen=True):
 
 
 class FoundBlob(msgspec.Struct, frozen=True, gc=False):
-    """One blob, or one previous version of it (`is_current` False), with those of its tags that the
-    query names. `version` is its id; 0 = it is none."""
+    """One blob, or one previous version of it (`is_current` False), with its tags that the query
+    names.
+
+    `version` is its id; 0 = it is none.
+    """
 
     container: str
     name: str
@@ -74,7 +79,7 @@ class FoundBlob(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class FoundPage:
-    """Result: the blobs, and where the next page begins (None = nothing is left)."""
+    """Result: the blobs, and where the next page begins (None = the end)."""
 
     items: list[FoundBlob]
     marker: Resume | None
@@ -83,7 +88,7 @@ class FoundPage:
 async def find_blobs(services: Services, call: Call[FindBlobs]) -> FoundPage:
     """Find Blobs by Tags, in one container or in all. A page may be short and have a marker.
 
-    The blobs of a container are ordered by the value of the rarest tag, then by their name.
+    The blobs of a container are ordered by the value of the rarest tag, then by name.
 
     Raises: StorageError ContainerNotFound, where the URL names the container;
         InvalidQueryParameterValue for the marker of another search.
@@ -92,7 +97,8 @@ async def find_blobs(services: Services, call: Call[FindBlobs]) -> FoundPage:
         search = _Search(services, call)
         page = await search.run()
     if call.target.container:
-        # Last: a container that is there now was there all the time, and nothing of it was swept.
+        # Checked last: a container that exists now existed all the time, and nothing of it was
+        # swept.
         await services.check_place(call)
     return page
 
@@ -108,7 +114,7 @@ class _Search:
     looked: int = 0
 
     async def run(self) -> FoundPage:
-        """Look into one container after the other until the page is full."""
+        """Search one container after the other until the page is full."""
         start = self.call.input.start
         async for container, generation in self._containers():
             entry = start.entry if container == start.container else b""
@@ -119,7 +125,7 @@ class _Search:
         return FoundPage(self.items, None)
 
     async def _containers(self) -> AsyncIterator[tuple[str, int]]:
-        """(name, generation) of the containers to be searched, in order, from the marker's on."""
+        """Yield (name, generation) of the containers to search, in order, from the marker's on."""
         target, query = self.call.target, self.call.input.query
         name = target.container or query.container
         if name:
@@ -139,9 +145,9 @@ class _Search:
             position = page.resume
 
     async def _search(self, container: str, generation: int, entry: bytes) -> bytes | None:
-        """Take what one container has, from `entry` on.
+        """Add the matches of one container, from `entry` on.
 
-        Returns: the entry where the next page begins; None when nothing is left here.
+        Returns: the entry where the next page begins; None when the container has no more.
         """
         given = self.call.input
         if self._is_spent():
@@ -163,8 +169,11 @@ class _Search:
     async def _entries(
         self, generation: int, first: bytes, until: bytes, most: int
     ) -> tuple[Sequence[bytes], bytes | None]:
-        """The entries from `first` on in their order, up to `most` of each kind, and where the next
-        ones begin (None = nothing is left)."""
+        """Return the entries from `first` on in order, up to `most` of each kind, and where to
+        continue.
+
+        The position is None at the end.
+        """
         store, ends = self.services.store, (Position(first, b""), Position(until, b""))
         page = await store.scan(tag_keys.tag_entries(generation), *ends, most)
         self.looked += len(page.partitions)
@@ -182,7 +191,8 @@ class _Search:
         return self.looked >= limits.FIND_LOOKED_MAX
 
     async def _interval(self, generation: int, entry: bytes) -> tuple[bytes, bytes]:
-        """(first, until) of the entries of the rarest tag; of the tag that a page began with."""
+        """Return (first, until) of the entries of the rarest tag; of the marker's tag if there
+        is a marker."""
         ranges = self.call.input.query.ranges
         intervals = {key: interval(key, wanted) for key, wanted in ranges.items()}
         if entry:
@@ -206,7 +216,8 @@ class _Search:
     async def _check(
         self, container: str, generation: int, partitions: Sequence[bytes]
     ) -> bytes | None:
-        """Show the blobs of entries that count and match. Returns the entry that found no room."""
+        """Add the blobs of valid entries that match. Return the entry at which the page was
+        full."""
         for part in parts(partitions, _CHECKED_AT_ONCE):
             stopped = await self._check_part(container, generation, part)
             if stopped is not None:
@@ -217,7 +228,7 @@ class _Search:
     async def _check_part(
         self, container: str, generation: int, partitions: Sequence[bytes]
     ) -> bytes | None:
-        """As `_check`; of a few entries."""
+        """Do the work of `_check` for a few entries."""
         query, room = self.call.input.query, self.call.input.max_results
         with_versions = VERSIONS in self.call.input.include
         leads = [(partition, tag_keys.tag_entry_of(partition)) for partition in partitions]
@@ -227,7 +238,7 @@ class _Search:
             blob, version = blob_records.BLOB.of(record), entry.version_id
             if blob is None or not tag_index.counts(blob, entry.token):
                 continue
-            # As one text: the garbage collector looks at tuples.
+            # One string, since the garbage collector would track tuples.
             one = f"{generation}/{version}/{entry.blob}"
             if not query.matches(dict(blob.tags)) or one in self.seen:
                 continue
@@ -241,13 +252,13 @@ class _Search:
 
 
 def _place(generation: int, entry: TagEntry) -> Ref:
-    """The record that an entry leads to."""
+    """Return the key of the record to which an entry refers."""
     key = keys.version(entry.version_id) if entry.version_id else keys.HEAD_KEY
     return Ref(keys.blob(generation, entry.blob), key)
 
 
 def interval(key: str, wanted: ValueRange) -> tuple[bytes, bytes]:
-    """(first, until) of the entries of a tag whose values are in a range."""
+    """Return (first, until) of the entries of a tag whose values are in a range."""
     low, high = wanted.low, wanted.high
     first = tag_keys.tag_values(key, low or "")
     if low is not None and wanted.above_low:

@@ -1,9 +1,8 @@
 """Get Blob Tags and Set Blob Tags.
 
-Lives here: the decision of the write, and what a caller may do with tags that come along with
-another request. Must not live here: what a tag may be (semantics/blob/tags.py), the index
-(store/blob/tag_index.py), searches (find_blobs.py). Source: "Get Blob Tags", "Set Blob Tags";
-reference section 10.
+Lives here: the decision of the write. Must not live here: the rules of tags
+(semantics/blob/tags.py), the index (store/blob/tag_index.py), searches (find_blobs.py). Source:
+"Get Blob Tags", "Set Blob Tags"; reference section 10.
 """
 
 from __future__ import annotations
@@ -24,8 +23,10 @@ from strongroom.values import Metadata
 
 
 class SetTags(msgspec.Struct, frozen=True):
-    """Input of Set Blob Tags: all tags, none clears them. `digests` are of the document that was
-    `received`."""
+    """Input of Set Blob Tags: all tags; an empty tuple clears them.
+
+    `digests` are those that the client declared for the document that was `received`.
+    """
 
     tags: Metadata
     received: Received | None = None
@@ -33,7 +34,7 @@ class SetTags(msgspec.Struct, frozen=True):
 
 
 async def get_tags(services: Services, call: Call[Any]) -> BlobView:
-    """Get Blob Tags: of the blob, or of the snapshot or version named.
+    """Get Blob Tags: return the blob, snapshot or version that is named.
 
     Raises: StorageError as guard_blob does.
     """
@@ -41,7 +42,7 @@ async def get_tags(services: Services, call: Call[Any]) -> BlobView:
 
 
 async def set_tags(services: Services, call: Call[SetTags]) -> None:
-    """Set Blob Tags. ETag, Last-Modified and the lease stay as they are, also of an archived blob.
+    """Set Blob Tags, also on an archived blob. ETag, Last-Modified and the lease do not change.
 
     Raises: StorageError Md5Mismatch, Crc64Mismatch, PendingCopyOperation, and what guard_blob
         raises.

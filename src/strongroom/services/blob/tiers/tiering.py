@@ -21,7 +21,8 @@ from strongroom.store.blob.blob_records import BlobRecord
 
 
 class SetTier(msgspec.Struct, frozen=True):
-    """Input of Set Blob Tier: one of block blobs, or of page blobs; and how urgent it is."""
+    """Input of Set Blob Tier: a tier of block blobs or of page blobs, and the rehydration
+    priority."""
 
     tier: str
     priority: str = tiers.STANDARD
@@ -34,7 +35,7 @@ class TierSet(msgspec.Struct, frozen=True):
 
 
 async def set_tier(services: Services, call: Call[SetTier]) -> TierSet:
-    """Set Blob Tier. ETag, Last-Modified and the lease stay as they are.
+    """Set Blob Tier. ETag, Last-Modified and the lease do not change.
 
     Raises: StorageError AccessTierNotSupportedForBlobType, PendingCopyOperation,
         BlobBeingRehydrated, and what guard_blob raises.
@@ -56,7 +57,7 @@ def _set(call: Call[SetTier], delay: int, state: BlobState, change: BlobChange) 
 
 
 def _tiered(named: BlobRecord, given: SetTier, delay: int, now: int) -> BlobRecord:
-    """The record with its new tier, or with the rehydration that leads to it."""
+    """Return the record with its new tier, or with the rehydration that leads to it."""
     tier, priority, pending = given.tier, given.priority, named.rehydration
     if pending is not None:
         pending = tiers.rehydrated_again(pending, tier, priority, now + delay)

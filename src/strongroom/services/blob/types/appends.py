@@ -1,8 +1,8 @@
 """Put Blob (append), Append Block, Append Blob Seal.
 
-Lives here: the decisions. Must not live here: what an append is refused for
-(semantics/blob/appends.py), where its bytes lie (store/blob/bodies/appended.py). Source: "Put
-Blob", "Append Block", "Append Blob Seal"; reference section 4.
+Lives here: the decisions. Must not live here: when an append is refused
+(semantics/blob/appends.py), where its bytes are stored (store/blob/bodies/appended.py). Source:
+"Put Blob", "Append Block", "Append Blob Seal"; reference section 4.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class CreateAppendBlob(msgspec.Struct, frozen=True):
 
 
 async def create(services: Services, call: Call[CreateAppendBlob]) -> BlobWritten:
-    """Put Blob (append): an empty append blob replaces what is there.
+    """Put Blob (append): replace the present blob with an empty append blob.
 
     Raises: StorageError FeatureVersionMismatch, InvalidHeaderValue (a body),
         AccessTierNotSupportedForBlobType, PendingCopyOperation, UnauthorizedBlobOverwrite,
@@ -77,7 +77,7 @@ async def create(services: Services, call: Call[CreateAppendBlob]) -> BlobWritte
 
 
 async def _refuse_body(call: Call[Any]) -> None:
-    """400 for a body: the bytes of an append blob come with Append Block."""
+    """Refuse a body with 400: the bytes of an append blob are sent with Append Block."""
     body = call.client.body
     if body.size_bytes is None:
         async for chunk in body:
@@ -98,8 +98,10 @@ class AppendBlock(msgspec.Struct, frozen=True):
 
 
 class BlockAppended(msgspec.Struct, frozen=True):
-    """Result of an append: ETag and Last-Modified as stamps, and digests as of Put Block. The block
-    begins at `offset`, and there are `count` blocks now."""
+    """Result of an append: ETag and Last-Modified as stamps, and digests as of Put Block.
+
+    The block begins at `offset`, and the blob has `count` blocks now.
+    """
 
     etag: int
     modified: int
@@ -110,7 +112,7 @@ class BlockAppended(msgspec.Struct, frozen=True):
 
 
 async def append_block(services: Services, call: Call[AppendBlock]) -> BlockAppended:
-    """Append Block: the request's body becomes the last block of the blob.
+    """Append Block: append the request's body as the last block of the blob.
 
     Raises: StorageError FeatureVersionMismatch, InvalidHeaderValue (empty body),
         RequestBodyTooLarge, and what `append_received` raises.
@@ -125,7 +127,7 @@ async def append_block(services: Services, call: Call[AppendBlock]) -> BlockAppe
 async def append_received(
     services: Services, call: Call[AppendBlock], received: Received
 ) -> BlockAppended:
-    """Append a block that has arrived, wherever from. It is discarded when it is refused.
+    """Append a block that has been received. It is discarded when it is refused.
 
     Raises: StorageError InvalidHeaderValue (no bytes), MaxBlobSizeConditionNotMet,
         AppendPositionConditionNotMet, Md5Mismatch, Crc64Mismatch, PendingCopyOperation,
@@ -158,7 +160,7 @@ def _append(
         change.stamp,
         size_bytes=offset + received.size_bytes,
         body=append(head.body, received, change),
-        # An MD5 that the client gave was that of the content before.
+        # An MD5 that the client gave was that of the previous content.
         properties=head.properties.with_md5(None),
     )
     change.put_head(changed)
@@ -167,14 +169,15 @@ def _append(
 
 
 class SealBlob(msgspec.Struct, frozen=True):
-    """Input of Append Blob Seal. Of the conditions, only the position can be sent."""
+    """Input of Append Blob Seal. The position is the only condition that can be sent."""
 
     conditions: AppendConditions = NO_CONDITIONS
 
 
 async def seal(services: Services, call: Call[SealBlob]) -> BlobWritten:
-    """Append Blob Seal: nothing can be appended any more. ETag and Last-Modified stay; a sealed
-    blob can be sealed again.
+    """Append Blob Seal: forbid further appends. ETag and Last-Modified do not change.
+
+    A sealed blob can be sealed again.
 
     Raises: StorageError FeatureVersionMismatch, AppendPositionConditionNotMet,
         PendingCopyOperation, and what guard_blob raises.
