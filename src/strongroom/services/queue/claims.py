@@ -1,9 +1,10 @@
-"""Which messages the retrievals of this gateway are about to take, so that no two want the same.
+"""Claims on messages, so that concurrent retrievals of one gateway do not try for the same ones.
 
-Lives here: the claims, in memory, and waiting for their end. A claim is given back when its
-retrieval has been answered, and so what it took is durable. How this gateway keeps apart from the
-others, whose claims it does not see, lives here too. Must not live here: correctness, which is the
-engine's. A retrieval is decided on its messages at the serial point, whoever has claimed them.
+Lives here: the claims, in memory, and waiting for their release. A claim is released after the
+answer of its retrieval, so everything that the retrieval took is durable by then. Also here: how
+this gateway avoids the other gateways, whose claims it cannot see. Must not live here: correctness,
+which is the engine's. A retrieval is decided on its messages at the serial point, whoever has
+claimed them.
 """
 
 from __future__ import annotations
@@ -15,25 +16,25 @@ from typing import Final
 
 from strongroom.engines.base import Partition
 
-# Gateways whose numbers differ by less than _PLACES begin at different messages.
+# Gateways whose numbers differ by less than _PLACES start their searches at different messages.
 _APART: Final = 8
 _PLACES: Final = 8
-# So many looks begin there, before one begins at the oldest message again: it must not stay for
-# ever because the others have stopped.
+# This many searches start there, before one starts at the oldest message again. That message must
+# not be left for ever because the other gateways have stopped.
 _LOOKS_APART: Final = 16
 
 
 class Distances:
-    """How far behind the oldest message the looks of this gateway begin, queue by queue."""
+    """The offset from the oldest message at which this gateway starts its searches, per queue."""
 
     def __init__(self) -> None:
         self._left: dict[Partition, int] = {}
 
     def next(self, partition: Partition, number: int) -> int:
-        """How many messages the next look leaves to other gateways, if there are more.
+        """Return how many messages the next search leaves to other gateways, if there are more.
 
         Arguments:
-            number: this gateway's.
+            number: this gateway's number.
         """
         left = self._left.pop(partition, 0)
         if left > 1:
@@ -53,16 +54,16 @@ class Claims:
         self._claimed: dict[Partition, _Claimed] = {}
 
     def count(self, partition: Partition) -> int:
-        """How many messages of the partition are claimed."""
+        """Return how many messages of the partition are claimed."""
         claimed = self._claimed.get(partition)
         return 0 if claimed is None else len(claimed.names)
 
     @contextmanager
     def hold(self, partition: Partition, competes: bool = False) -> Iterator[Claim]:
-        """A claim on nothing yet; what it has taken is free again when this is left.
+        """Yield an empty claim. Its messages are released when the context ends.
 
         Arguments:
-            competes: it wants what others have claimed, too.
+            competes: the retrieval also tries for messages that others have claimed.
         """
         claimed = self._claimed.setdefault(partition, _Claimed())
         claimed.holders += 1
@@ -77,8 +78,8 @@ class Claims:
 
 
 class _Claimed:
-    """The claims in one partition, how many retrievals look there, how often something was given
-    back, and who waits for that."""
+    """The claims in one partition, the number of its retrievals, the number of releases, and the
+    waiters for a release."""
 
     __slots__ = ("holders", "names", "releases", "waiting")
 
@@ -93,7 +94,7 @@ class Claim:
     """The messages that one retrieval has claimed; made by `Claims.hold`.
 
     Attributes:
-        passed_over: whether it left something to others.
+        passed_over: whether it has left a message to another claim.
     """
 
     __slots__ = ("_all", "_competes", "_mine", "_releases", "passed_over")
@@ -106,7 +107,7 @@ class Claim:
         self.passed_over = False
 
     def is_taken(self, name: bytes) -> bool:
-        """Whether the message under this key is claimed, and so left to who claimed it."""
+        """Return whether the message with this key is claimed by another retrieval."""
         if self._competes or name not in self._all.names:
             return False
         if not self.passed_over:
@@ -119,7 +120,7 @@ class Claim:
         self._mine.append(name)
 
     async def given_back(self) -> None:
-        """Wait until others have given something back since this one first left them something."""
+        """Wait until another claim has released messages since this one first left it a message."""
         everyone = self._all
         while everyone.releases == self._releases:
             waiter = asyncio.get_running_loop().create_future()
@@ -127,7 +128,7 @@ class Claim:
             await waiter
 
     def release(self, besides: Collection[bytes] = ()) -> None:
-        """Free everything, or all but these."""
+        """Release all messages of the claim, except `besides`."""
         freed = [name for name in self._mine if name not in besides]
         if not freed:
             return

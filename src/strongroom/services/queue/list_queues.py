@@ -44,7 +44,7 @@ class QueueRow(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class QueuePage:
-    """Result: rows in order of names, and where the next page begins (None = nothing is left)."""
+    """Result: rows in order of names, and where the next page begins (None = the end)."""
 
     items: list[QueueRow]
     marker: Position | None
@@ -55,7 +55,7 @@ async def list_queues(services: Services, call: Call[ListQueues]) -> QueuePage:
     given = call.input
     page = PageBuilder[QueueRow](given.prefix, "", given.max_results, given.start)
     await pages.fill(services, keys.queues(call.target.account), page, _rows)
-    # Without a delimiter nothing is folded.
+    # There is no delimiter, so there are no prefixes.
     return QueuePage([item for item in page.items if not isinstance(item, Prefix)], page.marker)
 
 

@@ -1,7 +1,7 @@
 """The writes of a commit on a queue's messages.
 
-Lives here: keeping in step the message, the way from its expiry, its long text, the ledger, and the
-job that sweeps what has expired. Must not live here: decisions (messages.py, sweep.py).
+Lives here: keeping consistent the message, the entry of its expiry, its long text, the ledger, and
+the job that sweeps expired messages. Must not live here: decisions (messages.py, sweep.py).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from strongroom.store.queue import message_records
 from strongroom.store.queue.message_records import Expiry, Ledger, MessageRecord
 from strongroom.values import TICKS_PER_S
 
-# So that many messages that expire one after the other make one job and not one each.
+# The pause lets one job remove many messages that expire shortly after one another.
 SWEEP_PAUSE_TICKS: Final = TICKS_PER_S
 
 
@@ -26,7 +26,7 @@ class MessagesChange:
     Arguments:
         generation, epoch: the queue's.
         stamp: of the commit.
-        ledger: the epoch's as the decision sees it; None when the change does not touch it.
+        ledger: the epoch's ledger as the decision reads it; None when the change does not need it.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class MessagesChange:
         self._placed = 0
 
     def put(self, message: Message, text: str) -> bytes:
-        """Add a new message and count it. Returns its place."""
+        """Add a new message and count it. Return its place."""
         assert self._ledger is not None
         self._note(+1)
         place = self._place(self._texted(MessageRecord(message, self._stamp), text))
@@ -55,14 +55,16 @@ class MessagesChange:
     def move(
         self, old: Key, record: MessageRecord, message: Message, text: str | None = None
     ) -> bytes:
-        """Put the message, as it is now, in a new place; `text` None = its text stays. Returns the
-        place."""
+        """Move the message, with its new state, to a new place, and return the place.
+
+        `text` None = its text does not change.
+        """
         self._writes.append(Write(old, None))
         moved = MessageRecord(message, record.number, record.text, record.chunks)
         return self._place(moved if text is None else self._texted(moved, text))
 
     def remove(self, old: Key, record: MessageRecord) -> None:
-        """Take the message away and count it no more."""
+        """Remove the message, and subtract it from the count."""
         self._writes.append(Write(old, None))
         self._drop_chunks(record.number, 0, record.chunks)
         expires = record.message.expires
@@ -71,18 +73,18 @@ class MessagesChange:
         self._note(-1)
 
     def remove_expired(self, expiry: Key, found: Expiry) -> None:
-        """Take away the message that its expiry leads to."""
+        """Remove the message to which an expiry entry refers."""
         number = keys.expiry_number(expiry.name)
         self._writes += (Write(expiry, None), Write(keys.message_at(found.place), None))
         self._drop_chunks(number, 0, found.chunks)
         self._note(-1)
 
     def touch(self) -> None:
-        """Let those who watch the ledger look again."""
+        """Write the ledger unchanged, to wake the requests that watch it."""
         self._note(0)
 
     def sweep_at(self, due: int) -> None:
-        """Order the sweep of expired messages; 0 = there is nothing to wait for."""
+        """Schedule the sweep of expired messages; 0 = no message will expire."""
         self._note(0, due)
         if due:
             ref = expiry_job(self._epoch, due)
@@ -90,7 +92,8 @@ class MessagesChange:
             self._jobs.append(Step(ref.partition, (Write(ref.key, records.JOB.encode(job)),)))
 
     def steps(self) -> tuple[Step, ...]:
-        """The commit's steps. The job comes first: without its message it finds nothing to do."""
+        """Return the commit's steps. The job comes first: without its message it finds nothing
+        to do."""
         writes = list(self._writes)
         if self._noted and self._ledger is not None:
             writes.append(Write(keys.LEDGER_KEY, message_records.LEDGER.encode(self._ledger)))
@@ -113,7 +116,7 @@ class MessagesChange:
         return place
 
     def _texted(self, record: MessageRecord, text: str) -> MessageRecord:
-        """The record with another text, whose chunks are written here when it is long."""
+        """Return the record with another text. The chunks of a long text are written here."""
         chunks = message_records.chunks_of(text)
         for index, chunk in enumerate(chunks):
             key = keys.text(record.number, index)
@@ -128,20 +131,22 @@ class MessagesChange:
 
 
 def expiry_job(epoch: int, due: int) -> Ref:
-    """The job that sweeps an epoch's expired messages: one for each time at which it falls due,
-    whoever orders it."""
+    """Return the key of the job that sweeps an epoch's expired messages.
+
+    There is one job for each due time, however many commits schedule it.
+    """
     return keys.job(due, epoch, JobKind.EXPIRE_MESSAGES)
 
 
 def new_epoch(name: str, generation: int, before: int, stamp: int) -> tuple[Step, ...]:
-    """The steps with which a queue's messages begin anew; its own record follows them.
+    """Return the steps that start a new epoch of a queue; the write of the queue's record follows.
 
-    Of the epochs `before` (0 = there was none) and `stamp`, the job sweeps the one that is not the
-    queue's. If the steps are cut off before the queue's record, that is the new one.
+    The job sweeps whichever of the epochs `before` (0 = none) and `stamp` is not the queue's. If a
+    crash prevents the write of the queue's record, that is the new one.
 
     Arguments:
         name: account/queue.
-        stamp: of the commit, and so the new epoch.
+        stamp: the commit's stamp, which becomes the new epoch.
     """
     ledger = Write(keys.LEDGER_KEY, message_records.LEDGER.encode(Ledger()))
     begun = Step(keys.message_partition(generation, stamp), (ledger,))
@@ -149,7 +154,7 @@ def new_epoch(name: str, generation: int, before: int, stamp: int) -> tuple[Step
 
 
 def sweep_step(name: str, generation: int, before: int, stamp: int) -> Step:
-    """Order the sweep of the messages of the epoch `before`."""
+    """Return the step that schedules the sweep of the epoch `before`."""
     ref = keys.job(stamp, stamp, JobKind.SWEEP_MESSAGES)
     job = Job(JobKind.SWEEP_MESSAGES, generation, token=name, epoch=before)
     return Step(ref.partition, (Write(ref.key, records.JOB.encode(job)),))

@@ -1,7 +1,7 @@
 """Put, update and delete one message.
 
 Lives here: the decisions on a message that the request names. Must not live here: retrievals, which
-look for theirs (retrievals.py), what a message may be (semantics/queue/messages.py), pop receipts
+search for theirs (retrievals.py), the rules of messages (semantics/queue/messages.py), pop receipts
 as text (semantics/queue/pop_receipts.py). Source: "Operations on messages" of the REST reference.
 
 Every decision reads the queue's own record beside the message. The queue may have been deleted,
@@ -36,7 +36,7 @@ from strongroom.store.queue.message_records import MessageRecord
 
 T = TypeVar("T")
 
-# Each try ends with a clearing of the queue that came between.
+# Each try fails because the queue was cleared in between.
 _TRIES: Final = 16
 
 
@@ -49,7 +49,7 @@ class PutMessage(msgspec.Struct, frozen=True):
 
 
 class UpdateMessage(msgspec.Struct, frozen=True):
-    """Input of Update Message; `text` None = it stays."""
+    """Input of Update Message; `text` None = the text does not change."""
 
     receipt: str
     visibility_s: int
@@ -63,7 +63,7 @@ class DeleteMessage(msgspec.Struct, frozen=True):
 
 
 class MessageView(msgspec.Struct, frozen=True):
-    """A message as an answer shows it; `receipt` None where its caller gets none."""
+    """A message as an answer shows it; `receipt` is None where the caller gets none."""
 
     message: Message
     receipt: str | None = None
@@ -71,7 +71,7 @@ class MessageView(msgspec.Struct, frozen=True):
 
 
 async def put_message(services: Services, call: Call[PutMessage]) -> MessageView:
-    """Put Message. Its receipt holds from the start.
+    """Put Message. Its pop receipt is valid from the start.
 
     Raises: StorageError QueueNotFound, RequestBodyTooLarge, OutOfRangeQueryParameterValue,
         InvalidQueryParameterValue.
@@ -91,7 +91,7 @@ async def put_message(services: Services, call: Call[PutMessage]) -> MessageView
 async def _put(
     services: Services, call: Call[PutMessage], queue: QueueRecord, message_id: str
 ) -> MessageView | None:
-    """Put into the queue's epoch; None when that has ended."""
+    """Put the message into the queue's epoch. Return None when the epoch has ended."""
     partition = keys.message_partition(queue.generation, queue.epoch)
     reads = [place_ref(call), Ref(partition, keys.LEDGER_KEY)]
     decision = _Put(partition, reads, call.rule.purpose, call.as_of_now(), queue, message_id)
@@ -119,7 +119,7 @@ class _Put(Decision[MessageView | None], frozen=True):
 
 
 async def update_message(services: Services, call: Call[UpdateMessage]) -> MessageView:
-    """Update Message: another visibility, and another text if there is one.
+    """Update Message: set the visibility, and the text if one is given.
 
     Raises: StorageError QueueNotFound, MessageNotFound, RequestBodyTooLarge,
         InvalidQueryParameterValue (no receipt), OutOfRangeQueryParameterValue (beyond the expiry).
@@ -133,7 +133,8 @@ async def update_message(services: Services, call: Call[UpdateMessage]) -> Messa
         after = messages.update(before, given.visibility_s, held.stamp)
         place = held.change.move(held.key, held.record, after, given.text)
         if after.visible < before.visible:
-            # Somebody may wait for it, and would sleep until it was to be seen before.
+            # A waiter would otherwise sleep until the time at which the message was to become
+            # visible before.
             held.change.touch()
         return MessageView(after, pop_receipts.seal(held.secret, place))
 
@@ -154,7 +155,7 @@ async def delete_message(services: Services, call: Call[DeleteMessage]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """A message at the serial point, and what changes it."""
+    """A message at the serial point, and the writes that change it."""
 
     key: Key
     record: MessageRecord
@@ -166,7 +167,7 @@ class _Held:
 async def _change(
     services: Services, call: Call[Any], receipt: str, change: Callable[[_Held], T]
 ) -> T:
-    """Decide on the message that the request names and its receipt leads to.
+    """Decide on the message that the request names and its receipt refers to.
 
     Raises: StorageError QueueNotFound, MessageNotFound, InvalidQueryParameterValue; what `change`
         raises.
@@ -184,7 +185,7 @@ async def _change(
 
 
 class _Change(Decision[T], Generic[T], frozen=True):
-    """Change the message under the key of the second read, by `change`."""
+    """Change the message at the key of the second read, by `change`."""
 
     call: Call[Any]
     queue: QueueRecord
@@ -196,9 +197,9 @@ class _Change(Decision[T], Generic[T], frozen=True):
         record = message_records.MESSAGE.of(found[1])
         ledger = message_records.LEDGER.of(found[2])
         if queue_in(self.call, found[0]).epoch != queue.epoch or ledger is None:
-            # Cleared meanwhile: whatever the receipt was for is gone.
+            # The queue was cleared meanwhile: the message of the receipt is gone.
             raise messages.stale()
-        # Ids are given in lower case; a GUID is the same in any.
+        # Ids are returned in lower case; a GUID may be sent in any case.
         messages.held(None if record is None else record.message, named.lower(), stamp)
         assert record is not None
         change = MessagesChange(queue.generation, queue.epoch, stamp, ledger)

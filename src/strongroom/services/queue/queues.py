@@ -1,8 +1,8 @@
 """Create, read, change and delete a queue: its metadata, access control list, count of messages.
 
-Lives here: the operations on a queue's own record, and clearing it, which is one of them: its
-messages begin anew. Must not live here: messages one by one (messages.py), stored policies as rules
-(auth/). Source: "Operations on queues" of the REST reference.
+Lives here: the operations on a queue's own record. Clearing is one of them: it starts a new epoch
+of messages. Must not live here: operations on single messages (messages.py), stored policies as
+rules (auth/). Source: "Operations on queues" of the REST reference.
 """
 
 from __future__ import annotations
@@ -40,29 +40,31 @@ class CreateQueue:
 
 @dataclass(frozen=True, slots=True)
 class SetQueueMetadata:
-    """Input of Set Queue Metadata: all pairs, those not given are removed."""
+    """Input of Set Queue Metadata: all pairs; pairs that are not given are removed."""
 
     metadata: Metadata = ()
 
 
 @dataclass(frozen=True, slots=True)
 class SetQueueAcl:
-    """Input of Set Queue ACL: all policies, as they will be."""
+    """Input of Set Queue ACL: all policies, which replace the present ones."""
 
     policies: tuple[AccessPolicy, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class QueueView:
-    """A committed queue, and about how many messages it holds."""
+    """A committed queue, and the approximate number of its messages."""
 
     record: QueueRecord
     count: int = 0
 
 
 async def create_queue(services: Services, call: Call[CreateQueue]) -> bool:
-    """Create Queue. The commit's stamp is its generation. A queue of the same name that was deleted
-    before has another. So its messages are not seen, and those in flight do not arrive here.
+    """Create Queue. The commit's stamp becomes the queue's generation.
+
+    A deleted queue of the same name has another generation. So its messages are not visible, and
+    writes in flight to it do not reach the new one.
 
     Returns: whether it is new; False when there is one with the same metadata.
     Raises: StorageError QueueAlreadyExists when there is one with other metadata.
@@ -72,7 +74,7 @@ async def create_queue(services: Services, call: Call[CreateQueue]) -> bool:
 
 
 class _Create(Decision[bool], frozen=True):
-    """Create Queue, whose messages get `secret` into their receipts."""
+    """Create Queue; `secret` protects the pop receipts of its messages."""
 
     call: Call[CreateQueue]
     secret: bytes
@@ -91,17 +93,18 @@ class _Create(Decision[bool], frozen=True):
 
 
 def _told_apart(metadata: Metadata) -> dict[str, str]:
-    """Metadata as it is compared: the order and the case of names do not matter."""
+    """Return metadata in comparable form: the order and the case of names do not matter."""
     return {name.lower(): value for name, value in metadata}
 
 
 async def queue_of(
     services: Services, call: Call[Any], again: bool = False
 ) -> tuple[QueueRecord, int]:
-    """The committed queue, and its record's version: as the request found it a moment ago, unless
-    it is to be looked at `again`.
+    """Return the committed queue, and its record's version.
 
-    Raises: StorageError QueueNotFound; what authorizing raises when it has changed.
+    It is the record that was read with the request, unless `again` requires a new read.
+
+    Raises: StorageError QueueNotFound; what the authorization raises when it has changed.
     """
     place = call.place
     if not again and place is not None and isinstance(place.record, QueueRecord):
@@ -111,7 +114,8 @@ async def queue_of(
 
 
 def queue_in(call: Call[Any], found: Record | None) -> QueueRecord:
-    """The queue that a request came to, from its record. Raises: as `queue_of`."""
+    """Return the queue that the request was authorized for, from its record. Raises: as
+    `queue_of`."""
     check_place(call, found)
     assert found is not None
     place = call.place
@@ -129,8 +133,11 @@ async def get_queue(services: Services, call: Call[Any]) -> QueueView:
 
 
 async def count_queue(services: Services, call: Call[Any]) -> QueueView:
-    """Get Queue Metadata, with about how many messages there are: hidden ones count, expired ones
-    until they are swept. Raises: StorageError QueueNotFound."""
+    """Get Queue Metadata, with the approximate number of messages. Raises: StorageError
+    QueueNotFound.
+
+    Hidden messages count, and expired ones count until they are swept.
+    """
     record, _ = await queue_of(services, call, again=True)
     partition = keys.message_partition(record.generation, record.epoch)
     (found,) = await services.store.read([Ref(partition, keys.LEDGER_KEY)])
@@ -144,8 +151,10 @@ async def set_metadata(services: Services, call: Call[SetQueueMetadata]) -> None
 
 
 async def set_acl(services: Services, call: Call[SetQueueAcl]) -> None:
-    """Set Queue ACL. In effect with its answer: whatever decides later sees another version of the
-    queue's record and is authorized again.
+    """Set Queue ACL. It takes effect with its answer.
+
+    Every later decision sees another version of the queue's record, so its request is authorized
+    again.
 
     Raises: StorageError QueueNotFound.
     """
@@ -160,7 +169,8 @@ async def _modify(services: Services, call: Call[Any], **changes: Any) -> None:
 
 
 async def clear_messages(services: Services, call: Call[Any]) -> None:
-    """Clear Messages: all of them, hidden ones too, are gone with the answer; a job sweeps them.
+    """Clear Messages: all messages, hidden ones included, are gone with the answer; a job sweeps
+    them.
 
     Raises: StorageError QueueNotFound.
     """
@@ -174,13 +184,14 @@ async def clear_messages(services: Services, call: Call[Any]) -> None:
 
 
 async def delete_queue(services: Services, call: Call[Any]) -> None:
-    """Delete Queue: one record goes, and all messages with it; a job sweeps them.
+    """Delete Queue: remove its record, which hides all messages; a job sweeps them.
 
     Raises: StorageError QueueNotFound.
     """
 
     def decide(queue: QueueRecord, ref: Ref, stamp: int) -> tuple[Step, ...]:
-        # The job first: cut off in between, it finds the queue alive and does nothing.
+        # The job is written first: after a crash in between, it finds the queue alive and does
+        # nothing.
         sweep = sweep_step(_name(call), queue.generation, queue.epoch, stamp)
         return sweep, Step(ref.partition, (Write(ref.key, None),))
 
@@ -196,7 +207,7 @@ async def _commit(services: Services, call: Call[Any], change: _StepsOf) -> None
 
 
 class _Change(Decision[None], frozen=True):
-    """Change the queue's own record, with what belongs to that, by the steps of `change`."""
+    """Change the queue's own record, and what belongs to it, by the steps that `change` returns."""
 
     call: Call[Any]
     change: _StepsOf

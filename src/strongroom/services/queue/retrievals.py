@@ -1,18 +1,19 @@
-"""Get Messages, Peek Messages: the messages that can be seen now, the longest visible first.
+"""Get Messages, Peek Messages: the messages that are visible now, the longest visible first.
 
-Lives here: the look for messages, which reads a range and decides nothing, and the decision, which
-takes those of them that are still there. Must not live here: what taking makes of a message
+Lives here: the search for messages, which reads a range without deciding, and the decision, which
+takes those that are still there. Must not live here: how a retrieval changes a message
 (semantics/queue/messages.py), waiting as such (waiting.py). Sources: "Get Messages", "Peek
 Messages".
 
-A message that was looked at is guarded by its own key, since taking, updating or deleting moves it
-elsewhere. So of several retrievals one gets it, and the others look again. The claims of this
-gateway keep its retrievals from wanting the same in the first place. A gateway that loses messages
-to another one begins its looks behind the oldest ones for a while.
+A message that was found is guarded by its own key, since taking, updating or deleting moves it. So
+one of several retrievals gets it, and the others search again. The claims of this gateway make
+conflicts between its own retrievals rare. A gateway that loses messages to another one starts its
+searches after the oldest ones for a while.
 
-An answer without messages is given only after a look that found none and left none to others. What
-those take can be seen again if they fail. So there is no limit of looks. A look whose messages are
-all gone lost them to commits of others; of all who look, some get something each time.
+An answer without messages needs a search that found none and left none to other claims. Messages
+that others take become visible again if those requests fail. So the number of searches has no
+limit. A search whose messages are all gone lost them to commits of others, so some request makes
+progress each time.
 """
 
 from __future__ import annotations
@@ -46,9 +47,10 @@ from strongroom.store.queue.message_records import MessageRecord
 
 Messages = tuple[MessageView, ...]
 
-# After so many looks that gave nothing, a retrieval wants what others have claimed as well.
+# After this many searches without a message, a retrieval also tries for messages that others have
+# claimed.
 _POLITE_LOOKS: Final = 15
-# Peek Messages reads again what changed while it was read, so many times.
+# How many times Peek Messages reads again messages that changed while they were read.
 _PEEKS: Final = 16
 _PAGE_RECORDS_MAX: Final = 120
 
@@ -67,7 +69,7 @@ class PeekMessages(msgspec.Struct, frozen=True):
 
 
 class _Seen(NamedTuple):
-    """A message that was looked at, with its whole text; None = that was gone already."""
+    """A message that was found, with its whole text; None = the text was gone already."""
 
     key: Key
     record: MessageRecord
@@ -76,16 +78,16 @@ class _Seen(NamedTuple):
 
 @dataclass(slots=True)
 class _Look:
-    """The result of a look.
+    """The result of a search.
 
     Attributes:
-        now: store time of the look.
+        now: store time of the search.
         found: messages to take.
-        expired: expired ones, to be removed in passing.
-        until: when more can be seen by time alone; None = never.
-        front: all before it has expired, and nothing will come to lie there.
-        only_expired: nothing but expired messages was seen so far.
-        ends_expired: when the last message of that beginning could be seen, and where it ends.
+        expired: expired messages, to be removed in passing.
+        until: when more messages become visible by time alone; None = never.
+        front: all messages before it have expired, and none will appear there.
+        only_expired: only expired messages were seen so far.
+        ends_expired: when the last message of that expired prefix became visible, and its end.
         committed: the greatest stamp that was seen.
     """
 
@@ -100,13 +102,13 @@ class _Look:
 
 
 async def get_messages(services: Services, call: Call[GetMessages]) -> Messages:
-    """Get Messages: up to `count`, which are then hidden for `visibility_s`.
+    """Get Messages: take up to `count` messages, and hide them for `visibility_s`.
 
-    With `x-strongroom-wait` it is answered when there is a message or the time is up. Those who
-    wait at this gateway are served in order of arrival.
+    With `x-strongroom-wait` the answer comes when there is a message or the time is over. The
+    waiters at this gateway are served in order of arrival.
 
-    Raises: StorageError QueueNotFound; InsufficientAccountPermissions on the secondary endpoint: to
-        get a message is to change it.
+    Raises: StorageError QueueNotFound; InsufficientAccountPermissions on the secondary endpoint,
+        since a retrieval changes the message.
     """
     if call.target.secondary:
         message = "Messages are not taken from the secondary endpoint."
@@ -131,10 +133,10 @@ async def get_messages(services: Services, call: Call[GetMessages]) -> Messages:
 async def _get(
     services: Services, call: Call[GetMessages], nothing: StorageError | None = None
 ) -> Messages:
-    """Take what can be seen now.
+    """Take messages that are visible now.
 
     Arguments:
-        nothing: raised as NotYet instead of returning nothing.
+        nothing: the error of the NotYet that is raised when there are none; None = return none.
     """
     decided = 0
     for looks in itertools.count():
@@ -143,7 +145,8 @@ async def _get(
         queue, version = await queue_of(services, call, again)
         partition = keys.message_partition(queue.generation, queue.epoch)
         ledger_ref = Ref(partition, keys.LEDGER_KEY)
-        # Before the look: what is put after it has changed the ledger since.
+        # Read before the search: a message that is put after the search has changed the ledger
+        # since.
         ledger = (await services.store.read([ledger_ref]))[0] if nothing is not None else None
         with services.disposable.of(Claims).hold(partition, looks >= _POLITE_LOOKS) as claim:
             look = await _look(services, partition, call.input.count, claim, decided)
@@ -156,7 +159,7 @@ async def _get(
             return taken
         if look.found:
             services.disposable.of(Distances).lost(partition)
-        # A client that has gone must not keep looking.
+        # A request whose client has disconnected must not go on searching.
         if call.client.gone or not (look.found or claim.passed_over):
             break
     if nothing is None:
@@ -168,14 +171,15 @@ async def _get(
 async def _take(
     services: Services, call: Call[GetMessages], queue: QueueRecord, look: _Look
 ) -> tuple[Messages, int]:
-    """Take those that are still where they were seen, and remove the expired ones among them.
+    """Take the messages that are still where they were found, and remove the expired ones.
 
-    Returns: what was taken, and at which store time.
+    Returns: the messages that were taken, and the store time of the commit.
     """
     partition = keys.message_partition(queue.generation, queue.epoch)
     seen = (*look.found, *look.expired)
     reads = [place_ref(call)]
-    # What is only moved is counted as before: then the ledger is not looked at.
+    # A moved message does not change the count, so the ledger is not needed without expired
+    # messages.
     reads += [Ref(partition, keys.LEDGER_KEY)] if look.expired else []
     reads += [Ref(partition, one.key) for one in seen]
     take = _Take(partition, reads, call.rule.purpose, call.as_of_now(), queue, seen)
@@ -183,14 +187,14 @@ async def _take(
 
 
 class _Take(Decision[tuple[Messages, int]], frozen=True):
-    """Get those of `seen` that are still there, and remove those that have expired."""
+    """Take those of `seen` that are still there, and remove those that have expired."""
 
     call: Call[GetMessages]
     queue: QueueRecord
     seen: tuple[_Seen, ...]
 
     def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[tuple[Messages, int]]:
-        """See Decision.decide. Nothing is taken when nothing of it was left."""
+        """See Decision.decide. Nothing is taken when none of the messages is left."""
         queue, records = self.queue, iter(found)
         if queue_in(self.call, next(records)).epoch != queue.epoch:
             return Commit(((), stamp))
@@ -221,7 +225,7 @@ def _taken(
 
 
 async def peek_messages(services: Services, call: Call[PeekMessages]) -> Messages:
-    """Peek Messages: what Get Messages would take, as it is; nothing changes.
+    """Peek Messages: return the messages that Get Messages would take, without any change.
 
     Raises: StorageError QueueNotFound.
     """
@@ -229,7 +233,7 @@ async def peek_messages(services: Services, call: Call[PeekMessages]) -> Message
         queue, _ = await queue_of(services, call, again=looks > 0)
         partition = keys.message_partition(queue.generation, queue.epoch)
         look = await _look(services, partition, call.input.count, None)
-        # A message may have gone between the look at it and the look at its long text.
+        # A message may have been removed between the read of it and the read of its long text.
         if all(seen.text is not None for seen in look.found):
             break
     return tuple(
@@ -242,11 +246,11 @@ async def peek_messages(services: Services, call: Call[PeekMessages]) -> Message
 async def _look(
     services: Services, partition: Partition, want: int, claim: Claim | None, decided: int = 0
 ) -> _Look:
-    """Look for `want` messages that can be seen and that nobody has claimed; claim them.
+    """Search for `want` messages that are visible and unclaimed, and claim them.
 
     Arguments:
-        claim: None = only look, at claimed ones too.
-        decided: the time of an earlier decision. What had expired then has expired.
+        claim: None = only search, and include claimed messages.
+        decided: the time of an earlier decision, a lower bound of the time of this search.
     """
     look = _Look(max(await services.store.now(), decided))
     found: list[tuple[Key, MessageRecord]] = []
@@ -267,7 +271,7 @@ async def _look(
     if look.front is not None:
         services.disposable.of(ExpiredFronts).advance(partition, look.front)
     if claim is not None and len(found) > want:
-        # Of those within reach the last ones, where the looks of other gateways come last.
+        # Keep the last messages within reach: searches of other gateways reach these last.
         found = found[-want:]
         kept = {key.name for key, _ in found} | {one.key.name for one in look.expired}
         claim.release(besides=kept)
@@ -282,14 +286,16 @@ def _sift(
     found: list[tuple[Key, MessageRecord]],
     claim: Claim | None,
 ) -> bool:
-    """Add what is wanted of a page to `found` or to the look's expired ones. Returns whether that
-    is all that there is to be seen, or enough."""
+    """Add the wanted messages of a page to `found` or to the expired ones of `look`.
+
+    Returns: whether the search has enough, or has seen all visible messages.
+    """
     for item in page:
-        # A message that was put with visibility 0 is visible from its own stamp on, which may be
-        # a little ahead of the clock.
+        # A message that was put with visibility 0 is visible from its own stamp on, which may be a
+        # little ahead of the clock.
         look.committed = max(look.committed, item.version)
         look.now = max(look.now, item.version)
-        # Where many take messages, most that a look comes upon are others'.
+        # With many concurrent retrievals, most messages of a page are claimed by others.
         if claim is not None and claim.is_taken(item.name):
             look.only_expired = False
             continue
@@ -317,8 +323,8 @@ def _sift(
 
 
 def _advance(look: _Look) -> None:
-    """Move the front behind what has expired, if no commit that cannot be seen yet may have put
-    something there."""
+    """Move the front past the expired messages, unless a commit that is not visible yet may put
+    a message there."""
     visible, end = look.ends_expired
     if end and visible <= look.committed:
         look.front = end
@@ -327,8 +333,11 @@ def _advance(look: _Look) -> None:
 async def _with_texts(
     services: Services, partition: Partition, found: list[tuple[Key, MessageRecord]]
 ) -> list[_Seen]:
-    """The messages with their texts. A long text is read here, together with its message. An update
-    in between has moved the message, and put the chunks of another text where these were."""
+    """Return the messages with their texts.
+
+    A long text is read here, together with its message. An update in between has moved the message,
+    and has replaced the chunks at these keys.
+    """
     places = [_places(key, record) for key, record in found]
     refs = [Ref(partition, key) for of_one in places for key in of_one]
     read = iter(await services.store.read(refs) if refs else ())
@@ -339,7 +348,7 @@ async def _with_texts(
 
 
 def _places(key: Key, record: MessageRecord) -> list[Key]:
-    """Where a message with a long text lies: its own place and those of the chunks."""
+    """Return the keys of a message with a long text: its own and those of the chunks."""
     chunks = [keys.text(record.number, chunk) for chunk in range(record.chunks)]
     return [key, *chunks] if chunks else []
 
@@ -349,7 +358,7 @@ def _text(record: MessageRecord, places: Sequence[Record | None]) -> str | None:
         return record.text
     message, *chunks = places
     values = [message_records.TEXT.decode(chunk.value) for chunk in chunks if chunk is not None]
-    # Of a queue that has been cleared since, a sweep may have taken either.
+    # In a queue that was cleared meanwhile, a sweep may have removed either.
     if message is None or len(values) < len(chunks):
         return None
     try:

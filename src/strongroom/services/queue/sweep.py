@@ -1,9 +1,9 @@
-"""Sweeping messages: those that have expired, and those of queues that were cleared or deleted.
+"""Sweeping expired messages, and the messages of queues that were cleared or deleted.
 
 Lives here: the work of the two jobs. Must not live here: when they run (sweeper.py), when a message
-has expired (semantics/queue/messages.py). Nobody sees what is swept here: an expired message is not
-returned, and an epoch that has ended is not looked at. When a job begins, nothing is under way any
-more that was decided while the epoch had not ended (rule 2 of sweeper.py).
+has expired (semantics/queue/messages.py). Everything that is swept here is invisible: an expired
+message is not returned, and an epoch that has ended is not read. When a job begins, no commit that
+was decided before the end of the epoch is still under way (rule 2 of sweeper.py).
 """
 
 from __future__ import annotations
@@ -25,16 +25,15 @@ from strongroom.store.queue import message_records
 from strongroom.values import Purpose
 
 _PAGE_RECORDS: Final = 200
-# How often a look is made again because something was put meanwhile, before it is left for later.
+# How often a search is repeated because of a concurrent Put Message, before a later job does it.
 _OVERTAKEN_MAX: Final = 4
 
 
 async def sweep_messages(services: Services, removal: RemovalBatch, job: Job, stamp: int) -> None:
-    """Remove the messages of the epochs that ended with a clearing or deletion, or that never
-    began.
+    """Remove the messages of epochs that ended with a clearing or deletion, or that never began.
 
     Arguments:
-        stamp: of the commit that ordered the job; it may have begun an epoch too.
+        stamp: of the commit that scheduled the job; that commit may have begun an epoch too.
     """
     (found,) = await services.store.read([keys.queue(*job.token.split("/"))])
     queue = records.QUEUE.of(found)
@@ -47,7 +46,8 @@ async def sweep_messages(services: Services, removal: RemovalBatch, job: Job, st
 async def _sweep_epoch(
     services: Services, removal: RemovalBatch, generation: int, epoch: int
 ) -> None:
-    """Nothing is put or moved here any more, so one walk meets everything."""
+    """Remove all records of an epoch in one pass, since no message is put or moved there any
+    more."""
     partition = keys.message_partition(generation, epoch)
     first = b""
     while True:
@@ -63,7 +63,7 @@ async def _sweep_epoch(
 
 
 async def _forget_job(removal: RemovalBatch, epoch: int, item: Item) -> None:
-    """With its ledger an epoch loses the job that would have swept it message by message."""
+    """Remove the job that would sweep the epoch's expired messages, together with the ledger."""
     if item.name != keys.LEDGER_KEY.name:
         return
     due = message_records.LEDGER.decode(item.value).due
@@ -73,7 +73,7 @@ async def _forget_job(removal: RemovalBatch, epoch: int, item: Item) -> None:
 
 
 class _Outcome(enum.Enum):
-    """How one commit of removals went."""
+    """The outcome of one commit of removals."""
 
     DONE = "done"
     MORE = "there is more to remove"
@@ -81,13 +81,13 @@ class _Outcome(enum.Enum):
 
 
 class _Expired(NamedTuple):
-    """One look at an epoch's expiries.
+    """One read of an epoch's expiry entries.
 
     Attributes:
-        items: what is to go.
-        next_due: when the next one is due; 0 = none is left.
-        ledger_version: the ledger's version before the look.
-        more: the next one is due already.
+        items: the entries to remove.
+        next_due: when the next message expires; 0 = none is left.
+        ledger_version: the ledger's version before the read.
+        more: the next message has expired already.
     """
 
     items: Sequence[Item]
@@ -97,11 +97,11 @@ class _Expired(NamedTuple):
 
 
 async def expire_messages(services: Services, job: Job, due: int, pause_s: float) -> None:
-    """Remove what has expired, and order the job for what expires next.
+    """Remove expired messages, and schedule the job for the next expiry.
 
     Arguments:
-        due: when this job fell due; if the ledger names another time, another job does the work.
-        pause_s: how long requests go first after each commit.
+        due: when this job fell due; if the ledger has another time, another job does the work.
+        pause_s: pause after each commit, so that requests are served first.
     """
     partition = keys.message_partition(job.generation, job.epoch)
     overtaken = 0
@@ -137,7 +137,7 @@ async def _remove(
     due: int,
     may_look_again: bool,
 ) -> _Outcome:
-    """Remove what a look has found, and order the next job when that was all."""
+    """Remove the messages that a read has found, and schedule the next job when these were all."""
     reads = [Ref(partition, keys.LEDGER_KEY)]
     reads += [Ref(partition, Key(True, item.name)) for item in look.items]
     expire = _Expire(partition, reads, Purpose.FREEING, job, look, due, may_look_again)
@@ -145,7 +145,7 @@ async def _remove(
 
 
 class _Expire(Decision[_Outcome], frozen=True):
-    """Remove the messages of a look that have expired; see `_remove`."""
+    """Remove the expired messages of a read; see `_remove`."""
 
     job: Job
     look: _Expired
@@ -160,12 +160,12 @@ class _Expire(Decision[_Outcome], frozen=True):
             return Commit(_Outcome.DONE)
         change = MessagesChange(job.generation, job.epoch, stamp, ledger)
         for item, record in zip(look.items, found[1:], strict=True):
-            # One that was moved meanwhile has another place, read here; one that is gone, none.
+            # A moved message has another place, which is read here; a removed one has no entry.
             if record is not None:
                 expiry = message_records.EXPIRY.decode(record.value)
                 change.remove_expired(Key(True, item.name), expiry)
         outcome = _Outcome.MORE if look.more else _Outcome.DONE
-        # What was put since the look may expire before what the look has seen.
+        # A message that was put since the read may expire before those that the read has seen.
         overtaken = found[0].version != look.ledger_version
         soon = stamp + SWEEP_PAUSE_TICKS
         if not look.more and overtaken and self.may_look_again:

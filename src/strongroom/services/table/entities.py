@@ -1,7 +1,7 @@
 """Entities: written in transactions of one or many, read one at a time.
 
 Lives here: the one commit behind every write of entities, and the point query. Must not live here:
-what a write makes of an entity (semantics/table/entities.py), queries (query_entities.py), JSON.
+how a write changes an entity (semantics/table/entities.py), queries (query_entities.py), JSON.
 Source: "Performing entity group transactions", "Insert Entity" and the pages of the other writes;
 reference sections 5 and 7.
 """
@@ -41,7 +41,7 @@ _TOO_MANY_WRITES: Final = "The entities are too large to be replaced or removed 
 
 
 class EntityDocument(msgspec.Struct, frozen=True):
-    """The entity of a request's body; the keys as far as they stand in it."""
+    """The entity of a request's body. A key that the body does not contain is None."""
 
     partition_key: str | None = None
     row_key: str | None = None
@@ -52,8 +52,11 @@ NO_DOCUMENT: Final = EntityDocument()
 
 
 class WriteEntity(msgspec.Struct, frozen=True):
-    """Input of every write. `match` is the Timestamp of If-Match; None = `*`, or not asked for.
-    `echo`: the answer to an insert holds the entity."""
+    """Input of every write.
+
+    `match` is the Timestamp of If-Match; None = `*`, or no condition. `echo`: the answer to an
+    insert contains the entity.
+    """
 
     change: EntityChange
     document: EntityDocument = NO_DOCUMENT
@@ -62,7 +65,7 @@ class WriteEntity(msgspec.Struct, frozen=True):
 
 
 class EntityWritten(msgspec.Struct, frozen=True):
-    """Result of a write: the entity as it is now; `stored` None = it was deleted."""
+    """Result of a write: the entity after it; `stored` None = it was deleted."""
 
     partition_key: str
     row_key: str
@@ -71,7 +74,7 @@ class EntityWritten(msgspec.Struct, frozen=True):
 
 
 class PartFailed(Exception):
-    """One write of a transaction was refused, so none has happened."""
+    """One write of a transaction was refused, so none was carried out."""
 
     def __init__(self, index: int, error: StorageError) -> None:
         super().__init__(f"{index}: {error}")
@@ -80,7 +83,7 @@ class PartFailed(Exception):
 
 
 class _Larger(Exception):
-    """Entities that are to be merged have another number of chunks than was read."""
+    """Entities to be merged have another number of chunks than was read."""
 
     def __init__(self, chunks: dict[int, int]) -> None:
         super().__init__()
@@ -88,10 +91,10 @@ class _Larger(Exception):
 
 
 def keys_of(call: Call[WriteEntity]) -> tuple[str, str]:
-    """PartitionKey and RowKey of the entity that a write is about: the URL's, else the body's.
+    """Return PartitionKey and RowKey of the entity to write: the URL's, else the body's.
 
-    Raises: StorageError PropertiesNeedValue, InvalidInput for a body that contradicts the URL;
-        the errors of check_key; AuthorizationFailure for one that the SAS does not reach.
+    Raises: StorageError PropertiesNeedValue, InvalidInput for a body that contradicts the URL; the
+        errors of check_key; AuthorizationFailure for a key outside of the SAS.
     """
     document = call.input.document
     if call.target.entity is None:
@@ -106,7 +109,7 @@ def keys_of(call: Call[WriteEntity]) -> tuple[str, str]:
 
 
 def check_reach(call: Call[Any], partition_key: str, row_key: str) -> None:
-    """The keys are such as there can be, and within what the caller's SAS reaches.
+    """Check that the keys are valid, and within the key range of the caller's SAS.
 
     Raises: as entities.check_key; StorageError AuthorizationFailure.
     """
@@ -123,8 +126,8 @@ def check_reach(call: Call[Any], partition_key: str, row_key: str) -> None:
 
 
 async def write_entity(services: Services, call: Call[WriteEntity]) -> EntityWritten:
-    """Insert, Update, Merge, Delete, Insert Or Replace or Insert Or Merge Entity: a transaction of
-    one.
+    """Insert, Update, Merge, Delete, Insert Or Replace or Insert Or Merge Entity, as a transaction
+    of one write.
 
     Raises: StorageError TableNotFound, and what keys_of and entities.decide raise.
     """
@@ -151,7 +154,7 @@ async def transact(services: Services, calls: Sequence[Call[WriteEntity]]) -> li
 
 
 def _transaction(calls: Sequence[Call[WriteEntity]]) -> _Transaction:
-    """The decision on all writes. Raises: PartFailed for keys that there cannot be."""
+    """Return the decision on all writes. Raises: PartFailed for invalid keys."""
     pairs: list[tuple[str, str]] = []
     for index, call in enumerate(calls):
         try:
@@ -172,8 +175,8 @@ class _Transaction(Decision[list[EntityWritten]], frozen=True):
     Arguments:
         calls: see transact.
         pairs: the keys of the entities, in order.
-        heads: where the entities begin, in order.
-        chunks: how many chunks the entity of an index has, for those to be merged: as it was seen.
+        heads: the keys of the entities' first records, in order.
+        chunks: the number of chunks to read, by index, for entities that are to be merged.
     """
 
     calls: Sequence[Call[WriteEntity]]
@@ -182,14 +185,15 @@ class _Transaction(Decision[list[EntityWritten]], frozen=True):
     chunks: dict[int, int]
 
     def with_chunks(self, chunks: dict[int, int]) -> _Transaction:
-        """The same, reading so many chunks of the entities."""
+        """Return the same transaction, which reads this many chunks of the entities."""
         reads = list(self.reads[: 1 + len(self.heads)])
         for index, count in chunks.items():
             reads.extend(_chunk_refs(self.heads[index], count))
         return msgspec.structs.replace(self, reads=reads, chunks=chunks)
 
     def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[list[EntityWritten]]:
-        """See Decision.decide. Raises: PartFailed; _Larger to be made `with_chunks`."""
+        """See Decision.decide. Raises: PartFailed; _Larger, after which it runs again
+        `with_chunks`."""
         heads = found[1 : 1 + len(self.heads)]
         stored = self._stored(heads, iter(found[1 + len(self.heads) :]))
         results: list[EntityWritten] = []
@@ -214,7 +218,8 @@ class _Transaction(Decision[list[EntityWritten]], frozen=True):
     def _stored(
         self, heads: Sequence[Record | None], rest: Iterator[Record | None]
     ) -> list[StoredEntity | None]:
-        """The entities before; a large one is whole only where it is needed."""
+        """Return the entities before the writes. A large one is complete only if it is to be
+        merged."""
         found: list[StoredEntity | None] = []
         needed: dict[int, int] = {}
         for index, record in enumerate(heads):
@@ -249,7 +254,7 @@ class _Transaction(Decision[list[EntityWritten]], frozen=True):
 
 
 def _writes(head: Ref, values: Sequence[bytes], before: Record | None) -> list[Write]:
-    """The records of an entity in place of those that it had."""
+    """Return the writes that replace the records of an entity."""
     chunks_before = 0 if before is None else entity_records.head(before.value).chunks
     found = [Write(head.key, values[0] if values else None)]
     for index in range(max(len(values) - 1, chunks_before)):
@@ -264,7 +269,7 @@ def _chunk_refs(head: Ref, count: int) -> list[Ref]:
 
 
 async def get_entity(services: Services, call: Call[Any]) -> Entity:
-    """Query Entities by both keys: the entity as one commit left it.
+    """Query Entities by both keys: return the entity in one committed state.
 
     Raises: StorageError TableNotFound, ResourceNotFound, and what check_reach raises.
     """
@@ -278,7 +283,7 @@ async def get_entity(services: Services, call: Call[Any]) -> Entity:
 
 
 async def read_entity(services: Services, ref: Ref) -> StoredEntity | None:
-    """The committed entity whose head is at `ref`, all of it from one state."""
+    """Return the committed entity whose head is at `ref`, all of it from one state."""
     refs = [ref]
     while True:
         record, *rest = await services.store.read(refs)

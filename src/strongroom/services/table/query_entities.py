@@ -4,11 +4,11 @@ Lives here: which ranges of keys are read, how far, and where the next page begi
 here: the grammar and the meaning of $filter (semantics/), $select and JSON (wire/). Source: "Query
 Entities", "Query timeout and pagination".
 
-The entities of one partition in a page are as one commit left them. A partition is read at once,
-as far as one read goes; where that is not far enough, the page ends in it. Partitions of one page
-may be as of different times. Where a partition can hold only a few matches, by their keys, these
-entities are read and nothing else. The engine is told what a match needs at least. It may leave out
-the other records; what it returns is judged here.
+The entities of one partition in a page are from one committed state. A partition is read in one
+read, up to the limit of a read; if that is too little, the page ends within the partition.
+Partitions of one page may be from different times. Where the keys in the filter allow only a few
+matches in a partition, only these entities are read. The engine gets a necessary condition of a
+match. It may leave out the other records; its result is filtered here.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from strongroom.values import Entity
 
 _READ_MOST: Final = 5000
 _READ_LEAST: Final = 500
-# Of what a filter looks at, this much is read for each entity that is wanted.
+# With a filter, this many records are read for each entity that is missing.
 _READ_FOR_ONE: Final = 5
 
 
@@ -51,34 +51,39 @@ class QueryEntities(msgspec.Struct, frozen=True):
 
 
 class EntityPage(msgspec.Struct, frozen=True):
-    """Result: entities in the order of their keys, and where the next page begins (None = nothing
-    is left). It may be short, or empty, and have a next one."""
+    """Result: entities in the order of their keys, and where the next page begins (None = the end).
+
+    It may be short, or empty, and have a next page.
+    """
 
     rows: list[Entity]
     next: table_intervals.Position | None
 
 
 async def query_entities(services: Services, call: Call[QueryEntities]) -> EntityPage:
-    """Query Entities: those that match the filter and that the caller's SAS reaches.
+    """Query Entities: return entities that match the filter and lie within the caller's SAS.
 
-    Raises: StorageError TableNotFound, also when it is deleted meanwhile; what authorizing raises.
+    Raises: StorageError TableNotFound, also when it is deleted meanwhile; what the authorization
+        raises.
     """
     query = _Query(services, keys.entities(generation_of(call)), call.input)
     reach = _reach(call)
     if all(map(Interval.is_point, reach)):
         await query.read(reach)
     else:
-        # A crowd of large pages must not be in memory together.
+        # The semaphore limits the memory of concurrent large pages.
         async with services.listings:
             await query.read(reach)
-    # Last: a table that is there now was there all the time, and nothing of it was swept.
+    # Checked last: a table that exists now existed all the time, and nothing of it was swept.
     await services.check_place(call)
     return EntityPage(query.rows, query.next)
 
 
 def _reach(call: Call[QueryEntities]) -> tuple[Interval, ...]:
-    """The intervals that can hold matches, restricted to the SAS and to the rest after earlier
-    pages. Empty for `$top=0`: with a continuation, a client would never reach the end."""
+    """Return the intervals that can contain matches, within the SAS and after earlier pages.
+
+    It is empty for `$top=0`: with a continuation, a client would never reach the end.
+    """
     if not call.input.top:
         return ()
     first, until, bounds = call.input.start, None, call.caller.grant.key_range
@@ -122,7 +127,7 @@ class _Query:
                 return
 
     async def _read_points(self, points: Sequence[Interval]) -> None:
-        """Entities of one partition, all as they were at one moment: as many as fit into a page."""
+        """Read entities of one partition from one state: as many as fit into a page."""
         wanted = [point.first for point in points]
         found = await self._read_whole(wanted)
         self._scanned += len(found)
@@ -163,7 +168,7 @@ class _Query:
         while True:
             page = await self._store.scan(self._keyspace, first, bound, want, where=self._where)
             if self._where is not None and entity_records.any_large(page.values):
-                # Its chunks may have been left out.
+                # The scan may have left out some chunks of a large entity.
                 self._where = None
                 continue
             self._count(page, want)
@@ -174,7 +179,8 @@ class _Query:
                 return
             inside = resume.partition in (first.partition, found.last_partition)
             if inside and not taken and len(page.values) >= want and want < _READ_MOST:
-                # The same again, and more of it: what is told of a partition is from one read.
+                # Repeat the read with a higher limit: all entities of a partition must come from
+                # one read.
                 want = _READ_MOST
             elif inside or self._is_enough():
                 if resume == first:
@@ -182,11 +188,12 @@ class _Query:
                 self.next = resume
                 return
             else:
-                # From its beginning: some of its records may have been left out already.
+                # Read the partition from its beginning: the scan may have left out some of its
+                # records.
                 first, want = Position(resume.partition, b""), self._want()
 
     def _count(self, page: Page, want: int) -> None:
-        """Note how much was looked at. What was left out is not in the page."""
+        """Count the records that were read. Those that the engine left out are not in the page."""
         looked = len(page.values)
         if self._where is not None and page.resume is not None and looked < want:
             looked = SCAN_LOOKED_MAX
@@ -194,7 +201,7 @@ class _Query:
         self._scanned_bytes += sum(map(len, page.values))
 
     def _want(self) -> int:
-        """How many records to read: one more than is missing, since that tells where the next page
+        """Return how many records to read: one more than is missing, to find where the next page
         begins."""
         missing = self._top - len(self.rows) + 1
         if self._predicate is not None:
@@ -210,7 +217,7 @@ class _Query:
         )
 
     async def _take_all(self, parts: Sequence[Candidates]) -> bool:
-        """As `_take`, with turns for others in between."""
+        """Do what `_take` does, and let other tasks run in between."""
         any_taken = False
         for part in parts:
             await self._turns.pause()
@@ -220,8 +227,8 @@ class _Query:
         return any_taken
 
     def _take(self, candidates: Candidates) -> bool:
-        """Add those that match, until the page is full. Returns: whether there were any."""
-        # One more than there is room for tells where the next page begins.
+        """Add those that match, until the page is full. Return whether there were any."""
+        # One more than fits: it is where the next page begins.
         most = self._top - len(self.rows) + 1
         places: Iterable[int] = range(len(candidates.fragments))
         if self._predicate is not None:
@@ -237,7 +244,7 @@ class _Query:
         return bool(found)
 
     def _take_some(self, found: Sequence[Entity], sizes: Sequence[int]) -> None:
-        """Add as many as there is room for, but always a first one."""
+        """Add as many as fit, but always the first one."""
         for row, size_bytes in zip(found, sizes, strict=True):
             size_bytes += self._size_bytes
             full = len(self.rows) >= self._top or size_bytes > limits.TABLE_PAGE_BYTES_MAX
@@ -249,7 +256,7 @@ class _Query:
 
 
 def _fitting(chunks: list[int]) -> list[int]:
-    """The first of these numbers of chunks that a page has room for; at least one."""
+    """Return the first of these numbers of chunks that fit into a page; at least one."""
     total = 0
     for at, count in enumerate(chunks):
         total += count

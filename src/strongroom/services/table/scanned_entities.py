@@ -1,7 +1,7 @@
-"""The entities of a page of records, in parts.
+"""The entities in a page of records, in parts.
 
-Lives here: from records to entities. Must not live here: which pages are read, and when an answer
-is full (query_entities.py).
+Lives here: the conversion of records to entities. Must not live here: which pages are read, and
+when an answer is full (query_entities.py).
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from strongroom.semantics.table.table_predicate import Candidates
 from strongroom.store.core import keys
 from strongroom.store.table import entity_records
 
-# Others get a turn after so many have been judged: a filter may be a hundred comparisons.
+# Other tasks run after this many entities were filtered: a filter may be a hundred comparisons.
 _JUDGED_AT_ONCE: Final = 250
 
 
 class Scanned:
-    """The entities of a page of records. Raises DamagedRecord.
+    """The entities in a page of records. Raises: DamagedRecord.
 
     Attributes:
         parts: its entities with all their chunks.
-        last_partition: of the last of them; None when there is none.
-        resume: where to go on: at an entity of which only the beginning was in the page.
+        last_partition: the partition of the last entity; None when there is none.
+        resume: where to continue: at an entity of which the page has only the beginning.
     """
 
     def __init__(self, page: Page) -> None:
@@ -43,7 +43,7 @@ def _whole_entities(page: Page) -> tuple[Candidates, Position | None]:
     found: list[tuple[bytes, bytes, int, bytes]] = []
     faces = page.faces()
     for at, (partition, key, value, _) in enumerate(faces):
-        # A reader who begins inside of an entity does not see it.
+        # A read that starts inside an entity skips the rest of its chunks.
         if keys.is_entity_chunk(key):
             continue
         head = entity_records.head(value)

@@ -1,8 +1,8 @@
 """Dropping the entities of a deleted table.
 
-Lives here: the walk over a generation. Must not live here: when it runs (sweeper.py). No request
-can begin to read here: the table's record, which every one looks at, is gone. When a job begins, no
-write is under way any more that saw that record (rule 2 of sweeper.py).
+Lives here: the walk over a generation. Must not live here: when it runs (sweeper.py). No new
+request can read here, since the table's record, which every request checks, is gone. When a job
+begins, no write that saw that record is still under way (rule 2 of sweeper.py).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _START: Final = Position(b"", b"")
 
 
 async def sweep_table(services: Services, removal: RemovalBatch, job: Job) -> None:
-    """Remove all entities of a generation, unless its table is still there."""
+    """Remove all entities of a generation, unless its table still exists."""
     if await tables.is_alive(services, job):
         return
     keyspace = keys.entities(job.generation)

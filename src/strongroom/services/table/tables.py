@@ -1,8 +1,8 @@
 """Tables: create, delete, list, and their access control lists.
 
-Lives here: the operations on a table's own record. Must not live here: what lies in a table (its
-entities hang under its generation). Source: "Create Table", "Delete Table", "Query Tables",
-"Get/Set Table ACL"; reference sections 1, 5 and 9.
+Lives here: the operations on a table's own record. Must not live here: the contents of a table (its
+entities belong to its generation). Source: "Create Table", "Delete Table", "Query Tables", "Get/Set
+Table ACL"; reference sections 1, 5 and 9.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from strongroom.store.core import keys, records
 from strongroom.store.core.records import Job, JobKind, TableRecord
 from strongroom.values import AccessPolicy
 
-# Of what a filter looks at, at least this much is read at once.
+# With a filter, at least this many records are read at once.
 _FILTERED_RECORDS: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
 class CreateTable:
-    """Input of Create Table. `echo`: the answer holds the table."""
+    """Input of Create Table. `echo`: the answer contains the table."""
 
     name: str
     echo: bool = True
@@ -51,13 +51,13 @@ class QueryTables:
 
 @dataclass(frozen=True, slots=True)
 class SetTableAcl:
-    """Input of Set Table ACL: all policies, as they will be."""
+    """Input of Set Table ACL: all policies, which replace the present ones."""
 
     policies: tuple[AccessPolicy, ...] = ()
 
 
 class TableNamed(msgspec.Struct, frozen=True):
-    """A table by its name, in the case in which it was created."""
+    """The name of a table, in the case in which it was created."""
 
     name: str
     echo: bool = True
@@ -71,8 +71,10 @@ class TablePage(msgspec.Struct, frozen=True):
 
 
 async def create_table(services: Services, call: Call[CreateTable]) -> TableNamed:
-    """Create Table. The commit's stamp is its generation: entities of a table of the same name that
-    was deleted before are not seen.
+    """Create Table. The commit's stamp becomes the table's generation.
+
+    Entities of a deleted table of the same name belong to another generation, so they are not
+    visible.
 
     Raises: StorageError TableAlreadyExists, and what names.check_table raises.
     """
@@ -97,7 +99,7 @@ class _Create(Decision[TableNamed], frozen=True):
 
 
 async def delete_table(services: Services, call: Call[Any]) -> None:
-    """Delete Table: one record goes, and all entities with it; a job sweeps what they held.
+    """Delete Table: remove its record, which hides all entities; a job sweeps them.
 
     Raises: StorageError ResourceNotFound.
     """
@@ -121,7 +123,8 @@ class _Delete(Decision[None], frozen=True):
         job = keys.job(stamp, stamp, JobKind.SWEEP_TABLE)
         name = f"{call.target.account}/{call.target.container}"
         sweep = Job(JobKind.SWEEP_TABLE, table.generation, token=name)
-        # The job first: cut off in between, it finds the table alive and does nothing.
+        # The job is written first: after a crash in between, it finds the table alive and does
+        # nothing.
         return Commit(
             None,
             (
@@ -150,7 +153,7 @@ async def get_acl(services: Services, call: Call[Any]) -> tuple[AccessPolicy, ..
 
 
 async def set_acl(services: Services, call: Call[SetTableAcl]) -> None:
-    """Set Table ACL. In effect with its answer. Raises: StorageError TableNotFound."""
+    """Set Table ACL. It takes effect with its answer. Raises: StorageError TableNotFound."""
     ref = place_ref(call)
     await services.commit(_SetAcl(ref.partition, [ref], call.rule.purpose, call.as_of_now()))
 
@@ -174,15 +177,19 @@ def _written(ref: Ref, table: TableRecord) -> Step:
 
 
 async def is_alive(services: Services, job: Job) -> bool:
-    """Whether a table's deletion was ordered, but its commit never happened. It cannot happen
-    later: see rule 2 of sweeper.py."""
+    """Return whether the table still exists because the commit of its deletion never happened.
+
+    That commit cannot happen later: see rule 2 of sweeper.py.
+    """
     place = await services.place(Service.TABLE, *job.token.split("/"))
     return place is not None and place.generation == job.generation
 
 
 async def query_tables(services: Services, call: Call[QueryTables]) -> TablePage:
-    """Query Tables: a page of them in the order of their names, without regard to case. A page may
-    be short and go on all the same."""
+    """Query Tables: return a page of tables in the order of their names, ignoring case.
+
+    A page may be short and still have a next page.
+    """
     given = call.input
     predicate = None if given.filter is None else Predicate(given.filter)
     found: list[str] = []
@@ -209,7 +216,7 @@ def _matching(values: Sequence[bytes], predicate: Predicate | None) -> list[str]
     names_here = [records.TABLE.decode(value).name for value in values]
     if predicate is None:
         return names_here
-    # A table has no property but its name.
+    # A table has no property except its name.
     nothing, never = [b""] * len(names_here), [0] * len(names_here)
     fragments = [b'"TableName":"%b"' % name.encode() for name in names_here]
     chosen = predicate.select(Candidates(nothing, nothing, never, fragments))

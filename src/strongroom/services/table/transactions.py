@@ -1,4 +1,4 @@
-"""Entity group transactions: the rules of what may stand together in one.
+"""Entity group transactions: the rules for the operations of one transaction.
 
 Lives here: one table, one partition, each entity once. Must not live here: the one commit behind
 all writes (entities.py), the parts as they came (servers/transactions.py). Source: "Performing
@@ -23,7 +23,7 @@ async def transact(services: Services, call: Call[Writes]) -> list[EntityWritten
     """Write all entities of a batch, or none.
 
     Arguments:
-        call: of the batch as a whole; its input are the calls of its parts, each authorized.
+        call: the call of the whole batch; its input is the calls of its parts, each authorized.
 
     Raises: PartFailed for the first that is refused.
     """
@@ -32,7 +32,7 @@ async def transact(services: Services, call: Call[Writes]) -> list[EntityWritten
 
 
 def _check(writes: Writes) -> None:
-    """Check the parts before anything is looked at."""
+    """Check the parts before any record is read."""
     group: tuple[str, str] | None = None
     seen: set[str] = set()
     for index, write in enumerate(writes):

@@ -49,7 +49,7 @@ _CHECKED_AT_ONCE: Final = 32
 # How many entries of each tag are counted to find the rarest, in successive rounds.
 _PROBES: Final = (2, 64, 1024)
 _CONTAINERS_TOGETHER: Final = 100
-# What a container without any hit costs, in entries.
+# The cost of a container without any match, in entries.
 _CONTAINER_WEIGHT: Final = 8
 _LAST: Final = b"\x01"
 
