@@ -140,7 +140,7 @@ async def _get(
     """
     decided = 0
     for looks in itertools.count():
-        # Who waits comes here again after a while.
+        # An attempt of a waiting request comes here again after a while.
         again = looks > 0 or nothing is not None
         queue, version = await queue_of(services, call, again)
         partition = keys.message_partition(queue.generation, queue.epoch)

@@ -35,7 +35,7 @@ from strongroom.store.core import keys
 from strongroom.store.table import entity_records
 from strongroom.values import Entity
 
-# What a commit holds beside the entities' own bytes: their keys, and a margin.
+# The part of a commit beside the entities' own bytes: their keys, and a margin.
 _COMMIT_RESERVE_BYTES: Final = 1024 * 1024
 _TOO_MANY_WRITES: Final = "The entities are too large to be replaced or removed at once."
 

@@ -19,7 +19,7 @@ _KINDS: Final = frozenset(get_args(BlockListKind))
 
 
 def read_block_list(body: bytes) -> Steps[list[tuple[BlockListKind, str]]]:
-    """Kind and base64 id of every entry, in order; the ids are not decoded yet.
+    """Return kind and base64 id of every entry, in order; the ids are not decoded yet.
 
     Raises: InvalidXmlDocument, BlockListTooLong, RequestBodyTooLarge.
     """
@@ -31,7 +31,8 @@ def read_block_list(body: bytes) -> Steps[list[tuple[BlockListKind, str]]]:
 
 
 class _Reader:
-    """The handlers of one reading: `_depth` counts open elements, `_pieces` is text of an entry."""
+    """The handlers of one parse: `_depth` counts open elements, `_pieces` is the text of an
+    entry."""
 
     __slots__ = ("_depth", "_entries", "_pieces")
 
@@ -63,11 +64,11 @@ def write_block_list(
     committed: Iterable[tuple[str, int]] | None,
     uncommitted: Iterable[tuple[str, int]] | None,
 ) -> Iterator[bytes]:
-    """The answer of Get Block List, piece by piece.
+    """Yield the answer of Get Block List, piece by piece.
 
     Arguments:
-        committed, uncommitted: (base64 id, size in bytes) of each block; None = section not asked
-            for.
+        committed, uncommitted: (base64 id, size in bytes) of each block; None = section not
+            requested.
     """
     both = (("CommittedBlocks", committed), ("UncommittedBlocks", uncommitted))
     rows = (

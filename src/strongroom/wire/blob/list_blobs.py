@@ -19,7 +19,7 @@ from strongroom.wire.blob.tags import tags_element, version_elements
 from strongroom.wire.core import xml
 from strongroom.wire.core.xml import escape
 
-# Of many blobs these are the same. Few, since each text may have limits.PROPERTY_CHARS_MAX.
+# Many blobs share these texts. The cache is small, since each may have limits.PROPERTY_CHARS_MAX.
 _REMEMBERED: Final = 16
 
 
@@ -53,9 +53,9 @@ class BlobItem(msgspec.Struct, frozen=True, gc=False):
     """One blob, snapshot (`snapshot` its ticks) or version (`version` its id in ticks, 0 = none).
 
     `modified` None means that it has only uncommitted blocks: no times, ETag or content properties.
-    Times are ticks. `lease` None leaves the lease out (snapshots, what is deleted). `further` are
-    properties that follow ServerEncrypted, in the service's order. `copy`, `metadata`, `tags` are
-    None unless asked for. `is_current`: of a version, whether it is the blob itself.
+    Times are ticks. `lease` None leaves the lease out (snapshots, soft-deleted blobs). `further`
+    are properties that follow ServerEncrypted, in the service's order. `copy`, `metadata` and
+    `tags` are None unless requested. `is_current`: whether a version is the current one.
     `only_versions`: there is no blob, but there are versions of it.
     """
 
@@ -80,7 +80,7 @@ class BlobItem(msgspec.Struct, frozen=True, gc=False):
 
 
 class BlobPrefix(msgspec.Struct, frozen=True, gc=False):
-    """The common beginning of names that a delimiter folds together."""
+    """A common prefix of names, which a delimiter ends."""
 
     name: str
 
@@ -97,7 +97,7 @@ class ListQuery:
 def write_blobs(
     query: ListQuery, items: Iterable[BlobItem | BlobPrefix], next_marker: str
 ) -> Iterator[bytes]:
-    """The page as XML, piece by piece; `next_marker` is empty when nothing is left."""
+    """Yield the page as XML, piece by piece; `next_marker` is empty on the last page."""
     asked = query.asked
     most = None if asked.max_results is None else str(asked.max_results)
     head = (
@@ -139,7 +139,7 @@ def _blob(item: BlobItem) -> str:
 
 @lru_cache(_REMEMBERED)
 def _standing(kind: BlobKind, tier: TierItem | None, lease: LeaseItem | None) -> str:
-    """The blob's kind and state, from BlobType to ServerEncrypted."""
+    """Return the elements of the blob's kind and state, from BlobType to ServerEncrypted."""
     tiered, leased = "", ""
     if tier is not None:
         inferred = "<AccessTierInferred>true</AccessTierInferred>" if tier.is_inferred else ""

@@ -16,7 +16,7 @@ from strongroom.wire.core.deleted_places import DeletedItem
 
 
 class ContainerItem(msgspec.Struct, frozen=True):
-    """One container; `lease_duration` is None unless leased, `metadata` None unless asked for."""
+    """One container; `lease_duration` is None unless leased, `metadata` None unless requested."""
 
     name: str
     stamp: int
@@ -37,7 +37,7 @@ class ContainerItem(msgspec.Struct, frozen=True):
 def write_containers(
     asked: xml.PageRequest, containers: Iterable[ContainerItem], next_marker: str
 ) -> Iterator[bytes]:
-    """The page as XML, piece by piece; `next_marker` is empty when nothing is left."""
+    """Yield the page as XML, piece by piece; `next_marker` is empty on the last page."""
     return xml.enumeration(asked, "Containers", map(_row, containers), next_marker)
 
 

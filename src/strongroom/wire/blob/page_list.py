@@ -14,11 +14,11 @@ from strongroom.wire.core import xml
 def write_page_list(
     ranges: Iterable[tuple[int, int, bool]], next_marker: str | None
 ) -> Iterator[bytes]:
-    """The document, piece by piece.
+    """Yield the document, piece by piece.
 
     Arguments:
         ranges: (first byte, last byte, whether it was cleared), in order.
-        next_marker: None leaves the element out, "" says that nothing is left.
+        next_marker: None leaves the element out, "" marks the last page.
     """
     marker = "" if next_marker is None else xml.element("NextMarker", next_marker)
     left = iter(ranges)

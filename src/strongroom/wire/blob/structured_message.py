@@ -1,4 +1,4 @@
-"""Structured messages: content in segments, each with its CRC64 behind it, and one over all data.
+"""Structured messages: content in segments, each followed by its CRC64, and a CRC64 of all data.
 
     header   version u8 = 1, length of the message u64, flags u16 (1 = crc64), segments u16
     segment  number u16 (from 1), length of the data u64, data, crc64 of the data
@@ -33,26 +33,26 @@ _SUM: Final = struct.Struct("<Q")
 
 
 def segment_bytes(content_bytes: int) -> int:
-    """How long the segments of a message are that carries so much content."""
+    """Return the length of the segments in a message with this much content."""
     return max(SEGMENT_BYTES, -(-content_bytes // SEGMENTS_MAX))
 
 
 def segment_count(content_bytes: int) -> int:
-    """How many segments carry so much content; an empty content has one."""
+    """Return the number of segments for this much content; an empty content has one."""
     return max(1, -(-content_bytes // segment_bytes(content_bytes)))
 
 
 def message_bytes(content_bytes: int) -> int:
-    """How long the message is that carries so much content."""
+    """Return the length of the message with this much content."""
     each = _SEGMENT.size + _SUM.size
     return _HEADER.size + segment_count(content_bytes) * each + content_bytes + _SUM.size
 
 
 class Encoder:
-    """Frames a content of known length.
+    """Encodes a content of known length.
 
     Arguments:
-        content_bytes: how much content there will be.
+        content_bytes: the length of the content.
         crc64: the checksum.
     """
 
@@ -68,7 +68,7 @@ class Encoder:
         self._begin()
 
     def encode(self, data: bytes) -> Iterator[bytes]:
-        """The bytes that carry `data`. Raises ValueError for more content than was announced."""
+        """Yield the encoded `data`. Raises: ValueError for more content than was announced."""
         if len(data) > self._left:
             raise ValueError("there is more content than was announced")
         offset = 0
@@ -88,7 +88,7 @@ class Encoder:
             yield piece
 
     def finish(self) -> bytes:
-        """The bytes behind the content. Raises ValueError when some of it is missing."""
+        """Return the bytes after the content. Raises: ValueError when content is missing."""
         if self._left:
             raise ValueError(f"{self._left} bytes of content are missing")
         self._end()
@@ -105,11 +105,11 @@ class Encoder:
 
 
 class Decoder:
-    """Takes a message apart, and compares its checksums as they come.
+    """Decodes a message, and verifies its checksums as they arrive.
 
     Arguments:
-        content_bytes: the content's length as the request says it.
-        message_bytes: the message's length as the request says it; None = not known.
+        content_bytes: the content's length as the request declares it.
+        message_bytes: the message's length as the request declares it; None = not known.
         crc64: the checksum.
     """
 
@@ -127,10 +127,12 @@ class Decoder:
         self._is_whole = False
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """The content in `data`, as far as it goes. A segment's content comes before its checksum
-        was compared: do not use it before `finish`.
+        """Yield the content in `data`.
 
-        Raises: StorageError InvalidInput for what is no such message, Crc64Mismatch.
+        A segment's content is yielded before its checksum is verified: do not use it before
+        `finish`.
+
+        Raises: StorageError InvalidInput for a malformed message, Crc64Mismatch.
         """
         self._received += len(data)
         view = memoryview(data)
@@ -153,9 +155,9 @@ class Decoder:
                 self._read(whole)
 
     def finish(self) -> None:
-        """The message has ended.
+        """Check that the message is complete.
 
-        Raises: StorageError InvalidInput when it is not whole, or carried another content than was
+        Raises: StorageError InvalidInput when it is incomplete, or contains less content than
             announced.
         """
         if not self._is_whole:

@@ -1,6 +1,6 @@
-"""The documents of blobs' tags: body of Set Blob Tags, answers of Get and of Find Blobs by Tags.
+"""The documents of blob tags: body of Set Blob Tags, answers of Get and of Find Blobs by Tags.
 
-Must not live here: what a tag may be (semantics/blob/tags.py), which blobs are found (services/).
+Must not live here: the rules of tags (semantics/blob/tags.py), which blobs are found (services/).
 Source: "Get Blob Tags", "Set Blob Tags", "Find Blobs by Tags".
 """
 
@@ -15,8 +15,10 @@ from strongroom.wire.core.xml import escape
 
 
 class FoundItem(NamedTuple):
-    """One blob of an answer of Find Blobs by Tags, with the tags that were searched for. `version`
-    is the id of a version in ticks; 0 = it is left out."""
+    """One blob in the answer of Find Blobs by Tags, with the tags that the query names.
+
+    `version` is the id of a version in ticks; 0 = it is left out.
+    """
 
     container: str
     name: str
@@ -26,7 +28,7 @@ class FoundItem(NamedTuple):
 
 
 def read_tags(body: bytes) -> list[tuple[str, str]]:
-    """Key and value of every tag, in order; whether a blob can have them is not judged.
+    """Return key and value of every tag, in order. The rules of tags are not checked.
 
     Raises: StorageError InvalidXmlDocument, MissingRequiredXmlNode, UnsupportedXmlNode,
         RequestBodyTooLarge.
@@ -43,12 +45,12 @@ def read_tags(body: bytes) -> list[tuple[str, str]]:
 
 
 def write_tags(tags: Metadata) -> bytes:
-    """The answer of Get Blob Tags."""
+    """Return the answer of Get Blob Tags."""
     return f"{xml.DECLARATION}{tags_element(tags)}".encode()
 
 
 def tags_element(tags: Metadata) -> str:
-    """The element Tags, as each document about tags has it."""
+    """Return the element Tags, which is the same in all documents."""
     rows = "".join(
         f"<Tag>{xml.element('Key', key)}{xml.element('Value', value)}</Tag>" for key, value in tags
     )
@@ -56,7 +58,7 @@ def tags_element(tags: Metadata) -> str:
 
 
 def version_elements(version: int, is_current: bool) -> str:
-    """VersionId, and what says that it is the current one; nothing for what is no version."""
+    """Return VersionId, with IsCurrentVersion for the current one; "" without a version."""
     if not version:
         return ""
     current = "<IsCurrentVersion>true</IsCurrentVersion>" if is_current else ""
@@ -66,12 +68,12 @@ def version_elements(version: int, is_current: bool) -> str:
 def write_found(
     endpoint: str, where: str, items: Iterable[FoundItem], next_marker: str
 ) -> Iterator[bytes]:
-    """The answer of Find Blobs by Tags, piece by piece.
+    """Yield the answer of Find Blobs by Tags, piece by piece.
 
     Arguments:
         endpoint: the service's URL, with a slash at its end.
         where: the query, as it was sent.
-        next_marker: empty when nothing is left.
+        next_marker: empty on the last page.
     """
     rows = (
         f"<Blob>{xml.name_element(item.name)}{xml.element('ContainerName', item.container)}"

@@ -2,8 +2,8 @@
 
     1!<characters that follow>!<base64>        with - for =, _ for / and * for +
 
-Must not live here: what lies at a position. Source: "Query timeout and pagination". A client hands
-the text back as it got it, so any other text is refused.
+Must not live here: the meaning of a position. Source: "Query timeout and pagination". A client
+returns the text unchanged, so any other text is refused.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ _ON_THE_WIRE: Final = str.maketrans("+/=", "*_-")
 
 
 def encode(position: bytes) -> str:
-    """The token of a position: a key, a table's name, or what lies between two of them."""
+    """Return the token of a position: a key, a table's name, or a place between two of them."""
     text = base64.b64encode(position).decode("ascii").translate(_ON_THE_WIRE)
     return f"1!{len(text)}!{text}"
 
 
 def decode(name: str, token: str) -> bytes:
-    """The position of a token that `encode` made.
+    """Return the position in a token that `encode` made.
 
     Arguments:
-        name: the parameter's, for the refusal.
+        name: the parameter's, for the error message.
 
     Raises: StorageError InvalidInput for any other text.
     """
@@ -51,7 +51,7 @@ def decode(name: str, token: str) -> bytes:
 
 
 def decode_keys(partition: str | None, row: str | None) -> tuple[bytes, bytes] | None:
-    """The position of NextPartitionKey and NextRowKey, None when neither was sent.
+    """Return the position of NextPartitionKey and NextRowKey, None when neither was sent.
 
     Raises: StorageError InvalidInput; also for a row key without a partition key.
     """

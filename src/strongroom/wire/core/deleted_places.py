@@ -1,4 +1,4 @@
-"""How lists show a deleted container or share.
+"""Deleted containers and shares in listings.
 
 Must not live here: which ones are listed. Source: "List Containers", "List Shares".
 """
@@ -11,18 +11,18 @@ from strongroom.values import rfc1123
 
 
 class DeletedItem(msgspec.Struct, frozen=True):
-    """When a container or share was deleted (ticks), for how many days it is kept, its version."""
+    """The time of a deletion (ticks), the days that remain of the retention, and the version."""
 
     time: int
     remaining_days: int
     version: str
 
     def named(self) -> str:
-        """The elements behind the name."""
+        """Return the elements after the name."""
         return f"<Deleted>true</Deleted><Version>{self.version}</Version>"
 
     def properties(self) -> str:
-        """The elements at the end of the properties."""
+        """Return the elements at the end of the properties."""
         return (
             f"<DeletedTime>{rfc1123(self.time)}</DeletedTime>"
             f"<RemainingRetentionDays>{self.remaining_days}</RemainingRetentionDays>"

@@ -1,7 +1,7 @@
-"""The body of a refusal.
+"""The XML body of an error response.
 
 Must not live here: codes and texts (errors.py). Source: "Status and error codes": `<Error>` with
-Code, Message and, behind them, what the code adds.
+Code, Message and then the further elements of the code.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from strongroom.wire.core.xml import DECLARATION, escape
 
 
 def error_body(error: StorageError, request_id: str, now: int) -> bytes:
-    """The XML of a refusal.
+    """Return the XML of an error.
 
     Arguments:
         request_id: x-ms-request-id of the response.

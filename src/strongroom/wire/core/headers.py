@@ -1,8 +1,8 @@
-"""Header values: one typed codec for each kind of value that headers carry.
+"""Header values: one typed codec for each kind of value in headers.
 
 Must not live here: which operation takes which header (operations/), rules about the values
-(semantics/). Sources: RFC 9110; "Specifying the range header for Blob service operations",
-"Setting and retrieving properties and metadata", "Lease Blob" (forms of lease ids).
+(semantics/). Sources: RFC 9110; "Specifying the range header for Blob service operations", "Setting
+and retrieving properties and metadata", "Lease Blob" (forms of lease ids).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _GUID_MARKS: Final = str.maketrans("", "", "{}()-")
 
 
 def boolean(name: str, value: str) -> bool:
-    """`true` or `false`, in any case. Raises InvalidHeaderValue."""
+    """Parse `true` or `false`, in any case. Raises: InvalidHeaderValue."""
     lower = value.lower()
     if lower not in ("true", "false"):
         raise invalid_header(name, value)
@@ -39,14 +39,14 @@ def boolean(name: str, value: str) -> bool:
 
 
 def integer(name: str, value: str, minimum: int, maximum: int) -> int:
-    """A decimal number within [minimum, maximum]. Raises InvalidHeaderValue."""
+    """Parse a decimal number within [minimum, maximum]. Raises: InvalidHeaderValue."""
     if _INTEGER.fullmatch(value) is None or not minimum <= int(value) <= maximum:
         raise invalid_header(name, value)
     return int(value)
 
 
 def date(name: str, value: str) -> int:
-    """Ticks of an RFC 1123 date. Raises InvalidHeaderValue."""
+    """Return the ticks of an RFC 1123 date. Raises: InvalidHeaderValue."""
     ticks = parse_rfc1123(value)
     if ticks is None:
         raise invalid_header(name, value)
@@ -54,7 +54,7 @@ def date(name: str, value: str) -> int:
 
 
 def md5(value: str) -> bytes:
-    """The 16 bytes of a base64 MD5. Raises InvalidMd5."""
+    """Return the 16 bytes of a base64 MD5. Raises: InvalidMd5."""
     digest = _base64(value)
     if digest is None or len(digest) != 16:
         raise StorageError(errors.INVALID_MD5)
@@ -62,8 +62,10 @@ def md5(value: str) -> bytes:
 
 
 def unchecked_md5(value: str) -> tuple[bytes | None, str | None]:
-    """An unchecked MD5: (its 16 bytes, None) if `value` is exactly their base64, else (None,
-    `value`)."""
+    """Parse an MD5 without refusing other text.
+
+    Returns: (its 16 bytes, None) if `value` is exactly their base64, else (None, `value`).
+    """
     digest = _base64(value)
     if digest is not None and len(digest) == 16 and md5_text(digest) == value:
         return digest, None
@@ -71,7 +73,8 @@ def unchecked_md5(value: str) -> tuple[bytes | None, str | None]:
 
 
 def crc64(name: str, value: str) -> int:
-    """The checksum of base64 of eight bytes, least significant first. Raises InvalidHeaderValue."""
+    """Parse a CRC-64: base64 of eight bytes, least significant first. Raises:
+    InvalidHeaderValue."""
     checksum = _base64(value)
     if checksum is None or len(checksum) != 8:
         raise invalid_header(name, value)
@@ -79,7 +82,7 @@ def crc64(name: str, value: str) -> int:
 
 
 def byte_range(value: str | None) -> ByteRange | None:
-    """`bytes=a-` or `bytes=a-b`; None for every other form, which the service ignores."""
+    """Parse `bytes=a-` or `bytes=a-b`; None for every other form, which the service ignores."""
     found = _RANGE.fullmatch(value.strip()) if value else None
     if found is None:
         return None
@@ -89,7 +92,7 @@ def byte_range(value: str | None) -> ByteRange | None:
 
 
 def etags(name: str, value: str) -> tuple[str, ...]:
-    """The ETags of a list in their quoted form, or `("*",)`. Quotes are optional on the wire.
+    """Return the ETags of a list in quoted form, or `("*",)`. Quotes are optional on the wire.
 
     Raises: InvalidHeaderValue.
     """
@@ -100,7 +103,7 @@ def etags(name: str, value: str) -> tuple[str, ...]:
     at = 0
     while at < len(text):
         one = _ETAG.match(text, at)
-        # An asterisk among others says nothing that could be checked.
+        # An asterisk in a longer list is meaningless, so it is refused.
         if one is None or one[2] == "*":
             raise invalid_header(name, value)
         found.append(one[1] or f'"{one[2]}"')
@@ -111,7 +114,8 @@ def etags(name: str, value: str) -> tuple[str, ...]:
 
 
 def guid(name: str, value: str) -> str:
-    """A GUID in form N, D, B or P, as lower-case D form. Raises InvalidHeaderValue."""
+    """Parse a GUID in form N, D, B or P, and return its lower-case D form. Raises:
+    InvalidHeaderValue."""
     if _USUAL_GUID.fullmatch(value) is not None:
         return value
     if _GUID.fullmatch(value) is None:
@@ -121,8 +125,10 @@ def guid(name: str, value: str) -> str:
 
 
 def metadata(fields: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    """The `x-ms-meta-*` fields without their prefix: order and case as they were sent, not yet
-    checked (semantics.names.check_metadata does that)."""
+    """Return the `x-ms-meta-*` fields without their prefix, with order and case as sent.
+
+    They are not checked yet: semantics.names.check_metadata does that.
+    """
     start = len(METADATA_PREFIX)
     return tuple(
         (name[start:], value) for name, value in fields if name[:start].lower() == METADATA_PREFIX
@@ -130,12 +136,13 @@ def metadata(fields: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
 
 
 def comma_list(value: str) -> tuple[str, ...]:
-    """The elements of a comma list, trimmed, without the empty ones."""
+    """Return the elements of a comma-separated list, trimmed, without the empty ones."""
     return tuple(part for part in (piece.strip() for piece in value.split(",")) if part)
 
 
 def one_of(name: str, value: str, allowed: Iterable[str]) -> str:
-    """The element of `allowed` that `value` is, whatever its case. Raises InvalidHeaderValue."""
+    """Return the element of `allowed` that equals `value`, ignoring case. Raises:
+    InvalidHeaderValue."""
     lower = value.lower()
     for word in allowed:
         if word.lower() == lower:

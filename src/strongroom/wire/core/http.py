@@ -1,8 +1,8 @@
 """Request and Response: HTTP messages as values, with the bytes exactly as they were sent.
 
-Lives here: header collections that keep case, order and duplicates; the body reader's protocol.
-Must not live here: sockets, parsing of HTTP itself (servers/http/), or the meaning of any
-header. Source: RFC 9110 sections 5 and 6.
+Lives here: header collections that keep case, order and duplicates; the protocol of body readers.
+Must not live here: sockets, parsing of HTTP itself (servers/http/), or the meaning of any header.
+Source: RFC 9110 sections 5 and 6.
 """
 
 from __future__ import annotations
@@ -56,27 +56,27 @@ class Headers:
         return name in self._first
 
     def any_name_holds(self, text: str) -> bool:
-        """Whether `text` (lower case, one line) is a part of some field's name."""
+        """Return whether `text` (lower case, one line) is a part of some field's name."""
         return text in "\n".join(self._first)
 
     def lowered(self) -> Iterator[tuple[str, str]]:
-        """(lower-case name, first value) of every field name."""
+        """Yield (lower-case name, first value) of every field name."""
         return iter(self._first.items())
 
 
 class BodyReader(Protocol):
-    """A request body, read at most once."""
+    """A request body, which can be read at most once."""
 
     size_bytes: int | None
     """Content-Length, or None when the body is chunked."""
 
     @property
     def is_held_back(self) -> bool:
-        """Whether the client sends it once it is asked for (`Expect: 100-continue`)."""
+        """Return whether the client sends it only after `100 Continue` (`Expect: 100-continue`)."""
         ...
 
     def __aiter__(self) -> AsyncIterator[bytes]:
-        """Chunks as they arrive. Starting to read is what sends `100 Continue`.
+        """Yield chunks as they arrive. The first read sends `100 Continue`.
 
         Raises: StorageError (INCOMPLETE_BODY, REQUEST_TIMEOUT) when the client ends early or
             stalls.
@@ -84,8 +84,10 @@ class BodyReader(Protocol):
         ...
 
     async def read_all(self, max_bytes: int) -> bytes:
-        """The whole body. Raises StorageError REQUEST_BODY_TOO_LARGE before reading beyond the
-        bound."""
+        """Return the whole body.
+
+        Raises: StorageError REQUEST_BODY_TOO_LARGE, before reading more than `max_bytes`.
+        """
         ...
 
 
@@ -94,10 +96,10 @@ class Request(msgspec.Struct):
 
     `target` is the request target exactly as sent (`/acct/c/b%2Fx?comp=list`), latin-1. `path` and
     `query` are its two parts, still encoded, without the question mark. `query` is None when there
-    is none. Of an absolute target (`http://host/acct/c`) the path begins behind the authority.
-    `mount` is what the path begins with on a port of several services (`/blob`), else ""; it is
-    signed with the rest. `peer` is the client's address without port. `tls` tells whether it came
-    encrypted.
+    is none. In an absolute target (`http://host/acct/c`) the path begins after the authority.
+    `mount` is the prefix of the path that selects a service on a shared port (`/blob`), else "".
+    The signature covers the mount too. `peer` is the client's address without port. `tls`: the
+    request came over TLS. `gone`: the client has disconnected.
     """
 
     method: str
@@ -119,19 +121,23 @@ class Request(msgspec.Struct):
 
     @property
     def resource_path(self) -> str:
-        """The path without its mount, as sent: it begins with the account, or the host names it."""
+        """Return the path without its mount, as sent.
+
+        It begins with the account, unless the host names the account.
+        """
         return self.path.removeprefix(self.mount)
 
     @property
     def host(self) -> str:
-        """The host that the client named, "" without one."""
+        """Return the host that the client named, "" without one."""
         return self.headers.get("host") or ""
 
     def when_gone(self, callback: Callable[[], None]) -> None:
-        """Call `callback` when the client leaves before its answer (at once when it has left).
+        """Call `callback` when the client disconnects before its answer (at once if it has
+        already).
 
-        A handler that waits for long uses it to stop waiting; `gone` tells the same afterwards.
-        A client that only closed its sending side counts as gone, but still gets the answer.
+        A handler that waits for long uses it to stop waiting; `gone` is true from then on. A client
+        that only closed its sending side counts as gone, but still gets the answer.
         """
         if self.gone:
             callback()
@@ -141,7 +147,7 @@ class Request(msgspec.Struct):
             self._on_gone.append(callback)
 
     def tell_gone(self) -> None:
-        """The server's side of `when_gone`; only the first call has an effect."""
+        """Mark the client as gone and run the callbacks; only the first call has an effect."""
         self.gone = True
         callbacks, self._on_gone = self._on_gone, None
         for callback in callbacks or ():
@@ -149,7 +155,7 @@ class Request(msgspec.Struct):
 
 
 def _path_of_absolute(path: str) -> str:
-    """RFC 9112, 3.2.2: what is behind `http://host:port`; other text is left as it is."""
+    """Return the path in an absolute target; other text is unchanged. Source: RFC 9112, 3.2.2."""
     scheme, separator, rest = path.partition("://")
     if not separator or scheme.lower() not in ("http", "https"):
         return path
@@ -157,10 +163,13 @@ def _path_of_absolute(path: str) -> str:
 
 
 class Response(msgspec.Struct):
-    """One HTTP response. `body` pieces are sent in order; `size_bytes` is their total length when
-    it is known (None: chunked). `close` asks for the connection to be closed afterwards. `finished`
-    is called once when the body has been sent or given up, whatever happened (it releases pins).
-    `operation` names what was done, for telemetry."""
+    """One HTTP response.
+
+    `body` pieces are sent in order; `size_bytes` is their total length when it is known (None:
+    chunked). `close` requests that the connection is closed afterwards. `finished` is called once
+    when the body has been sent or abandoned, in every case (it releases pins). `operation` is the
+    operation's name, for telemetry.
+    """
 
     status: int
     headers: list[tuple[str, str]] = msgspec.field(default_factory=list)
@@ -173,6 +182,6 @@ class Response(msgspec.Struct):
 
 
 class Finished(Protocol):
-    """Called when a response has been sent or given up."""
+    """A callback for a response that has been sent or abandoned."""
 
     def __call__(self) -> None: ...

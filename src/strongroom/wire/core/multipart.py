@@ -1,14 +1,14 @@
-"""Batches: a multipart/mixed body as the requests in it, and their answers as one again.
+"""Batches: a multipart/mixed body of requests, and the body of their answers.
 
     of a table: batch = part | changeset
                 changeset = a multipart/mixed part whose parts are the changes
     of blobs:   batch = parts
     part      = an application/http part: request line, header fields, empty line, body
 
-Lives here: boundaries, the fields of a part, the HTTP message inside. Must not live here: what the
-requests mean, how many there may be. Sources: RFC 2046 section 5.1; "Performing entity group
-transactions"; "Blob Batch"; OData 3.0, batch processing. Lines end with CRLF or LF; what stands
-before the first boundary and behind the last is ignored.
+Lives here: boundaries, the fields of a part, the HTTP message inside. Must not live here: the
+meaning of the requests, and the limit of their number. Sources: RFC 2046 section 5.1; "Performing
+entity group transactions"; "Blob Batch"; OData 3.0, batch processing. Lines end with CRLF or LF.
+Text before the first boundary and after the last is ignored.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _BEHIND_MARK: Final = re.compile(rb"(--)?[ \t]*+(?=\r?\n|\Z)")
 _NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _REQUEST_LINE: Final = re.compile(r"([A-Z]+) +([^\x00-\x20\x7f]+)(?: +HTTP/1\.[01])?[ \t]*")
-# To read or write so many takes some tenths of a millisecond.
+# Reading or writing this many takes some tenths of a millisecond.
 _PARTS_AT_ONCE: Final = 16
 _TOLD_ONCE: Final = frozenset(("content-type", "content-length", "content-id", "if-match"))
 
@@ -46,7 +46,7 @@ _TOLD_ONCE: Final = frozenset(("content-type", "content-length", "content-id", "
 class PartRequest(msgspec.Struct, frozen=True):
     """One request of a batch, as it was sent: `url` absolute or relative, header values as latin-1.
 
-    `content_id` is what its answer repeats.
+    Its answer repeats `content_id`.
     """
 
     method: str
@@ -57,14 +57,14 @@ class PartRequest(msgspec.Struct, frozen=True):
 
 
 class Batch(msgspec.Struct, frozen=True):
-    """The content of a batch: changes that belong together, or one request by itself."""
+    """The content of a batch: a changeset, or a single request."""
 
     requests: tuple[PartRequest, ...]
     is_changeset: bool
 
 
 class PartResponse(msgspec.Struct, frozen=True):
-    """The answer to one request of a batch. `reason` None: the phrase of the status."""
+    """The answer to one request of a batch. `reason` None: the standard phrase of the status."""
 
     status: int
     headers: Fields = ()
@@ -74,13 +74,13 @@ class PartResponse(msgspec.Struct, frozen=True):
 
 
 def parse(content_type: str, body: bytes, requests_max: int) -> Steps[Batch]:
-    """The requests of a batch.
+    """Parse the requests of a table batch.
 
     Arguments:
-        content_type: of the request, with its boundary.
-        requests_max: reading ends with the first request beyond that many: one more is returned.
+        content_type: the request's, with its boundary.
+        requests_max: parsing stops one request after this number, so one more may be returned.
 
-    Raises: StorageError InvalidInput for whatever is not a batch, or more than one changeset.
+    Raises: StorageError InvalidInput for a malformed batch, or more than one changeset.
     """
     parts = list(_limited(_parts(body, _boundary(content_type)), 2))
     if not parts:
@@ -99,9 +99,9 @@ def parse(content_type: str, body: bytes, requests_max: int) -> Steps[Batch]:
 
 
 def parse_each(content_type: str, body: bytes, requests_max: int) -> Steps[tuple[PartRequest, ...]]:
-    """The requests of a batch in which each stands by itself. Arguments as of `parse`.
+    """Parse the requests of a blob batch, which are independent. Arguments as of `parse`.
 
-    Raises: StorageError InvalidInput for whatever is not a batch.
+    Raises: StorageError InvalidInput for a malformed batch.
     """
     parts = _limited(_parts(body, _boundary(content_type)), requests_max + 1)
     requests = yield from _requests(parts)
@@ -125,7 +125,7 @@ def _limited(parts: Iterator[bytes], most: int) -> Iterator[bytes]:
 
 
 def _boundary(content_type: str) -> str:
-    """The boundary parameter of a multipart/mixed type."""
+    """Return the boundary parameter of a multipart/mixed type."""
     if not _is(content_type, "multipart/mixed"):
         raise _invalid("The Content-Type of a batch must be multipart/mixed.")
     found = _BOUNDARY.search(content_type[:_CONTENT_TYPE_CHARS_MAX])
@@ -140,7 +140,8 @@ def _is(content_type: str, kind: str) -> bool:
 
 
 def _parts(body: bytes, boundary: str) -> Iterator[bytes]:
-    """The bytes between the boundary's lines; the line end before a boundary belongs to it."""
+    """Yield the bytes between the boundary lines. A line end before a boundary belongs to the
+    boundary."""
     mark = b"--" + boundary.encode("latin-1")
     begin = None
     for at in _lines_with(body, mark):
@@ -156,7 +157,7 @@ def _parts(body: bytes, boundary: str) -> Iterator[bytes]:
 
 
 def _lines_with(body: bytes, mark: bytes) -> Iterator[int]:
-    """Where a line begins with these bytes."""
+    """Yield the offsets of lines that begin with these bytes."""
     if body.startswith(mark):
         yield 0
     at = body.find(b"\n" + mark)
@@ -166,7 +167,7 @@ def _lines_with(body: bytes, mark: bytes) -> Iterator[int]:
 
 
 def _headed(part: bytes) -> tuple[Fields, bytes]:
-    """A part's own fields, and what follows the empty line behind them."""
+    """Return a part's own fields, and the content after their empty line."""
     begin = part.find(b"\n") + 1
     if part[:begin] not in (b"\n", b"\r\n"):
         raise _invalid("A part of the batch is empty.")
@@ -191,7 +192,7 @@ def _read_fields(text: bytes, at: int) -> tuple[Fields, bytes]:
 
 
 def _line(text: bytes, at: int) -> tuple[str, int]:
-    """The line at `at`, without its end, and where the next begins."""
+    """Return the line at `at`, without its line end, and the offset of the next line."""
     end = text.find(b"\n", at)
     following = len(text) if end < 0 else end + 1
     if following - at > _LINE_BYTES_MAX:
@@ -201,7 +202,7 @@ def _line(text: bytes, at: int) -> tuple[str, int]:
 
 
 def _request(part: bytes) -> PartRequest:
-    """The HTTP request inside an application/http part."""
+    """Parse the HTTP request inside an application/http part."""
     outer, content = _headed(part)
     if not _is(_first(outer, "content-type") or "", "application/http"):
         raise _invalid("A part of a batch must have Content-Type: application/http.")
@@ -218,7 +219,7 @@ def _request(part: bytes) -> PartRequest:
 
 
 def _sized(headers: Fields, body: bytes) -> bytes:
-    """As many bytes as Content-Length says; without it all, but for line ends at the end."""
+    """Return as many bytes as Content-Length says; without it all, except trailing line ends."""
     text = _first(headers, "content-length")
     if text is None:
         return body.rstrip(b"\r\n")
@@ -242,11 +243,11 @@ def _invalid(reason: str) -> StorageError:
 def write(
     responses: Sequence[PartResponse], is_changeset: bool, batch_id: str, changeset_id: str
 ) -> Steps[tuple[str, bytes]]:
-    """The (Content-Type, body) that answers a batch.
+    """Return the (Content-Type, body) that answers a table batch.
 
     Arguments:
-        is_changeset: whether the requests came in one.
-        batch_id, changeset_id: GUIDs for the two boundaries; nothing in the answers may have them.
+        is_changeset: whether the requests were in a changeset.
+        batch_id, changeset_id: GUIDs for the two boundaries, which must not occur in the answers.
     """
     boundary, inner = f"batchresponse_{batch_id}", f"changesetresponse_{changeset_id}"
     written = yield from _all_written(_written, responses)
@@ -258,10 +259,10 @@ def write(
 
 
 def write_each(responses: Iterable[PartResponse], batch_id: str) -> Steps[tuple[str, bytes]]:
-    """The (Content-Type, body) that answers a batch in which each request stands by itself.
+    """Return the (Content-Type, body) that answers a blob batch.
 
     Arguments:
-        batch_id: a GUID for the boundary; nothing in the answers may have it.
+        batch_id: a GUID for the boundary, which must not occur in the answers.
     """
     boundary = f"batchresponse_{batch_id}"
     parts = yield from _all_written(_written_by_itself, responses)
@@ -286,13 +287,14 @@ def _enclosed(parts: Sequence[bytes], boundary: str) -> bytes:
 
 
 def _written(response: PartResponse) -> bytes:
-    """The Content-ID is a header of the answer."""
+    """Return a part of a table batch; its Content-ID is a header of the inner response."""
     part = ["Content-Type: application/http", "Content-Transfer-Encoding: binary", ""]
     return _joined([*part, _status_line(response), *_content_id(response)], response)
 
 
 def _written_by_itself(response: PartResponse) -> bytes:
-    """The Content-ID is a field of the part: clients of blobs look for it there."""
+    """Return a part of a blob batch; its Content-ID is a field of the part, where clients look
+    for it."""
     part = ["Content-Type: application/http", *_content_id(response), ""]
     return _joined([*part, _status_line(response)], response)
 

@@ -1,10 +1,10 @@
-"""Request paths: whose account, which container, which blob; path style and host style.
+"""Request paths: account, container and blob, in path style and host style.
 
     path style   http://127.0.0.1:10000/ACCOUNT/container/blob
     host style   http://ACCOUNT.blob.localhost:10000/container/blob
 
-On a port of several services a *mount* comes first: `/blob/ACCOUNT/container/blob`.
-`-secondary` behind the account names the read-only endpoint. Must not live here: naming rules
+On a port of several services a *mount* comes first: `/blob/ACCOUNT/container/blob`. The suffix
+`-secondary` of an account selects the read-only endpoint. Must not live here: naming rules
 (semantics/core/names.py). Source: "Naming and referencing containers, blobs, and metadata"; RFC
 3986.
 """
@@ -29,9 +29,11 @@ _BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
 class UrlTarget(msgspec.Struct, frozen=True):
-    """The resource that a URL names. `blob` is decoded and may hold slashes; None = the URL does
-    not go so deep. `mount` is the part of the path before all this, with a slash in front, mostly
-    ""."""
+    """The resource that a URL names.
+
+    `blob` is decoded and may contain slashes; None = the URL has no such part. `mount` is the part
+    of the path before the account, with a leading slash, usually "".
+    """
 
     account: str
     container: str | None = None
@@ -41,14 +43,14 @@ class UrlTarget(msgspec.Struct, frozen=True):
     mount: str = ""
 
     def in_root(self) -> UrlTarget:
-        """The same path read as a blob of the root container: `/ACCOUNT/blob`."""
+        """Return the same path read as a blob of the root container: `/ACCOUNT/blob`."""
         if self.container is None or self.blob is not None:
             return self
         return msgspec.structs.replace(self, container=ROOT_CONTAINER, blob=self.container)
 
 
 class FullPath(NamedTuple):
-    """A path that names a resource, still encoded, and the mount that it begins with, or ""."""
+    """A path that names a resource, still encoded, and the mount at its beginning, or ""."""
 
     path: str
     mount: str = ""
@@ -60,7 +62,7 @@ def parse(raw_path: str, account: str | None = None, mount: str = "") -> UrlTarg
     Arguments:
         raw_path: the path exactly as sent, decoded as latin-1, without the query.
         account: the label that the host names (`account_of_host`); None: the path names it.
-        mount: what the path begins with, and is no part of the name.
+        mount: the prefix of the path that is not part of the resource's name.
 
     Raises: InvalidUri for a bad escape, text that is not UTF-8, or a part that is empty.
     """
@@ -87,7 +89,7 @@ def parse(raw_path: str, account: str | None = None, mount: str = "") -> UrlTarg
 
 
 def account_of_host(host: str | None, suffixes: tuple[str, ...]) -> str | None:
-    """The label in front of one of the suffixes, in lower case; None for any other host.
+    """Return the label before one of the suffixes, in lower case; None for any other host.
 
     Arguments:
         host: the Host header, with or without port.
@@ -106,7 +108,7 @@ def _account_of_host(host: str, suffixes: tuple[str, ...]) -> str | None:
 
 
 def decode(text: str) -> str:
-    """Percent-decode one part of a path. Raises InvalidUri."""
+    """Percent-decode one part of a path. Raises: InvalidUri."""
     if "%" not in text and text.isascii():
         return text
     if _BAD_ESCAPE.search(text):

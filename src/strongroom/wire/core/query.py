@@ -1,7 +1,7 @@
-"""Query strings: percent-decoded, looked up without regard to case, with typed answers.
+"""Query strings: percent-decoded, case-insensitive parameters with typed access.
 
-Must not live here: what a parameter means. Source: RFC 3986 section 3.4; the parameters' errors are
-those of "Common REST API error codes". Clients disagree about `+`: form encoders write it for a
+Must not live here: the meaning of a parameter. Source: RFC 3986 section 3.4; the parameters' errors
+are those of "Common REST API error codes". Clients disagree about `+`: form encoders write it for a
 space. The signature shows which one a client means (`strongroom.values.PlusSign`).
 """
 
@@ -24,7 +24,7 @@ _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,18}")
 class Query:
     """The parameters of one request: names in lower case, values decoded.
 
-    `is_remembered` tells that the next request with the same text gets this very object.
+    `is_remembered`: the object is cached, so the next request with the same text gets it too.
     """
 
     __slots__ = ("_raw", "_values", "get", "has_none_of", "is_remembered")
@@ -54,13 +54,13 @@ class Query:
         return iter(self._values)
 
     def as_sent(self, name: str) -> str:
-        """The name of a parameter (lower case) as the client wrote it; for messages."""
+        """Return the name of a parameter (lower case) as the client wrote it; for messages."""
         pairs = (self._raw or "").split("&")
         names = (decode(pair.partition("=")[0]) for pair in pairs)
         return next((sent for sent in names if sent.lower() == name), name)
 
     def _only(self, name: str) -> str | None:
-        """`get` where a parameter was sent more than once."""
+        """Do what `get` does, where a parameter was sent more than once."""
         values = self._values.get(name)
         if values is None:
             return None
@@ -69,7 +69,7 @@ class Query:
         return values[0]
 
     def require(self, name: str) -> str:
-        """As `get`. Raises MissingRequiredQueryParameter when it was not sent."""
+        """Return what `get` returns. Raises: MissingRequiredQueryParameter when it was not sent."""
         value = self.get(name)
         if value is None:
             raise StorageError(
@@ -78,7 +78,7 @@ class Query:
         return value
 
     def integer(self, name: str, minimum: int, maximum: int) -> int | None:
-        """A whole number within [minimum, maximum], None when it was not sent or is empty.
+        """Return a whole number within [minimum, maximum], None when it was not sent or is empty.
 
         Raises: InvalidQueryParameterValue, OutOfRangeQueryParameterValue.
         """
@@ -93,7 +93,7 @@ class Query:
         return value
 
     def comma_list(self, name: str, allowed: frozenset[str]) -> frozenset[str]:
-        """The elements of a comma list, which may also be spread over several parameters.
+        """Return the elements of a comma-separated list, which may span several parameters.
 
         Raises: InvalidQueryParameterValue for an element that is not in `allowed`.
         """
@@ -107,7 +107,7 @@ class Query:
         return frozenset(found - {""})
 
 
-# Clients repeat themselves (a token and nothing else): what was parsed once is looked up.
+# Clients repeat their queries (unless only a token differs), so parsed queries are cached.
 _REMEMBERED: Final = 1024
 _REMEMBERED_PAIR_CHARS_MAX: Final = 128
 
@@ -115,15 +115,15 @@ _REMEMBERED_PAIR_CHARS_MAX: Final = 128
 # These values are codes (base64, numbers, times), which never contain a space.
 _NEVER_SPACE: Final = frozenset(("blockid", "marker", "popreceipt", "snapshot", "versionid"))
 _NEVER_SPACE_PREFIX: Final = "next"
-# These values are free text: without a signature, a `+` in them is taken as a space.
+# These values are free text: without a signature, a `+` in them means a space.
 _SPACE_UNLESS_SIGNED: Final = frozenset(("$filter", "$select", "prefix", "startfrom"))
 
 
 def parse(raw: str | None, plus: PlusSign = PlusSign.ITSELF) -> Query:
-    """The query of a request target.
+    """Parse the query of a request target.
 
     Arguments:
-        raw: what follows the question mark exactly as sent, decoded as latin-1; None = no query.
+        raw: the text after the question mark exactly as sent, decoded as latin-1; None = no query.
         plus: the meaning of a `+`. In a block id, a continuation, a snapshot and the like it is
             always a plus sign.
 
@@ -152,7 +152,7 @@ def _values(raw: str | None, plus: PlusSign) -> dict[str, list[str]]:
 
 
 def _spaced(pair: str, plus: PlusSign) -> str:
-    """The parameter, with its plus signs replaced by spaces if they mean spaces."""
+    """Return the parameter with its plus signs replaced by spaces if they mean spaces."""
     raw_name, equals, value = pair.partition("=")
     name = decode(raw_name).lower()
     if plus is PlusSign.UNSIGNED:
@@ -167,12 +167,12 @@ def _pair(pair: str) -> tuple[str, str]:
     return decode(name).lower(), decode(value)
 
 
-# Those of a token come with each request, among others.
+# The cached pairs include the parameters of a SAS token, which come with each request.
 _remembered_pair: Final = lru_cache(_REMEMBERED)(_pair)
 
 
 def decode(text: str) -> str:
-    """Percent-decode one part of a query. Raises InvalidUri."""
+    """Percent-decode one part of a query. Raises: InvalidUri."""
     if "%" not in text and text.isascii():
         return text
     try:

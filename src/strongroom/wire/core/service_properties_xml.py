@@ -28,18 +28,17 @@ _BLOB: Final = ("DefaultServiceVersion", "DeleteRetentionPolicy", "StaticWebsite
 
 
 def read_shared_properties(body: bytes) -> ServiceProperties:
-    """As read_service_properties, for queues and tables: without the sections that only blobs
-    have."""
+    """Do what read_service_properties does, for queues and tables, without the blob sections."""
     return _read(body, _SHARED)
 
 
 def read_file_properties(body: bytes) -> ServiceProperties:
-    """As read_service_properties, for files, which have no logging and a section on SMB."""
+    """Do what read_service_properties does, for files: without logging, with a section on SMB."""
     return _read(body, (*_SHARED[1:], "ProtocolSettings"))
 
 
 def read_service_properties(body: bytes) -> ServiceProperties:
-    """The sections that a body gives; the others are None.
+    """Return the sections in a body; the others are None.
 
     Raises: InvalidXmlDocument, InvalidXmlNodeValue, MissingRequiredXmlNode, UnsupportedXmlNode.
     """
@@ -141,7 +140,7 @@ def _website(element: xml.Element) -> StaticWebsite:
 
 
 def _multichannel(settings: xml.Element | None) -> bool | None:
-    """Whether SMB Multichannel is enabled; None when the document does not say."""
+    """Return whether SMB Multichannel is enabled; None when the document does not contain it."""
     element = settings
     for name in ("SMB", "Multichannel", "Enabled"):
         if element is None:
@@ -183,7 +182,7 @@ def _words(element: xml.Element | None) -> tuple[str, ...]:
 
 
 def write_service_properties(properties: ServiceProperties) -> bytes:
-    """The answer of Get Blob Service Properties: the sections that are not None."""
+    """Return the answer of Get Blob Service Properties: the sections that are not None."""
     cors = properties.cors
     delete, website = properties.delete_retention, properties.static_website
     hour, minute = properties.hour_metrics, properties.minute_metrics
@@ -202,11 +201,11 @@ def write_service_properties(properties: ServiceProperties) -> bytes:
 
 
 def write_service_stats(status: str, last_sync: int | None) -> bytes:
-    """The answer of Get Blob Service Stats.
+    """Return the answer of Get Blob Service Stats.
 
     Arguments:
         status: live, bootstrap or unavailable.
-        last_sync: the tick up to which the secondary has everything; None = unknown.
+        last_sync: the tick up to which the secondary is in sync; None = unknown.
     """
     time = None if last_sync is None else rfc1123(last_sync)
     return (

@@ -23,11 +23,11 @@ _QUEUE_LETTERS: Final = frozenset("raup")
 
 
 def read_signed_identifiers(body: bytes) -> tuple[AccessPolicy, ...]:
-    """The policies of a body; none for an empty body. Times are kept as the text that was given.
+    """Return the policies of a body; none for an empty body. Times remain as sent.
 
     Raises: InvalidXmlDocument for bad XML, a repeated id or more than five policies.
-        InvalidXmlNodeValue for an id of no or more than 64 characters, a time in no known form, or
-        letters of no permission.
+        InvalidXmlNodeValue for an id that is empty or longer than 64 characters, a malformed time,
+        or unknown permission letters.
     """
     if not body:
         return ()
@@ -45,11 +45,10 @@ def read_signed_identifiers(body: bytes) -> tuple[AccessPolicy, ...]:
 
 
 def read_queue_identifiers(body: bytes) -> tuple[AccessPolicy, ...]:
-    """Parse the stored access policies of a queue, like `read_signed_identifiers`. A permission
-    that queues do not have is refused with another error code.
+    """Parse the stored access policies of a queue, like `read_signed_identifiers`.
 
-    Raises: as `read_signed_identifiers`; InvalidXmlDocument for permissions that queues do not
-        have.
+    Raises: as `read_signed_identifiers`; InvalidXmlDocument, not InvalidXmlNodeValue, for
+        permissions that queues do not have.
     """
     try:
         policies = read_signed_identifiers(body)
@@ -94,7 +93,7 @@ def _is_permission(text: str) -> bool:
 
 
 def write_signed_identifiers(policies: Iterable[AccessPolicy]) -> bytes:
-    """The answer of Get Container ACL."""
+    """Return the answer of Get Container ACL."""
     rows = "".join(map(_written, policies))
     if not rows:
         return f"{xml.DECLARATION}<SignedIdentifiers />".encode()

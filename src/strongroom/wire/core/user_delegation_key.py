@@ -1,4 +1,4 @@
-"""User delegation keys as XML: what is asked for, and the key that is issued.
+"""User delegation keys as XML: the request for a key, and the key that is issued.
 
 Must not live here: which times are accepted (services/core/delegation.py), how a key is derived
 (auth/delegation.py). Source: "Get User Delegation Key", request body and response body.
@@ -20,8 +20,10 @@ _TENANT: Final = re.compile(r"[0-9A-Za-z.-]{1,256}")
 
 
 class KeyInfo(msgspec.Struct, frozen=True):
-    """The key that a client asks for. Times in ticks; `start` None = at once. `delegated_tenant` is
-    the tenant of the users for whom tokens will be signed, "" = not said."""
+    """The key that a client requests. Times in ticks; `start` None = now.
+
+    `delegated_tenant` is the tenant of the users for whom tokens will be signed, "" = not given.
+    """
 
     start: int | None
     expiry: int
@@ -67,7 +69,12 @@ def write_user_delegation_key(
     delegated_tenant: str,
     value: bytes,
 ) -> bytes:
-    """The answer of Get User Delegation Key. Times in ticks, whole seconds; `value` is the key."""
+    """Return the answer of Get User Delegation Key.
+
+    Arguments:
+        start, expiry: in ticks, whole seconds.
+        value: the key.
+    """
     fields = [
         ("SignedOid", object_id),
         ("SignedTid", tenant),

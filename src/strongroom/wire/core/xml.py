@@ -1,4 +1,4 @@
-"""XML in, hardened; and what writing it by templates needs.
+"""Hardened reading of XML, and the parts for writing it with templates.
 
 Lives here: a bounded reader without document types, entities or namespaces, and escaping. Must not
 live here: the documents themselves (each has a module). Source: XML 1.0; errors InvalidXmlDocument
@@ -36,7 +36,7 @@ _ESCAPES: Final = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\r": 
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """The parts of its request that a page of a list repeats; None = it was not given.
+    """The parts of a request that a page of its list repeats; None = not given.
 
     Attributes:
         endpoint: the service's URL, with a slash at its end.
@@ -57,18 +57,18 @@ class Element:
     children: list[Element] = field(default_factory=list)
 
     def child(self, name: str) -> Element | None:
-        """The first child called `name`."""
+        """Return the first child with this name."""
         return next((child for child in self.children if child.name == name), None)
 
     def require(self, name: str) -> Element:
-        """As `child`. Raises MissingRequiredXmlNode."""
+        """Return what `child` returns. Raises: MissingRequiredXmlNode."""
         found = self.child(name)
         if found is None:
             raise missing_node(name)
         return found
 
     def only(self, *names: str) -> None:
-        """Check that no child has another name, and none comes twice.
+        """Check that every child has one of these names, and none is repeated.
 
         Raises: UnsupportedXmlNode, InvalidXmlDocument.
         """
@@ -82,11 +82,12 @@ class Element:
 
 
 class Unacceptable(Exception):
-    """Raised by a handler of `parse`, which adds the place: well-formed, but not expected."""
+    """Raised by a handler of `parse` for an unexpected element; `parse` adds the position."""
 
 
 def invalid_document(reason: str, place: tuple[int, int] | None = None) -> StorageError:
-    """400 InvalidXmlDocument with the reason and, where it is known, the line and position."""
+    """Return 400 InvalidXmlDocument with the reason and, where it is known, the line and
+    position."""
     where: errors.Extras = ()
     if place is not None:
         where = (("LineNumber", str(place[0])), ("LinePosition", str(place[1])))
@@ -94,7 +95,7 @@ def invalid_document(reason: str, place: tuple[int, int] | None = None) -> Stora
 
 
 def invalid_node(name: str, value: str, reason: str = "") -> StorageError:
-    """400 InvalidXmlNodeValue that names the element, quotes it and says why."""
+    """Return 400 InvalidXmlNodeValue with the element's name, its value and the reason."""
     extras: errors.Extras = (("XmlNodeName", name), ("XmlNodeValue", value[:1024]))
     return StorageError(
         errors.INVALID_XML_NODE_VALUE, None, (*extras, ("Reason", reason)) if reason else extras
@@ -102,17 +103,17 @@ def invalid_node(name: str, value: str, reason: str = "") -> StorageError:
 
 
 def unsupported_node(name: str) -> StorageError:
-    """400 UnsupportedXmlNode that names the element."""
+    """Return 400 UnsupportedXmlNode with the element's name."""
     return StorageError(errors.UNSUPPORTED_XML_NODE, None, (("XmlNodeName", name),))
 
 
 def missing_node(name: str) -> StorageError:
-    """400 MissingRequiredXmlNode that names the element."""
+    """Return 400 MissingRequiredXmlNode with the element's name."""
     return StorageError(errors.MISSING_REQUIRED_XML_NODE, None, (("XmlNodeName", name),))
 
 
 def read(body: bytes, root: str, max_bytes: int = limits.XML_BODY_BYTES_MAX) -> Element:
-    """The tree of a small document whose outermost element is `root`.
+    """Return the tree of a small document whose outermost element is `root`.
 
     Raises: InvalidXmlDocument, RequestBodyTooLarge.
     """
@@ -147,7 +148,9 @@ class Handlers(NamedTuple):
 
 
 def parse(body: bytes, max_bytes: int, handlers: Handlers) -> None:
-    """Drive the handlers over a document: UTF-8, or UTF-16 with its mark, whatever it declares.
+    """Drive the handlers over a document: UTF-8, or UTF-16 with a byte order mark.
+
+    The encoding in the XML declaration is ignored.
 
     Raises: InvalidXmlDocument, RequestBodyTooLarge, and what else the handlers raise.
     """
@@ -155,8 +158,11 @@ def parse(body: bytes, max_bytes: int, handlers: Handlers) -> None:
 
 
 def parse_long(body: bytes, max_bytes: int, handlers: Handlers) -> Steps[None]:
-    """As `parse`, in steps. In a document above XML_BODY_BYTES_MAX, a tag or a text above 4 KiB is
-    refused. A million attributes would take a second, and so would a text in many pieces."""
+    """Do what `parse` does, in steps.
+
+    In a document above XML_BODY_BYTES_MAX, a tag or a text above 4 KiB is refused. A million
+    attributes would take a second, and so would a text in many pieces.
+    """
     if len(body) <= limits.XML_BODY_BYTES_MAX:
         return _fed(body, max_bytes, handlers, _FED_BYTES)
     return _fed(body, max_bytes, handlers, _FED_BYTES, _refuse_long_piece)
@@ -172,7 +178,7 @@ def _fed(
     """Parse a document part by part.
 
     Arguments:
-        check: judges each part, which then begins _PIECE_BYTES_MAX before the last one ended.
+        check: checks each part together with the _PIECE_BYTES_MAX bytes before it.
     """
     if len(body) > max_bytes:
         raise errors.body_too_large(max_bytes)
@@ -206,22 +212,23 @@ def _refuse_doctype(*_declaration: object) -> None:
 
 
 def escape(text: str) -> str:
-    """Text or an attribute's value; what XML cannot hold becomes U+FFFD."""
+    """Escape text or an attribute's value; characters that are illegal in XML become U+FFFD."""
     return text if _SPECIAL.search(text) is None else _SPECIAL.sub(_escaped, text)
 
 
 def element(name: str, text: str | None) -> str:
-    """`<name>text</name>`, or `<name />` without text."""
+    """Return `<name>text</name>`, or `<name />` without text."""
     return f"<{name}>{escape(text)}</{name}>" if text else f"<{name} />"
 
 
 def optional_element(name: str, text: str | None) -> str:
-    """As `element`, and nothing for None."""
+    """Return what `element` returns, and "" for None."""
     return "" if text is None else element(name, text)
 
 
 def name_element(name: str, tag: str = "Name") -> str:
-    """The name of a blob; percent-encoded and marked so when XML cannot hold it."""
+    """Return the element of a blob's name, percent-encoded and marked when XML cannot represent
+    it."""
     if _SPECIAL.search(name) is None:
         return f"<{tag}>{name}</{tag}>"
     if _ILLEGAL.search(name) is None:
@@ -231,7 +238,7 @@ def name_element(name: str, tag: str = "Name") -> str:
 
 
 def metadata_element(metadata: tuple[tuple[str, str], ...] | None) -> str:
-    """`<Metadata>` with an element for each pair; nothing for None."""
+    """Return `<Metadata>` with an element for each pair; "" for None."""
     if metadata is None:
         return ""
     if not metadata:
@@ -241,11 +248,11 @@ def metadata_element(metadata: tuple[tuple[str, str], ...] | None) -> str:
 
 
 def pieces(head: str, rows: Iterable[str], tail: str, rows_at_once: int = 64) -> Iterator[bytes]:
-    """A long document, piece by piece.
+    """Yield a long document, piece by piece.
 
     Arguments:
-        rows: each is made when its piece is.
-        rows_at_once: of one piece; they should take some tenths of a millisecond.
+        rows: consumed lazily, as the pieces are made.
+        rows_at_once: rows in one piece; they should take some tenths of a millisecond.
     """
     yield head.encode("utf-8", "replace")
     left = iter(rows)
@@ -257,11 +264,11 @@ def pieces(head: str, rows: Iterable[str], tail: str, rows_at_once: int = 64) ->
 def enumeration(
     asked: PageRequest, tag: str, rows: Iterable[str], next_marker: str
 ) -> Iterator[bytes]:
-    """A page of a list of the account, piece by piece.
+    """Yield a page of a list of the account, piece by piece.
 
     Arguments:
-        rows: each is made when its piece is; they come inside `<tag>`.
-        next_marker: empty when nothing is left.
+        rows: consumed lazily, as the pieces are made; they are written inside `<tag>`.
+        next_marker: empty on the last page.
     """
     most = None if asked.max_results is None else str(asked.max_results)
     head = (
@@ -274,7 +281,7 @@ def enumeration(
 
 
 def rows_in(tag: str, rows: Iterable[str]) -> Iterator[str]:
-    """The rows inside `<tag>`, as rows; `<tag />` when there is none."""
+    """Yield the rows inside `<tag>`, as rows; `<tag />` when there is none."""
     left = iter(rows)
     first = next(left, None)
     if first is None:

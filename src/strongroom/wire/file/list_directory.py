@@ -18,11 +18,11 @@ _TIMES: Final = ("CreationTime", "LastAccessTime", "LastWriteTime", "ChangeTime"
 
 
 class DirectoryList(msgspec.Struct, frozen=True):
-    """The rows of a directory, and the parts of the request; None = it was not given.
+    """The head of a directory listing, with the request's parameters; None = not given.
 
     Attributes:
         endpoint: the service's URL with a slash at its end.
-        id: the directory's; None = it is not said.
+        id: the directory's id; None = left out.
         snapshot: the time of the share's snapshot; None = the share itself.
     """
 
@@ -37,8 +37,10 @@ class DirectoryList(msgspec.Struct, frozen=True):
 
 
 class ListedNode(msgspec.Struct, frozen=True):
-    """One directory or file. What is None is not said. `times` are in ticks: creation, last access,
-    last write, change, and last modification."""
+    """One directory or file. Fields that are None are left out.
+
+    `times` are in ticks: creation, last access, last write, change, and last modification.
+    """
 
     name: str
     is_directory: bool
@@ -53,7 +55,7 @@ class ListedNode(msgspec.Struct, frozen=True):
 def write_directory(
     of: DirectoryList, nodes: Iterable[ListedNode], next_marker: str
 ) -> Iterator[bytes]:
-    """A page of a directory, piece by piece; `next_marker` is empty when nothing is left."""
+    """Yield a page of a directory, piece by piece; `next_marker` is empty on the last page."""
     most = None if of.max_results is None else str(of.max_results)
     number = None if of.id is None else str(of.id)
     taken = "" if of.snapshot is None else f' ShareSnapshot="{iso7(of.snapshot)}"'
@@ -91,7 +93,8 @@ def _properties(node: ListedNode) -> str:
 
 
 def write_ranges(ranges: Iterable[tuple[int, int, bool]]) -> Iterator[bytes]:
-    """List Ranges, piece by piece: first and last byte of each, and whether it was cleared."""
+    """Yield List Ranges, piece by piece: first and last byte of each, and whether it was
+    cleared."""
     rows = (
         f"<{tag}><Start>{first}</Start><End>{last}</End></{tag}>"
         for first, last, is_clear in ranges
@@ -101,7 +104,7 @@ def write_ranges(ranges: Iterable[tuple[int, int, bool]]) -> Iterator[bytes]:
 
 
 class ListedHandle(msgspec.Struct, frozen=True):
-    """One handle of SMB; times are ticks, what is None is not said."""
+    """One SMB handle; times are ticks, fields that are None are left out."""
 
     id: int
     path: str
@@ -115,7 +118,7 @@ class ListedHandle(msgspec.Struct, frozen=True):
 
 
 def write_handles(handles: Iterable[ListedHandle], next_marker: str) -> Iterator[bytes]:
-    """A page of List Handles, piece by piece; `next_marker` is empty when nothing is left."""
+    """Yield a page of List Handles, piece by piece; `next_marker` is empty on the last page."""
     rows = xml.rows_in("Entries", map(_handle, handles))
     tail = f"{xml.element('NextMarker', next_marker)}</EnumerationResults>"
     return xml.pieces(f"{xml.DECLARATION}<EnumerationResults>", rows, tail)
@@ -139,7 +142,7 @@ def _handle(one: ListedHandle) -> str:
 
 
 def write_stats(total_bytes: int) -> bytes:
-    """Get Share Stats: whole GiB, rounded up, and bytes."""
+    """Return Get Share Stats: whole GiB, rounded up, and bytes."""
     gib = -(-total_bytes // _GIB)
     return (
         f"{xml.DECLARATION}<ShareStats><ShareUsage>{gib}</ShareUsage>"

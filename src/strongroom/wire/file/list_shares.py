@@ -15,8 +15,11 @@ from strongroom.wire.core.deleted_places import DeletedItem
 
 
 class ShareItem(msgspec.Struct, frozen=True):
-    """One share. Times and the ETag are stamps; `lease` is its status, state and, while leased,
-    its duration; `metadata` None unless asked for."""
+    """One share. Times and the ETag are stamps.
+
+    `lease` is its status, state and, while leased, its duration. `metadata` is None unless
+    requested.
+    """
 
     name: str
     etag: int
@@ -33,10 +36,10 @@ class ShareItem(msgspec.Struct, frozen=True):
 def write_shares(
     asked: xml.PageRequest, shares: Iterable[ShareItem], next_marker: str
 ) -> Iterator[bytes]:
-    """The page as XML, piece by piece.
+    """Yield the page as XML, piece by piece.
 
     Arguments:
-        next_marker: empty when nothing is left.
+        next_marker: empty on the last page.
     """
     return xml.enumeration(asked, "Shares", map(_row, shares), next_marker)
 

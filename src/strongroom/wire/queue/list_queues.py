@@ -14,7 +14,7 @@ from strongroom.wire.core import xml
 
 
 class QueueItem(msgspec.Struct, frozen=True):
-    """One queue; `metadata` None unless asked for."""
+    """One queue; `metadata` is None unless requested."""
 
     name: str
     metadata: Metadata | None = None
@@ -23,7 +23,7 @@ class QueueItem(msgspec.Struct, frozen=True):
 def write_queues(
     asked: xml.PageRequest, queues: Iterable[QueueItem], next_marker: str
 ) -> Iterator[bytes]:
-    """The page as XML, piece by piece; `next_marker` is empty when nothing is left."""
+    """Yield the page as XML, piece by piece; `next_marker` is empty on the last page."""
     return xml.enumeration(asked, "Queues", map(_row, queues), next_marker)
 
 

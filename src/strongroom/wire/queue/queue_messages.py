@@ -1,11 +1,11 @@
 """Messages as XML: the body of Put Message and Update Message, the answers of Put, Get and Peek.
 
-Must not live here: how long a text may be in the end (semantics/queue/messages.py bounds it too),
-what is returned. Sources: "Put Message", "Get Messages", "Peek Messages".
+Must not live here: the final limit of a text's length (semantics/queue/messages.py), which messages
+are returned. Sources: "Put Message", "Get Messages", "Peek Messages".
 
-The text of a message is kept as XML gives it, white space too. Line ends are as XML has them: a
-lone CR, or CR LF, is LF unless it was written `&#13;`. Markup inside it is refused: to leave it out
-would lose what somebody meant to send.
+The text of a message is kept as XML represents it, white space included. Line ends follow XML: a
+lone CR, or CR LF, becomes LF unless it was written `&#13;`. Markup inside the text is refused:
+dropping it would lose a part of the message.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NEVER: Final = "Fri, 31 Dec 9999 23:59:59 GMT"
 
 
 class MessageItem(msgspec.Struct, frozen=True):
-    """One message of an answer. Times are ticks, `expires` 0 = never; what is None is left out."""
+    """One message of an answer. Times are ticks, `expires` 0 = never; None fields are left out."""
 
     id: str
     inserted: int
@@ -36,7 +36,7 @@ class MessageItem(msgspec.Struct, frozen=True):
 
 
 def read_message(body: bytes) -> str:
-    """The text of a message.
+    """Return the text of a message.
 
     Raises: InvalidXmlDocument, MissingRequiredXmlNode, UnsupportedXmlNode, RequestBodyTooLarge.
     """
@@ -49,12 +49,13 @@ def read_message(body: bytes) -> str:
 
 
 def read_optional_message(body: bytes) -> str | None:
-    """As `read_message`; None for an empty body, which leaves the text of a message as it is."""
+    """Return what `read_message` returns; None for an empty body, which does not change the
+    text."""
     return read_message(body) if body else None
 
 
 class _Reader:
-    """The handlers of one reading: `_depth` counts open elements."""
+    """The handlers of one parse: `_depth` counts open elements."""
 
     __slots__ = ("_depth", "_left_bytes", "found", "pieces")
 
@@ -89,7 +90,7 @@ class _Reader:
 
 
 def write_messages(messages: Iterable[MessageItem]) -> bytes:
-    """The answer of Put Message, Get Messages or Peek Messages."""
+    """Return the answer of Put Message, Get Messages or Peek Messages."""
     rows = "".join(map(_row, messages))
     if not rows:
         return f"{xml.DECLARATION}<QueueMessagesList />".encode()

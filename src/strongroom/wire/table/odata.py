@@ -1,7 +1,7 @@
-"""How the Table service speaks OData 3.0 in JSON: formats, entity tags, refusals.
+"""The OData 3.0 JSON protocol of the Table service: formats, entity tags, errors.
 
-Lives here: negotiation of the level of metadata, the text of an entity tag, the document of a
-refusal. Must not live here: entities in (odata_entities.py) and documents out
+Lives here: negotiation of the level of metadata, the text of an entity tag, the document of an
+error. Must not live here: parsing of entities (odata_entities.py) and writing of documents
 (odata_documents.py). Source: "Payload format for Table service operations", "Table service error
 codes", "Specifying conditional headers"; reference sections 2 and 8.
 """
@@ -32,7 +32,7 @@ _QUALITY: Final = re.compile(r"(?:0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)")
 
 
 class Metadata(enum.Enum):
-    """How much an answer says about its data; the value is the word in Content-Type."""
+    """The amount of metadata in an answer; the value is the word in Content-Type."""
 
     NONE = "nometadata"
     MINIMAL = "minimalmetadata"
@@ -40,7 +40,7 @@ class Metadata(enum.Enum):
 
     @property
     def content_type(self) -> str:
-        """Content-Type of an answer."""
+        """Return the Content-Type of an answer."""
         return f"{_JSON};odata={self.value};streaming=true;charset=utf-8"
 
 
@@ -49,12 +49,12 @@ _WORDS: Final = {level.value: level for level in Metadata}
 
 @lru_cache(maxsize=128)
 def negotiate(accept: str | None, asked_format: str | None) -> Metadata:
-    """The level of metadata that a request asks for.
+    """Return the level of metadata that a request wants.
 
     Arguments:
-        accept: the Accept header; without one, or with `*/*`, metadata is minimal. What it likes
-            best counts, by `q` and then by order; `q=0` is what it does not want.
-        asked_format: `$format`, which goes before Accept; empty is none.
+        accept: the Accept header; without one, or with `*/*`, metadata is minimal. The best range
+            counts, by `q` and then by order; `q=0` excludes a range.
+        asked_format: `$format`, which overrides Accept; empty = not given.
 
     Raises: StorageError AtomFormatNotSupported, JsonVerboseFormatNotSupported,
         MediaTypeNotSupported.
@@ -75,7 +75,7 @@ def negotiate(accept: str | None, asked_format: str | None) -> Metadata:
 
 
 def _quality(media_range: str) -> float:
-    """The weight of a range; one that cannot be read is 1, as if there were none."""
+    """Return the weight of a media range; a malformed weight counts as 1, the default."""
     for parameter in media_range.split(";")[1:]:
         name, _, value = parameter.partition("=")
         if name.strip().lower() == "q" and _QUALITY.fullmatch(value.strip()):
@@ -105,7 +105,7 @@ def _level(media_range: str) -> Metadata:
 
 
 def check_content_type(content_type: str | None) -> None:
-    """A document that is sent must be JSON.
+    """Check that a request's document is JSON.
 
     Raises: StorageError AtomFormatNotSupported, JsonVerboseFormatNotSupported,
         MediaTypeNotSupported.
@@ -115,15 +115,19 @@ def check_content_type(content_type: str | None) -> None:
 
 
 def etag_text(timestamp: int) -> str:
-    """The entity tag of a Timestamp in ticks: `W/"datetime'2013-08-09T18%3A55%3A48.3402073Z'"`."""
+    """Return the entity tag of a Timestamp: `W/"datetime'2013-08-09T18%3A55%3A48.3402073Z'"`.
+
+    Arguments:
+        timestamp: in ticks.
+    """
     moment = iso7(timestamp).replace(":", "%3A")  # nothing else of it needs an escape
     return f"W/\"datetime'{moment}'\""
 
 
 def read_match(text: str) -> int | None:
-    """The Timestamp of If-Match; None for `*`, NO_TIMESTAMP for a weak tag of another form.
+    """Return the Timestamp in If-Match; None for `*`, NO_TIMESTAMP for a weak tag of another form.
 
-    Raises: StorageError InvalidInput for what is no weak tag.
+    Raises: StorageError InvalidInput for text that is not a weak tag.
     """
     tag = text.strip()
     if tag == ANY:
@@ -139,7 +143,7 @@ def read_match(text: str) -> int | None:
 
 
 def error_body(error: StorageError, request_id: str, now: int) -> bytes:
-    """The JSON of a refusal.
+    """Return the JSON of an error.
 
     Arguments:
         request_id: x-ms-request-id of the response.

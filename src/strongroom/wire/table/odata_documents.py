@@ -1,9 +1,10 @@
-"""The JSON documents that the Table service answers with, at the three levels of metadata.
+"""The JSON documents of the Table service's answers, at the three levels of metadata.
 
-Lives here: tables and entities -> JSON. At minimal metadata an entity is its stored fragment
-(semantics/table/edm.py) behind its keys, so a page is a join of bytes. The other levels and
-`$select` take the fragment apart. Must not live here: which entities are answered. Source: "Query
-Entities", "Query Tables", "Payload format for Table service operations"; reference section 2.
+Lives here: the conversion of tables and entities to JSON. At minimal metadata an entity is its keys
+followed by its stored fragment (semantics/table/edm.py), so a page is a join of bytes. The other
+levels and `$select` decode the fragment. Must not live here: which entities are returned. Source:
+"Query Entities", "Query Tables", "Payload format for Table service operations"; reference section
+2.
 """
 
 from __future__ import annotations
@@ -25,15 +26,18 @@ _ANNOTATION: Final = "@odata.type"
 _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _NULL: Final = b"null"
-# To write so many takes some tenths of a millisecond.
+# Writing this many takes some tenths of a millisecond.
 _ROWS_AT_ONCE: Final = 128
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z0-9_.~!*()-]*", re.ASCII).fullmatch
 Names = tuple[str, ...] | None
 
 
 class TableAddress(msgspec.Struct, frozen=True):
-    """Where entities or tables are: the endpoint's URL with a slash at its end, the account, and
-    the table's name (`Tables` for tables themselves)."""
+    """The address of entities or tables.
+
+    It is the endpoint's URL with a slash at its end, the account, and the table's name (`Tables`
+    for the list of tables).
+    """
 
     endpoint: str
     account: str
@@ -41,7 +45,7 @@ class TableAddress(msgspec.Struct, frozen=True):
 
 
 def entity(item: Entity, level: Metadata, place: TableAddress, select: Names = None) -> bytes:
-    """One entity."""
+    """Return the JSON document of one entity."""
     context = _context(level, f"{place.endpoint}$metadata#{place.name}/@Element")
     return b"{" + _joined(context, _members(item, level, place, select)) + b"}"
 
@@ -55,7 +59,7 @@ def entities(
 
 
 def _page(context: bytes, members: Iterable[bytes]) -> Iterator[bytes]:
-    """A document of rows, each given by its members."""
+    """Yield a document of rows, each given by its members."""
     yield b"{" + _joined(context, b'"value":[')
     comma = b""
     for rows in parts(members, _ROWS_AT_ONCE):
@@ -65,7 +69,7 @@ def _page(context: bytes, members: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def table(name: str, level: Metadata, place: TableAddress) -> bytes:
-    """One table."""
+    """Return the JSON document of one table."""
     context = _context(level, f"{place.endpoint}$metadata#Tables/@Element")
     return b"{" + _joined(context, _table(name, level, place)) + b"}"
 
@@ -101,7 +105,7 @@ def _links(kind: str, endpoint: str, link: str) -> bytes:
 
 
 def _minimal(item: Entity) -> bytes:
-    """An entity's members at minimal metadata."""
+    """Return an entity's members at minimal metadata."""
     moment = _moment(item.timestamp)
     head = (
         b'"odata.etag":"W/\\"datetime\'%b\'\\"","PartitionKey":%b,"RowKey":%b,"Timestamp":"%b"'
@@ -141,7 +145,7 @@ def _members(item: Entity, level: Metadata, place: TableAddress, select: Names) 
 
 
 def _own(item: Entity, level: Metadata) -> dict[str, bytes]:
-    """Keys and Timestamp as members; Timestamp's type is told at full metadata only."""
+    """Return the keys and Timestamp as members. Timestamp has a type at full metadata only."""
     found = {
         "PartitionKey": _encode(item.partition_key),
         "RowKey": _encode(item.row_key),
@@ -153,8 +157,10 @@ def _own(item: Entity, level: Metadata) -> dict[str, bytes]:
 
 
 def _selected(shown: dict[str, bytes], level: Metadata, select: Names) -> Iterable[bytes]:
-    """The members that were asked for; a property that the entity does not have is null. What is
-    no property's name is left out: the level decides on OData's own members, and none comes twice.
+    """Yield the selected members; a property that the entity does not have is null.
+
+    A selected name that cannot be a property is left out. So OData's own members depend on the
+    level alone, and none is repeated.
     """
     for name in shown if select is None else select:
         if "@" in name or name.startswith("odata."):
@@ -166,12 +172,13 @@ def _selected(shown: dict[str, bytes], level: Metadata, select: Names) -> Iterab
 
 
 def entity_link(table: str, partition_key: str, row_key: str) -> str:
-    """An entity's URL behind the endpoint's."""
+    """Return an entity's URL relative to the endpoint."""
     return f"{table}(PartitionKey={_url_key(partition_key)},RowKey={_url_key(row_key)})"
 
 
 def _url_key(key: str) -> str:
-    # Of most keys nothing is to be quoted; RFC 3986, section 2.3, and what OData leaves as it is.
+    # Most keys need no quoting: RFC 3986, section 2.3, and the characters that OData leaves
+    # unquoted.
     if _PLAIN_KEY(key):
         return f"'{key}'"
     return quote(quoted(key), safe="'!~*()")

@@ -1,7 +1,7 @@
 """The JSON documents that clients of the Table service send: an entity, the name of a table.
 
-Lives here: a body -> its properties in order, each with the type that stands beside it. Must not
-live here: what the values mean (semantics/table/edm.py), limits of entities
+Lives here: the conversion of a body to its properties in order, each with its annotated type. Must
+not live here: the meaning of the values (semantics/table/edm.py), limits of entities
 (semantics/table/entities.py). Source: "Inserting and updating entities", "Create Table"; OData 3.0
 JSON format, annotations.
 """
@@ -23,11 +23,11 @@ from strongroom.values import INT32, Scalar
 _ANNOTATION: Final = "@odata.type"
 _OWN: Final = "odata."
 _TIMESTAMP: Final = "Timestamp"
-# Far more than may be stored: null ones count here too, and are not kept.
+# Far more than an entity may have: null properties count here too, and are not stored.
 _PROPERTIES_READ_MAX: Final = 4096
-# What is longer is looked through before it becomes objects of Python, many times its size.
+# A longer body is checked before it is decoded to Python objects, which are many times larger.
 _LONG_BYTES: Final = 128 * 1024
-# The end of a name, and an object or array behind it. Inside of a text the mark is escaped.
+# The end of a name, followed by an object or array. In a text the quotation mark is escaped.
 _NESTED: Final = re.compile(rb'(?<!\\)"[ \t\r\n]*:[ \t\r\n]*[\[{]')
 _QUOTES_MAX: Final = 4 * 2 * _PROPERTIES_READ_MAX
 _NESTED_BYTES_MAX: Final = 64 * 1024
@@ -40,12 +40,13 @@ _SPACED_COLONS: Final = (b" :", b"\t:", b"\n:", b"\r:")
 
 
 class SentEntity(msgspec.Struct, frozen=True):
-    """The properties of an entity as they were sent, in order: their JSON values (None = null), and
-    the texts of the types that some have.
+    """The properties of an entity as they were sent, in order.
 
-    `is_plain`: none is null or has a type beside it. Each is of a type that JSON shows: a text, a
-    truth value, a number of 32 bits, or a finite Double. A text is well-formed, and no longer than
-    the PLAIN_BYTES_MAX of its document.
+    They are the JSON values (None = null), and the type annotations of some properties.
+
+    `is_plain`: no property is null or has a type annotation. Each value is a text, a Boolean, a
+    number of 32 bits, or a finite Double. A text is well-formed, and no longer than the
+    PLAIN_BYTES_MAX of its document.
     """
 
     values: dict[str, Scalar | None]
@@ -54,8 +55,10 @@ class SentEntity(msgspec.Struct, frozen=True):
 
 
 def read_entity(body: bytes) -> SentEntity:
-    """The properties of an entity. Members of OData itself are left out, and so are Timestamp,
-    which the service alone decides, and the types of properties that are not there.
+    """Return the properties of an entity.
+
+    OData's own members are left out. So are Timestamp, which only the service sets, and type
+    annotations without a property.
 
     Raises: StorageError InvalidInput, DuplicatePropertiesSpecified, TooManyProperties.
     """
@@ -70,11 +73,11 @@ def read_entity(body: bytes) -> SentEntity:
 
 
 def _plain_values(body: bytes) -> dict[str, Scalar | None] | None:
-    """The values of a small document in which nothing is special, as in those of most entities.
+    """Return the values of a small document without special members, as most entities are.
 
-    All values are plain or null. No name comes twice, and none is an annotation or OData's own.
+    All values are plain or null. No name is repeated, and none is an annotation or OData's own.
 
-    Returns: None where the document must be looked at member by member.
+    Returns: None when the document must be parsed member by member.
     """
     if len(body) > PLAIN_BYTES_MAX:
         return None
@@ -89,10 +92,11 @@ def _plain_values(body: bytes) -> dict[str, Scalar | None] | None:
 
 
 def _none_came_twice(count: int, body: bytes) -> bool:
-    """Whether there are no more members than `count`, the values that are left, for sure.
+    """Return whether the document certainly has no more members than `count`, the distinct ones.
 
-    Each member has a colon behind its name. Texts may hold colons too. Where no colon has space in
-    front, only those right behind a quotation mark are counted: that of each member is among them.
+    Each member has a colon after its name. Texts may contain colons too. If no colon follows white
+    space, only colons right after a quotation mark are counted. The colon of each member is among
+    these.
     """
     if body.count(b":") == count:
         return True
@@ -100,7 +104,7 @@ def _none_came_twice(count: int, body: bytes) -> bool:
 
 
 def _sorted_out(members: _Object) -> tuple[dict[str, Any], dict[str, str]]:
-    """The values, and the types that stand beside some of them.
+    """Split the members into values and the type annotations of some of them.
 
     Raises: StorageError InvalidInput, DuplicatePropertiesSpecified.
     """
@@ -127,7 +131,7 @@ def _sorted_out(members: _Object) -> tuple[dict[str, Any], dict[str, str]]:
 
 
 def read_table_name(body: bytes) -> str:
-    """The name of the table that is to be created.
+    """Return the name of the table to create.
 
     Raises: StorageError InvalidInput, PropertiesNeedValue, DuplicatePropertiesSpecified.
     """
@@ -139,7 +143,7 @@ def read_table_name(body: bytes) -> str:
     return values[0]
 
 
-# A JSON object as its members, so that those that come twice are seen; arrays are lists.
+# A JSON object as a tuple of members, so that repeated names are visible; arrays are lists.
 _Object = tuple[tuple[str, Any], ...]
 
 
@@ -151,14 +155,15 @@ _DECODER: Final = json.JSONDecoder(object_pairs_hook=tuple, parse_constant=_no_c
 
 
 def _refuse_bulk(body: bytes) -> None:
-    """A long document that is not made of a few long texts is no entity.
+    """Refuse a long document that cannot be an entity: it is not a few long texts.
 
     Raises: StorageError TooManyProperties, InvalidInput.
     """
-    # Each name has a quotation mark in front that is not escaped, and a text has two of them. To
-    # count them takes a tenth of the time of finding all members.
+    # Each name has an unescaped quotation mark before it, and a text has two. Counting them takes a
+    # tenth of the time of parsing all members.
     if body.count(b'"') - body.count(b'\\"') > _QUOTES_MAX:
-        # Both are wrong where it is nested further behind; the number is named then.
+        # A nested value that lies further behind is not searched for; then the number of members is
+        # reported.
         if _NESTED.search(body, 0, _LONG_BYTES) is not None:
             raise _invalid("A value in the body is an object or array.")
         raise StorageError(table_errors.TOO_MANY_PROPERTIES)

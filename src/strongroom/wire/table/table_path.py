@@ -2,9 +2,8 @@
 
     Tables   Tables('name')   name   name()   name(PartitionKey='p',RowKey='r')   $batch
 
-Must not live here: which names and keys there may be (semantics/). Source: "Addressing Table
-service resources", "Query Entities"; OData 3.0 URI conventions, section 3: a quote inside a key is
-doubled.
+Must not live here: the rules of names and keys (semantics/). Source: "Addressing Table service
+resources", "Query Entities"; OData 3.0 URI conventions, section 3: a quote inside a key is doubled.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ _NAMED: Final = re.compile(rf"\s*(PartitionKey|RowKey)\s*=\s*{_QUOTED}\s*(,|$)",
 class TableResource(msgspec.Struct, frozen=True):
     """The resource that a segment names.
 
-    `keyed` is None for the set as a whole. In the set `Tables` it is the name of one table. In
-    another set it is an entity's (PartitionKey, RowKey).
+    `keyed` is None for the whole set. In the set `Tables` it is the name of one table. In another
+    set it is an entity's (PartitionKey, RowKey).
     """
 
     name: str
@@ -37,7 +36,7 @@ class TableResource(msgspec.Struct, frozen=True):
 
 
 def parse_resource(text: str) -> TableResource:
-    """Read a decoded segment.
+    """Parse a decoded segment.
 
     Raises: StorageError InvalidUri.
     """
@@ -76,7 +75,7 @@ def _undoubled(text: str) -> str:
 
 
 def quoted(key: str) -> str:
-    """A key as an URL has it between parentheses, not yet percent-encoded."""
+    """Return a key as a URL has it between parentheses, not yet percent-encoded."""
     return "'" + key.replace("'", "''") + "'"
 
 
