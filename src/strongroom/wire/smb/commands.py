@@ -1,7 +1,7 @@
 """The commands of SMB 2 and 3 by their numbers.
 
-Lives here: the numbers. Must not live here: any message's layout, who carries a command out.
-Source: [MS-SMB2] section 2.2.1.2; smb.md 1.2.
+Lives here: the numbers. Must not live here: the layout of any message, the code that executes a
+command. Source: [MS-SMB2] section 2.2.1.2; smb.md 1.2.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 
 
 class Command(enum.IntEnum):
-    """The commands, by their numbers in requests and answers."""
+    """The commands, by their numbers in requests and responses."""
 
     NEGOTIATE = 0
     SESSION_SETUP = 1
@@ -35,7 +35,7 @@ class Command(enum.IntEnum):
 
 
 def name_of(number: int) -> str:
-    """The name of a command; `UNKNOWN` for a number that no command has."""
+    """Return the name of a command; `UNKNOWN` for an undefined number."""
     return _NAMES.get(number, "UNKNOWN")
 
 

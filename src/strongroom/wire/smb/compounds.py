@@ -1,7 +1,7 @@
 """Compounds: several messages in one frame, one after the other.
 
-Lives here: cutting a frame into messages, and putting answers together. Must not live here: what
-ids an element inherits (servers/smb/). Source: [MS-SMB2] sections 3.2.4.1.4, 3.3.5.2.7; smb.md 1.4.
+Lives here: splitting a frame into messages, and joining responses. Must not live here: which ids an
+element inherits (servers/smb/). Source: [MS-SMB2] sections 3.2.4.1.4, 3.3.5.2.7; smb.md 1.4.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ _ALIGNMENT: Final = 8
 
 
 class CompoundElement(msgspec.Struct, frozen=True):
-    """One message of a frame: its header, and all its bytes from the header on."""
+    """One message of a frame: its header, and all its bytes, header included."""
 
     header: Header
     message: memoryview
 
 
 def split(frame: memoryview) -> tuple[CompoundElement, ...]:
-    """The messages of a frame, in order.
+    """Return the messages of a frame, in order.
 
-    Raises: MalformedMessage when a header is cut off, or when there are too many messages. Also
-    when NextCommand does not lead to an aligned place behind the header and within the frame.
+    Raises: MalformedMessage when a header is truncated, or when there are too many messages. Also
+        when NextCommand is not an aligned offset after the header and within the frame.
     """
     found: list[CompoundElement] = []
     at = 0
@@ -47,7 +47,7 @@ def split(frame: memoryview) -> tuple[CompoundElement, ...]:
 
 
 def chains(elements: Sequence[CompoundElement]) -> Iterator[Sequence[CompoundElement]]:
-    """The elements that belong together: each that is not related begins a chain.
+    """Yield the chains of related elements: each element that is not related begins a chain.
 
     The first chain may begin with a related element, which is an error of the client.
     """
@@ -60,5 +60,5 @@ def chains(elements: Sequence[CompoundElement]) -> Iterator[Sequence[CompoundEle
 
 
 def padding(size_bytes: int) -> bytes:
-    """The zeros that follow an element of that size, but for the last."""
+    """Return the zeros that follow an element of this size, unless it is the last."""
     return bytes(-size_bytes % _ALIGNMENT)

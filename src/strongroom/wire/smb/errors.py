@@ -1,6 +1,6 @@
-"""The body of an error response, and of an interim answer.
+"""The body of an error response, and of an interim response.
 
-Lives here: its layout. Must not live here: which status is answered when. Source: [MS-SMB2] section
+Lives here: its layout. Must not live here: which status is sent when. Source: [MS-SMB2] section
 2.2.2; smb.md 1.2.
 """
 
@@ -12,15 +12,15 @@ from typing import Final
 _FIXED: Final = struct.Struct("<HBxI")
 _CONTEXT: Final = struct.Struct("<II")
 _STRUCTURE_SIZE: Final = 9
-# A body without data carries one byte all the same.
+# A body without data still contains one byte.
 NO_DATA: Final = _FIXED.pack(_STRUCTURE_SIZE, 0, 0) + b"\0"
 
 
 def write_error(data: bytes = b"", *, in_context: bool = False) -> bytes:
-    """The body of an error response.
+    """Return the body of an error response.
 
     Arguments:
-        data: what the status calls for beside it.
+        data: the ErrorData that the status requires.
         in_context: whether the dialect is 3.1.1, which wraps the data into an error context.
     """
     if not data:

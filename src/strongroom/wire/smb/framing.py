@@ -1,7 +1,7 @@
-"""Frames: each message of SMB follows its length, in four bytes.
+"""Frames: each SMB message is preceded by its length in four bytes.
 
-Lives here: cutting what a socket brings into frames, the four bytes. Must not live here: what is
-in a frame, sockets. Source: [MS-SMB2] section 2.1 (Direct TCP); smb.md 1.1.
+Lives here: splitting the received bytes of a socket into frames, the length prefix. Must not live
+here: the content of a frame, sockets. Source: [MS-SMB2] section 2.1 (Direct TCP); smb.md 1.1.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ ENCRYPTED_MARK: Final = b"\xfdSMB"
 
 
 def prefix(size_bytes: int) -> bytes:
-    """The four bytes before a frame of that size."""
+    """Return the four bytes before a frame of this size."""
     return size_bytes.to_bytes(PREFIX_BYTES, "big")
 
 
 class FrameAssembler:
-    """Puts frames together from what a socket brings.
+    """Assembles frames from the received bytes of a socket.
 
     Small frames are copied out of an inbox. A large one is received into its own memory, so that
     its bytes are not copied again.
@@ -45,7 +45,7 @@ class FrameAssembler:
 
     @property
     def is_inside(self) -> bool:
-        """Whether a frame has begun and is not complete."""
+        """Return whether a frame has begun and is incomplete."""
         return self._frame is not None or self._held > 0
 
     def buffer(self) -> memoryview:
@@ -55,7 +55,7 @@ class FrameAssembler:
         return memoryview(self._inbox)[self._held :]
 
     def received(self, count: int) -> Iterator[memoryview]:
-        """The frames that are complete after `count` more bytes are in the buffer.
+        """Yield the frames that are complete after `count` more bytes are in the buffer.
 
         Raises: MalformedMessage for a frame that is empty, too long, or of another transport.
         """

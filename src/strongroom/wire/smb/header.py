@@ -1,7 +1,7 @@
 """The header of 64 bytes that begins every message of SMB 2 and 3, and the id of an open.
 
-Lives here: both structures and the bits of the flags. Must not live here: what follows the header,
-how messages are chained. Source: [MS-SMB2] sections 2.2.1, 2.2.14.1; smb.md 1.2.
+Lives here: both structures and the flag bits. Must not live here: the body after the header, how
+messages are chained. Source: [MS-SMB2] sections 2.2.1, 2.2.14.1; smb.md 1.2.
 """
 
 from __future__ import annotations
@@ -22,21 +22,22 @@ SIGNED: Final = 0x8
 PRIORITY_MASK: Final = 0x70
 DFS_OPERATIONS: Final = 0x1000_0000
 REPLAY_OPERATION: Final = 0x2000_0000
-# What an answer repeats of its request.
+# The flags that a response copies from its request.
 COPIED_FLAGS: Final = RELATED_OPERATIONS | PRIORITY_MASK | DFS_OPERATIONS | REPLAY_OPERATION
 
 _START: Final = b"\xfeSMB\x40\0"
 
 
 class FileId(msgspec.Struct, frozen=True):
-    """How the wire names an open. All ones stands for the open of the chain's predecessor."""
+    """The id of an open on the wire. All ones stands for the open of the previous message in the
+    chain."""
 
     persistent: int
     volatile: int
 
     @property
     def is_placeholder(self) -> bool:
-        """Whether it names no open of its own."""
+        """Return whether it stands for the open of the previous message."""
         return self.persistent == self.volatile == ALL_ONES
 
 
@@ -45,7 +46,7 @@ PLACEHOLDER: Final = FileId(ALL_ONES, ALL_ONES)
 
 
 class Header(msgspec.Struct, frozen=True):
-    """A header. `status` of a request carries the ChannelSequence in its low 16 bits.
+    """A header. In a request, `status` contains the ChannelSequence in its low 16 bits.
 
     `process_id` and `tree_id` together are the AsyncId when the flag ASYNC_COMMAND is set.
     """
@@ -64,17 +65,17 @@ class Header(msgspec.Struct, frozen=True):
 
     @property
     def channel_sequence(self) -> int:
-        """The ChannelSequence of a request of SMB 3."""
+        """Return the ChannelSequence of a request of SMB 3."""
         return self.status & 0xFFFF
 
     @property
     def async_id(self) -> int:
-        """The AsyncId; it means something only with the flag ASYNC_COMMAND."""
+        """Return the AsyncId, which is valid only with the flag ASYNC_COMMAND."""
         return self.process_id | self.tree_id << 32
 
     @property
     def is_related(self) -> bool:
-        """Whether ids of the chain's predecessor replace those of this message."""
+        """Return whether the message takes its ids from the previous one in the chain."""
         return bool(self.flags & RELATED_OPERATIONS)
 
 
@@ -82,11 +83,11 @@ _LAYOUT: Final = Layout(Header, "HIHHIIQIIQ16s")
 
 
 def read_header(data: bytes | memoryview, at: int = 0) -> Header:
-    """The header that begins at `at`.
+    """Parse the header that begins at `at`.
 
-    Its command may be a number that no command has.
+    Its command may be an undefined number.
 
-    Raises: MalformedMessage when it is cut off, or has another protocol's mark or another size.
+    Raises: MalformedMessage when it is truncated, or has another protocol id or another size.
     """
     if len(data) - at < HEADER_BYTES or bytes(data[at : at + 6]) != _START:
         raise MalformedMessage("no header of SMB 2")
@@ -94,5 +95,5 @@ def read_header(data: bytes | memoryview, at: int = 0) -> Header:
 
 
 def write_header(header: Header) -> bytes:
-    """The 64 bytes of a header."""
+    """Return the 64 bytes of a header."""
     return _START + _LAYOUT.write(header)

@@ -1,7 +1,7 @@
-"""NTSTATUS values that only SMB answers.
+"""NTSTATUS values that only SMB sends.
 
-Lives here: the values that no row of the error tables carries. Must not live here: those that a
-refusal of REST has too (file_errors.py). Source: [MS-ERREF] section 2.3.1.
+Lives here: the values that are in no row of the error tables. Must not live here: values that
+belong to a REST error too (file_errors.py). Source: [MS-ERREF] section 2.3.1.
 """
 
 from __future__ import annotations

@@ -18,11 +18,11 @@ Piece = bytes | bytearray | memoryview
 
 
 class MalformedMessage(Exception):
-    """The bytes are no message of the kind that was expected. Its text says why."""
+    """The bytes are not a valid message of the expected kind. The text says why."""
 
 
 class Layout(Generic[S]):
-    """How the fields of a struct lie in bytes, one after the other, without gaps.
+    """The binary layout of a struct: its fields in order, without gaps.
 
     Arguments:
         kind: the struct; its fields are in the order of the bytes.
@@ -35,22 +35,22 @@ class Layout(Generic[S]):
         self.size = self._struct.size
 
     def read(self, data: bytes | memoryview, at: int = 0) -> S:
-        """The struct that begins at `at`. Raises: MalformedMessage when it is cut off."""
+        """Parse the struct that begins at `at`. Raises: MalformedMessage when it is truncated."""
         if at < 0 or len(data) - at < self.size:
             raise MalformedMessage(f"{self._kind.__name__} needs {self.size} bytes from {at} on")
         return self._kind(*self._struct.unpack_from(data, at))
 
     def write(self, value: S) -> bytes:
-        """The bytes of a struct; reserved bytes are zero."""
+        """Return the bytes of a struct; reserved bytes are zero."""
         return self._struct.pack(*msgspec.structs.astuple(value))
 
 
 def part(data: memoryview, offset: int, length: int, *, after: int) -> memoryview:
-    """The variable part that a structure points to.
+    """Return the variable part to which an (offset, length) pair of a structure refers.
 
     Arguments:
         data: the message, from the first byte that offsets count from.
-        after: where the fixed part ends; an offset before it is refused. Offset is ignored when
+        after: where the fixed part ends; an offset before it is refused. The offset is ignored when
             the length is 0.
 
     Raises: MalformedMessage when it is not within the message.

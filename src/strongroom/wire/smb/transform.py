@@ -1,4 +1,4 @@
-"""The header of 52 bytes that stands before an encrypted frame.
+"""The header of 52 bytes before an encrypted frame.
 
 Lives here: its layout. Must not live here: ciphers (security/encryption.py). Source: [MS-SMB2]
 section 2.2.41; smb.md 1.9.
@@ -15,13 +15,13 @@ from strongroom.wire.smb.structures import Layout, MalformedMessage
 
 TRANSFORM_BYTES: Final = 52
 NONCE_BYTES: Final = 16
-# What the tag covers beside the encrypted bytes begins behind mark and tag.
+# The associated data that the tag covers begins after the protocol id and the tag.
 COVERED_FROM: Final = 20
 _IS_ENCRYPTED: Final = 1
 
 
 class TransformHeader(msgspec.Struct, frozen=True):
-    """The header of an encrypted frame. `nonce` is filled with zeros to 16 bytes."""
+    """The header of an encrypted frame. `nonce` is padded with zeros to 16 bytes."""
 
     tag: bytes
     nonce: bytes
@@ -34,9 +34,9 @@ _LAYOUT: Final = Layout(TransformHeader, "16s16sI2xHQ")
 
 
 def read_transform(frame: memoryview) -> TransformHeader:
-    """The header of an encrypted frame.
+    """Parse the header of an encrypted frame.
 
-    Raises: MalformedMessage when nothing follows it, or when it says another size than there is.
+    Raises: MalformedMessage when no data follows it, or when its size is not that of the data.
     """
     header = _LAYOUT.read(frame, len(ENCRYPTED_MARK))
     if header.flags != _IS_ENCRYPTED or len(frame) <= TRANSFORM_BYTES:
@@ -47,7 +47,7 @@ def read_transform(frame: memoryview) -> TransformHeader:
 
 
 def write_transform(nonce: bytes, plain_bytes: int, session_id: int) -> bytes:
-    """The header of an encrypted frame; zeros stand in place of the tag."""
+    """Return the header of an encrypted frame, with zeros in place of the tag."""
     nonce = nonce.ljust(NONCE_BYTES, b"\0")
     header = TransformHeader(bytes(16), nonce, plain_bytes, _IS_ENCRYPTED, session_id)
     return ENCRYPTED_MARK + _LAYOUT.write(header)

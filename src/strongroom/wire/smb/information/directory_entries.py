@@ -79,7 +79,7 @@ def _id_extd(entry: DirectoryEntry, name_length: int) -> bytes:
     return _full(entry, name_length) + struct.pack("<IQQ", 0, entry.file_id, 0)
 
 
-# What follows NextEntryOffset and FileIndex, up to the name.
+# The fields between NextEntryOffset and FileIndex, and the name.
 _FIXED: Final[Mapping[int, Callable[[DirectoryEntry, int], bytes]]] = {
     DirectoryClass.DIRECTORY: _times_and_sizes,
     DirectoryClass.FULL_DIRECTORY: _full,
@@ -93,13 +93,13 @@ _LINK_BYTES: Final = 8
 
 
 def check_directory_class(information_class: int) -> None:
-    """Whether a class lists directories. Raises: SmbRefusal INVALID_INFO_CLASS."""
+    """Check that a class lists directories. Raises: SmbRefusal INVALID_INFO_CLASS."""
     if information_class not in _FIXED:
         raise SmbRefusal(statuses.STATUS_INVALID_INFO_CLASS)
 
 
 class EntryBuffer:
-    """Collects the directory entries of one answer while they fit into it.
+    """Collects the directory entries of one response while they fit into it.
 
     Arguments:
         information_class: a class that has passed `check_directory_class`.
@@ -115,11 +115,11 @@ class EntryBuffer:
 
     @property
     def data(self) -> bytes:
-        """The entries so far; the last one has no successor and no padding."""
+        """Return the entries so far; the last one has no successor and no padding."""
         return bytes(self._data)
 
     def add(self, entry: DirectoryEntry) -> bool:
-        """Append an entry if it fits behind those that are there.
+        """Append an entry if it fits, and return whether it did.
 
         Raises: SmbRefusal INFO_LENGTH_MISMATCH when the buffer is too small for the first one.
         """

@@ -1,11 +1,11 @@
-"""Information classes of files: what QUERY_INFO answers and what SET_INFO carries.
+"""Information classes of files: the output of QUERY_INFO and the input of SET_INFO.
 
-Lives here: the layouts, and how an answer is cut to what its reader has room for. Must not live
-here: entries of listings (directory_entries.py), volumes (filesystem_information.py), what a
-change does. Sources: [MS-FSCC] section 2.4; [MS-FSA] sections 2.1.5.12 and 2.1.5.15; smb.md 2.10,
-2.11.
+Lives here: the layouts, and the truncation of an answer to the client's buffer. Must not live here:
+entries of listings (directory_entries.py), volumes (filesystem_information.py), the effect of a
+change. Sources: [MS-FSCC] section 2.4; [MS-FSA] sections 2.1.5.12 and 2.1.5.15; smb.md 2.10, 2.11.
 
-Streams, extended attributes, links and short names do not exist, and their classes say so.
+Alternate streams, extended attributes, links and short names do not exist, and their classes report
+this.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ _STREAM_NAME: Final = "::$DATA".encode("utf-16-le")
 
 
 class FileClass(enum.IntEnum):
-    """The values of FileInformationClass that are served, and those that have a refusal of their
-    own."""
+    """The values of FileInformationClass that are served, and those with a specific error."""
 
     BASIC = 4
     STANDARD = 5
@@ -58,12 +57,12 @@ class FileClass(enum.IntEnum):
 
 
 class NodeInformation(msgspec.Struct, frozen=True, kw_only=True):
-    """All that the classes say of an open file or directory. Times are FILETIMEs.
+    """The values of all classes for an open file or directory. Times are FILETIMEs.
 
     Attributes:
         file_id: the same for all opens of the file.
-        access: what the open was granted.
-        mode, position: of the open, as the classes 16 and 14 show them.
+        access: the granted access of the open.
+        mode, position: the open's, as the classes 16 and 14 show them.
         path: from the share's root, with a backslash between components; "" for the root.
     """
 
@@ -85,7 +84,10 @@ class NodeInformation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BasicInformation(msgspec.Struct, frozen=True):
-    """Class 4: times and attributes. In a change, times are signed: 0, -1 and -2 are no times."""
+    """FileBasicInformation (class 4): times and attributes.
+
+    In a change, times are signed: 0, -1 and -2 have special meanings.
+    """
 
     creation: int
     last_access: int
@@ -95,7 +97,7 @@ class BasicInformation(msgspec.Struct, frozen=True):
 
 
 class StandardInformation(msgspec.Struct, frozen=True):
-    """Class 5."""
+    """FileStandardInformation (class 5)."""
 
     allocation: int
     size: int
@@ -105,7 +107,10 @@ class StandardInformation(msgspec.Struct, frozen=True):
 
 
 class NetworkOpenInformation(msgspec.Struct, frozen=True):
-    """Class 34. The answers to CREATE and CLOSE carry the same fields in the same order."""
+    """FileNetworkOpenInformation (class 34).
+
+    The responses to CREATE and CLOSE contain the same fields in the same order.
+    """
 
     creation: int
     last_access: int
@@ -130,10 +135,10 @@ _STREAM: Final = Layout(_Stream, "4xIQQ")
 
 
 class Information(msgspec.Struct, frozen=True):
-    """An answer before it is cut: the part that has to fit, and the part that may be cut.
+    """An answer before truncation: a fixed part, and a variable part that may be truncated.
 
     Attributes:
-        room_min: how much room there has to be, if that is more than the fixed part.
+        room_min: the smallest accepted buffer, if that is larger than the fixed part.
     """
 
     fixed: bytes
@@ -141,9 +146,9 @@ class Information(msgspec.Struct, frozen=True):
     room_min: int = 0
 
     def within(self, room: int) -> tuple[int, bytes]:
-        """The status and the data for a reader who has room for so many bytes.
+        """Return the status and the data for a client buffer of this many bytes.
 
-        Lengths within the data stay those of the whole (BUFFER_OVERFLOW).
+        Lengths in truncated data are those of the whole (BUFFER_OVERFLOW).
 
         Raises: SmbRefusal INFO_LENGTH_MISMATCH when the fixed part does not fit.
         """
@@ -156,7 +161,7 @@ class Information(msgspec.Struct, frozen=True):
 
 
 def network_open(node: NodeInformation) -> NetworkOpenInformation:
-    """Class 34 of a file."""
+    """Return FileNetworkOpenInformation (class 34) of a file."""
     return NetworkOpenInformation(
         node.creation,
         node.last_access,
@@ -193,7 +198,10 @@ def _number(value: int) -> bytes:
 
 
 def _all(node: NodeInformation) -> Information:
-    """Class 18, with the path as smbd sends it: Linux refuses an answer without a name."""
+    """Return FileAllInformation (class 18), with the path as smbd sends it.
+
+    Linux refuses an answer without a name.
+    """
     name = ("\\" + node.path).encode("utf-16-le", "surrogatepass")
     fixed = (
         _basic(node)
@@ -205,7 +213,7 @@ def _all(node: NodeInformation) -> Information:
 
 
 def _stream(node: NodeInformation) -> Information:
-    """Class 22: the one stream that a file has. A directory has none."""
+    """Return FileStreamInformation (class 22): the only stream of a file. A directory has none."""
     if node.is_directory:
         return Information(b"")
     stream = _Stream(len(_STREAM_NAME), node.size, node.allocation)
@@ -245,7 +253,7 @@ _QUERIES: Final[Mapping[int, _Builder]] = {
     FileClass.NORMALIZED_NAME: _normalized_name,
     FileClass.ID: _fixed(_id),
 }
-# There are no 8.3 names, so that a file has no alternate one.
+# There are no 8.3 names, so a file has no alternate name.
 _REFUSED_QUERIES: Final[Mapping[int, int]] = {
     FileClass.FULL_EA: statuses.STATUS_NO_EAS_ON_FILE,
     FileClass.ALTERNATE_NAME: file_errors.STATUS_OBJECT_NAME_NOT_FOUND,
@@ -253,7 +261,7 @@ _REFUSED_QUERIES: Final[Mapping[int, int]] = {
 
 
 def check_query(information_class: int, *, has_normalized_names: bool) -> None:
-    """Whether a class is served to queries.
+    """Check that queries of a class are served.
 
     Arguments:
         has_normalized_names: whether the dialect is 3.1.1, the only one with class 48.
@@ -270,37 +278,38 @@ def check_query(information_class: int, *, has_normalized_names: bool) -> None:
 
 
 def query(information_class: int, node: NodeInformation) -> Information:
-    """The bytes of an information class for a file; the class has passed `check_query`."""
+    """Return the bytes of an information class for a file; the class has passed `check_query`."""
     return _QUERIES[information_class](node)
 
 
 class RenameChange(msgspec.Struct, frozen=True):
-    """Class 10: the new path, from the share's root."""
+    """FileRenameInformation (class 10): the new path, from the share's root."""
 
     path: str
     replaces: bool
 
 
 class DispositionChange(msgspec.Struct, frozen=True):
-    """Class 13: whether the file is to be deleted."""
+    """FileDispositionInformation (class 13): whether the file is to be deleted."""
 
     deletes: bool
 
 
 class AllocationChange(msgspec.Struct, frozen=True):
-    """Class 19: how much space is kept for the file."""
+    """FileAllocationInformation (class 19): the space that is allocated for the file."""
 
     size: int
 
 
 class EndOfFileChange(msgspec.Struct, frozen=True):
-    """Class 20: how long the file is."""
+    """FileEndOfFileInformation (class 20): the length of the file."""
 
     size: int
 
 
 class ModeChange(msgspec.Struct, frozen=True):
-    """Class 16: of the bits in SETTABLE_MODE, those that the open shows from now on."""
+    """FileModeInformation (class 16): the new mode of the open, within the bits of
+    SETTABLE_MODE."""
 
     mode: int
 
@@ -342,8 +351,8 @@ _CHANGE_SIZES: Final[Mapping[int, int]] = {
     FileClass.ALLOCATION: 8,
     FileClass.END_OF_FILE: 8,
 }
-# smb.md 2.11. The classes 64 and 65 are refused so that Windows falls back to 13 and 10; which
-# status it needs for that is not documented.
+# smb.md 2.11. The classes 64 and 65 are refused so that Windows falls back to 13 and 10. The status
+# that it needs for this is not documented.
 _REFUSED_CHANGES: Final[Mapping[int, int]] = {
     FileClass.LINK: statuses.STATUS_NOT_SUPPORTED,
     FileClass.FULL_EA: statuses.STATUS_EAS_NOT_SUPPORTED,
@@ -355,11 +364,11 @@ _REFUSED_CHANGES: Final[Mapping[int, int]] = {
 
 
 def read_change(information_class: int, data: memoryview) -> FileChange:
-    """The change that SET_INFO asks for.
+    """Parse the change in a SET_INFO.
 
     Raises: SmbRefusal for a class that cannot be set. INFO_LENGTH_MISMATCH for data shorter than
-        the class. INVALID_PARAMETER for a name that is empty, cut off or relative to a handle, and
-        for negative sizes.
+        the class. INVALID_PARAMETER for a name that is empty, truncated or relative to a handle,
+        and for negative sizes.
     """
     status = _REFUSED_CHANGES.get(information_class)
     if status is not None:
@@ -410,11 +419,11 @@ _CHANGES: Final[Mapping[FileClass, Callable[[memoryview], FileChange]]] = {
 
 
 def write_rename(change: RenameChange) -> bytes:
-    """The data of class 10, for clients."""
+    """Return the data of class 10, for clients."""
     name = change.path.encode("utf-16-le", "surrogatepass")
     return _RENAME.write(_Rename(change.replaces, 0, len(name))) + name
 
 
 def write_basic_change(change: BasicInformation) -> bytes:
-    """The data of class 4 with signed times, for clients."""
+    """Return the data of class 4 with signed times, for clients."""
     return _BASIC_CHANGE.write(change)

@@ -1,7 +1,7 @@
-"""Information classes of a share as a volume: its name, size, device and abilities.
+"""Information classes of a share as a volume: its name, size, device and capabilities.
 
-Lives here: the layouts. Must not live here: how much of a share is used. Sources: [MS-FSCC] section
-2.5; smb.md 2.10.
+Lives here: the layouts. Must not live here: the computation of a share's used space. Sources:
+[MS-FSCC] section 2.5; smb.md 2.10.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ _IS_MOUNTED: Final = 0x20
 _CASE_PRESERVED: Final = 0x2
 _UNICODE: Final = 0x4
 _ALIGNED: Final = 0x3
-# The name that Windows knows; what is offered is said by the flags.
+# A name that Windows knows; the flags describe the actual capabilities.
 _FORMAT_NAME: Final = "NTFS"
-# Windows asks for room for its structures with their padding, not for the fixed fields only.
+# Windows needs the size of its padded structures, not of the fixed fields only.
 _VOLUME_ROOM: Final = 24
 _ATTRIBUTE_ROOM: Final = 16
 
 
 class VolumeClass(enum.IntEnum):
-    """FsInformationClass, as far as it is served."""
+    """The values of FsInformationClass that are served."""
 
     VOLUME = 1
     SIZE = 3
@@ -46,13 +46,13 @@ class VolumeClass(enum.IntEnum):
 
 
 class VolumeInformation(msgspec.Struct, frozen=True):
-    """The values that the classes show of a share.
+    """The values of all classes for a share.
 
     Attributes:
         creation: a FILETIME.
         serial: 32 bits, stable.
         size_bytes: the quota.
-        used_bytes: what is stored.
+        used_bytes: the used space.
     """
 
     label: str
@@ -110,9 +110,9 @@ _QUERIES: Final[Mapping[int, Callable[[VolumeInformation], Information]]] = {
 
 
 def check_volume_query(information_class: int) -> None:
-    """Whether a class is served.
+    """Check that queries of a class are served.
 
-    Raises: SmbRefusal NOT_SUPPORTED for object ids, INVALID_INFO_CLASS for the rest.
+    Raises: SmbRefusal NOT_SUPPORTED for object ids, INVALID_INFO_CLASS for all others.
     """
     if information_class == VolumeClass.OBJECT_ID:
         raise SmbRefusal(statuses.STATUS_NOT_SUPPORTED)
@@ -121,5 +121,9 @@ def check_volume_query(information_class: int) -> None:
 
 
 def query_volume(information_class: int, volume: VolumeInformation) -> Information:
-    """The bytes of an information class for a share; the class has passed `check_volume_query`."""
+    """Return the bytes of an information class for a share.
+
+    Arguments:
+        information_class: a class that has passed `check_volume_query`.
+    """
     return _QUERIES[information_class](volume)

@@ -1,10 +1,10 @@
-"""Security descriptors as SDDL: the text that files keep, made from descriptors and read back.
+"""Security descriptors as SDDL, the text form in which files store them: writing and parsing.
 
 Lives here: the text. Must not live here: bytes (security_descriptors.py), and which text REST
 accepts (semantics/file). Source: [MS-DTYP] section 2.5.1.1 (SDDL).
 
-An entry with a condition or an attribute, or for a name that nobody knows, is passed over: SMB
-does not show it. It stays in the text as long as SMB does not set a new list.
+An entry with a condition, a resource attribute or an unknown name is skipped, so SMB does not show
+it. It stays in the text as long as SMB does not set a new list.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _RIGHTS: Final = {
     "KA": 0xF_003F, "KR": 0x2_0019, "KW": 0x2_0006, "KX": 0x2_0019,
     "NR": 0x2, "NW": 0x1, "NX": 0x4,
 }  # fmt: skip
-# The names by which a mask is written; other masks are written as numbers.
+# The names of masks in written text; other masks are written as numbers.
 _MASK_NAMES: Final = {
     _RIGHTS[name]: name for name in ("FA", "FR", "FW", "FX", "GA", "GR", "GW", "GX")
 }
@@ -60,10 +60,10 @@ _PLAIN_FIELDS: Final = 6
 
 
 def sddl(descriptor: SecurityDescriptor, *, owner: Sid, group: Sid) -> str:
-    """The text of a descriptor.
+    """Return the text of a descriptor.
 
     Arguments:
-        owner, group: stand for those that the descriptor does not have: a stored text has both.
+        owner, group: defaults for a descriptor without them: a stored text has both.
     """
     text = f"O:{sid_text(descriptor.owner or owner)}G:{sid_text(descriptor.group or group)}"
     text += "D:" + _acl_text("D", descriptor.dacl, descriptor.control)
@@ -94,7 +94,7 @@ def _ace_text(ace: Ace) -> str:
 
 
 def parse_sddl(text: str) -> SecurityDescriptor:
-    """The descriptor of a text that the rules of SDDL have accepted."""
+    """Parse a text that the rules of SDDL have accepted."""
     principals: dict[str, Sid | None] = {}
     at = 0
     while (found := _PRINCIPAL.match(text, at)) is not None:
@@ -128,7 +128,8 @@ def _control(kind: str, flags: str) -> int:
 
 
 def _entries(text: str, at: int) -> tuple[tuple[Ace, ...], int]:
-    """The entries that begin at a place of the text, and where they end."""
+    """Parse the entries that begin at an offset of the text. Return them and the offset of their
+    end."""
     found: list[Ace] = []
     while text.startswith("(", at):
         depth, end = 0, at
@@ -145,7 +146,7 @@ def _entries(text: str, at: int) -> tuple[tuple[Ace, ...], int]:
 
 
 def _entry(text: str) -> Ace | None:
-    """An entry without its parentheses; None for one that has no bytes here."""
+    """Parse an entry without its parentheses; None for one that has no binary form here."""
     fields = text.split(";")
     number = _TYPES.get(fields[0])
     if number is None or len(fields) != _PLAIN_FIELDS:
@@ -161,7 +162,7 @@ def _entry(text: str) -> Ace | None:
 
 
 def _mask(text: str) -> int | None:
-    """An access mask; None for a number of more than 32 bits."""
+    """Parse an access mask; None for a number of more than 32 bits."""
     if text[:1].isdigit():
         mask = int(text, 16) if text.startswith("0x") else int(text, 10)
         return mask if mask < 1 << 32 else None

@@ -1,7 +1,7 @@
-"""Security descriptors: self-relative bytes, as SMB carries them.
+"""Security descriptors as self-relative bytes, the form that SMB transmits.
 
-Lives here: the bytes, and which parts of a descriptor a request speaks of. Must not live here: SDDL
-(sddl.py), any check of access. Sources: [MS-DTYP] sections 2.4.4 (ACE), 2.4.5 (ACL) and 2.4.6
+Lives here: the bytes, and the parts of a descriptor that a request selects. Must not live here:
+SDDL (sddl.py), any access check. Sources: [MS-DTYP] sections 2.4.4 (ACE), 2.4.5 (ACL) and 2.4.6
 (SECURITY_DESCRIPTOR); smb.md 2.10 and 5.2.
 """
 
@@ -60,8 +60,8 @@ class SecurityDescriptor(msgspec.Struct, frozen=True, kw_only=True):
     """A descriptor, or some parts of one.
 
     Attributes:
-        control: the bits of the ACLs alone.
-        dacl, sacl: None = absent, or without control of access, as `control` says.
+        control: only the bits about the ACLs.
+        dacl, sacl: None = absent, or a null ACL, depending on `control`.
     """
 
     owner: Sid | None = None
@@ -99,10 +99,10 @@ _ACE: Final = Layout(_AceHead, "BBHI")
 
 
 def read_descriptor(data: memoryview) -> SecurityDescriptor:
-    """A self-relative descriptor.
+    """Parse a self-relative descriptor.
 
-    Raises: MalformedMessage for another revision, parts outside of the data, and entries whose
-        type has no SDDL here.
+    Raises: MalformedMessage for another revision, parts outside of the data, and entries of types
+        without SDDL here.
     """
     head = _HEAD.read(data)
     if head.revision != 1 or not head.control & _SELF_RELATIVE:
@@ -159,7 +159,7 @@ def _read_ace(head: _AceHead, rest: memoryview) -> Ace:
 
 
 def write_descriptor(descriptor: SecurityDescriptor) -> bytes:
-    """The self-relative bytes. Parts that are absent have no offset."""
+    """Return the self-relative bytes. Parts that are absent have no offset."""
     parts = [
         write_sid(descriptor.owner) if descriptor.owner is not None else b"",
         write_sid(descriptor.group) if descriptor.group is not None else b"",
@@ -192,7 +192,7 @@ def _write_ace(ace: Ace) -> bytes:
 
 
 def parts_of(descriptor: SecurityDescriptor, wanted: int) -> SecurityDescriptor:
-    """The parts that AdditionalInformation asks for: OWNER, GROUP, DACL, SACL, LABEL."""
+    """Return the parts that AdditionalInformation selects: OWNER, GROUP, DACL, SACL, LABEL."""
     control = descriptor.control
     kept_control = (control & ~_OF_SACL if wanted & DACL else 0) | (
         control & _OF_SACL if wanted & SACL else 0
@@ -211,10 +211,10 @@ def parts_of(descriptor: SecurityDescriptor, wanted: int) -> SecurityDescriptor:
 def with_parts(
     stored: SecurityDescriptor, given: SecurityDescriptor, wanted: int
 ) -> SecurityDescriptor:
-    """The stored descriptor, with the parts that AdditionalInformation names taken from the given
-    one.
+    """Return the stored descriptor with the selected parts replaced by those of the given one.
 
-    An owner or a group that is named and absent is kept. LABEL replaces the labels of the SACL.
+    AdditionalInformation selects the parts. An owner or a group that is selected but absent is
+    kept. LABEL replaces the labels of the SACL.
     """
     sacl, sacl_control = stored.sacl, stored.control & _OF_SACL
     if wanted & SACL:

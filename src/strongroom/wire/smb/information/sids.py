@@ -1,9 +1,9 @@
-"""Security identifiers: their bytes, their text, and the names that SDDL has for known ones.
+"""Security identifiers: their bytes, their text, and the SDDL names of well-known ones.
 
-Lives here: the one form of a SID, and the table of names. Must not live here: descriptors.
-Sources: [MS-DTYP] sections 2.4.2 (SID), 2.4.2.4 (well-known SIDs) and 2.5.1.1 (SDDL names).
+Lives here: the one form of a SID, and the table of names. Must not live here: descriptors. Sources:
+[MS-DTYP] sections 2.4.2 (SID), 2.4.2.4 (well-known SIDs) and 2.5.1.1 (SDDL names).
 
-There is no domain, so that names relative to a domain stand for SIDs of the domain 0-0-0.
+There is no domain, so names relative to a domain stand for SIDs of the domain 0-0-0.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Sid(msgspec.Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """How many bytes it has."""
+        """Return its length in bytes."""
         return _HEAD_BYTES + 4 * len(self.sub_authorities)
 
 
@@ -69,9 +69,9 @@ _NAMES: Final = {sid: name for name, sid in NAMED.items()}
 
 
 def read_sid(data: memoryview) -> Sid:
-    """The SID that begins the data.
+    """Parse the SID at the start of the data.
 
-    Raises: MalformedMessage for another revision, more than 15 sub-authorities, and a cut.
+    Raises: MalformedMessage for another revision, more than 15 sub-authorities, and truncated data.
     """
     if len(data) < _HEAD_BYTES:
         raise MalformedMessage("a SID has 8 bytes at least")
@@ -83,14 +83,14 @@ def read_sid(data: memoryview) -> Sid:
 
 
 def write_sid(sid: Sid) -> bytes:
-    """The bytes of a SID."""
+    """Return the bytes of a SID."""
     count = len(sid.sub_authorities)
     head = bytes((1, count)) + sid.authority.to_bytes(6, "big")
     return head + struct.pack(f"<{count}I", *sid.sub_authorities)
 
 
 def sid_text(sid: Sid) -> str:
-    """The SID as SDDL writes it: by its name if it has one."""
+    """Return the SID as SDDL writes it: by its name if it has one."""
     name = _NAMES.get(sid)
     if name is not None:
         return name
@@ -101,7 +101,7 @@ def sid_text(sid: Sid) -> str:
 
 
 def parse_sid(text: str) -> Sid | None:
-    """The SID of a text of SDDL; None for a name that nobody knows, and for a number too large."""
+    """Parse a SID in SDDL; None for an unknown name, and for a number that is too large."""
     if not text.startswith("S-1-"):
         return NAMED.get(text)
     try:
@@ -118,5 +118,5 @@ def parse_sid(text: str) -> Sid | None:
 
 
 def _decimal(number: str) -> int:
-    """A number with leading zeros, which Python's own syntax refuses; -1 for what is none."""
+    """Parse a number with leading zeros, which Python's own syntax refuses; -1 for other text."""
     return int(number, 10) if number.isascii() and number.isdigit() else -1

@@ -1,7 +1,7 @@
 """Bodies of messages: their StructureSize, and names in UTF-16.
 
-Lives here: what the bodies of several commands share. Must not live here: any command's body.
-Source: [MS-SMB2] sections 2.2.13 to 2.2.40 (StructureSize); smb.md 5.2.
+Lives here: the common parts of the bodies of several commands. Must not live here: any command's
+body. Source: [MS-SMB2] sections 2.2.13 to 2.2.40 (StructureSize); smb.md 5.2.
 
 A StructureSize is odd when a variable part follows: the fixed part is one byte shorter then.
 """
@@ -40,13 +40,13 @@ class MessageBody(Generic[S]):
 
     @property
     def end(self) -> int:
-        """Where the variable part may begin, counted from the header's first byte."""
+        """Return the first offset of a variable part, counted from the header's first byte."""
         return HEADER_BYTES + self.size
 
     def read(self, message: memoryview) -> S:
-        """The fixed part of a message that begins with its header.
+        """Parse the fixed part of a message that begins with its header.
 
-        Raises: MalformedMessage when it is cut off, or has another StructureSize.
+        Raises: MalformedMessage when it is truncated, or has another StructureSize.
         """
         if len(message) < self.end:
             raise MalformedMessage(f"{self._name} needs {self.size} bytes")
@@ -56,14 +56,14 @@ class MessageBody(Generic[S]):
         return self._layout.read(message, HEADER_BYTES + _SIZE.size)
 
     def write(self, value: S) -> bytes:
-        """The bytes of the fixed part, without a header."""
+        """Return the bytes of the fixed part, without a header."""
         return _SIZE.pack(self.structure_size) + self._layout.write(value)
 
 
 def utf16(data: bytes | memoryview) -> str:
-    """A text in UTF-16. Unpaired surrogates stay as they are: the rules of names refuse them.
+    """Decode a text in UTF-16. Unpaired surrogates are kept: the rules of names refuse them.
 
-    Raises: MalformedMessage when half a unit is left over.
+    Raises: MalformedMessage for an odd number of bytes.
     """
     if len(data) % 2:
         raise MalformedMessage(f"a text of {len(data)} bytes is no UTF-16")
@@ -71,10 +71,10 @@ def utf16(data: bytes | memoryview) -> str:
 
 
 def utf16_bytes(text: str) -> bytes:
-    """The bytes of a text in UTF-16, without a terminator."""
+    """Return the bytes of a text in UTF-16, without a terminator."""
     return text.encode("utf-16-le", "surrogatepass")
 
 
 def padded(data: bytes, alignment: int = 8) -> bytes:
-    """The bytes, followed by zeros up to the next multiple of `alignment`."""
+    """Return the bytes, followed by zeros up to the next multiple of `alignment`."""
     return data + bytes(-len(data) % alignment)

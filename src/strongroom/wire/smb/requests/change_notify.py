@@ -1,6 +1,6 @@
-"""CHANGE_NOTIFY: which changes of a directory are waited for, and what happened.
+"""CHANGE_NOTIFY: a watch for changes of a directory, and the report of changes.
 
-Lives here: the bodies, filters and actions. Must not live here: who waits. Sources: [MS-SMB2]
+Lives here: the bodies, filters and actions. Must not live here: the waiters. Sources: [MS-SMB2]
 sections 2.2.35, 2.2.36 and 3.3.5.19; [MS-FSCC] section 2.7.1; smb.md 2.9.
 """
 
@@ -21,7 +21,7 @@ WATCH_TREE: Final = 0x1
 
 
 class NotifyAction(enum.IntEnum):
-    """The kind of a name's change."""
+    """How a name changed."""
 
     ADDED = 1
     REMOVED = 2
@@ -31,7 +31,7 @@ class NotifyAction(enum.IntEnum):
 
 
 class ChangeNotifyRequest(msgspec.Struct, frozen=True):
-    """CHANGE_NOTIFY."""
+    """A CHANGE_NOTIFY request."""
 
     file_id: FileId
     room: int
@@ -40,7 +40,7 @@ class ChangeNotifyRequest(msgspec.Struct, frozen=True):
 
 
 class ChangedName(msgspec.Struct, frozen=True):
-    """One change; the path is relative to the directory, with backslashes."""
+    """One change of a name; the path is relative to the directory, with backslashes."""
 
     action: int
     path: str
@@ -59,12 +59,12 @@ _ALIGNMENT: Final = 4
 
 
 def read_change_notify(message: memoryview, room_max: int) -> ChangeNotifyRequest:
-    """A CHANGE_NOTIFY.
+    """Parse a CHANGE_NOTIFY request.
 
     Arguments:
         room_max: MaxTransactSize.
 
-    Raises: MalformedMessage, also for an OutputBufferLength beyond it.
+    Raises: MalformedMessage, also for an OutputBufferLength beyond `room_max`.
     """
     fixed = _REQUEST.read(message)
     if fixed.room > room_max:
@@ -78,7 +78,7 @@ def read_change_notify(message: memoryview, room_max: int) -> ChangeNotifyReques
 
 
 def write_change_notify(request: ChangeNotifyRequest) -> bytes:
-    """The body of a CHANGE_NOTIFY, for clients."""
+    """Return the body of a CHANGE_NOTIFY, for clients."""
     file_id = request.file_id
     fixed = _Fixed(
         int(request.watches_tree),
@@ -91,7 +91,7 @@ def write_change_notify(request: ChangeNotifyRequest) -> bytes:
 
 
 def write_changes(changes: Iterable[ChangedName], room: int) -> bytes:
-    """The entries of an answer; b"" when they do not fit all (NOTIFY_ENUM_DIR)."""
+    """Return the entries of a response; b"" when they do not all fit (NOTIFY_ENUM_DIR)."""
     entries = []
     for change in changes:
         name = utf16_bytes(change.path)

@@ -1,7 +1,7 @@
-"""CREATE: the open of a file, a directory or a pipe, asked for and answered.
+"""CREATE: the request to open a file, a directory or a pipe, and its response.
 
-Lives here: the bodies of the request and the answer. Must not live here: contexts
-(create_contexts.py), and which values are refused. Source: [MS-SMB2] sections 2.2.13 and 2.2.14.
+Lives here: the bodies of both. Must not live here: contexts (create_contexts.py), and which values
+are refused. Source: [MS-SMB2] sections 2.2.13 and 2.2.14.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from strongroom.wire.smb.structures import Layout, MalformedMessage, part
 
 
 class CreateRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """SMB2 CREATE as it was sent; masks and enumerations are not judged yet."""
+    """A CREATE request as it was sent; masks and enumerations are not checked yet."""
 
     oplock_level: int = 0
     impersonation: int = 2
@@ -35,10 +35,10 @@ class CreateRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CreateAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer: what was opened and how.
+    """The CREATE response.
 
     Attributes:
-        contexts: their chain, as bytes.
+        contexts: the chain of response contexts, as bytes.
     """
 
     oplock_level: int
@@ -83,10 +83,10 @@ _ANSWER_END: Final = HEADER_BYTES + _ANSWER_HEAD.size + NETWORK_OPEN.size + _ANS
 
 
 def read_create(message: memoryview) -> CreateRequest:
-    """The request of a message that begins with its header.
+    """Parse a CREATE request, given from its header on.
 
-    Raises: MalformedMessage for parts outside of the message, contexts at no multiple of 8, and
-        half a UTF-16 unit.
+    Raises: MalformedMessage for parts outside of the message, contexts at an offset that is not a
+        multiple of 8, and half a UTF-16 unit.
     """
     fixed = _REQUEST.read(message)
     name = part(message, fixed.name_offset, fixed.name_length, after=_REQUEST.end)
@@ -107,7 +107,11 @@ def read_create(message: memoryview) -> CreateRequest:
 
 
 def write_create(request: CreateRequest, contexts: bytes = b"") -> bytes:
-    """The body of a request, for clients; `contexts` is a chain in place of the request's own."""
+    """Return the body of a request, for clients.
+
+    Arguments:
+        contexts: the encoded chain; the request's own contexts are ignored.
+    """
     name = utf16_bytes(request.name)
     variable = padded(name) or bytes(8)
     fixed = _Fixed(
@@ -127,7 +131,7 @@ def write_create(request: CreateRequest, contexts: bytes = b"") -> bytes:
 
 
 def write_create_answer(answer: CreateAnswer) -> bytes:
-    """The body of an answer."""
+    """Return the body of a CREATE response."""
     tail = _AnswerTail(
         answer.file_id.persistent,
         answer.file_id.volatile,
@@ -144,8 +148,11 @@ def write_create_answer(answer: CreateAnswer) -> bytes:
 
 
 def read_create_answer(message: memoryview) -> CreateAnswer:
-    """Parse the answer to a CREATE, for clients. `message` is the whole message. Raises:
-    MalformedMessage."""
+    """Parse the response to a CREATE, for clients. Raises: MalformedMessage.
+
+    Arguments:
+        message: the whole message.
+    """
     head = _ANSWER_HEAD.read(message, HEADER_BYTES)
     if head.structure_size != _ANSWER_SIZE:
         raise MalformedMessage(f"CreateAnswer has StructureSize {head.structure_size}")

@@ -1,9 +1,10 @@
-"""Create contexts: the chain of named extensions to CREATE, and the data of those that are served.
+"""Create contexts: the chain of named extensions to CREATE, and the data of the served ones.
 
-Lives here: the chain, each context's layout, and which of them exclude each other. Must not live
-here: what a context does. Source: [MS-SMB2] sections 2.2.13.2, 2.2.14.2 and 3.3.5.9; smb.md 2.4.
+Lives here: the chain, each context's layout, and which contexts exclude each other. Must not live
+here: the effect of a context. Source: [MS-SMB2] sections 2.2.13.2, 2.2.14.2 and 3.3.5.9; smb.md
+2.4.
 
-Contexts with other names are ignored. Of two with the same name the first counts.
+Contexts with unknown names are ignored. Of two contexts with the same name the first one counts.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ LEASE_PARENT_KEY_SET: Final = 0x4
 
 
 class LeaseContext(msgspec.Struct, frozen=True):
-    """SMB2_CREATE_REQUEST_LEASE of version 1, and what is answered; epochs are of version 2."""
+    """RqLs, in a request or a response: a lease of version 1 or 2. Only version 2 has epochs."""
 
     key: bytes
     state: int
@@ -46,7 +47,7 @@ class LeaseContext(msgspec.Struct, frozen=True):
 
 
 class DurableRequestV2(msgspec.Struct, frozen=True):
-    """DH2Q: a handle that outlives its connection.
+    """DH2Q: the request for a handle that outlives its connection.
 
     Attributes:
         timeout_ms: 0 = the server's choice.
@@ -59,7 +60,7 @@ class DurableRequestV2(msgspec.Struct, frozen=True):
 
 
 class DurableReconnectV2(msgspec.Struct, frozen=True):
-    """DH2C: the open that a client wants back."""
+    """DH2C: the request to reconnect to a durable open."""
 
     persistent: int
     volatile: int
@@ -68,7 +69,11 @@ class DurableReconnectV2(msgspec.Struct, frozen=True):
 
 
 class MaximalAccess(msgspec.Struct, frozen=True):
-    """MxAc: which access the caller could have; a timestamp spares the answer when it is known."""
+    """MxAc: the query for the caller's maximal access.
+
+    Attributes:
+        timestamp: the state for which the client knows the answer already; None = not given.
+    """
 
     timestamp: int | None = None
 
@@ -90,7 +95,7 @@ class CreateContexts(msgspec.Struct, frozen=True):
 
     @property
     def reconnects(self) -> bool:
-        """Whether the client wants an open back, so that nothing is opened."""
+        """Return whether the client wants to reconnect to an open, so that nothing is opened."""
         return self.durable_reconnect is not None or self.durable_reconnect_v2 is not None
 
 
@@ -184,7 +189,8 @@ _FIELDS: Final[Mapping[bytes, tuple[str, Callable[[memoryview], Any]]]] = {
     SECURITY: ("security", bytes),
     EXTENDED_ATTRIBUTES: ("extended_attributes", bytes),
 }
-# [MS-SMB2] 3.3.5.9.6, 3.3.5.9.7, 3.3.5.9.10 and 3.3.5.9.12: no two of a row in one request.
+# [MS-SMB2] 3.3.5.9.6, 3.3.5.9.7, 3.3.5.9.10 and 3.3.5.9.12: pairs that one request must not
+# combine.
 _EXCLUDE: Final = (
     (DURABLE_REQUEST, DURABLE_REQUEST_V2),
     (DURABLE_REQUEST, DURABLE_RECONNECT_V2),
@@ -195,10 +201,11 @@ _EXCLUDE: Final = (
 
 
 def chain(data: memoryview) -> list[tuple[bytes, memoryview]]:
-    """The names and data of a chain of contexts, in its order.
+    """Parse a chain of contexts. Return their names and data in order.
 
-    Raises: MalformedMessage when an entry, its name or its data lies outside of the chain. Also
-        for an entry at no multiple of 8, a name of less than 4 bytes, and too many contexts.
+    Raises: MalformedMessage when an entry, its name or its data lies outside of the chain. Also for
+        an entry at an offset that is not a multiple of 8, a name of less than 4 bytes, and too many
+        contexts.
     """
     found: list[tuple[bytes, memoryview]] = []
     while data:
@@ -219,10 +226,10 @@ def chain(data: memoryview) -> list[tuple[bytes, memoryview]]:
 
 
 def read_contexts(data: memoryview) -> CreateContexts:
-    """The contexts of a request.
+    """Parse the contexts of a request.
 
-    Raises: MalformedMessage, as `chain`; for data of another size than the context's; for two
-        contexts that exclude each other.
+    Raises: MalformedMessage, as `chain`; for context data of a wrong size; for two contexts that
+        exclude each other.
     """
     found: dict[bytes, memoryview] = {}
     for name, value in chain(data):
@@ -239,7 +246,7 @@ def read_contexts(data: memoryview) -> CreateContexts:
 
 
 def write_chain(contexts: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """The bytes of a chain of contexts; b"" for none."""
+    """Return the bytes of a chain of contexts; b"" for none."""
     chained = list(contexts)
     written = bytearray()
     for index, (name, data) in enumerate(chained, start=1):
@@ -258,7 +265,7 @@ def write_chain(contexts: Iterable[tuple[bytes, bytes]]) -> bytes:
 
 
 def lease_data(lease: LeaseContext) -> bytes:
-    """The data of RqLs, which is the same in both directions."""
+    """Return the data of RqLs, which is the same in both directions."""
     if lease.is_v2:
         return _LEASE_V2.write(
             _LeaseV2(lease.key, lease.state, lease.flags, lease.parent_key, lease.epoch)
@@ -267,7 +274,7 @@ def lease_data(lease: LeaseContext) -> bytes:
 
 
 def durable_v2_data(timeout_ms: int, flags: int) -> bytes:
-    """The answer's data of DH2Q; that of DHnQ is `DURABLE_ANSWER`."""
+    """Return the response data of DH2Q; that of DHnQ is `DURABLE_ANSWER`."""
     return _PAIR.write(_Pair(timeout_ms, flags))
 
 
@@ -275,10 +282,10 @@ DURABLE_ANSWER: Final = bytes(8)
 
 
 def maximal_access_data(status: int, access: int) -> bytes:
-    """The answer's data of MxAc."""
+    """Return the response data of MxAc."""
     return _PAIR.write(_Pair(status, access))
 
 
 def disk_id_data(file_id: int, volume_id: int) -> bytes:
-    """The answer's data of QFid."""
+    """Return the response data of QFid."""
     return _IDS.write(_Pair(file_id, volume_id))

@@ -1,7 +1,7 @@
-"""IOCTL: control codes for files, pipes and the connection, and the data of those that are served.
+"""IOCTL: control codes for files, pipes and the connection, and the data of the served ones.
 
-Lives here: the bodies, the codes, and their inputs and outputs. Must not live here: what a code
-does. Sources: [MS-SMB2] sections 2.2.31, 2.2.32 and 3.3.5.15; [MS-FSCC] section 2.3; smb.md 2.7.
+Lives here: the bodies, the codes, and their inputs and outputs. Must not live here: the effect of a
+code. Sources: [MS-SMB2] sections 2.2.31, 2.2.32 and 3.3.5.15; [MS-FSCC] section 2.3; smb.md 2.7.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from strongroom.wire.smb.structures import Layout, MalformedMessage, part
 
 
 class Fsctl(enum.IntEnum):
-    """CtlCode, as far as it has a row of its own in smb.md 2.7."""
+    """The values of CtlCode that have a row of their own in smb.md 2.7."""
 
     DFS_GET_REFERRALS = 0x0006_0194
     DFS_GET_REFERRALS_EX = 0x0006_01B0
@@ -53,7 +53,7 @@ class Fsctl(enum.IntEnum):
 
 
 class IoctlRequest(msgspec.Struct, frozen=True):
-    """IOCTL; `room` is MaxOutputResponse."""
+    """An IOCTL request; `room` is MaxOutputResponse."""
 
     code: int
     file_id: FileId
@@ -81,20 +81,20 @@ class _Answer(msgspec.Struct, frozen=True):
     output_count: int
 
 
-# MaxInputResponse, and an output within a request, are of no code that is served.
+# No served code uses MaxInputResponse or an output within a request.
 _REQUEST: Final = MessageBody(_Fixed, "2xIQQII12xII4x", 57)
 _ANSWER: Final = MessageBody(_Answer, "2xIQQIIII8x", 49)
 _IS_FSCTL: Final = 1
 
 
 def read_ioctl(message: memoryview, size_max: int) -> IoctlRequest:
-    """An IOCTL.
+    """Parse an IOCTL request.
 
     Arguments:
         size_max: MaxTransactSize.
 
-    Raises: MalformedMessage, also for an input that begins at no multiple of 8, and sizes beyond
-        the limit; SmbRefusal NOT_SUPPORTED for what is no FSCTL.
+    Raises: MalformedMessage, also for an input at an offset that is not a multiple of 8, and sizes
+        beyond the limit; SmbRefusal NOT_SUPPORTED for a request that is not an FSCTL.
     """
     fixed = _REQUEST.read(message)
     if fixed.flags != _IS_FSCTL:
@@ -112,7 +112,7 @@ def read_ioctl(message: memoryview, size_max: int) -> IoctlRequest:
 
 
 def write_ioctl(request: IoctlRequest) -> bytes:
-    """The body of an IOCTL, for clients."""
+    """Return the body of an IOCTL, for clients."""
     fixed = _Fixed(
         request.code,
         request.file_id.persistent,
@@ -126,7 +126,7 @@ def write_ioctl(request: IoctlRequest) -> bytes:
 
 
 def write_ioctl_answer(request: IoctlRequest, data: bytes) -> bytes:
-    """The body of an answer, which repeats code and FileId."""
+    """Return the body of a response, which repeats code and FileId."""
     fixed = _Answer(
         request.code,
         request.file_id.persistent,
@@ -140,13 +140,13 @@ def write_ioctl_answer(request: IoctlRequest, data: bytes) -> bytes:
 
 
 def read_ioctl_answer(message: memoryview) -> memoryview:
-    """The output of an answer, for clients. Raises: MalformedMessage."""
+    """Return the output in a response, for clients. Raises: MalformedMessage."""
     fixed = _ANSWER.read(message)
     return part(message, fixed.output_offset, fixed.output_count, after=_ANSWER.end)
 
 
 class ValidateNegotiate(msgspec.Struct, frozen=True):
-    """A client's repetition of its NEGOTIATE."""
+    """The input of VALIDATE_NEGOTIATE_INFO: the client repeats its NEGOTIATE."""
 
     capabilities: int
     guid: bytes
@@ -166,7 +166,7 @@ VALIDATE_ANSWER_BYTES: Final = _VALIDATE.size
 
 
 def read_validate_negotiate(data: memoryview) -> ValidateNegotiate:
-    """The input of VALIDATE_NEGOTIATE_INFO. Raises: MalformedMessage."""
+    """Parse the input of VALIDATE_NEGOTIATE_INFO. Raises: MalformedMessage."""
     fixed = _VALIDATE.read(data)
     listed = data[_VALIDATE.size :]
     if len(listed) < 2 * fixed.count:
@@ -178,7 +178,7 @@ def read_validate_negotiate(data: memoryview) -> ValidateNegotiate:
 def write_validate_answer(
     capabilities: int, guid: bytes, security_mode: int, dialect: int
 ) -> bytes:
-    """The output of VALIDATE_NEGOTIATE_INFO: what the server has answered in NEGOTIATE."""
+    """Return the output of VALIDATE_NEGOTIATE_INFO: the server's answer to NEGOTIATE, repeated."""
     return _VALIDATE.write(_Validate(capabilities, guid, security_mode, dialect))
 
 
@@ -187,7 +187,7 @@ RESUME_KEY_ANSWER_BYTES: Final = 32
 
 
 def write_resume_key(key: bytes) -> bytes:
-    """The output of SRV_REQUEST_RESUME_KEY: the key, and an empty context."""
+    """Return the output of SRV_REQUEST_RESUME_KEY: the key, and an empty context."""
     return key.ljust(RESUME_KEY_ANSWER_BYTES, b"\0")
 
 
@@ -196,8 +196,10 @@ _GUID: Final = struct.Struct("<QQ")
 
 
 def write_object_id(volume_id: int, file_id: int) -> bytes:
-    """The output of CREATE_OR_GET_OBJECT_ID ([MS-FSCC] 2.1.3.1): the id of a file, the volume and
-    the id that it was born with, and no domain."""
+    """Return the output of CREATE_OR_GET_OBJECT_ID ([MS-FSCC] 2.1.3.1).
+
+    It contains the id of the file, the birth volume and birth id, and no domain.
+    """
     file = _GUID.pack(file_id, volume_id)
     return file + _GUID.pack(volume_id, 0) + file + _GUID.pack(0, 0)
 
@@ -232,7 +234,7 @@ COPY_ANSWER_BYTES: Final = 12
 
 
 def write_copy_answer(chunks: int, total_bytes: int) -> bytes:
-    """The output of SRV_COPYCHUNK: chunks and bytes that were copied."""
+    """Return the output of SRV_COPYCHUNK: the number of chunks and bytes that were copied."""
     return struct.pack("<III", chunks, 0, total_bytes)
 
 
@@ -241,9 +243,9 @@ COPY_LIMITS: Final = struct.pack("<III", CHUNKS_MAX, CHUNK_BYTES_MAX, COPY_BYTES
 
 
 def read_copy_chunks(data: memoryview) -> CopyChunks | None:
-    """The input of SRV_COPYCHUNK; None when it is beyond the limits, which are answered then.
+    """Parse the input of SRV_COPYCHUNK; None when it exceeds the limits, which are then returned.
 
-    Raises: MalformedMessage when chunks are not in the input, or end beyond a file's last byte.
+    Raises: MalformedMessage when chunks are not in the input, or end beyond the largest file.
     """
     fixed = _CHUNKS.read(data)
     if fixed.count > CHUNKS_MAX:
@@ -264,13 +266,13 @@ def read_copy_chunks(data: memoryview) -> CopyChunks | None:
 
 
 def write_copy_chunks(chunks: CopyChunks) -> bytes:
-    """The input of SRV_COPYCHUNK, for clients."""
+    """Return the input of SRV_COPYCHUNK, for clients."""
     head = _CHUNKS.write(_Chunks(chunks.source_key, len(chunks.chunks)))
     return head + b"".join(_CHUNK.write(chunk) for chunk in chunks.chunks)
 
 
 class FileSpan(msgspec.Struct, frozen=True):
-    """Two numbers: of SET_ZERO_DATA offset and end, of QUERY_ALLOCATED_RANGES offset and length."""
+    """Two numbers: offset and end in SET_ZERO_DATA, offset and length in QUERY_ALLOCATED_RANGES."""
 
     first: int
     second: int
@@ -280,7 +282,7 @@ _SPAN: Final = Layout(FileSpan, "qq")
 
 
 def read_zero_data(data: memoryview) -> FileSpan:
-    """The input of SET_ZERO_DATA: offset and end.
+    """Parse the input of SET_ZERO_DATA: offset and end.
 
     Raises: MalformedMessage for negative numbers and an end before the offset.
     """
@@ -291,9 +293,9 @@ def read_zero_data(data: memoryview) -> FileSpan:
 
 
 def read_allocated_ranges(data: memoryview) -> FileSpan:
-    """The input of QUERY_ALLOCATED_RANGES: offset and length.
+    """Parse the input of QUERY_ALLOCATED_RANGES: offset and length.
 
-    Raises: MalformedMessage for negative numbers and an end beyond any file's.
+    Raises: MalformedMessage for negative numbers and an end beyond the largest file.
     """
     span = _SPAN.read(data)
     if min(span.first, span.second) < 0 or span.first + span.second > _OFFSET_MAX:
@@ -302,9 +304,9 @@ def read_allocated_ranges(data: memoryview) -> FileSpan:
 
 
 def write_allocated_ranges(ranges: Iterable[tuple[int, int]], room: int) -> tuple[int, bytes]:
-    """The status and the output: offsets and lengths, as many as fit.
+    """Return the status and the output: offsets and lengths, as many as fit.
 
-    Raises: SmbRefusal BUFFER_TOO_SMALL when there is room for none of them.
+    Raises: SmbRefusal BUFFER_TOO_SMALL when not even one fits.
     """
     written = b"".join(_SPAN.write(FileSpan(offset, length)) for offset, length in ranges)
     if len(written) <= room:
@@ -319,7 +321,7 @@ SNAPSHOT_ROOM_MIN: Final = 16
 
 
 def check_snapshot_room(room: int) -> None:
-    """An output has room for the numbers of SRV_ENUMERATE_SNAPSHOTS, and for one empty name.
+    """Check that the output buffer fits the header of SRV_ENUMERATE_SNAPSHOTS and an empty name.
 
     Raises: SmbRefusal INVALID_PARAMETER.
     """
@@ -328,9 +330,9 @@ def check_snapshot_room(room: int) -> None:
 
 
 def write_snapshots(tokens: list[str], room: int) -> bytes:
-    """The output of SRV_ENUMERATE_SNAPSHOTS: all `@GMT-` tokens, or none if they do not all fit.
+    """Return the output of SRV_ENUMERATE_SNAPSHOTS: all `@GMT-` tokens, or none if they do not fit.
 
-    Either way it says how many there are, and how many bytes they take.
+    In both cases it contains their number, and how many bytes they need.
 
     Raises: as `check_snapshot_room`.
     """

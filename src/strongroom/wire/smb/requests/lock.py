@@ -1,6 +1,6 @@
 """LOCK: byte ranges to lock or to unlock, in one request.
 
-Lives here: the bodies, and which flags make which kind of request. Must not live here: conflicts.
+Lives here: the bodies, and which flags select which kind of request. Must not live here: conflicts.
 Sources: [MS-SMB2] sections 2.2.26, 2.2.27 and 3.3.5.14; smb.md 2.6.
 """
 
@@ -35,21 +35,21 @@ class LockElement(msgspec.Struct, frozen=True):
 
     @property
     def is_exclusive(self) -> bool:
-        """Whether the lock excludes the locks of all others."""
+        """Return whether the lock excludes all other locks."""
         return bool(self.flags & EXCLUSIVE)
 
     @property
     def is_unlock(self) -> bool:
-        """Whether it is an unlock, without any other flag."""
+        """Return whether it is an unlock, without any other flag."""
         return self.flags == UNLOCK
 
 
 class LockRequest(msgspec.Struct, frozen=True):
-    """LOCK.
+    """A LOCK request.
 
     Attributes:
-        sequence_number: of the last use of the bucket, to find repeated requests by.
-        sequence_index: of the bucket; 0 = none.
+        sequence_number: the number of this use of the bucket, which detects repeated requests.
+        sequence_index: the bucket's index; 0 = none.
     """
 
     file_id: FileId
@@ -59,12 +59,12 @@ class LockRequest(msgspec.Struct, frozen=True):
 
     @property
     def unlocks(self) -> bool:
-        """Whether the first element is an unlock, so that all have to be."""
+        """Return whether the first element is an unlock, so that all others must be."""
         return bool(self.elements[0].flags & UNLOCK)
 
     @property
     def fails_immediately(self) -> bool:
-        """Whether a conflict is answered at once."""
+        """Return whether a conflict is answered at once."""
         return bool(self.elements[0].flags & FAIL_IMMEDIATELY)
 
 
@@ -75,7 +75,7 @@ class _Fixed(msgspec.Struct, frozen=True):
     volatile: int
 
 
-# The body counts its first element, whatever their number is.
+# The StructureSize includes the first element, however many there are.
 _FIXED_FORM: Final = Layout(_Fixed, "HIQQ")
 _ELEMENT: Final = Layout(LockElement, "QQI4x")
 
@@ -94,10 +94,10 @@ _BODY: Final = MessageBody(_Whole, "HIQQQQI4x", 48)
 
 
 def read_lock(message: memoryview) -> LockRequest:
-    """A LOCK.
+    """Parse a LOCK request.
 
-    Raises: MalformedMessage for no element, more than ELEMENTS_MAX or more than the message has.
-        Also for locks of which one has other flags, or of which several may wait.
+    Raises: MalformedMessage for no element, more than ELEMENTS_MAX or more than the message
+        contains. Also for a lock with invalid flags, and for several locks that may wait.
     """
     fixed = _BODY.read(message)
     if not 1 <= fixed.count <= ELEMENTS_MAX:
@@ -118,7 +118,8 @@ def read_lock(message: memoryview) -> LockRequest:
 
 
 def _check_locks(elements: tuple[LockElement, ...]) -> None:
-    """All elements are judged before any lock; unlocks are judged one by one, as they are done."""
+    """Check all locks before the first is taken; unlocks are checked one by one as they are
+    done."""
     for element in elements:
         if element.flags not in _LOCKING:
             raise MalformedMessage(f"a lock cannot have the flags {element.flags:#x}")

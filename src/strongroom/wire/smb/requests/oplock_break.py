@@ -1,7 +1,7 @@
-"""OPLOCK_BREAK: notices to holders of oplocks and leases, their answers, and what these get.
+"""OPLOCK_BREAK: notifications to holders of oplocks and leases, acknowledgments, and responses.
 
-Lives here: the bodies. Must not live here: who holds what. Sources: [MS-SMB2] sections 2.2.23 to
-2.2.25, 3.3.5.22.1 and 3.3.5.22.2; smb.md 2.12.
+Lives here: the bodies. Must not live here: which client holds which oplock. Sources: [MS-SMB2]
+sections 2.2.23 to 2.2.25, 3.3.5.22.1 and 3.3.5.22.2; smb.md 2.12.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ _ACK_REQUIRED: Final = 1
 
 
 class OplockBreak(msgspec.Struct, frozen=True):
-    """An oplock's notice, its acknowledgment or the answer to that: the same body."""
+    """The break of an oplock: notification, acknowledgment and response have the same body."""
 
     file_id: FileId
     level: int
 
 
 class LeaseBreakNotice(msgspec.Struct, frozen=True):
-    """A lease's notice.
+    """The notification of a lease break.
 
     Attributes:
-        epoch: of version 2; 0 otherwise.
-        must_acknowledge: whether the server waits for an answer.
+        epoch: in version 2; 0 otherwise.
+        must_acknowledge: whether the server waits for an acknowledgment.
     """
 
     key: bytes
@@ -41,7 +41,7 @@ class LeaseBreakNotice(msgspec.Struct, frozen=True):
 
 
 class LeaseBreakAck(msgspec.Struct, frozen=True):
-    """A lease's acknowledgment or the answer to it: the same body."""
+    """The acknowledgment of a lease break; the response to it has the same body."""
 
     key: bytes
     state: int
@@ -67,7 +67,7 @@ _LEASE_ACK: Final = MessageBody(LeaseBreakAck, "6x16sI8x", 36)
 
 
 def read_acknowledgment(message: memoryview) -> OplockBreak | LeaseBreakAck:
-    """The acknowledgment of a break; its StructureSize says of which kind it is.
+    """Parse the acknowledgment of a break; its StructureSize shows whether it is for a lease.
 
     Raises: MalformedMessage.
     """
@@ -81,24 +81,24 @@ def read_acknowledgment(message: memoryview) -> OplockBreak | LeaseBreakAck:
 
 
 def write_oplock_break(message: OplockBreak) -> bytes:
-    """The body of an oplock's notice, acknowledgment, or answer."""
+    """Return the body of an oplock's notification, acknowledgment, or response."""
     file_id = message.file_id
     return _OPLOCK.write(_Oplock(message.level, file_id.persistent, file_id.volatile))
 
 
 def write_lease_acknowledgment(message: LeaseBreakAck) -> bytes:
-    """The body of a lease's acknowledgment, or of the answer to it."""
+    """Return the body of a lease's acknowledgment, or of the response to it."""
     return _LEASE_ACK.write(message)
 
 
 def write_lease_notice(notice: LeaseBreakNotice) -> bytes:
-    """The body of a lease's notice."""
+    """Return the body of a lease's notification."""
     flags = _ACK_REQUIRED if notice.must_acknowledge else 0
     return _NOTICE.write(_Notice(notice.epoch, flags, notice.key, notice.current, notice.new))
 
 
 def read_lease_notice(message: memoryview) -> LeaseBreakNotice:
-    """A lease's notice, for clients. Raises: MalformedMessage."""
+    """Parse a lease's notification, for clients. Raises: MalformedMessage."""
     fixed = _NOTICE.read(message)
     return LeaseBreakNotice(
         fixed.key,

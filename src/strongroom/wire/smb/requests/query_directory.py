@@ -1,4 +1,4 @@
-"""QUERY_DIRECTORY: the next part of a listing, asked for and answered.
+"""QUERY_DIRECTORY: the request for the next part of a listing, and its response.
 
 Lives here: the bodies. Must not live here: entries (information/directory_entries.py), patterns.
 Sources: [MS-SMB2] sections 2.2.33, 2.2.34 and 3.3.5.18; smb.md 2.8.
@@ -20,7 +20,7 @@ REOPEN: Final = 0x10
 
 
 class QueryDirectoryRequest(msgspec.Struct, frozen=True):
-    """QUERY_DIRECTORY; `pattern` may be empty."""
+    """A QUERY_DIRECTORY request; `pattern` may be empty."""
 
     information_class: int
     flags: int
@@ -30,12 +30,13 @@ class QueryDirectoryRequest(msgspec.Struct, frozen=True):
 
     @property
     def restarts(self) -> bool:
-        """Whether the listing begins again, with the pattern of this request if it has one."""
+        """Return whether the listing starts again, with the pattern of this request if it has
+        one."""
         return bool(self.flags & (RESTART | REOPEN))
 
     @property
     def is_single(self) -> bool:
-        """Whether one entry is wanted."""
+        """Return whether the client wants a single entry."""
         return bool(self.flags & SINGLE)
 
 
@@ -50,7 +51,7 @@ class _Fixed(msgspec.Struct, frozen=True):
 
 
 class Buffer(msgspec.Struct, frozen=True):
-    """Where an answer's data lies, as a field of it says."""
+    """The offset and length of a response's data."""
 
     offset: int
     length: int
@@ -62,10 +63,10 @@ BUFFER_ANSWER: Final = MessageBody(Buffer, "HI", 9)
 
 
 def read_query_directory(message: memoryview, room_max: int) -> QueryDirectoryRequest:
-    """A QUERY_DIRECTORY.
+    """Parse a QUERY_DIRECTORY request.
 
-    A listing may always be answered in part. So an OutputBufferLength beyond MaxTransactSize is no
-    error, which a server may also make of it; the answer is just not longer than that.
+    A listing may always be answered in part. So an OutputBufferLength beyond MaxTransactSize is
+    accepted, and only limits the response. The specification would allow an error too.
 
     Arguments:
         room_max: MaxTransactSize.
@@ -84,7 +85,7 @@ def read_query_directory(message: memoryview, room_max: int) -> QueryDirectoryRe
 
 
 def write_query_directory(request: QueryDirectoryRequest) -> bytes:
-    """The body of a QUERY_DIRECTORY, for clients."""
+    """Return the body of a QUERY_DIRECTORY, for clients."""
     pattern = utf16_bytes(request.pattern)
     fixed = _Fixed(
         request.information_class,
@@ -99,12 +100,12 @@ def write_query_directory(request: QueryDirectoryRequest) -> bytes:
 
 
 def write_buffer_answer(data: bytes) -> bytes:
-    """The body of an answer that is one buffer."""
+    """Return the body of a response that is a single buffer."""
     offset = BUFFER_ANSWER.end if data else 0
     return BUFFER_ANSWER.write(Buffer(offset, len(data))) + (data or b"\0")
 
 
 def read_buffer_answer(message: memoryview) -> memoryview:
-    """The buffer of an answer, for clients. Raises: MalformedMessage."""
+    """Return the buffer in a response, for clients. Raises: MalformedMessage."""
     fixed = BUFFER_ANSWER.read(message)
     return part(message, fixed.offset, fixed.length, after=BUFFER_ANSWER.end)

@@ -1,4 +1,4 @@
-"""QUERY_INFO and SET_INFO: which information of which kind, and the bytes of a change.
+"""QUERY_INFO and SET_INFO: the selected information, and the data of a change.
 
 Lives here: the bodies. Must not live here: the information (information/). Sources: [MS-SMB2]
 sections 2.2.37 to 2.2.40, 3.3.5.20 and 3.3.5.21; smb.md 2.10 and 2.11.
@@ -27,11 +27,11 @@ class InfoType(enum.IntEnum):
 
 
 class QueryInfoRequest(msgspec.Struct, frozen=True):
-    """QUERY_INFO.
+    """A QUERY_INFO request.
 
     Attributes:
         room: OutputBufferLength.
-        additional: of SECURITY, which parts of the descriptor.
+        additional: for SECURITY, the requested parts of the descriptor.
     """
 
     info_type: int
@@ -43,7 +43,7 @@ class QueryInfoRequest(msgspec.Struct, frozen=True):
 
 
 class SetInfoRequest(msgspec.Struct, frozen=True):
-    """SET_INFO."""
+    """A SET_INFO request."""
 
     info_type: int
     information_class: int
@@ -79,13 +79,13 @@ SET_INFO_ANSWER: Final = struct.pack("<H", 2)
 
 
 def read_query_info(message: memoryview, room_max: int) -> QueryInfoRequest:
-    """A QUERY_INFO.
+    """Parse a QUERY_INFO request.
 
     Arguments:
         room_max: MaxTransactSize.
 
-    Raises: MalformedMessage, also for an OutputBufferLength or an input beyond it, and for an
-        InfoType that does not exist.
+    Raises: MalformedMessage, also for an OutputBufferLength or an input beyond `room_max`, and for
+        an undefined InfoType.
     """
     fixed = _QUERY.read(message)
     if fixed.room > room_max or fixed.input_length > room_max:
@@ -108,7 +108,7 @@ def _check_type(info_type: int) -> None:
 
 
 def write_query_info(request: QueryInfoRequest) -> bytes:
-    """The body of a QUERY_INFO, for clients."""
+    """Return the body of a QUERY_INFO, for clients."""
     fixed = _Query(
         request.info_type,
         request.information_class,
@@ -123,13 +123,12 @@ def write_query_info(request: QueryInfoRequest) -> bytes:
 
 
 def read_set_info(message: memoryview, length_max: int) -> SetInfoRequest:
-    """A SET_INFO.
+    """Parse a SET_INFO request.
 
     Arguments:
         length_max: MaxTransactSize.
 
-    Raises: MalformedMessage, also for no data, data beyond the limit, and an InfoType that does not
-        exist.
+    Raises: MalformedMessage, also for empty data, data beyond the limit, and an undefined InfoType.
     """
     fixed = _SET.read(message)
     if not 0 < fixed.length <= length_max:
@@ -145,7 +144,7 @@ def read_set_info(message: memoryview, length_max: int) -> SetInfoRequest:
 
 
 def write_set_info(request: SetInfoRequest) -> bytes:
-    """The body of a SET_INFO, for clients."""
+    """Return the body of a SET_INFO, for clients."""
     fixed = _Set(
         request.info_type,
         request.information_class,

@@ -1,7 +1,7 @@
-"""CLOSE, FLUSH, READ and WRITE: their bodies, and the limits of what they carry.
+"""CLOSE, FLUSH, READ and WRITE: their bodies, and the limits of their data.
 
-Lives here: layouts, and refusals that follow from the bytes and the negotiated limits. Must not
-live here: opens. Sources: [MS-SMB2] sections 2.2.15 to 2.2.22, 3.3.5.12 and 3.3.5.13; smb.md 2.5.
+Lives here: layouts, and refusals that depend on the bytes and the negotiated limits. Must not live
+here: opens. Sources: [MS-SMB2] sections 2.2.15 to 2.2.22, 3.3.5.12 and 3.3.5.13; smb.md 2.5.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _READ_DATA_AT: Final = 80
 
 
 class CloseRequest(msgspec.Struct, frozen=True):
-    """CLOSE; `wants_attributes` is the flag POSTQUERY_ATTRIB."""
+    """A CLOSE request; `wants_attributes` is the flag POSTQUERY_ATTRIB."""
 
     file_id: FileId
     wants_attributes: bool
 
 
 class ReadRequest(msgspec.Struct, frozen=True):
-    """READ; fewer bytes than `minimum` are an END_OF_FILE."""
+    """A READ request; a result of fewer bytes than `minimum` is an END_OF_FILE."""
 
     file_id: FileId
     offset: int
@@ -42,7 +42,7 @@ class ReadRequest(msgspec.Struct, frozen=True):
 
 
 class WriteRequest(msgspec.Struct, frozen=True):
-    """WRITE; the data is part of the message."""
+    """A WRITE request; the data is a part of the message."""
 
     file_id: FileId
     offset: int
@@ -93,7 +93,7 @@ class _CloseHead(msgspec.Struct, frozen=True):
 
 _CLOSE: Final = MessageBody(_OnFile, "H4xQQ", 24)
 _FLUSH: Final = MessageBody(_OnFile, "H4xQQ", 24)
-# Channel information, and what READ says of the bytes that remain, is of RDMA only.
+# Channel information and RemainingBytes of READ are used by RDMA only.
 _READ: Final = MessageBody(_Read, "xBIQQQII8x", 49)
 _WRITE: Final = MessageBody(_Write, "HIQQQI8xI", 49)
 _READ_ANSWER: Final = MessageBody(_ReadAnswer, "BxI8x", 17)
@@ -104,38 +104,38 @@ FLUSH_ANSWER: Final = bytes((4, 0, 0, 0))
 
 
 def read_close(message: memoryview) -> CloseRequest:
-    """A CLOSE. Raises: MalformedMessage."""
+    """Parse a CLOSE request. Raises: MalformedMessage."""
     fixed = _CLOSE.read(message)
     return CloseRequest(FileId(fixed.persistent, fixed.volatile), bool(fixed.flags & 1))
 
 
 def write_close(request: CloseRequest) -> bytes:
-    """The body of a CLOSE, for clients."""
+    """Return the body of a CLOSE, for clients."""
     file_id = request.file_id
     flags = int(request.wants_attributes)
     return _CLOSE.write(_OnFile(flags, file_id.persistent, file_id.volatile))
 
 
 def write_close_answer(node: NetworkOpenInformation | None) -> bytes:
-    """The body of an answer to CLOSE: zeros unless attributes were asked for."""
+    """Return the body of the response to CLOSE: zeros unless the client requested attributes."""
     head = _CLOSE_HEAD.write(_CloseHead(_CLOSE_ANSWER_SIZE, 0 if node is None else 1))
     body = head if node is None else head + NETWORK_OPEN.write(node)
     return body[:_CLOSE_ANSWER_SIZE].ljust(_CLOSE_ANSWER_SIZE, b"\0")
 
 
 def read_flush(message: memoryview) -> FileId:
-    """The open that a FLUSH names. Raises: MalformedMessage."""
+    """Return the open that a FLUSH names. Raises: MalformedMessage."""
     fixed = _FLUSH.read(message)
     return FileId(fixed.persistent, fixed.volatile)
 
 
 def write_flush(file_id: FileId) -> bytes:
-    """The body of a FLUSH, for clients."""
+    """Return the body of a FLUSH, for clients."""
     return _FLUSH.write(_OnFile(0, file_id.persistent, file_id.volatile))
 
 
 def read_read(message: memoryview, length_max: int) -> ReadRequest:
-    """A READ.
+    """Parse a READ request.
 
     Arguments:
         length_max: MaxReadSize.
@@ -156,7 +156,7 @@ def read_read(message: memoryview, length_max: int) -> ReadRequest:
 
 
 def write_read(request: ReadRequest) -> bytes:
-    """The body of a READ, for clients; one byte stands for the empty channel information."""
+    """Return the body of a READ, for clients; one byte stands for the empty channel information."""
     fixed = _Read(
         int(request.is_unbuffered),
         request.length,
@@ -170,7 +170,7 @@ def write_read(request: ReadRequest) -> bytes:
 
 
 def write_read_answer(length: int) -> bytes:
-    """The fixed part of an answer to READ; the data follows it.
+    """Return the fixed part of the response to READ; the data follows it.
 
     Without data one zero byte follows, as in every body with an odd StructureSize.
     """
@@ -178,13 +178,13 @@ def write_read_answer(length: int) -> bytes:
 
 
 def read_read_answer(message: memoryview) -> memoryview:
-    """The data of an answer to READ, for clients. Raises: MalformedMessage."""
+    """Return the data in the response to READ, for clients. Raises: MalformedMessage."""
     fixed = _READ_ANSWER.read(message)
     return part(message, fixed.data_offset, fixed.length, after=_READ_ANSWER.end)
 
 
 def read_write(message: memoryview, length_max: int) -> WriteRequest:
-    """A WRITE.
+    """Parse a WRITE request.
 
     Arguments:
         length_max: MaxWriteSize.
@@ -207,7 +207,7 @@ def read_write(message: memoryview, length_max: int) -> WriteRequest:
 
 
 def write_write(request: WriteRequest) -> bytes:
-    """The body of a WRITE, for clients."""
+    """Return the body of a WRITE, for clients."""
     fixed = _Write(
         _WRITE.end,
         len(request.data),
@@ -221,17 +221,18 @@ def write_write(request: WriteRequest) -> bytes:
 
 
 def write_write_answer(count: int) -> bytes:
-    """The body of an answer to WRITE: how many bytes were written."""
+    """Return the body of the response to WRITE, with the number of written bytes."""
     return _WRITE_ANSWER.write(_Count(count))
 
 
 def read_write_answer(message: memoryview) -> int:
-    """How many bytes an answer to WRITE counts, for clients. Raises: MalformedMessage."""
+    """Return the number of written bytes in the response to WRITE, for clients. Raises:
+    MalformedMessage."""
     return _WRITE_ANSWER.read(message).count
 
 
 def read_close_answer(message: memoryview) -> NetworkOpenInformation | None:
-    """The attributes of an answer to CLOSE, for clients. Raises: MalformedMessage."""
+    """Return the attributes in the response to CLOSE, for clients. Raises: MalformedMessage."""
     head = _CLOSE_HEAD.read(message, HEADER_BYTES)
     body = message[HEADER_BYTES + _CLOSE_HEAD.size :]
     if head.structure_size != _CLOSE_ANSWER_SIZE or len(body) < NETWORK_OPEN.size - 4:

@@ -1,8 +1,8 @@
-"""The calls of srvsvc and wkssvc that browsing a server needs, and what they return.
+"""The calls of srvsvc and wkssvc that clients need to browse a server, and their results.
 
 Lives here: one function for each call, from its stub to the stub of its result. Must not live here:
-PDUs (pipe.py), which shares there are: the inventory is an argument. Sources: [MS-SRVS] sections
-2.2.4 and 3.1.4; [MS-WKST] section 3.2.4.1; smb.md 2.3.
+PDUs (pipe.py), the list of shares: the inventory is an argument. Sources: [MS-SRVS] sections 2.2.4
+and 3.1.4; [MS-WKST] section 3.2.4.1; smb.md 2.3.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _READ_EXECUTE_ALL: Final = 0
 
 
 class ListedShare(msgspec.Struct, frozen=True):
-    """A share as browsing shows it."""
+    """A share as clients see it when they browse."""
 
     name: str
     remark: str = ""
@@ -47,7 +47,7 @@ class Inventory(msgspec.Struct, frozen=True):
 
     @property
     def all(self) -> tuple[ListedShare, ...]:
-        """The shares, and the one of pipes."""
+        """Return the shares, and the IPC$ share."""
         return (*self.shares, IPC_SHARE)
 
 
@@ -70,7 +70,7 @@ def _level_2(out: NdrWriter, share: ListedShare) -> None:
     out.number(_READ_EXECUTE_ALL)
     out.number(_UNLIMITED)
     out.number(1)
-    # Where a share lies on the server's disk is nobody's business, and there is no password.
+    # The path of a share on the server's disk is not disclosed, and there is no password.
     out.text("")
     out.null()
 
@@ -102,7 +102,7 @@ _ENUM_LEVELS: Final = (0, 1, 2, 501, 502)
 
 
 def share_enum(stub: NdrReader, inventory: Inventory) -> NdrWriter:
-    """NetrShareEnum: all shares at once; the client's preferred length is a wish."""
+    """Answer NetrShareEnum with all shares at once; the client's preferred length is ignored."""
     stub.unique_string()
     level = stub.number()
     out = NdrWriter()
@@ -127,7 +127,7 @@ def share_enum(stub: NdrReader, inventory: Inventory) -> NdrWriter:
 
 
 def share_get_info(stub: NdrReader, inventory: Inventory) -> NdrWriter:
-    """NetrShareGetInfo, whatever the case of the name."""
+    """Answer NetrShareGetInfo; the share's name is case-insensitive."""
     stub.unique_string()
     name, level = stub.string().lower(), stub.number()
     row = _SHARE_LEVELS.get(level)
@@ -152,7 +152,7 @@ def _nothing(level: int, error: int) -> NdrWriter:
 
 
 def server_get_info(stub: NdrReader, inventory: Inventory) -> NdrWriter:
-    """NetrServerGetInfo of the levels 100 and 101."""
+    """Answer NetrServerGetInfo of the levels 100 and 101."""
     stub.unique_string()
     level = stub.number()
     if level not in (100, 101):
@@ -172,7 +172,7 @@ def server_get_info(stub: NdrReader, inventory: Inventory) -> NdrWriter:
 
 
 def workstation_get_info(stub: NdrReader, inventory: Inventory) -> NdrWriter:
-    """NetrWkstaGetInfo of level 100."""
+    """Answer NetrWkstaGetInfo of level 100."""
     stub.unique_string()
     level = stub.number()
     if level != 100:

@@ -1,4 +1,4 @@
-"""NDR 2.0: how arguments and results of remote calls lie in bytes.
+"""NDR 2.0: the encoding of arguments and results of remote calls.
 
 Lives here: numbers, unique pointers and strings. Must not live here: any call. Source: DCE 1.1
 Remote Procedure Call, chapter 14 "Transfer Syntax NDR"; [MS-RPCE] section 2.2.4.
@@ -17,14 +17,14 @@ _STRING: Final = struct.Struct("<III")
 
 
 class NdrReader:
-    """Takes values from a stub, one after the other. Raises: MalformedMessage for each cut."""
+    """Decodes the values of a stub in order. Raises: MalformedMessage for truncated values."""
 
     def __init__(self, stub: bytes) -> None:
         self._stub = stub
         self._at = 0
 
     def number(self) -> int:
-        """A number of 32 bits, aligned."""
+        """Return the next number of 32 bits, aligned."""
         self._at += -self._at % 4
         if len(self._stub) - self._at < _U32.size:
             raise MalformedMessage("a number is cut off")
@@ -33,7 +33,7 @@ class NdrReader:
         return int(value)
 
     def string(self) -> str:
-        """A conformant and varying string in UTF-16, without its terminator."""
+        """Return the next conformant and varying string in UTF-16, without its terminator."""
         _, offset, count = self.number(), self.number(), self.number()
         end = self._at + 2 * count
         if offset or end > len(self._stub):
@@ -43,7 +43,7 @@ class NdrReader:
         return text.split("\0", 1)[0]
 
     def unique_string(self) -> str | None:
-        """A string behind a pointer that may be null."""
+        """Return the next string behind a unique pointer; None for a null pointer."""
         return self.string() if self.number() else None
 
 
@@ -57,29 +57,29 @@ class NdrWriter:
 
     @property
     def data(self) -> bytes:
-        """The stub so far."""
+        """Return the stub so far."""
         return bytes(self._data)
 
     def number(self, value: int) -> None:
-        """A number of 32 bits."""
+        """Write a number of 32 bits."""
         self._data += bytes(-len(self._data) % 4) + _U32.pack(value)
 
     def pointer(self) -> None:
-        """A pointer that is not null; what it leads to is written next by the caller."""
+        """Write a pointer that is not null; the caller writes its referent next."""
         self.number(self._referent)
         self._referent += 4
 
     def null(self) -> None:
-        """A null pointer."""
+        """Write a null pointer."""
         self.number(0)
 
     def text(self, value: str) -> None:
-        """A pointer to a string, which comes at the next `settle`."""
+        """Write a pointer to a string, which the next `settle` writes."""
         self.pointer()
         self._deferred.append(value)
 
     def settle(self) -> None:
-        """Write the strings that pointers have promised, in their order."""
+        """Write the strings of pending pointers, in order."""
         for text in self._deferred:
             data = (text + "\0").encode("utf-16-le", "surrogatepass")
             count = len(data) // 2

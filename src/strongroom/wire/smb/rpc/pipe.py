@@ -1,8 +1,8 @@
-"""A pipe of IPC$: DCE/RPC calls come in by writes, and their results go out by reads.
+"""A pipe of IPC$: clients write DCE/RPC calls into it, and read their results from it.
 
-Lives here: PDUs, binding, fragments, and what waits to be read. Must not live here: calls
-(calls.py). Sources: DCE 1.1 Remote Procedure Call, chapter 12 (connection-oriented PDUs);
-[MS-RPCE] section 2.2.2; smb.md 2.3.
+Lives here: PDUs, binding, fragments, and the queue of results. Must not live here: calls
+(calls.py). Sources: DCE 1.1 Remote Procedure Call, chapter 12 (connection-oriented PDUs); [MS-RPCE]
+section 2.2.2; smb.md 2.3.
 """
 
 from __future__ import annotations
@@ -117,16 +117,16 @@ class RpcPipe:
 
     @property
     def waiting(self) -> int:
-        """How many bytes of the next result wait to be read."""
+        """Return how many bytes of the next result are unread."""
         return len(self._results[0]) if self._results else 0
 
     def write(self, data: bytes | bytearray | memoryview, inventory: Inventory) -> None:
-        """Take bytes in, and carry out each call that they complete.
+        """Receive bytes, and execute each call that they complete.
 
         Arguments:
-            inventory: what calls show.
+            inventory: the server's data for the results.
 
-        Raises: MalformedMessage for what is no PDU, and for a call of more than CALL_BYTES_MAX.
+        Raises: MalformedMessage for a malformed PDU, and for a call of more than CALL_BYTES_MAX.
         """
         self._incoming += data
         while len(self._incoming) >= _HEAD.size:
@@ -142,7 +142,7 @@ class RpcPipe:
             self._pdu(head, body, inventory)
 
     def read(self, length: int) -> tuple[bytes, bool]:
-        """The next bytes of the result, and whether more of the same message wait.
+        """Return the next bytes of the result, and whether more of the same message is unread.
 
         Each PDU is one message of the pipe: a read ends with it.
         """
@@ -163,7 +163,7 @@ class RpcPipe:
             self._bind(head, body)
         elif head.type == _REQUEST:
             self._request(head, body, inventory)
-        # Others (cancel, orphaned, auth3) have no answer.
+        # Other PDUs (cancel, orphaned, auth3) have no response.
 
     def _answer(self, kind: int, call_id: int, body: bytes, flags: int = _FIRST | _LAST) -> None:
         if len(self._results) >= RESULTS_MAX:

@@ -1,7 +1,7 @@
 """Values of ASN.1 in DER, as far as SPNEGO needs them.
 
-Lives here: tag, length, contents. Must not live here: what the values mean (spnego.py). Source:
-ITU-T X.690 sections 8.1, 10.1.
+Lives here: tag, length, contents. Must not live here: the meaning of the values (spnego.py).
+Source: ITU-T X.690 sections 8.1, 10.1.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LENGTH_BYTES_MAX: Final = 3
 
 
 def of_context(number: int) -> int:
-    """The tag of a field with that number."""
+    """Return the context-specific tag of a field with this number."""
     return _TAG_OF_CONTEXT + number
 
 
@@ -51,7 +51,7 @@ def read_values(data: bytes) -> list[DerValue]:
 
 
 def read_value(data: bytes, tag: int) -> DerValue:
-    """The one value that fills `data`. Raises: MalformedMessage if its tag is another."""
+    """Return the one value that fills `data`. Raises: MalformedMessage if its tag is another."""
     values = read_values(data)
     if len(values) != 1 or values[0].tag != tag:
         raise MalformedMessage(f"one value with the tag 0x{tag:02X} is expected")
@@ -59,7 +59,7 @@ def read_value(data: bytes, tag: int) -> DerValue:
 
 
 def write_value(tag: int, *contents: bytes) -> bytes:
-    """A value with these contents, one after the other."""
+    """Return a value with these contents, one after the other."""
     whole = b"".join(contents)
     return bytes((tag,)) + _write_length(len(whole)) + whole
 
@@ -73,7 +73,7 @@ def _read(data: bytes, at: int) -> DerValue:
         count = first & _SHORT_FORM_MAX
         start += count
         size = int.from_bytes(data[at + 2 : start], "big")
-        # One form for each length: indefinite and longer ones than needed are refused.
+        # Each length has one valid form: indefinite and overlong forms are refused.
         if not 1 <= count <= _LENGTH_BYTES_MAX or _write_length(size) != data[at + 1 : start]:
             raise MalformedMessage("a length of ASN.1 is not in the form of DER")
     if len(data) - start < size:

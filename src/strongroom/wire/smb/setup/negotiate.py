@@ -1,7 +1,7 @@
 """NEGOTIATE: the dialects, capabilities and contexts of both sides.
 
-Lives here: the request and the answer, and the message of SMB 1 that may come first. Must not live
-here: what is chosen (servers/smb/negotiation.py). Source: [MS-SMB2] sections 2.2.3, 2.2.4,
+Lives here: the request and the response, and the SMB 1 message that may come first. Must not live
+here: the server's choice (servers/smb/negotiation.py). Source: [MS-SMB2] sections 2.2.3, 2.2.4,
 3.3.5.3; [MS-CIFS] 2.2.4.52; smb.md 2.1.
 """
 
@@ -77,12 +77,12 @@ class NegotiateResponse(msgspec.Struct, frozen=True):
     contexts: tuple[NegotiateContext, ...] = ()
 
     def with_contexts(self, contexts: tuple[NegotiateContext, ...]) -> NegotiateResponse:
-        """The same answer with contexts."""
+        """Return the same response with contexts."""
         return msgspec.structs.replace(self, contexts=contexts)
 
 
 _REQUEST: Final = Layout(_Request, "HHH2xI16sIH2x")
-# The answer's fixed part: these, with the server's GUID behind the first.
+# The response's fixed part consists of these, with the server's GUID after the first.
 _CHOICE: Final = struct.Struct("<HHHH")
 _SIZES: Final = struct.Struct("<IIII")
 _TIMES: Final = struct.Struct("<QQ")
@@ -91,7 +91,7 @@ _RESPONSE_BYTES: Final = 64
 
 
 def read_negotiate(message: memoryview) -> NegotiateRequest:
-    """A request, given from its header on.
+    """Parse a request, given from its header on.
 
     Raises: MalformedMessage when dialects or contexts are missing or not within the message.
     """
@@ -110,7 +110,7 @@ def read_negotiate(message: memoryview) -> NegotiateRequest:
 
 
 def write_negotiate(answer: NegotiateResponse) -> bytes:
-    """The body of the answer."""
+    """Return the body of the response."""
     token_offset = HEADER_BYTES + _RESPONSE_BYTES
     token = answer.token
     context_offset = 0
@@ -129,9 +129,9 @@ def write_negotiate(answer: NegotiateResponse) -> bytes:
 
 
 def offers_smb2(message: memoryview) -> bool:
-    """Whether a NEGOTIATE of SMB 1 offers dialects of SMB 2 above 2.0.2.
+    """Return whether an SMB 1 NEGOTIATE offers dialects of SMB 2 above 2.0.2.
 
-    Raises: MalformedMessage when it is no NEGOTIATE of SMB 1.
+    Raises: MalformedMessage when it is no SMB 1 NEGOTIATE.
     """
     data = bytes(message)
     at = _SMB1_HEADER_BYTES

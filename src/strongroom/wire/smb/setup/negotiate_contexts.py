@@ -1,7 +1,7 @@
 """The contexts of NEGOTIATE in dialect 3.1.1.
 
-Lives here: the list, and what the contexts that the server understands contain. Must not live here:
-what is chosen of it. Source: [MS-SMB2] sections 2.2.3.1, 2.2.4.1; smb.md 1.10.
+Lives here: the list, and the content of the contexts that the server understands. Must not live
+here: the server's choice. Source: [MS-SMB2] sections 2.2.3.1, 2.2.4.1; smb.md 1.10.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class _Head(msgspec.Struct, frozen=True):
 
 
 class NegotiateContext(msgspec.Struct, frozen=True):
-    """A context: its number, and its bytes."""
+    """A context: its type, and its data."""
 
     kind: int
     data: bytes
@@ -50,7 +50,7 @@ _HEAD: Final = Layout(_Head, "HH4x")
 def read_contexts(
     message: memoryview, offset: int, count: int, *, after: int
 ) -> tuple[NegotiateContext, ...]:
-    """The list of `count` contexts at `offset` of a message.
+    """Parse the list of `count` contexts at `offset` of a message.
 
     Arguments:
         after: where the fixed part and the dialects end.
@@ -74,7 +74,7 @@ def read_contexts(
 
 
 def write_contexts(contexts: Sequence[NegotiateContext]) -> bytes:
-    """The bytes of a list; its place must be aligned to eight bytes."""
+    """Return the bytes of a list; it must be written at a multiple of eight bytes."""
     pieces: list[bytes] = []
     for number, context in enumerate(contexts, 1):
         pieces += (_HEAD.write(_Head(context.kind, len(context.data))), context.data)
@@ -84,7 +84,7 @@ def write_contexts(contexts: Sequence[NegotiateContext]) -> bytes:
 
 
 def read_hashes(data: bytes) -> tuple[int, ...]:
-    """The hash algorithms of PREAUTH_INTEGRITY. Raises: MalformedMessage."""
+    """Return the hash algorithms in PREAUTH_INTEGRITY. Raises: MalformedMessage."""
     if len(data) < 4:
         raise MalformedMessage("the context PREAUTH_INTEGRITY is cut off")
     count, salt_bytes = struct.unpack_from("<HH", data)
@@ -94,7 +94,10 @@ def read_hashes(data: bytes) -> tuple[int, ...]:
 
 
 def read_ids(data: bytes) -> tuple[int, ...]:
-    """The algorithms of ENCRYPTION or SIGNING. Raises: MalformedMessage; also for an empty list."""
+    """Return the algorithms in ENCRYPTION or SIGNING.
+
+    Raises: MalformedMessage; also for an empty list.
+    """
     if len(data) < 2:
         raise MalformedMessage("a list of algorithms is cut off")
     (count,) = struct.unpack_from("<H", data)
@@ -104,10 +107,10 @@ def read_ids(data: bytes) -> tuple[int, ...]:
 
 
 def preauth_context(salt: bytes) -> NegotiateContext:
-    """The server's PREAUTH_INTEGRITY: SHA-512, and a random salt."""
+    """Return the server's PREAUTH_INTEGRITY: SHA-512, and a random salt."""
     return NegotiateContext(PREAUTH_INTEGRITY, struct.pack("<HHH", 1, len(salt), SHA_512) + salt)
 
 
 def chosen_context(kind: int, algorithm: int) -> NegotiateContext:
-    """The server's ENCRYPTION or SIGNING: the one algorithm that it chose."""
+    """Return the server's ENCRYPTION or SIGNING: the one algorithm that it chose."""
     return NegotiateContext(kind, struct.pack("<HH", 1, algorithm))

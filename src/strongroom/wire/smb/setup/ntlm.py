@@ -1,7 +1,7 @@
-"""NTLM's three messages.
+"""The three messages of NTLM.
 
-Lives here: their layouts. Must not live here: the proof that a password is known (auth/ntlm.py).
-Source: [MS-NLMP] sections 2.2.1, 2.2.2; smb.md 2.2.
+Lives here: their layouts. Must not live here: the verification of the password proof
+(auth/ntlm.py). Source: [MS-NLMP] sections 2.2.1, 2.2.2; smb.md 2.2.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _AV_DNS_COMPUTER: Final = 3
 _AV_DNS_DOMAIN: Final = 4
 _AV_TIME: Final = 7
 
-# Windows 6.1, build 7601; revision 15 of NTLM. Clients only look at the revision.
+# Windows 6.1, build 7601; revision 15 of NTLM. Clients check the revision only.
 _SERVER_VERSION: Final = bytes.fromhex("0601b11d0000000f")
 _MIC_AT: Final = 72
 _MIC_BYTES: Final = 16
@@ -65,9 +65,9 @@ class Authenticate(msgspec.Struct, frozen=True):
     """The AUTHENTICATE_MESSAGE of NTLM.
 
     Attributes:
-        nt_response: the proof and the raw bytes that it covers.
-        mic: the bytes of the MIC, if the message has room for them. `nt_response` says whether the
-            client has computed them.
+        nt_response: the proof, and the raw bytes that it covers.
+        mic: the bytes of the MIC, if the message has space for them. `nt_response` shows whether
+            the client has computed them.
         without_mic: the message with zeros in place of the MIC.
     """
 
@@ -85,27 +85,27 @@ class Authenticate(msgspec.Struct, frozen=True):
 
 
 def message_type(token: bytes) -> int:
-    """Which of the messages a token is. Raises: MalformedMessage."""
+    """Return the type of the message in a token. Raises: MalformedMessage."""
     if len(token) < 12 or token[:8] != SIGNATURE:
         raise MalformedMessage("the token is not of NTLMSSP")
     return int.from_bytes(token[8:12], "little")
 
 
 def read_negotiate_flags(token: bytes) -> int:
-    """The flags of a NEGOTIATE_MESSAGE. Raises: MalformedMessage."""
+    """Return the flags of a NEGOTIATE_MESSAGE. Raises: MalformedMessage."""
     if len(token) < 16:
         raise MalformedMessage("the message of NTLM is cut off")
     return int(_FLAGS.unpack_from(token, 12)[0])
 
 
 def write_challenge(flags: int, challenge: bytes, name: str, time: int) -> bytes:
-    """A CHALLENGE_MESSAGE.
+    """Return a CHALLENGE_MESSAGE.
 
     Arguments:
         flags: those of the client's NEGOTIATE_MESSAGE.
         challenge: 8 random bytes.
         name: the server's name.
-        time: in ticks of FILETIME. It makes clients send a MIC.
+        time: in ticks of FILETIME. Its presence makes clients send a MIC.
     """
     netbios = name.upper()[:15].encode("utf-16-le")
     dns = name.lower().encode("utf-16-le")
@@ -136,7 +136,8 @@ def write_challenge(flags: int, challenge: bytes, name: str, time: int) -> bytes
 
 
 def read_authenticate(token: bytes) -> Authenticate:
-    """An AUTHENTICATE_MESSAGE. Raises: MalformedMessage for a field outside of the message."""
+    """Parse an AUTHENTICATE_MESSAGE. Raises: MalformedMessage for a field outside of the
+    message."""
     if len(token) < 64:
         raise MalformedMessage("the message of NTLM is cut off")
     fields = [_FIELD.read(token, at) for at in range(12, 60, 8)]

@@ -1,6 +1,6 @@
-"""SESSION_SETUP: the messages that carry tokens of an authentication.
+"""SESSION_SETUP: the messages that contain the tokens of an authentication.
 
-Lives here: both messages. Must not live here: what a token contains (spnego.py, ntlm.py). Source:
+Lives here: both messages. Must not live here: the content of a token (spnego.py, ntlm.py). Source:
 [MS-SMB2] sections 2.2.5, 2.2.6; smb.md 2.2.
 """
 
@@ -35,7 +35,7 @@ class _Request(msgspec.Struct, frozen=True):
 
 
 class SessionSetup(msgspec.Struct, frozen=True):
-    """A request: its token, and whether the session is of another connection."""
+    """A request: its token, and whether it binds a session of another connection."""
 
     is_binding: bool
     requires_signing: bool
@@ -47,7 +47,7 @@ _REQUEST: Final = Layout(_Request, "HBBIIHHQ")
 
 
 def read_session_setup(message: memoryview) -> SessionSetup:
-    """A request, given from its header on. Raises: MalformedMessage."""
+    """Parse a request, given from its header on. Raises: MalformedMessage."""
     fixed = _REQUEST.read(message, HEADER_BYTES)
     after = HEADER_BYTES + _REQUEST.size
     token = part(message, fixed.token_offset, fixed.token_length, after=after)
@@ -60,7 +60,7 @@ def read_session_setup(message: memoryview) -> SessionSetup:
 
 
 def write_session_setup(token: bytes, flags: int = 0) -> bytes:
-    """The body of an answer.
+    """Return the body of a response.
 
     Arguments:
         flags: ENCRYPT_DATA or 0.

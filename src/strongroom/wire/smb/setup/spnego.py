@@ -1,7 +1,7 @@
-"""SPNEGO: the tokens around those of the mechanism that client and server agree on.
+"""SPNEGO: the tokens that wrap those of the negotiated mechanism.
 
 Lives here: the tokens that a server reads and writes. Must not live here: the mechanism (ntlm.py),
-what follows from a token (security/authentication.py). Sources: RFC 4178 section 4.2; [MS-SPNG]
+the consequences of a token (security/authentication.py). Sources: RFC 4178 section 4.2; [MS-SPNG]
 section 2.2.1; smb.md 2.2. A server accepts one mechanism, NTLMSSP.
 """
 
@@ -38,8 +38,8 @@ class FirstToken(msgspec.Struct, frozen=True):
 
     Attributes:
         raw_mechanisms: the list of mechanisms exactly as it was sent, which its MIC covers.
-        mechanisms: the list, each an OID in DER; the first is the one that `token` is of.
-        token: of the mechanism; None = none yet.
+        mechanisms: the list, each an OID in DER; `token` belongs to the first one.
+        token: the mechanism's token; None = none yet.
     """
 
     raw_mechanisms: bytes
@@ -55,7 +55,7 @@ class NextToken(msgspec.Struct, frozen=True):
 
 
 def read_first(data: bytes) -> FirstToken:
-    """A client's NegTokenInit. Raises: MalformedMessage."""
+    """Parse a client's NegTokenInit. Raises: MalformedMessage."""
     outer = read_values(read_value(data, APPLICATION).contents)
     if len(outer) != 2 or outer[0].raw != _SPNEGO or outer[1].tag != of_context(0):
         raise MalformedMessage("the token is not of SPNEGO")
@@ -70,14 +70,14 @@ def read_first(data: bytes) -> FirstToken:
 
 
 def read_next(data: bytes) -> NextToken:
-    """A client's NegTokenResp. Raises: MalformedMessage."""
+    """Parse a client's NegTokenResp. Raises: MalformedMessage."""
     (outer,) = (read_value(data, of_context(1)),)
     fields = _fields(outer)
     return NextToken(_octets(fields, 2), _octets(fields, 3))
 
 
 def write_offer() -> bytes:
-    """The server's first token, a NegTokenInit2 in its answer to NEGOTIATE."""
+    """Return the server's first token, a NegTokenInit2 in its response to NEGOTIATE."""
     mechanisms = write_value(of_context(0), write_value(SEQUENCE, NTLMSSP))
     inner = write_value(of_context(0), write_value(SEQUENCE, mechanisms))
     return write_value(APPLICATION, _SPNEGO, inner)
@@ -90,10 +90,10 @@ def write_response(
     token: bytes | None = None,
     mic: bytes | None = None,
 ) -> bytes:
-    """A server's NegTokenResp.
+    """Return a server's NegTokenResp.
 
     Arguments:
-        names_mechanism: whether it says which mechanism was chosen, as the first one does.
+        names_mechanism: whether it contains the chosen mechanism, as the first one does.
     """
     fields = [write_value(of_context(0), write_value(ENUMERATED, bytes((state,))))]
     if names_mechanism:
@@ -106,7 +106,7 @@ def write_response(
 
 
 def _fields(outer: DerValue) -> dict[int, bytes]:
-    """The fields of the sequence in a value, by their numbers, which must rise."""
+    """Return the fields of the sequence in a value, by their numbers, which must ascend."""
     found: dict[int, bytes] = {}
     for value in read_values(read_value(outer.contents, SEQUENCE).contents):
         number = value.tag - of_context(0)

@@ -1,7 +1,7 @@
-"""TREE_CONNECT: the path of a share, and what the server says of the share.
+"""TREE_CONNECT: the path of a share, and the server's description of the share.
 
-Lives here: both messages. Must not live here: which shares there are. Source: [MS-SMB2] sections
-2.2.9, 2.2.10; smb.md 2.3.
+Lives here: both messages. Must not live here: the list of shares. Source: [MS-SMB2] sections 2.2.9,
+2.2.10; smb.md 2.3.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SHARE_CHARS_MAX: Final = 80
 
 DISK: Final = 1
 PIPE: Final = 2
-# ShareFlags: no offline caching; all but TREE_CONNECT is to be encrypted.
+# ShareFlags: no offline caching; everything except TREE_CONNECT must be encrypted.
 NO_CACHING: Final = 0x30
 ENCRYPT_DATA: Final = 0x8000
 
@@ -46,7 +46,7 @@ class TreeConnected(msgspec.Struct, frozen=True):
 
     Attributes:
         kind: DISK or PIPE.
-        access: the accesses that the caller may ask for at most.
+        access: the maximal access of the caller.
     """
 
     kind: int
@@ -60,10 +60,10 @@ _RESPONSE_SIZE: Final = 16
 
 
 def read_tree_connect(message: memoryview) -> SharePath:
-    """The path of a request, which is given from its header on.
+    """Parse the path of a request, given from its header on.
 
-    Raises: MalformedMessage when the path is not within the message, is no UTF-16, or does not name
-    one share of one server.
+    Raises: MalformedMessage when the path is not within the message, is not UTF-16, or does not
+        name one share of one server.
     """
     fixed = _REQUEST.read(message, HEADER_BYTES)
     after = HEADER_BYTES + _REQUEST.size
@@ -79,5 +79,5 @@ def read_tree_connect(message: memoryview) -> SharePath:
 
 
 def write_tree_connected(answer: TreeConnected) -> bytes:
-    """The body of the answer; the share has no capabilities."""
+    """Return the body of the response; the share has no capabilities."""
     return _RESPONSE.pack(_RESPONSE_SIZE, answer.kind, answer.flags, 0, answer.access)
