@@ -93,8 +93,8 @@ def read_ioctl(message: memoryview, size_max: int) -> IoctlRequest:
     Arguments:
         size_max: MaxTransactSize.
 
-    Raises: MalformedMessage, also for an input at an offset that is not a multiple of 8, and sizes
-        beyond the limit; SmbRefusal NOT_SUPPORTED for a request that is not an FSCTL.
+    Raises: MalformedMessage, also for sizes beyond the limit and for an input at an offset that is
+        not a multiple of 8. SmbRefusal NOT_SUPPORTED for a request that is not an FSCTL.
     """
     fixed = _REQUEST.read(message)
     if fixed.flags != _IS_FSCTL:
