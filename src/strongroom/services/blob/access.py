@@ -100,7 +100,7 @@ class BlobState(msgspec.Struct, frozen=True):
 
     @property
     def is_versioned(self) -> bool:
-        """Whether a write keeps the blob that it replaces as a previous version."""
+        """Return whether a write keeps the blob that it replaces as a previous version."""
         return self.switches.versioning
 
     def require_beside(self) -> tuple[Record | None, ...]:

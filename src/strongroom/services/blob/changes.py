@@ -261,6 +261,6 @@ class BlobChange:
         )
         retagged = (Retagged(0, self._place.before, lying), *self._retagged)
         if not any(one.is_tagged for one in retagged):
-            return (*self._before, own, *self._after)  # as nearly always
+            return (*self._before, own, *self._after)  # the usual case
         entered, removed = tag_index.steps(self._generation, self._name, self.stamp, retagged)
         return (*self._before, *entered, own, *removed, *self._after)

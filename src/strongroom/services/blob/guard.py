@@ -66,7 +66,7 @@ def scope_of_new(call: Call[object]) -> str:
     if not isinstance(container, ContainerRecord):
         return call.terms.scope or ""
     if call.terms.scope is None:
-        return container.scope  # as nearly always
+        return container.scope  # the usual case
     return encryption_scopes.scope_of_new(
         call.terms.scope, container.scope, container.denies_scopes
     )

@@ -96,7 +96,10 @@ def given_protection(call: Call[Any], state: BlobState, wanted: Immutability) ->
 
 
 def _require_protectable(state: BlobState) -> None:
-    """Raises: StorageError ImmutableStorageWithVersioningNotEnabled; DeletionUnderWay."""
+    """Check that the account allows protection, and that no deletion of the container is under way.
+
+    Raises: StorageError ImmutableStorageWithVersioningNotEnabled; DeletionUnderWay.
+    """
     if not state.switches.immutability:
         raise StorageError(blob_errors.IMMUTABILITY_NOT_ENABLED)
     _require_unmarked(state)

@@ -63,7 +63,7 @@ class Bounded:
             if count > self._max_bytes:
                 raise errors.body_too_large(self._max_bytes)
             yield chunk
-            del chunk  # not kept while the client is waited for
+            del chunk  # freed while waiting for the client
 
 
 def block_bytes_max(version: str) -> int:

@@ -256,7 +256,7 @@ def _delete(
     state: BlobState,
     change: BlobChange,
 ) -> Deleted:
-    """Make the last commit. `snapshots` are all that there are, when `given` asks for them."""
+    """Make the last commit. `snapshots` are all of the blob's, if `given` deletes them."""
     head = state.head
     assert head is not None
     given.require_tier(head)

@@ -17,7 +17,7 @@ from strongroom.wire.blob.structured_message import Decoder, Encoder, message_by
 
 
 class Framed(Protocol):
-    """A request's body as it was sent: `size_bytes` counts the frames too."""
+    """A request's body as it was sent: `size_bytes` includes the framing."""
 
     size_bytes: int | None
 
@@ -49,7 +49,7 @@ class Unframed:
         async for chunk in self._body:
             for piece in decoder.feed(chunk):
                 yield piece
-                del piece  # not kept while the client is waited for
+                del piece  # freed while waiting for the client
             del chunk
         decoder.finish()
 
@@ -78,7 +78,7 @@ def framed(
 
 async def _framed(pieces: AsyncIterable[Piece], encoder: Encoder) -> AsyncIterator[bytes]:
     async for data in pieces:
-        assert isinstance(data, bytes)  # Get Blob reads what is to be framed
+        assert isinstance(data, bytes)  # Get Blob reads such bodies into memory
         for part in encoder.encode(data):
             yield part
     yield encoder.finish()

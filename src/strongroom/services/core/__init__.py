@@ -1,1 +1,1 @@
-"""Shared by the decisions of all services: the call, the place, the runner, waiting."""
+"""The shared parts of all services: the call, the place, the runner, waiting."""

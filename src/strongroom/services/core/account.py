@@ -59,7 +59,7 @@ async def properties(services: Services, service: Service, account: str) -> Serv
 
 
 async def get_properties(services: Services, call: Call[Any]) -> ServiceProperties:
-    """Get Blob (Queue, Table) Service Properties."""
+    """Get Blob (Queue, Table) Service Properties: return the properties, defaults included."""
     return await properties(services, call.target.service, call.target.account)
 
 

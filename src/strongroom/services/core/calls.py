@@ -26,7 +26,7 @@ I_co = TypeVar("I_co", covariant=True)
 
 
 class Existence(enum.Enum):
-    """An operation's demand on the existence of the blob it names."""
+    """The requirement of an operation on the existence of the blob that it names."""
 
     COMMITTED = "committed"
     """It must exist with committed content: else 404 BlobNotFound."""
@@ -39,7 +39,7 @@ class Existence(enum.Enum):
 
 
 class ConditionUse(enum.Enum):
-    """Which conditional headers an operation takes (conditions.md, section 2)."""
+    """The conditional headers that an operation accepts (conditions.md, section 2)."""
 
     NONE = "none"
     READ = "read"

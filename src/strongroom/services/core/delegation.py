@@ -1,4 +1,4 @@
-"""Get User Delegation Key: a key for a user who may sign shared access signatures with it.
+"""Get User Delegation Key: a key with which a user may sign shared access signatures.
 
 Lives here: which key is issued. Must not live here: how it is derived (auth/delegation.py), the
 document (wire/). Source: "Get User Delegation Key"; reference auth.md, section 6.3.

@@ -50,7 +50,7 @@ def waiting(late: ErrorCode) -> Iterator[None]:
     try:
         yield
     except asyncio.CancelledError:
-        raise  # in_time has to know
+        raise  # the wait stays in the list, for in_time
     except BaseException:
         waits.remove(late)
         raise

@@ -1,7 +1,7 @@
 """One page of a listing, read from a keyspace with bounded work.
 
 Lives here: the loop between the engine's scan and the rules of listing. Must not live here: which
-records can be seen (the listings), prefixes and markers (semantics/core/listing.py).
+records are visible (the listings), prefixes and markers (semantics/core/listing.py).
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 Lives here: the claims, in memory, and waiting for their release. A claim is released after the
 answer of its retrieval, so everything that the retrieval took is durable by then. Also here: how
 this gateway avoids the other gateways, whose claims it cannot see. Must not live here: correctness,
-which is the engine's. A retrieval is decided on its messages at the serial point, whoever has
-claimed them.
+which is the engine's. A retrieval is decided on its messages at the serial point, regardless of
+claims.
 """
 
 from __future__ import annotations
@@ -42,8 +42,10 @@ class Distances:
         return number % _PLACES * _APART if left else 0
 
     def lost(self, partition: Partition) -> None:
-        """Note that another gateway has taken all messages that a search found. The next searches
-        of this gateway begin at other messages."""
+        """Note that another gateway has taken all messages that a search found.
+
+        The next searches of this gateway begin at other messages.
+        """
         self._left[partition] = _LOOKS_APART
 
 

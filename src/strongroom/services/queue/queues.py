@@ -127,7 +127,7 @@ def queue_in(call: Call[Any], found: Record | None) -> QueueRecord:
 
 
 async def get_queue(services: Services, call: Call[Any]) -> QueueView:
-    """Get Queue ACL. Raises: StorageError QueueNotFound."""
+    """Get Queue ACL: return the queue. Raises: StorageError QueueNotFound."""
     record, _ = await queue_of(services, call, again=True)
     return QueueView(record)
 

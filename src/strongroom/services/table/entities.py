@@ -141,7 +141,7 @@ async def transact(services: Services, calls: Sequence[Call[WriteEntity]]) -> li
     """Write entities of one partition of one table: all of them, or none.
 
     Arguments:
-        calls: each authorized; their entities differ, but for their partition.
+        calls: each authorized; all name different entities of the same partition.
 
     Raises: PartFailed for the first that is refused.
     """

@@ -98,7 +98,7 @@ class _Query:
     """A page under construction.
 
     Attributes:
-        rows, next: see EntityPage.
+        rows, next: the entities so far, and where the next page begins; see EntityPage.
     """
 
     def __init__(self, services: Services, keyspace: bytes, given: QueryEntities) -> None:

@@ -135,7 +135,7 @@ class _Delete(Decision[None], frozen=True):
 
 
 async def get_table(services: Services, call: Call[Any]) -> TableNamed:
-    """Query Tables for one name. Raises: StorageError ResourceNotFound."""
+    """Query Tables for one name: return the table. Raises: StorageError ResourceNotFound."""
     (found,) = await services.store.read([place_ref(call)])
     table = records.TABLE.of(found)
     if table is None:
@@ -144,7 +144,7 @@ async def get_table(services: Services, call: Call[Any]) -> TableNamed:
 
 
 async def get_acl(services: Services, call: Call[Any]) -> tuple[AccessPolicy, ...]:
-    """Get Table ACL. Raises: StorageError TableNotFound."""
+    """Get Table ACL: return the stored policies. Raises: StorageError TableNotFound."""
     (found,) = await services.store.read([place_ref(call)])
     check_place(call, found)
     table = records.TABLE.of(found)

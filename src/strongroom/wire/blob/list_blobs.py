@@ -1,8 +1,8 @@
 """The answer of List Blobs.
 
 Must not live here: which blobs are listed (semantics/core/listing.py). Source: "List Blobs"; the
-order of elements is the one that the service sends. Written by one template for each blob, because
-a page may hold 5,000 of them.
+order of elements is that of Azure's answers. One template writes each blob, because a page may have
+5,000 of them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class CopyItem(msgspec.Struct, frozen=True, gc=False):
 
 
 class LeaseItem(NamedTuple):
-    """Texts of the Lease... elements."""
+    """The texts of the Lease... elements."""
 
     status: str
     state: str
@@ -43,7 +43,7 @@ class LeaseItem(NamedTuple):
 
 
 class TierItem(NamedTuple):
-    """The access tier, and whether it is only the account's."""
+    """The access tier, and whether it is inferred from the account."""
 
     name: str
     is_inferred: bool = False

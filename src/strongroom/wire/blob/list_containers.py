@@ -1,7 +1,7 @@
 """The answer of List Containers.
 
-Must not live here: which containers are listed. Source: "List Containers"; the order of elements
-is the one that the service sends.
+Must not live here: which containers are listed. Source: "List Containers"; the order of elements is
+that of Azure's answers.
 """
 
 from __future__ import annotations

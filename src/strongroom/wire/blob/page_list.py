@@ -1,6 +1,6 @@
 """The answer of Get Page Ranges.
 
-Must not live here: which ranges there are. Source: "Get Page Ranges", response body.
+Must not live here: which ranges are listed. Source: "Get Page Ranges", response body.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Shared by the wire formats of every service: HTTP messages, queries, headers, XML."""
+"""The shared wire formats of all services: HTTP messages, queries, headers, XML."""

@@ -25,7 +25,7 @@ from strongroom.values import FileSlice
 
 
 class Headers:
-    """Header fields in the order and case they were sent; looked up case-insensitively.
+    """Header fields in the order and case they were sent, with case-insensitive access.
 
     Arguments:
         fields: (name, value) pairs; values without surrounding white space, decoded as latin-1.

@@ -24,7 +24,7 @@ from strongroom.errors import StorageError
 ROOT_CONTAINER: Final = "$root"
 SECONDARY: Final = "-secondary"
 BLOB_SUFFIXES: Final = ("blob.localhost",)
-_HOST_CHARS_MAX: Final = 260  # a name of 253, and a port
+_HOST_CHARS_MAX: Final = 260  # a name of 253 characters, and a port
 _BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 

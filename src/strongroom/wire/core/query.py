@@ -107,7 +107,7 @@ class Query:
         return frozenset(found - {""})
 
 
-# Clients repeat their queries (unless only a token differs), so parsed queries are cached.
+# Clients repeat their queries (often a SAS token and nothing else), so parsed queries are cached.
 _REMEMBERED: Final = 1024
 _REMEMBERED_PAIR_CHARS_MAX: Final = 128
 

@@ -120,7 +120,7 @@ def etag_text(timestamp: int) -> str:
     Arguments:
         timestamp: in ticks.
     """
-    moment = iso7(timestamp).replace(":", "%3A")  # nothing else of it needs an escape
+    moment = iso7(timestamp).replace(":", "%3A")  # no other character needs an escape
     return f"W/\"datetime'{moment}'\""
 
 

@@ -170,7 +170,7 @@ def _refuse_bulk(body: bytes) -> None:
     try:
         members = _LOOKED_THROUGH.decode(body)
     except (msgspec.MsgspecError, ValueError, RecursionError):
-        return  # it is refused, or is read after all, by what reads all of it
+        return  # the full parse decides
     if len(members) > 2 * _PROPERTIES_READ_MAX:
         raise StorageError(table_errors.TOO_MANY_PROPERTIES)
     for name, raw in members.items():

@@ -141,7 +141,7 @@ class _Create(Decision[ContainerWritten], frozen=True):
 
 
 async def get_container(services: Services, call: Call[Any]) -> ContainerView:
-    """Get Container Properties, Get Container Metadata, Get Container ACL.
+    """Get Container Properties, Get Container Metadata, Get Container ACL: return the container.
 
     Raises: StorageError ContainerNotFound, the lease errors (412); 304 ConditionNotMet at the end
         of a wait.

@@ -1,1 +1,1 @@
-"""Copies of blobs: their sources, the jobs that make them, and what a copy becomes."""
+"""Copies of blobs: the requests, their sources, and the jobs that complete pending copies."""

@@ -72,7 +72,7 @@ def _emptied(head: BlobRecord, copy: Copy, change: BlobChange) -> BlobRecord:
 
 
 class _Work:
-    """One run of an incremental copy."""
+    """One execution of an incremental copy."""
 
     def __init__(self, services: Services, job: Job, source: OpenBlob) -> None:
         assert source.page is not None and job.order is not None

@@ -28,7 +28,7 @@ class OpenBlob(OpenSource):
     """An open copy source, and the properties that the copy takes from it.
 
     `copy_writer`: see OpenBody. `tier` is None if the source has the account's tier, or is not a
-    blob of this server. `tags` are present if they were asked for. `kind` is the type of the copy;
+    blob of this server. `tags` are present if they were requested. `kind` is the type of the copy;
     a source that is not a blob of this server becomes a block blob. `sealed`: the source is a
     sealed append blob. `page` is set if it is a page blob of this server.
     """

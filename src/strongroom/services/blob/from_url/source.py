@@ -1,16 +1,17 @@
-"""The body of a From URL operation: bytes of a source, here or on another server.
+"""The body of a From URL operation: bytes of a source, on this server or another.
 
 A From URL operation is the operation without a URL, with another body. So its service function
-opens the source with `uploaded_from` and hands the call that this gives to the other function:
+opens the source with `uploaded_from`, and passes the resulting call to the function of the other
+operation:
 
     async with uploaded_from(services, call, call.input.source) as upload:
         given = PutBlock(call.input.block_id, call.input.source.digests)
         return await put_block(services, upload.call(given))
 
-Lives here: the order in which destination and source are looked at. Must not live here: that body
+Lives here: the order of the checks of destination and source. Must not live here: that body
 (services/core/copies/upload.py), any one operation, opening sources (copies/reading.py). The
-locator that the program is composed with knows who may read a source. Source: "Put Block From URL",
-"Put Blob From URL".
+locator that the program is composed with decides who may read a source. Source: "Put Block From
+URL", "Put Blob From URL".
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The operations that only page blobs have: pages are written, listed and copied incrementally."""
+"""The operations of page blobs only: writing and listing pages."""

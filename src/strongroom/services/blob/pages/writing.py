@@ -216,7 +216,7 @@ class _Arriving:
                 self._md5.update(chunk)
             self._crc64 = crc64(chunk, self._crc64)
             yield chunk
-            del chunk  # not kept while the client is waited for
+            del chunk  # freed while waiting for the client
         if count < self._length:
             raise _unlike_range(count)
 

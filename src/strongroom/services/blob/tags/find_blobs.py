@@ -262,7 +262,7 @@ def interval(key: str, wanted: ValueRange) -> tuple[bytes, bytes]:
     low, high = wanted.low, wanted.high
     first = tag_keys.tag_values(key, low or "")
     if low is not None and wanted.above_low:
-        first += _LAST  # behind the 0 that ends the value itself, before any longer value
+        first += _LAST  # after the 0 that ends the value, before any longer value
     if high is None:
         return first, key.encode() + _LAST
     until = tag_keys.tag_values(key, high)

@@ -1,1 +1,1 @@
-"""Shared by the copies of every service: sources, bodies made of sources, pending copies."""
+"""The shared parts of all copies: sources, bodies made of sources, pending copies."""

@@ -1,8 +1,8 @@
-"""Where copies read from: blobs and files of this server, or other HTTP(S) servers.
+"""The sources of copies: blobs and files of this server, or other HTTP(S) servers.
 
-Lives here: what an open source is, the interfaces that find and open one, and what a source's URL
-may be. Must not live here: reading of blobs and files (the wings' copies/reading.py), sockets
-(servers/). Source: "Copy Blob", "Copy Blob From URL", "Copy File", request header x-ms-copy-source.
+Lives here: open sources, the interfaces that find and open one, and the rules of a source's URL.
+Must not live here: reading of blobs and files (the wings' copies/reading.py), sockets (servers/).
+Source: "Copy Blob", "Copy Blob From URL", "Copy File", request header x-ms-copy-source.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class LocalSource:
 
     @property
     def past(self) -> Past | None:
-        """The snapshot or version that is named; the version may be the current one."""
+        """Return the snapshot or version that is named; the version may be the current one."""
         if self.version is not None:
             return Past(self.version, True)
         return None if self.snapshot is None else Past(self.snapshot)

@@ -1,7 +1,7 @@
 """The bytes of an open source as the body of a request.
 
-Lives here: that body, and the call that has it. Must not live here: opening sources (opening.py),
-any one operation. Source: "Put Block From URL", "Put Range from URL".
+Lives here: that body, and the call that contains it. Must not live here: opening sources
+(opening.py), any one operation. Source: "Put Block From URL", "Put Range from URL".
 """
 
 from __future__ import annotations

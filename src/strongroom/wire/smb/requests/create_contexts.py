@@ -72,7 +72,8 @@ class MaximalAccess(msgspec.Struct, frozen=True):
     """MxAc: the query for the caller's maximal access.
 
     Attributes:
-        timestamp: the state for which the client knows the answer already; None = not given.
+        timestamp: a FILETIME; the client already knows the answer for a file that is unchanged
+            since then. None = not given.
     """
 
     timestamp: int | None = None

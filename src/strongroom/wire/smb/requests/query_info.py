@@ -18,7 +18,7 @@ from strongroom.wire.smb.structures import MalformedMessage, part
 
 
 class InfoType(enum.IntEnum):
-    """The subject of the information."""
+    """The object of the information: a file, its volume, its security descriptor, or quotas."""
 
     FILE = 1
     FILESYSTEM = 2

@@ -1,1 +1,1 @@
-"""DCE/RPC over the pipes of `IPC$`: as much of it as browsing a server's shares needs."""
+"""DCE/RPC over the pipes of `IPC$`, as far as clients need it to browse a server's shares."""

@@ -1,1 +1,1 @@
-"""Messages that set a connection up: dialects, authentication, shares, and the plain commands."""
+"""Messages that set up a connection: dialects, authentication, shares, and the plain commands."""

@@ -39,7 +39,7 @@ class DerValue(msgspec.Struct, frozen=True):
 def read_values(data: bytes) -> list[DerValue]:
     """Return the DER values that fill `data`, one after the other.
 
-    Raises: MalformedMessage for a value that is cut off, and for lengths that DER does not allow.
+    Raises: MalformedMessage for a truncated value, and for lengths that DER does not allow.
     """
     found: list[DerValue] = []
     at = 0
