@@ -208,7 +208,7 @@ async def _view_version(
 
 
 class _BlobSight:
-    """Reads of one waiting request at its blob."""
+    """The repeated reads of a blob by one waiting request."""
 
     def __init__(
         self, services: Services, call: Call[Any], extra: Sequence[Key], beside: bool
@@ -359,7 +359,7 @@ def _retention(properties: Record | None) -> tuple[int, bool]:
 
 
 def standing(lying: BlobRecord | None) -> tuple[BlobRecord | None, BlobRecord | None]:
-    """Split the record at the head's key into (head, soft-deleted head); one of them is None."""
+    """Split the record at the head's key into (head, soft-deleted head): one or both are None."""
     if lying is None or lying.vacant:
         return None, None
     return (lying, None) if lying.deletion is None else (None, lying)
