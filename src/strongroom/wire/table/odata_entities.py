@@ -94,9 +94,9 @@ def _plain_values(body: bytes) -> dict[str, Scalar | None] | None:
 def _none_came_twice(count: int, body: bytes) -> bool:
     """Return whether the document certainly has no more members than `count`, the distinct ones.
 
-    Each member has a colon after its name. Texts may contain colons too. If no colon follows white
-    space, only colons right after a quotation mark are counted. The colon of each member is among
-    these.
+    Each member has a colon after its name. Texts may contain colons too. If no colon has white
+    space before it, only colons right after a quotation mark are counted. The colon of each member
+    is among these.
     """
     if body.count(b":") == count:
         return True
