@@ -21,7 +21,7 @@ from strongroom.wire.core.user_delegation_key import KeyInfo
 
 
 class DelegationAccounts:
-    """The accounts that the program was composed with. Their keys sign user delegation keys."""
+    """The accounts that the program was composed with, whose keys derive user delegation keys."""
 
     def __init__(self) -> None:
         self.accounts: Accounts | None = None

@@ -1,7 +1,7 @@
 """Claims on messages, so that concurrent retrievals of one gateway do not try for the same ones.
 
 Lives here: the claims, in memory, and waiting for their release. A claim is released after the
-answer of its retrieval, so everything that the retrieval took is durable by then. Also here: how
+commit of its retrieval, so everything that the retrieval took is durable by then. Also here: how
 this gateway avoids the other gateways, whose claims it cannot see. Must not live here: correctness,
 which is the engine's. A retrieval is decided on its messages at the serial point, regardless of
 claims.
