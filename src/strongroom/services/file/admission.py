@@ -1,11 +1,10 @@
-"""The tables of opens of this process: who may enter, as semantics/file/opens.py decides.
+"""The tables of opens of this process; semantics/file/opens.py decides who may enter them.
 
-Lives here: held state, one table for each file or directory that is open; who waits for its change;
-the entry of a REST operation. Must not live here: rules, records, what SMB does by handles
-(handles/).
+Lives here: held state: one table for each open file or directory, the waiters for its change, the
+entry of a REST operation. Must not live here: rules, records, what SMB does by handles (handles/).
 
 An operation enters before it decides, and leaves when its commit is durable or refused. Nothing is
-awaited between looking at a table and changing it.
+awaited between reading a table and changing it.
 """
 
 from __future__ import annotations
@@ -51,10 +50,10 @@ from strongroom.store.file.file_records import FileRecord
 from strongroom.values import TICKS_PER_S
 
 NOBODY: Final = OpenTable()
-# Where no record ever is, so that a wait for it ends by the clock alone.
+# No record is ever stored here, so that a wait for it ends by the clock alone.
 _NEVER: Final = Ref(Partition(b"!", b"timers"), Key(True, b"timer"))
 _LONG_S: Final = 365 * 24 * 3600.0
-# How often a gateway that is late looks whether it has store time again.
+# How often a gateway that is late checks whether it has store time again.
 _LATE_S: Final = 0.5
 
 Removal = Callable[[tuple[str, ...]], Coroutine[Any, Any, None]]
@@ -63,8 +62,8 @@ the path."""
 
 
 def facts_of(record: FileRecord) -> FileFacts:
-    """The facts that admission depends on. A file's lease in the records never ends by time
-    alone."""
+    """Return the facts that admission depends on. A file's lease in the records never expires by
+    time alone."""
     lease = record.lease
     return FileFacts(
         is_directory=record.is_directory,
@@ -76,11 +75,12 @@ def facts_of(record: FileRecord) -> FileFacts:
 
 @dataclass(slots=True)
 class OpenCounts:
-    """Byte-range locks, and how notices to the holders of caches have ended. Who closes its handle
-    instead of an answer is neither `acknowledged` nor `timed_out`.
+    """Counts of byte-range locks, and of how break notices to holders of caches have ended. A
+    holder that closes its handle instead of answering counts as neither `acknowledged` nor
+    `timed_out`.
 
     Attributes:
-        locks: how many there are, with requests that wait for one.
+        locks: granted locks and waiting lock requests together.
         asked: notices that need an answer.
     """
 
@@ -95,15 +95,15 @@ def _locks_of(table: OpenTable) -> int:
 
 
 class Opens:
-    """All tables of opens, and all handles. It dies with the process.
+    """All tables of opens, and all handles. This state is lost when the process ends.
 
     Attributes:
         handles: the open handles, by id.
-        reserved: bytes that were reserved behind a file's end, until its last open leaves.
+        reserved: bytes reserved behind a file's end, until its last open leaves.
         barriers: creations and renames under way, which opens wait for.
         writes: writes under way, which locks wait for.
-        counts: of locks and of notices.
-        durable: handles that wait for their clients.
+        counts: counts of locks and of notices.
+        durable: handles that wait for their clients to reconnect.
     """
 
     def __init__(self) -> None:
@@ -124,11 +124,11 @@ class Opens:
         self._last = byte_ranges.REST_OWNER
 
     def table(self, file: Partition) -> OpenTable:
-        """The opens of a file, at this moment."""
+        """Return the present opens of a file."""
         return self._tables.get(file, NOBODY)
 
     def put(self, file: Partition, table: OpenTable) -> None:
-        """Store what a rule has made of a table, and wake whoever waits for a change of it."""
+        """Store a table that a rule has changed, and wake those who wait for a change of it."""
         before = self.table(file)
         if table == before:
             return
@@ -148,9 +148,11 @@ class Opens:
                 waiter.set_result(None)
 
     def change(self, file: Partition) -> asyncio.Future[None]:
-        """Done once the table of a file has changed. Ask for it before anything is awaited.
+        """Return a future that is done once the table of a file has changed. Call this before
+        anything is awaited.
 
-        While a disconnected handle is being closed, done once that is over.
+        While a disconnected handle of the file is being closed, the future is done once it is
+        closed.
         """
         leaving = self.durable.leaving(file)
         if leaving is not None:
@@ -162,19 +164,19 @@ class Opens:
         return waiter
 
     def next_id(self) -> int:
-        """An id for an operation or a waiting lock: a number that was given to nobody before."""
+        """Return an id for an operation or a waiting lock. No id is given twice."""
         self._last += 1
         return self._last
 
     def handles_on(self, file: Partition) -> list[Handle]:
-        """The handles of a file or directory, oldest first."""
+        """Return the handles of a file or directory, oldest first."""
         entries = self.table(file).entries
         return [self.handles[one.id] for one in entries if one.id in self.handles]
 
     def handles_below(
         self, generation: int, path: Sequence[str], snapshot: int | None = None
     ) -> list[Handle]:
-        """The handles on what lies below a directory, at any depth.
+        """Return the handles on the files and directories below a directory, at any depth.
 
         Arguments:
             snapshot: of the share, in which the directory is; None = as it is now.
@@ -196,32 +198,33 @@ class Opens:
             handle.parent_id, handle.path = parent_id, path
 
     def is_listed(self, file: Partition) -> bool:
-        """Whether List Directories and Files shows it."""
+        """Return whether List Directories and Files shows the file."""
         return deletion.is_listed(self.table(file).deletion, over_rest=True)
 
     def admitted(self, handle: Handle) -> None:
-        """A handle has its entry in the table."""
+        """Register a handle whose entry is in the table."""
         self.handles[handle.id] = handle
         self._paths[handle.partition] = handle.path
         if isinstance(handle.key, tuple):
             self._leases[handle.key] = handle.partition
 
     def leased_file(self, key: CachingKey) -> Partition | None:
-        """The file that the opens of a lease are of."""
+        """Return the file whose opens hold this lease; None = there is none."""
         return self._leases.get(key)
 
     def check_not_pending(self, file: Partition) -> None:
-        """Nobody is to delete a file or directory. Raises: StorageError SMBDeletePending."""
+        """Refuse a file or directory whose deletion is pending. Raises: StorageError
+        SMBDeletePending."""
         refused = deletion.refusal_while_pending(self.table(file).deletion)
         if refused is not None:
             raise StorageError(refused)
 
     def may_be_removed(self, file: Partition, removal: Removal) -> None:
-        """Say how a file is removed, should its last open leave it with its deletion pending."""
+        """Register how a file is removed if its deletion is pending when its last open leaves."""
         self._removals[file] = removal
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Do something that goes on even if the request that began it ends."""
+        """Run work in a task of its own, which continues even if the request that began it ends."""
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._finished)
@@ -230,39 +233,39 @@ class Opens:
     def _finished(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled():
-            # Who waits for it is given the error. One that nobody waits for has no client left.
+            # A waiter gets the error itself. A task without a waiter has no client left.
             task.exception()
 
     async def settled(self) -> None:
-        """Return when nothing that was spawned is under way any more."""
+        """Return when no spawned task is running any more."""
         while self._tasks:
             await asyncio.wait(tuple(self._tasks))
 
     def waits_for_lock(self, wait_id: int) -> asyncio.Future[None]:
-        """Done once a waiting lock request is granted."""
+        """Return a future that is done once a waiting lock request is granted."""
         self._granted[wait_id] = asyncio.get_running_loop().create_future()
         return self._granted[wait_id]
 
     def forget_lock(self, wait_id: int) -> None:
-        """Nobody waits for it any more."""
+        """Forget a lock request that no longer waits."""
         self._granted.pop(wait_id, None)
 
     def answered(self, file: Partition, key: CachingKey) -> None:
-        """A holder has answered a notice in time."""
+        """Stop the timer of a notice that its holder has answered in time."""
         timer = self._timers.pop((file, key), None)
         if timer is not None:
             self.counts.acknowledged += 1
             timer.cancel()
 
     def grant(self, wait_ids: Sequence[int]) -> None:
-        """Tell those whose waiting lock requests were granted."""
+        """Wake the requests whose waiting locks were granted."""
         for wait_id in wait_ids:
             waiter = self._granted.get(wait_id)
             if waiter is not None and not waiter.done():
                 waiter.set_result(None)
 
     def depart(self, file: Partition, open_id: int, facts: FileFacts) -> asyncio.Task[None] | None:
-        """Take an entry out.
+        """Remove an entry from its table.
 
         Returns: the removal of the file, if this was its last open and its deletion is pending.
         """
@@ -281,7 +284,7 @@ class Opens:
         return self.spawn(self._remove(file, removal(path)))
 
     def retract(self, file: Partition, open_id: int, facts: FileFacts) -> None:
-        """Take the entry of an open out that has failed: it deletes nothing on close."""
+        """Remove the entry of an open that has failed. It deletes nothing on close."""
         table = self.table(file)
         state = replace(table.deletion, on_close=table.deletion.on_close - {open_id})
         self.put(file, replace(table, deletion=state))
@@ -291,12 +294,12 @@ class Opens:
         try:
             await removal
         finally:
-            # Meanwhile everybody was refused. Either it is gone, or it stays and can be opened.
+            # Every open was refused until now. A file that could not be removed can be opened.
             self.put(file, NOBODY)
 
     def notify(self, services: Services, file: Partition, notices: Sequence[BreakNotice]) -> None:
-        """Send notices to the holders of caches, and begin to wait for their answers. Holders that
-        wait for their clients are closed."""
+        """Send break notices to the holders of caches, and start the timers of those that need an
+        answer. Handles that wait for their clients to reconnect are closed instead."""
         for notice in notices:
             holders = [one for one in self.handles_on(file) if one.key == notice.key]
             connected = [one for one in holders if one.owner is not None]
@@ -328,9 +331,9 @@ class Opens:
 async def slept(services: Services, seconds: float) -> bool:
     """Wait for some seconds of store time.
 
-    A gateway that is late has no store time. It goes on to wait, since it may serve again.
+    A gateway that is late has no store time. The wait continues, since the gateway may serve again.
 
-    Returns: False when the server stops before.
+    Returns: False when the server stops before the time is over.
     """
     until: int | None = None
     while not services.waiting.is_stopping:
@@ -358,10 +361,11 @@ async def _slept_until(services: Services, until: int) -> bool:
 
 
 class OperationEntry:
-    """The entry of a REST operation. As a context manager it leaves at the end.
+    """The entry of a REST operation. As a context manager, it leaves the table at the end.
 
     Attributes:
-        has_waited: whether a cache was broken first, so that what was seen before may be stale.
+        has_waited: whether the operation waited for a cache to be broken. If so, what it read
+            before may be stale.
     """
 
     __slots__ = ("_stack", "has_waited")
@@ -371,7 +375,8 @@ class OperationEntry:
         self._stack = stack
 
     def leave(self) -> None:
-        """Leave the table. The file goes with the last open if its deletion is pending."""
+        """Leave the table. If the file's deletion is pending and this was its last open, the file
+        is removed."""
         self._stack.close()
 
     def __enter__(self) -> OperationEntry:
@@ -392,10 +397,10 @@ async def displace_below(
     path: Sequence[str],
     wait: Callable[[asyncio.Future[None]], Awaitable[None]],
 ) -> None:
-    """Let those who cache their handles below a directory close what their users have closed.
+    """Make clients that cache handles below a directory close those that their users have closed.
 
     Arguments:
-        wait: how a change of a table is waited for; it raises when that takes too long.
+        wait: waits for a change of a table; it raises when that takes too long.
     """
     held = services.held.of(Opens)
     while True:
@@ -412,7 +417,7 @@ async def displace_below(
 
 
 class RestPatience:
-    """How long a REST operation waits for all breaks together. Use it as a context manager.
+    """Limits how long a REST operation waits for all breaks together. Use it as a context manager.
 
     The `timeout` of the request may end the wait earlier, with the same answer.
     """
@@ -423,7 +428,7 @@ class RestPatience:
 
     @property
     def has_waited(self) -> bool:
-        """Whether it had to wait for anything."""
+        """Whether the operation had to wait for anything."""
         return self._limit is not None
 
     async def until(self, change: asyncio.Future[None]) -> None:
@@ -459,11 +464,11 @@ async def enter(
 ) -> OperationEntry:
     """Let a REST operation enter, after the breaks of caches that it has to wait for.
 
-    What was looked at before may have changed meanwhile: a client that has cached writes sends them
-    first. So look again, or let the decision look.
+    Records that were read before may be stale now, since a client sends its cached writes first. So
+    the caller reads them again, or its decision does.
 
     Arguments:
-        concerned: (offset, length) of the bytes that it reads or writes.
+        concerned: (offset, length) of the bytes that the operation reads or writes.
 
     Raises: StorageError SMBDeletePending, ReadOnlyAttribute, SharingViolation, FileLockConflict,
         ClientCacheFlushDelay.

@@ -1,10 +1,10 @@
-"""Create Directory and Create File, where nothing has the name and where a file has it.
+"""Create Directory and Create File, for a new name and for the name of an existing file.
 
 Lives here: the two decisions. Must not live here: what else is done to files (files.py). Source:
 "Create Directory", "Create File"; reference file.md 4 and 5.
 
-Attributes come first, and the name last. So no name ever leads to nothing. A crash
-between the two leaves an attribute record of a few hundred bytes, to which nothing leads.
+Attributes are written first, and the name last. So no name ever leads to nothing. A crash between
+the two leaves an attribute record of a few hundred bytes that no name refers to.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class CreateFile(OnPath, frozen=True, kw_only=True):
 
 
 async def create_directory(services: Services, call: Call[CreateDirectory]) -> NodeWritten:
-    """Create Directory; its parent must exist.
+    """Create a directory; its parent must exist.
 
     Raises: StorageError ResourceAlreadyExists (the root too), ParentNotFound, ShareNotFound,
         FileInvalidPermissionKey, InvalidHeaderValue.
@@ -80,7 +80,7 @@ async def create_directory(services: Services, call: Call[CreateDirectory]) -> N
 
 
 async def create_file(services: Services, call: Call[CreateFile]) -> NodeWritten:
-    """Create File: create a file of zeros. If the file exists, it is replaced, and keeps its lease.
+    """Create a file of zeros. A file that exists is replaced, and keeps its lease.
 
     Raises: StorageError ResourceTypeMismatch (a directory has the name), ParentNotFound,
         ShareNotFound, the lease errors (412), ReadOnlyAttribute, FileInvalidPermissionKey,
@@ -109,7 +109,8 @@ class Started(msgspec.Struct, frozen=True):
     attributes: int
 
     def job_step(self, generation: int, file_id: int, stamp: int) -> Step:
-        """The step that orders the copy; it comes before what makes it pending."""
+        """Return the step that stores the copy's job. It comes before the step that makes the copy
+        pending."""
         ref = keys.job(stamp, stamp, JobKind.COPY_FILE)
         job = Job(JobKind.COPY_FILE, generation, str(file_id), self.copy.id, self.order)
         return Step(ref.partition, (Write(ref.key, records.JOB.encode(job)),))
@@ -127,7 +128,7 @@ class NewNode(msgspec.Struct, frozen=True):
 
 
 async def create(services: Services, call: Call[Any], where: Where, new: NewNode) -> NodeWritten:
-    """Give a name that nothing has to a new directory or file.
+    """Create a directory or file under a name that is free.
 
     Raises: PathChanged; StorageError as create_file.
     """
@@ -150,14 +151,14 @@ async def create(services: Services, call: Call[Any], where: Where, new: NewNode
 
 
 class _Create(Decision[NodeWritten], frozen=True):
-    """Give a name that nothing has to a new directory or file."""
+    """The decision that creates a directory or file under a free name."""
 
     call: Call[Any]
     where: Where
     new: NewNode
 
     def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[NodeWritten]:
-        """See Decision.decide. Raises: PathChanged when something has the name by now."""
+        """See Decision.decide. Raises: PathChanged when the name is no longer free."""
         call, where, new = self.call, self.where, self.new
         check_place(call, found[0])
         assert found[0] is not None
@@ -204,7 +205,7 @@ class _Create(Decision[NodeWritten], frozen=True):
 def linked(
     where: Where, file_id: int, parent: Record | None, node: NodeRecord
 ) -> tuple[Write, ...]:
-    """The writes that give a name to an id: the name, its node, and its parent's count.
+    """Return the writes that give a name to an id: the name, its node, and its parent's count.
 
     Arguments:
         where: the name, in a parent that has the node `parent`; the root has none.
@@ -221,7 +222,7 @@ def linked(
 
 
 def counted(where: Where, parent: Record | None, more: int) -> tuple[Write, ...]:
-    """The write that counts a name more or less below a parent; the root does not count.
+    """Return the write that adds `more` to the count of names in a parent. The root has no count.
 
     Raises: PathChanged when the parent is gone.
     """
@@ -236,7 +237,7 @@ def counted(where: Where, parent: Record | None, more: int) -> tuple[Write, ...]
 
 
 def require_overwrite(call: Call[Any]) -> None:
-    """Refuse a caller who may create files and not replace them.
+    """Refuse a caller who may create files but not replace them.
 
     Raises: AuthorizationPermissionMismatch.
     """
@@ -245,8 +246,8 @@ def require_overwrite(call: Call[Any]) -> None:
 
 
 def begun_anew(smb: SmbProperties, record: FileRecord, stamp: int) -> dict[str, Any]:
-    """The attributes and times of a file that is there and begins anew. Its creation stays unless
-    one is given.
+    """Return the attributes and times of an existing file that is overwritten. Its creation time
+    stays unless one is given.
 
     Raises: InvalidHeaderValue.
     """

@@ -47,7 +47,7 @@ from strongroom.values import ContentProperties, Metadata
 
 
 class SetFileProperties(OnPath, frozen=True, kw_only=True):
-    """Input of Set File Properties; what is None stays as it is."""
+    """Input of Set File Properties; a value that is None stays as it is."""
 
     properties: ContentProperties | None = None
     size_bytes: int | None = None
@@ -61,13 +61,14 @@ class SetDirectoryProperties(OnPath, frozen=True, kw_only=True):
 
 
 class SetFileMetadata(OnPath, frozen=True, kw_only=True):
-    """Input of Set File Metadata and Set Directory Metadata: all pairs."""
+    """Input of Set File Metadata and Set Directory Metadata: all pairs, which replace the present
+    ones."""
 
     metadata: Metadata = ()
 
 
 async def get_directory(services: Services, call: Call[Any]) -> NodeView:
-    """Get Directory Properties, Get Directory Metadata.
+    """Return a directory, for Get Directory Properties and Get Directory Metadata.
 
     Raises: StorageError ResourceNotFound, ParentNotFound, ShareNotFound.
     """
@@ -75,12 +76,12 @@ async def get_directory(services: Services, call: Call[Any]) -> NodeView:
 
 
 async def get_properties(services: Services, call: Call[Any]) -> NodeView:
-    """Get File Properties. Raises: as `nodes.view` and admission."""
+    """Return a file, for Get File Properties. Raises: as `nodes.view` and admission."""
     return await _entered(services, call, FileOperation.GET_PROPERTIES)
 
 
 async def get_metadata(services: Services, call: Call[Any]) -> NodeView:
-    """Get File Metadata. Raises: as `nodes.view` and admission."""
+    """Return a file, for Get File Metadata. Raises: as `nodes.view` and admission."""
     return await _entered(services, call, FileOperation.GET_METADATA)
 
 
@@ -98,7 +99,7 @@ async def _entered(
 
 
 async def set_file_properties(services: Services, call: Call[SetFileProperties]) -> NodeWritten:
-    """Set File Properties: HTTP properties, SMB properties, a new length.
+    """Set HTTP properties, SMB properties and the length of a file.
 
     Raises: StorageError ReadOnlyAttribute, FileInvalidPermissionKey, InvalidHeaderValue, and what
         `nodes.view` raises.
@@ -135,7 +136,8 @@ async def set_file_properties(services: Services, call: Call[SetFileProperties])
 async def set_directory_properties(
     services: Services, call: Call[SetDirectoryProperties]
 ) -> NodeWritten:
-    """Set Directory Properties. Raises: as set_file_properties, but for ReadOnlyAttribute."""
+    """Set the SMB properties of a directory. Raises: as set_file_properties, but for
+    ReadOnlyAttribute."""
     given = call.input.smb
 
     def changes(
@@ -159,13 +161,14 @@ def _tell_of_properties(services: Services, written: NodeWritten) -> None:
 
 
 async def set_file_metadata(services: Services, call: Call[SetFileMetadata]) -> NodeWritten:
-    """Set File Metadata. Raises: StorageError ReadOnlyAttribute, and what `nodes.view` raises."""
+    """Replace a file's metadata. Raises: StorageError ReadOnlyAttribute, and what `nodes.view`
+    raises."""
     changes = _with_metadata(call.input.metadata)
     return await _change(services, call, FileOperation.SET_METADATA, changes)
 
 
 async def set_directory_metadata(services: Services, call: Call[SetFileMetadata]) -> NodeWritten:
-    """Set Directory Metadata. Raises: what `nodes.view` raises."""
+    """Replace a directory's metadata. Raises: what `nodes.view` raises."""
     return await _change(services, call, None, _with_metadata(call.input.metadata))
 
 
@@ -221,7 +224,7 @@ async def _change(
 
 
 async def delete_file(services: Services, call: Call[Any]) -> None:
-    """Delete File: the name goes, and a job removes the bytes.
+    """Delete a file: its name is removed, and a job removes the bytes.
 
     Raises: StorageError ReadOnlyAttribute, and what `nodes.view` raises.
     """
@@ -238,7 +241,7 @@ async def delete_file(services: Services, call: Call[Any]) -> None:
 
 
 async def delete_directory(services: Services, call: Call[Any]) -> None:
-    """Delete Directory, which must be empty.
+    """Delete a directory, which must be empty.
 
     Raises: StorageError DirectoryNotEmpty, CannotDeleteFileOrDirectory (the root, or it is
         read-only), and what `nodes.view` raises.
@@ -276,7 +279,7 @@ async def _delete(services: Services, call: Call[Any], where: Where, facts: File
 
 
 class _Delete(Decision[None], frozen=True):
-    """Take the name of a directory or file away, and its attributes after it."""
+    """The decision that removes the name of a directory or file, and its attributes after it."""
 
     call: Call[Any]
     where: Where
@@ -299,7 +302,7 @@ class _Delete(Decision[None], frozen=True):
         freed = used(share_of(found[0]), found[5], -node.size_bytes)
         gone = (Write(where.refs[-1].key, None), Write(self.reads[2].key, None), *freed)
         steps = (
-            # First, so that nothing is ever left that no job removes.
+            # The job comes first, so that a crash leaves nothing that no job removes.
             sweep_step(where.generation, where.id, stamp),
             Step(self.partition, (*gone, *counted(where, found[3], -1))),
             Step(where.partition, (Write(keys.FILE_KEY, None),)),

@@ -1,7 +1,7 @@
 """Put Range from URL: Put Range with the bytes of a source.
 
 Lives here: the operation's input, the digests of the source's bytes, and the order in which
-destination and source are looked at. Must not live here: the opening of sources
+destination and source are checked. Must not live here: the opening of sources
 (services/core/copies), Put Range itself (ranges.py). Source: "Put Range from URL"; reference
 file.md 5.
 """
@@ -30,11 +30,11 @@ from strongroom.values import crc64_text
 
 
 class SourceDigests(msgspec.Struct, frozen=True):
-    """The CRC64 of the source's bytes that a request declares; None = none.
+    """The CRC64 values of the source's bytes that a request declares; None = not declared.
 
     Attributes:
-        sent: it must be this one, else the bytes were damaged on their way.
-        match, none_match: the conditions that it is this one, or another.
+        sent: the expected CRC64. A mismatch means that bytes were damaged in transit.
+        match, none_match: the conditions that the CRC64 is, or is not, this one.
     """
 
     sent: int | None = None
@@ -42,7 +42,8 @@ class SourceDigests(msgspec.Struct, frozen=True):
     none_match: int | None = None
 
     def check(self, calculated: int) -> None:
-        """Raises: StorageError Crc64Mismatch; SourceConditionNotMet."""
+        """Compare the CRC64 of the bytes. Raises: StorageError Crc64Mismatch;
+        SourceConditionNotMet."""
         if self.sent is not None and self.sent != calculated:
             raise StorageError(
                 errors.CRC64_MISMATCH,
@@ -61,8 +62,12 @@ NO_DIGESTS = SourceDigests()
 
 
 class PutRangeFromUrl(OnPath, frozen=True, kw_only=True):
-    """Input of Put Range from URL: (offset, length) here; `wanted` has the range at the source,
-    with both ends."""
+    """Input of Put Range from URL.
+
+    Attributes:
+        span: (offset, length) in the destination.
+        wanted: has the range at the source, with both ends.
+    """
 
     span: tuple[int, int]
     source: str
@@ -72,7 +77,7 @@ class PutRangeFromUrl(OnPath, frozen=True, kw_only=True):
 
 
 class RangeCopied(msgspec.Struct, frozen=True):
-    """Result of Put Range from URL: the file, and the checksum of what was written."""
+    """Result of Put Range from URL: the file, and the CRC64 of the bytes that were written."""
 
     written: NodeWritten
     crc64: int
@@ -84,7 +89,7 @@ class RangeCopied(msgspec.Struct, frozen=True):
 
 
 async def put_range_from_url(services: Services, call: Call[PutRangeFromUrl]) -> RangeCopied:
-    """Put Range from URL: a range of a blob, a file or another server's content.
+    """Write a range of a blob, a file or another server's content to a file.
 
     Raises: StorageError InvalidHeaderValue (two lengths, no usable URL), RequestBodyTooLarge,
         CannotVerifyCopySource, InvalidRange, Crc64Mismatch, SourceConditionNotMet, and as Put
@@ -100,12 +105,12 @@ async def put_range_from_url(services: Services, call: Call[PutRangeFromUrl]) ->
     if given.span[1] > ranges.PUT_RANGE_BYTES_MAX:
         raise errors.body_too_large(ranges.PUT_RANGE_BYTES_MAX)
     check_url(given.source)
-    # First: for a request that changes nothing, no server is asked and nothing is read.
+    # This comes first: a refused request neither asks another server nor reads a source.
     view = await nodes.view(services, call, is_directory=False)
     copies.require_none_pending(view.record.copy)
     source, _ = await open_named(services, call, given.source, given.wanted, OWN)
     try:
-        # At most 4 MiB. They are looked at as a whole before they are written.
+        # At most 4 MiB. All of them are checked before any is written.
         data = b"".join([chunk async for chunk in SourceBody(source)])
     finally:
         await source.close()

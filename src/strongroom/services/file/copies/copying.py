@@ -5,8 +5,9 @@ that has begun. Must not live here: the work of a pending copy (copies/jobs.py),
 of SMB properties (copies/properties.py). Source: "Copy File", "Abort Copy File"; reference file.md
 5.
 
-Each copy is pending first, and a job does it. So a copy that is cut off goes on after a restart.
-The file is empty until the commit that completes the copy. The answer waits a while for that.
+Each copy is pending first, and a job carries it out. So an interrupted copy continues after a
+restart. The file is empty until the commit that completes the copy. The answer waits a while for
+that commit.
 """
 
 from __future__ import annotations
@@ -54,8 +55,12 @@ from strongroom.values import Metadata
 
 
 class CopyFile(OnPath, frozen=True, kw_only=True):
-    """Input of Copy File. No metadata: the source's. `wait_s` is how long the answer may wait for
-    the end of the copy."""
+    """Input of Copy File.
+
+    Attributes:
+        metadata: of the copy; none = the source's.
+        wait_s: how long the answer may wait for the end of the copy.
+    """
 
     source: str
     source_trailing_dots: bool = False
@@ -66,30 +71,30 @@ class CopyFile(OnPath, frozen=True, kw_only=True):
 
 
 class FileCopied(msgspec.Struct, frozen=True):
-    """Result of Copy File: the file as it is then."""
+    """Result of Copy File: the file when the request is answered."""
 
     record: FileRecord
 
     @property
     def copy(self) -> Copy:
-        """The state of the copy."""
+        """The state of the copy. The record always has one."""
         copy = self.record.copy
         assert copy is not None
         return copy
 
 
 async def copy_file(services: Services, call: Call[CopyFile]) -> FileCopied:
-    """Copy File: from a file or a blob of this server, or from another server.
+    """Copy a file or a blob of this server, or content of another server, to a file.
 
-    Raises: StorageError InvalidHeaderValue (no usable URL, `source` of what has no SMB properties),
-        CannotVerifyCopySource, PendingCopyOperation, ReadOnlyAttribute, ResourceTypeMismatch,
-        ParentNotFound, RequestBodyTooLarge, and what `nodes.view` raises.
+    Raises: StorageError InvalidHeaderValue (no usable URL, or a `source` property that the source
+        lacks), CannotVerifyCopySource, PendingCopyOperation, ReadOnlyAttribute,
+        ResourceTypeMismatch, ParentNotFound, RequestBodyTooLarge, and what `nodes.view` raises.
     """
     given, answer_at = call.input, asyncio.get_running_loop().time() + call.input.wait_s
     check_url(given.source)
-    # First: for a caller who may not write, no server is asked.
+    # This comes first: no other server is asked for a caller who may not write.
     replaced_bytes = await _check(services, call)
-    # A file has no tier, so that an archived blob cannot become one: it is read as by Get Blob.
+    # A file has no tier, so an archived blob is refused: the source is read as by Get Blob.
     asked = SourceRequest(is_read=True, trailing_dots=given.source_trailing_dots)
     source, local = await open_named(services, call, given.source, asked, OWN)
     target = call.target
@@ -103,7 +108,8 @@ async def copy_file(services: Services, call: Call[CopyFile]) -> FileCopied:
 
 
 async def _check(services: Services, call: Call[CopyFile]) -> int:
-    """Refuse what could not begin whatever the source is. Returns the length of what is there."""
+    """Refuse a copy that cannot begin, whatever its source is. Returns the length of the present
+    file."""
     while True:
         where = await paths.named(services, call)
         if where.is_directory:
@@ -144,7 +150,8 @@ def _still_there() -> Iterator[None]:
 async def _check_quota(
     services: Services, call: Call[CopyFile], total_bytes: int, replaced_bytes: int
 ) -> None:
-    """Refuse a copy for which the share has no room. Its end decides: others write meanwhile.
+    """Refuse a copy for which the share has no room. The last commit checks again, since others
+    write meanwhile.
 
     Raises: StorageError ShareSizeLimitReached.
     """
@@ -162,7 +169,7 @@ async def _begin(
     order: CopyOrder,
     replaced_bytes: int,
 ) -> NodeWritten:
-    """Commit a copy that is still to be done, and the job that does it. Takes the source over."""
+    """Commit a pending copy and the job that carries it out. This takes ownership of the source."""
     copy_id = guid(services.clock)
     sources = services.held.of(CopySources)
     # Before the commit: the copy may begin as soon as its job can be seen.
@@ -194,7 +201,7 @@ def _copy_of(found: Record | None) -> Copy | None:
 
 
 class _Starting:
-    """The commit that begins a copy: what is there begins anew, or a file is created."""
+    """The commit that begins a copy: it empties the file that exists, or creates one."""
 
     def __init__(
         self,
@@ -212,11 +219,11 @@ class _Starting:
         self._smb = call.input.smb.of_new(self._file)
         self._started = Started(copy, order, call.input.smb.bits(self._file))
         self._metadata = call.input.metadata or source.metadata
-        # It is that of the content to come.
+        # The source's MD5 is that of content that has not arrived yet.
         self._properties = source.properties.with_md5(None)
 
     async def start(self) -> NodeWritten:
-        """Begin the copy, until nothing has changed between the look and the commit.
+        """Begin the copy. A path that changes between the read and the commit is resolved again.
 
         Raises: as copy_file.
         """
@@ -262,7 +269,7 @@ class _Starting:
         )
 
     async def _onto_itself(self) -> NodeWritten:
-        """A copy onto the source itself moves no bytes: it is complete in one commit."""
+        """Copy the file onto itself. No bytes move, so the copy is complete in one commit."""
 
         def change(
             where: Where, record: FileRecord, found: Sequence[Record | None], stamp: int
@@ -314,7 +321,7 @@ class _Starting:
 async def _awaited(
     services: Services, call: Call[CopyFile], begun: NodeWritten, answer_at: float
 ) -> FileCopied:
-    """The file when its copy has ended, or at `answer_at` (time of the event loop)."""
+    """Return the file when its copy has ended, or at `answer_at` (time of the event loop)."""
     ref = keys.file_attributes(generation_of(call), begun.where.id)
 
     def read(found: Record | None) -> tuple[Copy | None, FileCopied]:
@@ -334,7 +341,7 @@ class AbortCopyFile(OnPath, frozen=True, kw_only=True):
 
 
 async def abort_copy(services: Services, call: Call[AbortCopyFile]) -> None:
-    """Abort Copy File: the file stays, empty, with what the copy gave it.
+    """Abort a pending copy. The file stays, empty, with the properties that the copy gave it.
 
     Raises: StorageError NoPendingCopyOperation, CopyIdMismatch, and what `nodes.view` raises.
     """

@@ -1,12 +1,13 @@
-"""Pending copies to files: the work that goes on after Copy File was answered, and after a restart.
+"""Pending copies to files: the work that continues after Copy File was answered, and after a
+restart.
 
 Lives here: moving the bytes in commits of bounded size, and the last commit. Only a copy that is
 still pending may commit, so an abort always wins. Must not live here: the requests
 (copies/copying.py), the frame of every pending copy (services/core/copies/pending.py). Source:
 "Copy File", "Remarks".
 
-What arrives lies beyond the file's length, which is 0 until the last commit. Nobody else changes
-the file meanwhile. What consists of zeros is not written: it stays a hole.
+Copied bytes lie beyond the file's length, which is 0 until the last commit. Nobody else changes the
+file meanwhile. A piece of zeros is not written: it stays a hole.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from strongroom.store.file import file_records
 from strongroom.store.file.file_records import FileRecord
 from strongroom.values import Purpose
 
-# Of one commit; the map takes up to twice as many.
+# The bytes of one commit; the map takes up to twice as many.
 _PIECE_BYTES: Final = 4 * limits.MIB
 _SWEEP_S: Final = 0.05
 _Edit = Callable[[FileRecord, Copy, int], FileRecord]
@@ -47,7 +48,7 @@ _Edit = Callable[[FileRecord, Copy, int], FileRecord]
 
 
 async def run_copy(services: Services, job: Job) -> None:
-    """Do a pending copy to its end, whatever that is; afterwards the job is of no use.
+    """Carry a pending copy out until it succeeds or fails. The job can be deleted afterwards.
 
     Raises: the engine's errors (the job is then tried again).
     """
@@ -93,8 +94,8 @@ class _PendingFile(PendingCopy):
         await self._complete(source, size_bytes)
 
     async def _first(self, source: OpenSource) -> int:
-        """Where the copy goes on. A source elsewhere may have changed: it is read from its start,
-        and what came of it before goes."""
+        """Return the offset where the copy continues. Content of another server may have changed:
+        it is read from its start again, and the bytes copied before are deleted."""
         copy = await self._copy()
         if copy is None:
             raise NotPending
@@ -104,7 +105,7 @@ class _PendingFile(PendingCopy):
         return 0
 
     async def _put(self, offset: int, data: bytes) -> None:
-        """Commit a piece, and how far the copy has come by it."""
+        """Commit a piece, and the progress that the copy makes by it."""
 
         def advance(record: FileRecord, copy: Copy, stamp: int) -> FileRecord:
             known = max(copy.total_bytes, offset + len(data))
@@ -125,7 +126,8 @@ class _PendingFile(PendingCopy):
 
         def complete(record: FileRecord, copy: Copy, stamp: int) -> FileRecord:
             done = msgspec.structs.replace(copy, total_bytes=size_bytes)
-            # The source may have been replaced before a restart: what was read goes together.
+            # The source may have been replaced before a restart. Bytes, properties and metadata
+            # that were read together belong together.
             return msgspec.structs.replace(
                 record,
                 etag=stamp,
@@ -151,13 +153,13 @@ class _PendingFile(PendingCopy):
         return extents.clear(self._services.store, self._place, 0, limits.FILE_BYTES_MAX)
 
     async def _copy(self) -> Copy | None:
-        """The copy, if it is the one of the job, and pending."""
+        """Return the job's copy; None = it is not pending any more."""
         ref = keys.file_attributes(self._job.generation, self._place.number)
         (found,) = await self._services.store.read([ref])
         return _pending(file_records.FILE.of(found), self._job.token)
 
     async def _change(self, edit: _Edit, draft_of: Callable[[], Draft] | None = None) -> None:
-        """Commit a change of the file while it says that this very copy is pending.
+        """Commit a change of the file while its record says that this very copy is pending.
 
         Arguments:
             draft_of: the change of its bytes, if there is one.
@@ -188,7 +190,7 @@ class _PendingFile(PendingCopy):
         services.work.set()
 
     async def _newest(self) -> int:
-        """The newest snapshot of the share."""
+        """Return the stamp of the share's newest snapshot; 0 = it has none."""
         living = await living_snapshots(self._services, self._job.generation)
         return max(living, default=0)
 
@@ -214,7 +216,7 @@ _FURTHER: Final = 5
 
 
 class _Change(Decision[None], frozen=True):
-    """The decision that changes the target file of a pending copy.
+    """The decision that changes the destination file of a pending copy.
 
     Attributes:
         mutation: the change of the file's bytes, if there is one.
@@ -248,8 +250,8 @@ class _Change(Decision[None], frozen=True):
         return keeping(share, self.reads, found, Commit(None, steps), stamp)
 
     def _share(self, found: Sequence[Record | None]) -> ShareRecord:
-        """The share, also if it was deleted and is kept: restored, its copy must not be pending for
-        ever. Raises: NotPending."""
+        """Return the share. A soft-deleted share counts too, so that its copy is not pending for
+        ever after it is restored. Raises: NotPending."""
         share, kept = records.SHARE.of(found[0]), records.DELETED_SHARE.of(found[1])
         if share is not None and share.generation == self.job.generation:
             return share
@@ -268,7 +270,7 @@ def _pending(record: FileRecord | None, copy_id: str) -> Copy | None:
 async def _of_file(
     services: Services, file: FileSource, first: int
 ) -> AsyncIterator[tuple[int, bytes]]:
-    """(offset, bytes) of what is allocated in a file of this server, from `first` on."""
+    """Yield (offset, bytes) of the allocated ranges of a file of this server, from `first` on."""
     async for start, length in file.written(services, first):
         for offset in range(start, start + length, _PIECE_BYTES):
             size_bytes = min(_PIECE_BYTES, start + length - offset)
@@ -277,9 +279,9 @@ async def _of_file(
 
 
 async def _of_stream(source: OpenSource, first: int) -> AsyncIterator[tuple[int, bytes]]:
-    """(offset, bytes) of all of a source in pieces of one size, but for what lies before `first`.
+    """Yield (offset, bytes) of a source in pieces of one size. Pieces before `first` are left out.
 
-    Raises: SourceBroken, also for a source that is longer than it said.
+    Raises: SourceBroken, also for a source that is longer than it announced.
     """
     offset, waiting = 0, bytearray()
     async for chunk in source:

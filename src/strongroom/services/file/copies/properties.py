@@ -1,8 +1,8 @@
 """The SMB properties of a copy: the source's, given ones, or those of a new file.
 
-Lives here: what the headers of Copy File make of them. Must not live here: the headers themselves
-(operations/file), the rules of single values (semantics/file/attributes.py). Source: "Copy File",
-request headers; reference file.md 5.
+Lives here: the properties that the headers of Copy File ask for. Must not live here: the headers
+themselves (operations/file), the rules of single values (semantics/file/attributes.py). Source:
+"Copy File", request headers; reference file.md 5.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class CopiedProperties(msgspec.Struct, frozen=True):
 
     Attributes:
         given: as for a new file; each value but the permission may be `source` instead.
-        copies_permission: the permission is the source's.
+        copies_permission: whether the permission is the source's.
         archives: whether the copy has the attribute Archive, whatever else is given; None = that
             follows from the attributes.
     """
@@ -45,7 +45,8 @@ class CopiedProperties(msgspec.Struct, frozen=True):
     archives: bool | None = None
 
     def check(self, source: FileSource | None) -> None:
-        """Refuse `source` where the source has no such properties: it is no file of this server.
+        """Refuse `source` for a property that the source does not have, since it is no file of this
+        server.
 
         Raises: InvalidHeaderValue, also for values that no file can have.
         """
@@ -58,7 +59,8 @@ class CopiedProperties(msgspec.Struct, frozen=True):
         self.bits(source)
 
     def of_new(self, source: FileSource | None) -> SmbProperties:
-        """The properties that a new file is given instead, but for its attributes."""
+        """Return the properties of the new file, with the source's values in place of `source`.
+        Attributes are left out; see `bits`."""
         given, values = self.given, dict[str, str | None](attributes=None)
         if source is not None:
             record = source.record
@@ -74,7 +76,7 @@ class CopiedProperties(msgspec.Struct, frozen=True):
         return found
 
     def bits(self, source: FileSource | None) -> int:
-        """The attributes of the copy; what is not said is Archive. Raises: InvalidHeaderValue."""
+        """Return the attributes of the copy; the default is Archive. Raises: InvalidHeaderValue."""
         given, bits = self.given.attributes, Attribute.ARCHIVE
         if source is not None and _is_source(given):
             bits = Attribute(source.record.attributes)

@@ -1,6 +1,6 @@
 """A file of this server as the source of a copy: one state of it, whatever is written meanwhile.
 
-Lives here: the registered look at a file that a copy reads, and the way out of its bytes. Must not
+Lives here: the registered read of a file that a copy reads, and the stream of its bytes. Must not
 live here: who may read it (the locator that the program is composed with), where bytes lie
 (store/core/extents). Source: "Copy File", "Put Range from URL", header x-ms-copy-source.
 """
@@ -46,8 +46,8 @@ _RANGES_MAX: Final = 1000
 class FileSource:
     """A file that is copied: its attributes and permission, and where its bytes lie.
 
-    `version` is that of its record, or the stamp of the share's snapshot that it is in. Its reader
-    stands there.
+    `version` is that of its record, or the stamp of the share's snapshot that it is in. The reader
+    is registered at this version.
     """
 
     where: Where
@@ -57,7 +57,7 @@ class FileSource:
     is_past: bool = False
 
     async def written(self, services: Services, first: int) -> AsyncIterator[tuple[int, int]]:
-        """(offset, length) of what is allocated from `first` on, in order."""
+        """Yield (offset, length) of the allocated ranges from `first` on, in order."""
         place, size_bytes = self.place, self.record.size_bytes
         resume: int | None = first
         while resume is not None and resume < size_bytes:
@@ -68,12 +68,12 @@ class FileSource:
             resume = page.resume
 
     def read(self, services: Services, offset: int, length: int) -> AsyncIterator[bytes]:
-        """The bytes of a range."""
+        """Yield the bytes of a range."""
         return extents.read(services.store, self.place, self.version, offset, length)
 
     @property
     def place(self) -> MapPlace:
-        """Where its bytes lie."""
+        """The place of its bytes."""
         return MapPlace(self.where.partition, self.where.id)
 
 
@@ -88,7 +88,8 @@ async def open_file(services: Services, source: LocalSource, wanted: SourceReque
     """Open a file of this server as a source.
 
     Raises: StorageError CannotVerifyCopySource (missing, or it is a directory), InvalidRange, what
-        `wanted` refuses, what admission refuses. DataDamaged, also while it is read.
+        the conditions of `wanted` refuse, what admission refuses. DataDamaged, also while it is
+        read.
     """
     with ExitStack() as stack:
         file = await _look(services, source, stack)
@@ -118,7 +119,7 @@ def _judge(wanted: SourceRequest, record: FileRecord) -> None:
 
 
 async def _look(services: Services, source: LocalSource, stack: ExitStack) -> FileSource:
-    """The file, entered, with a registered reader that ends with `stack`."""
+    """Return the file, entered, with a registered reader that ends with `stack`."""
     readers = services.held.of(FileReaders).maps
     while True:
         where = await _find(services, source)
@@ -127,7 +128,7 @@ async def _look(services: Services, source: LocalSource, stack: ExitStack) -> Fi
         except PathChanged:
             continue
         with ExitStack() as attempt:
-            # Before the second look: a client that has cached writes sends them while this waits.
+            # Enter before the second read: a client sends its cached writes while this waits.
             # Nobody has a snapshot open for writing.
             if source.snapshot is None:
                 attempt.enter_context(
@@ -162,7 +163,8 @@ async def _find(services: Services, source: LocalSource) -> Where:
 
 
 async def _check_share(services: Services, source: LocalSource) -> None:
-    """The share, and its snapshot, are there. Raises: StorageError CannotVerifyCopySource."""
+    """Check that the share, and its snapshot, exist. Raises: StorageError
+    CannotVerifyCopySource."""
     (share,) = await services.store.read([keys.share(source.account, source.container)])
     found = records.SHARE.of(share)
     if found is None or found.generation != source.generation:
@@ -172,7 +174,7 @@ async def _check_share(services: Services, source: LocalSource) -> None:
 
 
 async def _read(services: Services, source: LocalSource, where: Where) -> FileSource:
-    """The attributes, and the permission that they name. Raises: PathChanged."""
+    """Return the attributes, and the permission that they name. Raises: PathChanged."""
     at = source.snapshot
     if at is None:
         attributes = keys.file_attributes(where.generation, where.id)
@@ -180,7 +182,7 @@ async def _read(services: Services, source: LocalSource, where: Where) -> FileSo
         where.check(names)
     else:
         found = await attributes_at(services.store, where.partition, at)
-        # Last: a snapshot that is still there now was there when it was looked into.
+        # This comes last: a snapshot that exists now existed when its records were read.
         await _check_share(services, source)
     record = file_records.FILE.of(found)
     if found is None or record is None:
