@@ -1,10 +1,10 @@
 """OPLOCK_BREAK: how a client answers the notice that its oplock or lease is broken.
 
-Lives here: finding the holder, and what its answer sets off. Must not live here: who is broken to
-what (semantics/file/oplocks.py), time-outs and sending (admission.py). Sources: [MS-SMB2] section
-3.3.5.22; smb.md 2.12.
+Lives here: finding the holder, and the effects of its answer. Must not live here: which cache is
+broken to which state (semantics/file/oplocks.py), time-outs and sending (admission.py). Sources:
+[MS-SMB2] section 3.3.5.22; smb.md 2.12.
 
-Nothing is awaited: the answer takes effect, and whoever waited for it asks again.
+Nothing is awaited: the answer takes effect at once, and waiting opens try again.
 """
 
 from __future__ import annotations
@@ -65,12 +65,13 @@ def acknowledge_oplock(services: Services, handle: Handle, level: int) -> Oplock
 def acknowledge_lease(
     services: Services, client_guid: bytes, lease_key: bytes, state: int
 ) -> Caching:
-    """The holder of a lease answers a notice.
+    """Carry out a lease holder's acknowledgment of a break.
 
-    Returns: the state that is left.
+    Returns: the rights that the client keeps.
 
     Raises: StorageError OBJECT_NAME_NOT_FOUND (the client has no such lease), UNSUCCESSFUL (it is
-        not being broken), REQUEST_NOT_ACCEPTED (it was asked to keep less).
+        not being broken), REQUEST_NOT_ACCEPTED (the break allows less than the client wants to
+        keep).
     """
     held, key = services.held.of(Opens), (client_guid, lease_key)
     file = held.leased_file(key)
@@ -86,8 +87,8 @@ def acknowledge_lease(
 
 
 def _left(answered: CachingHolder, notice: BreakNotice | None) -> Caching:
-    """The rights that the answer leaves. A notice that follows may change them at once; it says so
-    itself."""
+    """Return the rights that the answer leaves. A notice that follows may lower them at once; it
+    names the new rights itself."""
     return answered.held if notice is None else notice.current
 
 
@@ -100,7 +101,7 @@ def _settle(
 ) -> None:
     held.answered(file, answered.key)
     if notice is not None:
-        # It follows the answer to this acknowledgment, and comes before what those do who waited.
+        # The notice follows the answer to this acknowledgment, and precedes the waiters' work.
         asyncio.get_running_loop().call_soon(_tell, services, held, file, notice)
     held.put(file, opens.with_holder(held.table(file), answered))
 

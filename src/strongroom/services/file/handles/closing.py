@@ -1,4 +1,4 @@
-"""CLOSE, lost connections and forced closes: a handle ends, and what depends on it with it.
+"""CLOSE, lost connections and forced closes: the end of a handle and of all that depends on it.
 
 Lives here: the end of a handle. Must not live here: what the last close deletes (removing.py), the
 rules of leaving (semantics/file/opens.py). Sources: [MS-SMB2] sections 3.3.5.10 and 3.3.4.17;
@@ -30,17 +30,18 @@ from strongroom.store.file import file_records
 async def close(
     services: Services, handle: Handle, *, wants_attributes: bool = False
 ) -> NodeInfo | None:
-    """Close a handle: its locks and its cache go, and the file with it if its deletion is pending.
+    """Close a handle: release its locks and cache, and delete the file if its deletion is pending.
 
-    It goes on if the caller is cancelled.
+    The close is completed even if the caller is cancelled.
 
     Arguments:
-        wants_attributes: SMB2_CLOSE_FLAG_POSTQUERY_ATTRIB: as they were before the close. None is
-            returned when they cannot be read: the share or the snapshot was deleted, or the engine
-            cannot serve now.
+        wants_attributes: SMB2_CLOSE_FLAG_POSTQUERY_ATTRIB.
 
-    Raises: StorageError HANDLE_CLOSED; the engine's errors when what is pending cannot be deleted
-        now: the handle is closed all the same, and the file stays.
+    Returns: the attributes before the close, if they are wanted. None when they cannot be read: the
+        share or the snapshot was deleted, or the engine cannot serve now.
+
+    Raises: StorageError HANDLE_CLOSED. The engine's errors when a pending deletion cannot be
+        carried out now: the handle is closed all the same, and the file stays.
     """
     info = None
     try:
@@ -48,7 +49,7 @@ async def close(
             with suppress(StorageError, EngineError):
                 info = await information.attributes(services, handle)
     except asyncio.CancelledError:
-        # No client can name it any more, so nobody else would close it.
+        # No client can name the handle any more, so nobody else would close it.
         if not handle.is_closed:
             begin(services, handle)
         raise
@@ -59,9 +60,12 @@ async def close(
 
 
 def begin(services: Services, handle: Handle) -> asyncio.Task[None]:
-    """Begin to close a handle that is not being closed yet. The result is done when it is closed.
+    """Begin to close a handle that is not being closed yet.
 
-    No operation begins any more from here on, and what waits on its behalf gives up."""
+    No further operation of the handle begins, and its waiting requests end with an error.
+
+    Returns: a task that is done when the handle is closed.
+    """
     handle.is_closed = True
     handle.ending.set_result(None)
     services.held.of(Watches).forget(handle)
@@ -73,7 +77,7 @@ async def _end(services: Services, handle: Handle) -> None:
     if handle.under_way:
         await handle.idle.wait()
     if handle.id not in held.handles:
-        return  # Its open has failed, and has left the table.
+        return  # Its open has failed, and its entry has left the table.
     facts = FileFacts(handle.is_directory, is_root=handle.node_id == handle.access.generation)
     if handle.is_directory and held.table(handle.partition).deletion.on_close:
         facts = replace(facts, is_empty=await _is_empty(services, handle))
@@ -86,7 +90,8 @@ async def _end(services: Services, handle: Handle) -> None:
 
 
 def _ask_others_to_close(services: Services, handle: Handle) -> None:
-    """The file goes with its last handle: who only caches one closes it. Nobody waits for that."""
+    """Make clients that only cache a handle close it, since the file goes with its last handle.
+    This does not wait for them."""
     held, file = services.held.of(Opens), handle.partition
     found = opens.displace(held.table(file), Cause.NAME_CHANGE, but=handle.key)
     held.put(file, found.table)
@@ -94,7 +99,8 @@ def _ask_others_to_close(services: Services, handle: Handle) -> None:
 
 
 async def _is_empty(services: Services, handle: Handle) -> bool:
-    """Whether no names are below a directory; one that cannot be read now is not deleted."""
+    """Return whether no names are below a directory. A directory that cannot be read now counts as
+    not empty, so that it is not deleted."""
     ref = keys.file_node(handle.access.generation, handle.node_id)
     try:
         node = file_records.NODE.of((await services.store.read([ref]))[0])
@@ -104,7 +110,7 @@ async def _is_empty(services: Services, handle: Handle) -> bool:
 
 
 async def close_all(services: Services, handles: Iterable[Handle]) -> int:
-    """Close handles: of a tree, or by force. Those that are being closed already are passed over.
+    """Close handles, of a tree or by force. Handles that are being closed already are passed over.
 
     Returns: how many were closed.
     """

@@ -1,9 +1,9 @@
-"""The commit of a CREATE where nothing has the name.
+"""The commit of a CREATE for a name that is free.
 
 Lives here: the decision. Must not live here: the open of what is created (opening.py). Source:
 [MS-FSA] section 2.1.5.1.1; smb.md 2.4.
 
-Attributes come first, and the name last, so that no name ever leads to nothing.
+Attributes are written first, and the name last, so that no name ever leads to nothing.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ async def create(
     """Create a directory or file.
 
     Returns: its name with its id, and its attributes.
-    Raises: PathChanged when something has the name by now; StorageError EAS_NOT_SUPPORTED,
+
+    Raises: PathChanged when the name is no longer free; StorageError EAS_NOT_SUPPORTED,
         CANNOT_DELETE, FileInvalidPermission, DISK_FULL, SHARE_GONE.
     """
     bits = attributes.check_smb(asked.attributes, is_directory=asked.must_be_directory)
@@ -66,7 +67,7 @@ async def create(
 
 
 class _Create(Decision[tuple[Where, FileRecord]], frozen=True, kw_only=True):
-    """Give a name that nothing has to a new directory or file."""
+    """The decision that creates a directory or file under a free name."""
 
     access: ShareAccess
     where: Where

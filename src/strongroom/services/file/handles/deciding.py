@@ -1,9 +1,9 @@
-"""The frame of every operation by a handle: it is open, it may wait, it decides, it is durable.
+"""The frame of every operation by a handle: check that it is open, wait, decide, commit durably.
 
-Lives here: looking at what a handle has open, deciding on it, waiting on a client's behalf. Must
-not live here: what operations do. Source: [MS-SMB2] section 3.3.5.2.10 (the open is verified).
+Lives here: reading what a handle has open, deciding on it, waiting on a client's behalf. Must not
+live here: what operations do. Source: [MS-SMB2] section 3.3.5.2.10 (the open is verified).
 
-No path is resolved: what has a handle keeps its id, since nobody can delete it. So a decision needs
+No path is resolved: an open file keeps its id, since nobody can delete it. So a decision needs only
 the share, which may be deleted, and the attributes.
 """
 
@@ -44,19 +44,19 @@ ChangeRecord = Callable[[ShareRecord, FileRecord, Sequence[Record | None], int],
 
 
 class NodePlace(msgspec.Struct, frozen=True):
-    """Where a file or directory is that is known by its id."""
+    """The place of a file or directory that is known by its id."""
 
     access: ShareAccess
     node_id: int
 
     @property
     def partition(self) -> Partition:
-        """Of its attributes and bytes."""
+        """The partition of its attributes and bytes."""
         return keys.file(self.access.generation, self.node_id)
 
     @property
     def refs(self) -> tuple[Ref, Ref]:
-        """The share's record, and the attributes."""
+        """The addresses of the share's record and of the attributes."""
         access = self.access
         share = keys.share(access.account, access.share)
         return share, keys.file_attributes(access.generation, self.node_id)
@@ -64,9 +64,10 @@ class NodePlace(msgspec.Struct, frozen=True):
     def records_in(
         self, share: Record | None, found: Record | None
     ) -> tuple[ShareRecord, FileRecord]:
-        """The content of `refs`.
+        """Return the share's record and the attributes, decoded from the records at `refs`.
 
-        Raises: StorageError SHARE_GONE, HANDLE_CLOSED (nothing is there, so nothing is open).
+        Raises: StorageError SHARE_GONE, HANDLE_CLOSED (there are no attributes, so nothing is
+            open).
         """
         place = share_in(self.access, share)
         record = file_records.FILE.of(found)
@@ -78,7 +79,7 @@ class NodePlace(msgspec.Struct, frozen=True):
 
 
 def share_in(access: ShareAccess, found: Record | None) -> ShareRecord:
-    """The share that a tree is connected to, or that a handle sees a snapshot of.
+    """Return the share that a tree is connected to, or whose snapshot a handle reads.
 
     Raises: StorageError SHARE_GONE, SNAPSHOT_GONE.
     """
@@ -91,13 +92,16 @@ def share_in(access: ShareAccess, found: Record | None) -> ShareRecord:
 
 
 def place_of(handle: Handle) -> NodePlace:
-    """Where what a handle has open is."""
+    """Return the place of a handle's file or directory."""
     return NodePlace(handle.access, handle.node_id)
 
 
 class NodeLook(msgspec.Struct, frozen=True):
-    """An open file or directory as it is committed. `version` is that of its record, or the
-    snapshot's stamp: at which version its bytes are read."""
+    """The committed state of an open file or directory.
+
+    Attributes:
+        version: the version at which its bytes are read: its record's, or the snapshot's stamp.
+    """
 
     share: ShareRecord
     record: FileRecord
@@ -105,7 +109,7 @@ class NodeLook(msgspec.Struct, frozen=True):
 
 
 async def look(services: Services, place: NodePlace) -> NodeLook:
-    """Read what is open. Raises: StorageError SHARE_GONE, SNAPSHOT_GONE."""
+    """Read the committed state of an open file. Raises: StorageError SHARE_GONE, SNAPSHOT_GONE."""
     at = place.access.snapshot
     if at is None:
         share, found = await services.store.read(place.refs)
@@ -115,8 +119,8 @@ async def look(services: Services, place: NodePlace) -> NodeLook:
 
 
 async def stored_share(services: Services, access: ShareAccess) -> Record | None:
-    """The record of a share. Read it last: what was read before of a snapshot that is still there
-    then, was there too."""
+    """Read the record of a share. Read it after a snapshot's records: a snapshot that exists then
+    also existed when they were read."""
     (share,) = await services.store.read([keys.share(access.account, access.share)])
     return share
 
@@ -128,7 +132,7 @@ async def commit(
     reads: Sequence[Ref] = (),
     purpose: Purpose = Purpose.GROWTH,
 ) -> T:
-    """Decide on what is open, and commit durably.
+    """Decide on an open file or directory, and commit durably.
 
     Raises: StorageError SHARE_GONE, DISK_FULL; what the decision raises.
     """
@@ -143,14 +147,14 @@ async def commit(
 
 async def to_the_end(commit: Awaitable[T]) -> T:
     """Wait for a commit even if the caller is cancelled meanwhile: the handle's entry in the table
-    of opens must outlive it."""
+    of opens must outlive the commit."""
     deciding = asyncio.ensure_future(commit)
     try:
         return await asyncio.shield(deciding)
     except asyncio.CancelledError:
         await asyncio.wait((deciding,))
         if not deciding.cancelled():
-            # Nobody is left whom it could be told.
+            # Nobody is left to receive the error; fetching it keeps asyncio from logging it.
             deciding.exception()
         raise
 
@@ -189,7 +193,7 @@ class _OnNode(Decision[T], Generic[T], frozen=True):
 def after(
     record: FileRecord, touch: Touch, stamp: int, frozen: frozenset[TimeField] = frozenset()
 ) -> FileRecord:
-    """The attributes after something was done by a handle.
+    """Return the attributes after an operation by a handle.
 
     Arguments:
         frozen: the times that the handle does not change.
@@ -210,8 +214,8 @@ def after(
 
 @contextmanager
 def operating(handle: Handle) -> Iterator[None]:
-    """An operation of a handle is under way: its close waits for it, so that the entry in the table
-    of opens outlives each commit.
+    """Mark an operation of a handle as under way. The handle's close waits for it, so that the
+    entry in the table of opens outlives each commit.
 
     Raises: StorageError HANDLE_CLOSED.
     """
@@ -228,13 +232,13 @@ def operating(handle: Handle) -> Iterator[None]:
 
 
 def check_may(handle: Handle, mask: int) -> None:
-    """One of these rights was granted. Raises: StorageError ACCESS_DENIED."""
+    """Check that one of these rights was granted. Raises: StorageError ACCESS_DENIED."""
     if not handle.may(mask):
         raise StorageError(file_errors.ACCESS_DENIED_TO_HANDLE)
 
 
 def check_may_change(handle: Handle, mask: int) -> None:
-    """One of these rights was granted, and what is open can change.
+    """Check that one of these rights was granted, and that the open file is not in a snapshot.
 
     Raises: StorageError ACCESS_DENIED; MEDIA_WRITE_PROTECTED.
     """
@@ -250,7 +254,7 @@ def check_changeable(handle: Handle) -> None:
 
 
 class Patience:
-    """How long a request waits: until it is cancelled, or its handle is closed.
+    """Lets a request wait until it is cancelled, or its handle is closed.
 
     Arguments:
         ending: done when the handle of the request is being closed; None = it has none yet.
@@ -262,7 +266,8 @@ class Patience:
         self._has_told = False
 
     async def until(self, event: asyncio.Future[None]) -> None:
-        """Wait for an event. The client is told before the first wait.
+        """Wait for an event. The client gets an interim answer (STATUS_PENDING) before the first
+        wait.
 
         Raises: StorageError HANDLE_CLOSED, CANCELLED.
         """
@@ -278,7 +283,8 @@ class Patience:
 
 
 async def act(services: Services, handle: Handle, cause: Cause, patience: Patience) -> None:
-    """Break the caches of others as an operation of a handle does, and wait for their answers.
+    """Break the caches of others as an operation of this handle requires, and wait for their
+    answers.
 
     Raises: StorageError HANDLE_CLOSED, CANCELLED.
     """

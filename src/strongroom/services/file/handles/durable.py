@@ -1,12 +1,12 @@
-"""Durable handles: they outlive their connection until their client comes back, or time is up.
+"""Durable handles: they outlive their connection until the client reconnects or a time-out passes.
 
-Lives here: what a grant keeps, the wait, the way back, and second answers to a CREATE. Must not
-live here: the rules (semantics/file/durability.py), bounds and CreateGuids
+Lives here: the state that a grant keeps, the wait, the reconnect, and repeated answers to a CREATE.
+Must not live here: the rules (semantics/file/durability.py), bounds and CreateGuids
 (held/durable_handles.py). Sources: [MS-SMB2] sections 3.3.5.9.6 to 3.3.5.9.12 and 3.3.7.1; smb.md
 3.9.
 
-Locks, delete-on-close, caching, position and id stay with the handle. It is held state, so that no
-handle outlives the process.
+Locks, delete-on-close, caching, position and id stay with the handle. All of this is held state, so
+no handle outlives the process.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from strongroom.services.file.held.durable_handles import CreateKey
 from strongroom.services.file.held.open_handle import DurableState
 
 _MS_PER_S: Final = 1000
-# The share was deleted, or the handle is closed by now.
+# The share was deleted, or the handle is already closed.
 _GONE: Final = (file_errors.SHARE_GONE, file_errors.HANDLE_CLOSED)
 
 
@@ -55,8 +55,9 @@ def granted(
     *,
     is_file: bool,
 ) -> DurableState | None:
-    """The state that is kept of an open that asks to be durable. A CreateGuid is kept even if it is
-    not granted, since its CREATE may be repeated all the same."""
+    """Return the state that an open keeps for its durability; None = it asked for none or is
+    granted none. A CreateGuid is kept even without a grant, since its CREATE may be repeated all
+    the same."""
     if asked is None:
         return None
     is_durable = durability.is_granted(caching, is_directory=not is_file)
@@ -67,12 +68,13 @@ def granted(
 
 
 def timeout_of(handle: Handle) -> int | None:
-    """How long a handle waits for its client, in milliseconds; None = it is not durable."""
+    """Return how long a handle waits for its client, in milliseconds; None = it is not durable."""
     return None if handle.durable is None else handle.durable.timeout_ms or None
 
 
 async def parted(services: Services, handles: Iterable[Handle], parting: Parting) -> None:
-    """Clients leave their handles without a CLOSE: some wait for them, the others are closed."""
+    """Handle clients that leave their handles without a CLOSE: some handles wait for a reconnect,
+    and the others are closed."""
     ended = [one for one in handles if not begin_wait(services, one, parting)]
     await closing.close_all(services, ended)
 
@@ -91,7 +93,7 @@ def begin_wait(services: Services, handle: Handle, parting: Parting) -> bool:
         return False
     if not held.durable.has_room(handle.access.account):
         return False
-    # What waits on its behalf gives up: nobody is left to be answered.
+    # The handle's waiting requests end with an error, since no client is left to be answered.
     handle.ending.set_result(None)
     handle.ending = asyncio.get_running_loop().create_future()
     timer = asyncio.ensure_future(_expire(services, handle, state.timeout_ms / _MS_PER_S))
@@ -108,12 +110,13 @@ async def _expire(services: Services, handle: Handle, timeout_s: float) -> None:
 async def reconnect(
     services: Services, access: ShareAccess, wanted: ReconnectWanted, owner: HandleOwner
 ) -> OpenedHandle:
-    """Give a handle back to its client.
+    """Give a durable handle back to its client.
 
-    What its lost connection began is waited for, so that nothing old comes after what is new.
+    Operations that the lost connection began are waited for, so that none takes effect after new
+    ones.
 
-    Raises: StorageError OBJECT_NAME_NOT_FOUND (there is none for this client), ACCESS_DENIED
-        (another user's), INVALID_PARAMETER (its lease is of another file).
+    Raises: StorageError OBJECT_NAME_NOT_FOUND (this client has no such handle), ACCESS_DENIED (it
+        is another user's), INVALID_PARAMETER (its lease is of another file).
     """
     held = services.held.of(Opens)
     handle = _claimed(services, access, wanted, owner)
@@ -126,7 +129,8 @@ async def reconnect(
         if error.row not in _GONE:
             raise
         raise StorageError(errors.RESOURCE_NOT_FOUND) from None
-    # Nothing is awaited from here on; meanwhile it may have been closed, or given back.
+    # While this waited, the handle may have been closed or given back, so it is checked again.
+    # Nothing is awaited from here on.
     handle = _claimed(services, access, wanted, owner)
     held.durable.end_wait(handle)
     held.durable.used(handle)
@@ -144,7 +148,7 @@ async def reconnect(
 def _claimed(
     services: Services, access: ShareAccess, wanted: ReconnectWanted, owner: HandleOwner
 ) -> Handle:
-    """The handle that a client may have back. Raises: as `reconnect`."""
+    """Return the handle if the client may have it back. Raises: as `reconnect`."""
     handle = services.held.of(Opens).handles.get(wanted.handle)
     if handle is not None and handle.is_closed:
         handle = None
@@ -184,11 +188,11 @@ def _facts(services: Services, handle: Handle) -> DurableOpen:
     )
 
 
-# Second answers to a CREATE.
+# Repeated answers to a CREATE.
 
 
 def create_key(asked: OpenWanted, owner: HandleOwner) -> CreateKey | None:
-    """The key by which a CREATE of version 2 is known; None = it has no CreateGuid."""
+    """Return the key that identifies a CREATE with a CreateGuid; None = it has no CreateGuid."""
     guid = None if asked.durable is None else asked.durable.create_guid
     return None if guid is None else (owner.client_guid, guid)
 
@@ -196,7 +200,7 @@ def create_key(asked: OpenWanted, owner: HandleOwner) -> CreateKey | None:
 def repeated(
     services: Services, access: ShareAccess, asked: OpenWanted, owner: HandleOwner
 ) -> Handle | None:
-    """The handle that a CREATE has made when it was carried out before; None = it is new.
+    """Return the handle that an earlier run of the same CREATE has made; None = the CREATE is new.
 
     Raises: StorageError FILE_NOT_AVAILABLE (it is still under way), DUPLICATE_OBJECTID,
         ACCESS_DENIED (another user's, or another lease).
@@ -222,7 +226,8 @@ def repeated(
 
 
 async def answered_again(services: Services, handle: Handle) -> OpenedHandle:
-    """The answer to a CREATE that was carried out before, as things are now.
+    """Return the answer to a CREATE that was carried out before, with the present state of its
+    handle.
 
     Raises: StorageError HANDLE_CLOSED, SHARE_GONE.
     """
@@ -242,13 +247,13 @@ async def answered_again(services: Services, handle: Handle) -> OpenedHandle:
     )
 
 
-# LOCKs that a client repeats after it has come back.
+# LOCKs that a client repeats after it has reconnected.
 
 
 async def lock_once(
     handle: Handle, bucket: int, number: int, lock: Callable[[], Awaitable[None]]
 ) -> None:
-    """Carry a LOCK of a durable handle out, unless its bucket shows that this was done before.
+    """Carry out a LOCK of a durable handle, unless its bucket shows that this was done before.
 
     Arguments:
         bucket, number: LockSequenceIndex and LockSequenceNumber.

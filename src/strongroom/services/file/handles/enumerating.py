@@ -4,8 +4,8 @@ Lives here: the cursor, and the join of names with attributes. Must not live her
 (wire/smb), patterns (semantics/file/wildcards.py). Sources: [MS-SMB2] section 3.3.5.18; [MS-FSA]
 section 2.1.5.6.3; smb.md 2.8.
 
-The cursor is the last name that was given. So a name that is neither created nor deleted during the
-scan is given once, whatever else is.
+The cursor is the last name that was returned. So a name that exists during the whole scan is
+returned exactly once, whatever happens to other names.
 """
 
 from __future__ import annotations
@@ -42,13 +42,14 @@ async def enumerate_names(
     wanted: EnumerateWanted,
     accept: Callable[[EnumeratedNode], bool],
 ) -> tuple[int, bool]:
-    """Give the rows that match, in order, as long as `accept` takes them.
+    """Pass the matching rows to `accept`, in order, until it refuses one.
 
     Arguments:
-        accept: returns False for a row that has no room: it is given first next time.
+        accept: returns False for a row that has no room; the next query begins with this row.
 
-    Returns: how many rows were taken, and whether this was the handle's first query. Nothing taken,
-        and nothing refused, is NO_SUCH_FILE on the first and NO_MORE_FILES on later ones.
+    Returns: how many rows were accepted, and whether this was the handle's first query. If no row
+        was accepted or refused, the answer is NO_SUCH_FILE on the first query and NO_MORE_FILES on
+        later ones.
 
     Raises: StorageError INVALID_PARAMETER (no directory), ACCESS_DENIED, OBJECT_NAME_INVALID,
         SHARE_GONE, SNAPSHOT_GONE.
@@ -99,7 +100,7 @@ async def _give(
 
 
 async def _dot(services: Services, handle: Handle, name: str) -> EnumeratedNode:
-    """The directory itself, or the one above; the root is its own."""
+    """Return the row of `.` or `..`. The root is its own parent."""
     is_own = name == "." or handle.is_root
     node_id = handle.node_id if is_own else handle.parent_id
     seen = await deciding.look(services, NodePlace(handle.access, node_id))
@@ -109,7 +110,8 @@ async def _dot(services: Services, handle: Handle, name: str) -> EnumeratedNode:
 async def _rows(
     services: Services, handle: Handle, after: bytes | None, pattern: str
 ) -> AsyncIterator[tuple[bytes, EnumeratedNode | None]]:
-    """(the key of a name, its row; None where it does not match) in the order of the names."""
+    """Yield (the key of a name, its row) in the order of the names; the row is None where the name
+    does not match."""
     base, at = keys.number(handle.node_id), handle.access.snapshot
     first, until = base if after is None else after + b"\0", base + b"\xff"
     partition = keys.file_names(handle.access.generation)

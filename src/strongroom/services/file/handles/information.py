@@ -38,12 +38,12 @@ _CLUSTER_BYTES: Final = 4096
 
 
 def allocation(size_bytes: int, reserved_bytes: int = 0) -> int:
-    """AllocationSize of a file: whole clusters."""
+    """Return the AllocationSize of a file: whole clusters."""
     return -(-max(size_bytes, reserved_bytes) // _CLUSTER_BYTES) * _CLUSTER_BYTES
 
 
 async def attributes(services: Services, handle: Handle) -> NodeInfo:
-    """All that the information classes show. Rights are the caller's to check (`handle.may`).
+    """Return all values that the information classes show. The caller checks rights (`handle.may`).
 
     Raises: StorageError HANDLE_CLOSED, SHARE_GONE.
     """
@@ -53,7 +53,7 @@ async def attributes(services: Services, handle: Handle) -> NodeInfo:
 
 
 def info_of(services: Services, handle: Handle, record: FileRecord) -> NodeInfo:
-    """The values of the information classes for these attributes."""
+    """Return the values of the information classes for these attributes."""
     held = services.held.of(Opens)
     reserved = held.reserved.get(handle.partition, 0)
     return NodeInfo(
@@ -70,9 +70,9 @@ def info_of(services: Services, handle: Handle, record: FileRecord) -> NodeInfo:
 
 
 async def set_basic(services: Services, handle: Handle, wanted: BasicWanted) -> None:
-    """FileBasicInformation: attributes, and times by FILETIME; see BasicWanted.
+    """Set attributes and times by FileBasicInformation; see BasicWanted.
 
-    Raises: StorageError ACCESS_DENIED; INVALID_PARAMETER for attributes and times that cannot be.
+    Raises: StorageError ACCESS_DENIED; INVALID_PARAMETER for invalid attributes and times.
     """
     with operating(handle):
         deciding.check_may_change(handle, accesses.WRITE_ATTRIBUTES)
@@ -102,12 +102,12 @@ async def set_basic(services: Services, handle: Handle, wanted: BasicWanted) -> 
         place = deciding.place_of(handle)
         await deciding.commit(services, place, change, purpose=Purpose.UPKEEP)
         transfers.tell(services, handle, _aspects(wanted))
-        # What was set itself stays, whatever this handle does ([MS-FSA] 2.1.5.15.2, smb.md 3.8).
+        # A time that was set stays, whatever this handle does ([MS-FSA] 2.1.5.15.2, smb.md 3.8).
         handle.frozen.update(ticks)
 
 
 def _aspects(wanted: BasicWanted) -> Aspect:
-    """The aspects that a FileBasicInformation has changed."""
+    """Return the aspects that a FileBasicInformation has changed."""
     given = (
         (wanted.attributes, Aspect.ATTRIBUTES),
         (wanted.creation, Aspect.CREATION),
@@ -151,7 +151,7 @@ def _freeze(handle: Handle, given: dict[TimeField, int]) -> None:
 async def set_end_of_file(
     services: Services, handle: Handle, size_bytes: int, request: AsyncRequest
 ) -> None:
-    """FileEndOfFileInformation: the file is cut, or continued by zeros.
+    """Set the length of a file (FileEndOfFileInformation): cut it, or extend it by zeros.
 
     Raises: StorageError ACCESS_DENIED, INVALID_PARAMETER (a directory, a length that no file can
         have), DISK_FULL (more than the share's quota).
@@ -164,8 +164,8 @@ async def set_end_of_file(
 async def set_allocation(
     services: Services, handle: Handle, size_bytes: int, request: AsyncRequest
 ) -> None:
-    """FileAllocationInformation: less than the end truncates, more is reserved until the last
-    close. Raises: as set_end_of_file."""
+    """Set the allocation size (FileAllocationInformation). A size below the file's length cuts the
+    file; a larger one is reserved until the last close. Raises: as set_end_of_file."""
     with operating(handle):
         _check_resize(handle, size_bytes)
         place = deciding.place_of(handle)
@@ -212,7 +212,7 @@ async def _resize(
 
 
 async def security(services: Services, handle: Handle) -> str:
-    """The security descriptor as SDDL. Rights are the caller's to check.
+    """Return the security descriptor as SDDL. The caller checks rights.
 
     Raises: StorageError HANDLE_CLOSED, SHARE_GONE.
     """
@@ -230,8 +230,8 @@ async def security(services: Services, handle: Handle) -> str:
 async def set_security(
     services: Services, handle: Handle, text: str, request: AsyncRequest
 ) -> None:
-    """Store a whole security descriptor; the caller has put its parts into the one that was there.
-    Handle caches of others are broken.
+    """Store a whole security descriptor, after breaking others' handle caches. The caller has
+    merged the parts to set into the present descriptor.
 
     Raises: StorageError FileInvalidPermission (INVALID_SECURITY_DESCR), ACCESS_DENIED.
     """

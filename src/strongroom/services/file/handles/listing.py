@@ -1,6 +1,6 @@
-"""List Handles and Force Close Handles: what SMB has open, as REST shows and ends it.
+"""List Handles and Force Close Handles: SMB's handles, as REST lists and closes them.
 
-Lives here: which handles a request means, and one page of them. Must not live here: opens
+Lives here: which handles a request selects, and one page of them. Must not live here: opens
 (admission.py), the end of a handle (closing.py), XML (wire/). Source: "List Handles", "Force Close
 Handles"; reference file.md 5, smb.md 4.5.
 
@@ -32,8 +32,12 @@ _RIGHTS = ((Use.READ, "Read"), (Use.WRITE, "Write"), (Use.DELETE, "Delete"))
 
 
 class ListHandles(OnPath, frozen=True, kw_only=True):
-    """Input of List Handles: whether what lies below a directory counts too; `start` is the decoded
-    marker."""
+    """Input of List Handles.
+
+    Attributes:
+        is_recursive: whether handles below a directory are listed too.
+        start: the decoded marker.
+    """
 
     is_recursive: bool = False
     max_results: int = 5000
@@ -55,7 +59,12 @@ class Closed(msgspec.Struct, frozen=True):
 
 
 class HandleRow(msgspec.Struct, frozen=True):
-    """One handle; `opened` and `reconnected` are ticks, `rights` of Read, Write and Delete."""
+    """One handle.
+
+    Attributes:
+        opened, reconnected: in ticks.
+        rights: those of Read, Write and Delete that the handle has.
+    """
 
     id: int
     path: str
@@ -69,14 +78,14 @@ class HandleRow(msgspec.Struct, frozen=True):
 
 
 class HandlePage(msgspec.Struct, frozen=True):
-    """Result of List Handles; the marker is None when nothing is left."""
+    """Result of List Handles; the marker is None on the last page."""
 
     rows: tuple[HandleRow, ...]
     marker: Position | None = None
 
 
 async def list_handles(services: Services, call: Call[ListHandles]) -> HandlePage:
-    """List Handles of a directory or file, in the order of their ids.
+    """List the handles of a directory or file, in the order of their ids.
 
     Raises: StorageError ResourceNotFound, ParentNotFound, ShareNotFound, InvalidHeaderValue (a file
         has nothing below it).
@@ -92,8 +101,8 @@ async def list_handles(services: Services, call: Call[ListHandles]) -> HandlePag
 
 
 async def close_handles(services: Services, call: Call[CloseHandles]) -> Closed:
-    """Force Close Handles of a directory or file. Its requests that wait end, and its locks and
-    caches go. Raises: as list_handles."""
+    """Close handles of a directory or file by force. Their waiting requests end, and their locks
+    and caches are released. Raises: as list_handles."""
     given = call.input
     where = await _named(services, call)
     found = _meant(services, call, where)
@@ -111,7 +120,7 @@ async def _named(services: Services, call: Call[Any]) -> Where:
 
 
 def _meant(services: Services, call: Call[Any], where: Where) -> list[Handle]:
-    """The handles in the share, or in the snapshot that the request names."""
+    """Return the selected handles in the share, or in the snapshot that the request names."""
     held, target = services.held.of(Opens), call.target
     access = ShareAccess(target.account, target.container, where.generation, target.snapshot)
     found = held.handles_on(access.opens_of(where.id))

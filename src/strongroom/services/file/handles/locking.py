@@ -1,10 +1,11 @@
 """LOCK: byte-range locks of a handle, and waiting for them.
 
-Lives here: taking, waiting, freeing. Must not live here: which locks conflict and who is next
-(semantics/file/byte_ranges.py). Sources: [MS-SMB2] section 3.3.5.14; [MS-FSA] sections 2.1.5.8 and
-2.1.5.9; smb.md 2.6.
+Lives here: taking, waiting, freeing. Must not live here: which locks conflict and which waiter is
+next (semantics/file/byte_ranges.py). Sources: [MS-SMB2] section 3.3.5.14; [MS-FSA] sections 2.1.5.8
+and 2.1.5.9; smb.md 2.6.
 
-No lock is granted over a write that is under way: it was let in when nothing was locked.
+No lock is granted on bytes that a write under way is changing, since that write was admitted before
+the lock.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ async def lock(
     *,
     fails_immediately: bool,
 ) -> None:
-    """Take all locks or none. Only a single one may wait; it is served in order of arrival, but
-    holds nobody up whose lock is free.
+    """Take all locks or none. Only a request for a single lock may wait. Waiters are served in
+    order of arrival, but a waiter does not delay locks that do not conflict.
 
     Raises: StorageError INVALID_PARAMETER (none, or several that would wait; a directory),
         INVALID_LOCK_RANGE, LOCK_NOT_GRANTED, CANCELLED; RANGE_NOT_LOCKED when the handle is closed
@@ -74,8 +75,8 @@ async def _take(
     ranges = [(one.offset, one.length) for one in locks]
     while (write := held.writes.over(file, ranges)) is not None:
         await patience.until(write)
-    # Nothing is awaited between this look and the entry in the table. It reads no record, by which
-    # a gateway that is late or dead would notice that it is.
+    # Nothing is awaited between this check and the entry in the table. A lock reads no record, so
+    # without the check a gateway that is late or dead would not notice that it is.
     check_share(services, handle.access.generation)
     table = held.table(file)
     wait_id = held.next_id() if waits else None
@@ -93,7 +94,7 @@ async def _take(
     try:
         await patience.until(granted)
         while (write := held.writes.over(file, ranges)) is not None:
-            # Whoever had the range locked has freed it while it still wrote there.
+            # The former owner of the lock may have freed it while it still wrote there.
             await patience.until(write)
         check_share(services, handle.access.generation)
     except BaseException:
@@ -106,7 +107,7 @@ async def _take(
 def _give_up(
     held: Opens, handle: Handle, lock: RangeLock, wait_id: int, *, is_granted: bool
 ) -> None:
-    """The request is answered with an error: it neither waits nor holds its lock."""
+    """Withdraw a request that is answered with an error: it neither waits nor holds its lock."""
     table = held.table(handle.partition)
     if is_granted:
         freed = byte_ranges.unlock(table.locks, handle.id, [(lock.offset, lock.length)])
@@ -118,7 +119,7 @@ def _give_up(
 
 
 async def unlock(services: Services, handle: Handle, ranges: Sequence[tuple[int, int]]) -> None:
-    """Free locks; those before a range that is not locked stay freed.
+    """Free locks, in order. If a range is not locked, the ranges before it stay freed.
 
     Raises: StorageError RANGE_NOT_LOCKED, INVALID_PARAMETER (a directory).
     """

@@ -31,7 +31,7 @@ class AsyncRequest(Protocol):
     cancelled: asyncio.Future[None]
 
     async def pending(self) -> None:
-        """Tell the client that it waits; called once at most."""
+        """Send the client the interim answer that its request waits. It is called once at most."""
         ...
 
 
@@ -39,7 +39,7 @@ class CacheWanted(msgspec.Struct, frozen=True):
     """The oplock or lease that an open asks for.
 
     Attributes:
-        wanted: bits of a lease, or `oplocks.LEVELS` of an oplock's level. It may be no valid state.
+        wanted: the bits of a lease, or `oplocks.LEVELS` of an oplock's level. They may be invalid.
         lease_key: of a lease; None = an oplock.
         epoch: of a lease of version 2, as the client has sent it.
     """
@@ -59,7 +59,8 @@ class DurableWanted(msgspec.Struct, frozen=True):
     Attributes:
         create_guid: of DH2Q; None = version 1.
         timeout_ms: of DH2Q; 0 = the server's default.
-        is_replay: SMB2_FLAGS_REPLAY_OPERATION: the client had no answer to the same CREATE.
+        is_replay: SMB2_FLAGS_REPLAY_OPERATION: the client has received no answer to the same
+            CREATE.
     """
 
     create_guid: bytes | None = None
@@ -74,7 +75,7 @@ class ReconnectWanted(msgspec.Struct, frozen=True):
         handle: its id, the persistent half of SMB's FileId.
         create_guid: of DH2C; None = version 1.
         lease_key, lease_kind: of RqLs; None = it was not sent.
-        path: None = the name of the request is no path.
+        path: the path of the request; None = its name is no valid path.
     """
 
     handle: int
@@ -93,9 +94,9 @@ class OpenWanted(msgspec.Struct, frozen=True, kw_only=True):
         attributes: FileAttributes as they were sent.
         must_be_directory, must_be_file: FILE_DIRECTORY_FILE and FILE_NON_DIRECTORY_FILE.
         mode: the bits of CreateOptions that FileModeInformation shows.
-        allocation_bytes: of AlSi; None = not said.
+        allocation_bytes: of AlSi; None = not sent.
         permission: the security descriptor of SecD as SDDL, for a file that is created.
-        has_extended_attributes: whether ExtA came: a creation fails by it.
+        has_extended_attributes: whether ExtA was sent: a creation with it fails.
         at: the time of the share's snapshot, in ticks; None = the share as it is now.
     """
 
@@ -118,7 +119,7 @@ class OpenWanted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CreateAction(enum.IntEnum):
-    """The outcome of an open, by its number on the wire."""
+    """The outcome of an open; the values are CreateAction's numbers on the wire."""
 
     SUPERSEDED = 0
     OPENED = 1
@@ -132,8 +133,8 @@ class NodeInfo(msgspec.Struct, frozen=True):
     Attributes:
         record: its attributes; times are ticks.
         path: its names, in their stored case.
-        allocation_bytes: for a directory 0.
-        is_delete_pending: whether it goes when nobody has it open any more.
+        allocation_bytes: 0 for a directory.
+        is_delete_pending: whether it is deleted when its last open leaves.
         mask, mode: of the handle.
         share_created: the stamp of the share's creation, for the volume.
     """
@@ -150,12 +151,12 @@ class NodeInfo(msgspec.Struct, frozen=True):
 
     @property
     def is_directory(self) -> bool:
-        """Whether the handle is open on a directory."""
+        """Whether the handle has a directory open."""
         return self.record.is_directory
 
     @property
     def size_bytes(self) -> int:
-        """EndOfFile."""
+        """The file's length: EndOfFile."""
         return self.record.size_bytes
 
 
@@ -169,7 +170,7 @@ class OpenedHandle(msgspec.Struct, frozen=True):
         epoch: of a lease of version 2.
         maximal_access: for MxAc.
         durable_timeout_ms: None = it is not durable.
-        is_repeated: whether this is another answer to a CREATE that was carried out before.
+        is_repeated: whether this answers a CREATE again that was carried out before.
     """
 
     handle: Handle

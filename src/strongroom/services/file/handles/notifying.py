@@ -1,7 +1,7 @@
 """CHANGE_NOTIFY: a request waits for changes below a directory.
 
-Lives here: rights, the wait, and what fits into an answer. Must not live here: what happened
-(held/changes.py), its bytes (wire/smb). Sources: [MS-SMB2] section 3.3.5.19; smb.md 2.9.
+Lives here: rights, the wait, and what fits into an answer. Must not live here: the recorded changes
+(held/changes.py), their bytes (wire/smb). Sources: [MS-SMB2] section 3.3.5.19; smb.md 2.9.
 """
 
 from __future__ import annotations
@@ -36,9 +36,10 @@ class Watched(msgspec.Struct, frozen=True):
     """Result of a CHANGE_NOTIFY.
 
     Attributes:
-        changes: what happened, with paths from the directory down.
-        must_enumerate: more has happened than there is room for: NOTIFY_ENUM_DIR.
-        is_closed: the handle was closed meanwhile: NOTIFY_CLEANUP.
+        changes: the changes, with paths relative to the directory.
+        must_enumerate: whether there are more changes than the answer has room for:
+            NOTIFY_ENUM_DIR.
+        is_closed: whether the handle was closed during the wait: NOTIFY_CLEANUP.
     """
 
     changes: tuple[tuple[NodeAction, tuple[str, ...]], ...] = ()
@@ -49,11 +50,11 @@ class Watched(msgspec.Struct, frozen=True):
 async def watch(
     services: Services, handle: Handle, wanted: WatchWanted, request: AsyncRequest
 ) -> Watched:
-    """Wait for changes of a directory, or of all that lies below it.
+    """Wait for changes of a directory, or of everything below it.
 
-    The filter of the handle's first request stays, and changes are kept from then on. No answer has
-    more room than that of the first request. Requests are answered in order of arrival, each by
-    all that has happened by then.
+    The filter of the handle's first request stays, and changes are recorded from then on. No later
+    answer has more room than that of the first request. Requests are answered in order of arrival,
+    and each answer holds all changes recorded since the last one.
 
     Raises: StorageError INVALID_PARAMETER (no directory), ACCESS_DENIED, CANCELLED, DELETE_PENDING
         (the directory is to be deleted), INSUFFICIENT_RESOURCES (too many watches).
@@ -79,16 +80,16 @@ async def watch(
 
 
 async def _news(found: DirectoryWatch, patience: Patience) -> None:
-    """Return when it is this request's turn and something has happened."""
+    """Return when it is this request's turn and there is something to report."""
     turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     found.waiting.append(turn)
     found.wake()
     try:
-        # The client is told that it waits, even if it can be answered at once.
+        # The client gets an interim answer, even if it can be answered at once.
         await patience.until(turn)
     except BaseException:
         found.waiting.remove(turn)
-        # Nothing was taken: the next one has it.
+        # This request took no changes: the next one gets them.
         found.wake()
         raise
     found.waiting.remove(turn)

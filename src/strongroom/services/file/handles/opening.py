@@ -1,12 +1,13 @@
 """TREE_CONNECT and CREATE: a share, and an open of a file or directory in it.
 
-Lives here: the way of an open from its path to its entry and its commit. Must not live here: the
+Lives here: the steps of an open from its path to its entry and its commit. Must not live here: the
 order of admission (semantics/file/opens.py), what is refused from the request alone (wanted.py),
 creation (creating.py). Sources: [MS-SMB2] sections 3.3.5.7 and 3.3.5.9; [MS-FSA] section 2.1.5.1;
 smb.md 2.3 and 2.4.
 
-An open enters the table before it decides. Then it looks at the path again. If that leads elsewhere
-by now, or the file is not as admission has judged it, the open leaves and begins anew.
+An open enters the table before it decides. Then it resolves the path again. If the path leads
+elsewhere by now, or the file's facts differ from those that were admitted, the open leaves and
+tries again.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ _ID_BITS: Final = 1 << 62
 
 
 async def connect_share(services: Services, account: str, name: str) -> ShareAccess:
-    """The share that a tree is connected to, whatever the case of its name.
+    """Return the share that a tree connects to, whatever the case of its name.
 
     Raises: StorageError ShareNotFound (BAD_NETWORK_NAME), ServerBusy (RETRY) when another gateway
         serves the share.
@@ -93,10 +94,11 @@ async def open_node(
     """Open a file or directory, in the order of checks of smb.md 2.4.
 
     Arguments:
-        request: is told before the open waits for the break of a cache, and may be cancelled then.
+        request: gets an interim answer before the open waits for the break of a cache, and may be
+            cancelled during the wait.
 
     Raises: StorageError; CANCELLED when the request was cancelled; SNAPSHOT_UNKNOWN when the share
-        has no snapshot of the time that is asked for.
+        has no snapshot of the requested time.
     """
     repeated = durable.repeated(services, access, asked, owner)
     if repeated is not None:
@@ -105,7 +107,7 @@ async def open_node(
         wanted.check(asked)
         if asked.at is not None:
             access = await snapshots.access_at(services, access, asked.at)
-            # What never changes needs no oplock and no lease.
+            # A snapshot never changes, so its files need no oplock and no lease.
             asked = msgspec.structs.replace(asked, cache=NO_CACHE_WANTED)
         now = await services.store.now()
         opening = _Opening(services, access, asked, owner, Patience(request), now)
@@ -119,7 +121,7 @@ async def open_node(
 
 
 class _Opening:
-    """One open, until it has its handle."""
+    """One open, with its attempts until it has a handle."""
 
     def __init__(
         self,
@@ -141,7 +143,8 @@ class _Opening:
         self._id = self._fresh_id()
 
     def _fresh_id(self) -> int:
-        """63 bits, so that List Handles can show it; no id of an operation has the highest."""
+        """Return an unused id of 63 bits with the highest one set. List Handles can show it, and no
+        operation's id collides with it."""
         while True:
             chosen = int.from_bytes(self._services.clock.random_bytes(8), "big")
             chosen = chosen & (_ID_BITS - 1) | _ID_BITS
@@ -149,7 +152,7 @@ class _Opening:
                 return chosen
 
     async def attempt(self) -> OpenedHandle:
-        """Raises: PathChanged to be tried again."""
+        """Try once to open. Raises: PathChanged when the open must be tried again."""
         if len(self._held.handles) >= _ALL_HANDLES_MAX:
             raise StorageError(file_errors.TOO_MANY_OPENS)
         access = self._access
@@ -167,15 +170,15 @@ class _Opening:
         return NodePlace(self._access, where.id)
 
     async def _unbarred(self, keys: Sequence[Hashable]) -> None:
-        """Nothing is being created or renamed here; nothing was awaited since. Raises PathChanged
-        after a wait."""
+        """Check that nothing is being created or renamed at these keys. If something is, wait for
+        its end and raise PathChanged."""
         barrier = self._held.barriers.barred(keys)
         if barrier is not None:
             await self._patience.until(barrier)
             raise PathChanged
 
     async def _open(self, where: Where, stored: tuple[str, ...]) -> OpenedHandle:
-        """Open what is there."""
+        """Open a file or directory that exists."""
         seen = await self._look(where)
         # From here to the entry nothing is awaited, unless it ends in PathChanged.
         await self._unbarred(barriers_of(where))
@@ -196,8 +199,8 @@ class _Opening:
 
     @contextmanager
     def _entered(self, handle: Handle, facts: FileFacts) -> Iterator[None]:
-        """The handle is in the table, and leaves it if the open fails. A close by force waits until
-        one or the other is certain."""
+        """Keep the handle in the table, and remove it if the open fails. A forced close waits until
+        the outcome is certain."""
         with operating(handle):
             try:
                 yield
@@ -206,7 +209,7 @@ class _Opening:
                 raise
 
     async def _look_back(self, snapshot: int) -> OpenedHandle:
-        """Open what a snapshot has. It never changes, so one look is enough."""
+        """Open a file of a snapshot. It never changes, so it is read only once."""
         asked = self._asked
         where, stored = await paths.walk(
             self._services, self._access.generation, asked.path, snapshot
@@ -217,7 +220,7 @@ class _Opening:
             raise StorageError(errors.RESOURCE_NOT_FOUND)
         seen = await deciding.look(self._services, self._place(where))
         mask = self._refuse(where, seen.record)
-        # A lease, or a copy that was pending then, is of no concern to anybody now.
+        # A lease of that time, or a copy that was pending then, has no effect now.
         facts = FileFacts(
             seen.record.is_directory,
             is_root=where.is_root,
@@ -228,10 +231,10 @@ class _Opening:
         return self._opened(handle, admitted, seen.record, CreateAction.OPENED)
 
     async def _look(self, where: Where, *, is_confirmed: bool = False) -> NodeLook:
-        """The share and the attributes.
+        """Read the share and the attributes.
 
         Arguments:
-            is_confirmed: whether the names are looked at too.
+            is_confirmed: whether the names of the path are checked too.
 
         Raises: PathChanged; StorageError SHARE_GONE.
         """
@@ -248,8 +251,8 @@ class _Opening:
         return NodeLook(*records, 0 if found[1] is None else found[1].version)
 
     def _refuse(self, where: Where, record: FileRecord) -> int:
-        """Refuse an open because of the file that is there. Returns the access that it may be
-        granted."""
+        """Refuse an open that the present file does not permit. Returns the access that the open
+        may be granted."""
         asked, file = self._asked, self._access.opens_of(where.id)
         table = self._held.table(file)
         self._held.check_not_pending(file)
@@ -336,11 +339,11 @@ class _Opening:
         self._held.notify(self._services, file, found.notices)
         self._has_waited = True
         await self._patience.until(self._held.change(file))
-        # What it has waited for may have changed the file.
+        # The file may have changed during the wait.
         raise PathChanged
 
     async def _overwrite(self, where: Where, handle: Handle) -> FileRecord:
-        """Let the file begin anew, with the attributes of the request."""
+        """Overwrite the file: empty it, and give it the attributes of the request."""
         services, place = self._services, self._place(where)
         bits = rules.check_smb(self._asked.attributes, is_directory=False)
 
@@ -362,21 +365,21 @@ class _Opening:
         return found
 
     async def _create(self, where: Where, stored: tuple[str, ...]) -> OpenedHandle:
-        """Create what is not there, and open it before anybody else can."""
+        """Create a file or directory under a free name, and open it before anybody else can."""
         await self._unbarred(barriers_of(where))
         parent = keys.file(where.generation, where.parent)
         self._held.check_not_pending(parent)
         self._check_lease(None)
-        # Others wait until it is entered, since its name can be found before.
+        # Other opens wait until the new handle is entered, since its name is visible earlier.
         lift = self._held.barriers.bar(where.refs[-1])
         try:
             made, record = await creating.create(self._services, self._access, where, self._asked)
             mask = wanted.mask(self._asked, accesses.EVERYTHING)
             handle = self._handle(made, stored, mask, record)
-            # Whoever creates a read-only file may write to it by this handle (smb.md 2.4).
+            # The creator of a read-only file may write to it by this handle (smb.md 2.4).
             facts = replace(facts_of(record), is_read_only=False)
             while self._held.table(handle.partition).entries:
-                # Operations of REST, which do not wait for a creation, and end soon.
+                # These are REST operations. They do not wait for a creation, and end soon.
                 await self._patience.until(self._held.change(handle.partition))
             admitted = await self._admit(handle, Disposition.OPEN, facts)
             with self._entered(handle, facts):
@@ -414,7 +417,7 @@ class _Opening:
 
 
 def barriers_of(where: Where) -> list[Hashable]:
-    """The operations that an open of this path waits for.
+    """Return the keys of the operations that an open of this path waits for.
 
     These are creations of the name, and renames of the named file or of a directory above it.
     """

@@ -1,7 +1,7 @@
 """The deletion of a file or directory whose last open has left while its deletion was pending.
 
-Lives here: the decision. Must not live here: when it happens (semantics/file/deletion.py). Source:
-[MS-FSA] section 2.1.5.4; smb.md 3.4.
+Lives here: the decision. Must not live here: when a deletion is due (semantics/file/deletion.py).
+Source: [MS-FSA] section 2.1.5.4; smb.md 3.4.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from strongroom.values import Purpose
 
 
 async def remove(services: Services, place: NodePlace, path: tuple[str, ...]) -> None:
-    """Take the name away. Nothing happens if it is gone, or if names lie below it by now.
+    """Remove a name. Nothing happens if the name is gone, or if other names lie below it by now.
 
     Arguments:
-        path: where it is, for those who watch.
+        path: its path, for directory watches.
     """
     generation = place.access.generation
     node_ref = keys.file_node(generation, place.node_id)
@@ -59,13 +59,14 @@ async def remove(services: Services, place: NodePlace, path: tuple[str, ...]) ->
 
 
 class _Remove(Decision[bool], frozen=True):
-    """Take a name away, and the attributes after it. The result says whether it was done."""
+    """The decision that removes a name, and the attributes after it. The result says whether it was
+    removed."""
 
     place: NodePlace
     node: NodeRecord
 
     def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[bool]:
-        """See Decision.decide. Raises: PathChanged when it has another name by now."""
+        """See Decision.decide. Raises: PathChanged when the file has another name by now."""
         node, place = file_records.NODE.of(found[0]), self.place
         if node is None or node.children:
             return Commit(False)
@@ -82,7 +83,7 @@ class _Remove(Decision[bool], frozen=True):
             return Commit(False)  # the share has been deleted, and its files with it
         writes += used(share, found[4], -node.size_bytes)
         steps = (
-            # First, so that nothing is ever left that no job removes.
+            # The job comes first, so that a crash leaves nothing that no job removes.
             sweep_step(place.access.generation, place.node_id, stamp),
             Step(self.partition, tuple(writes)),
             Step(place.partition, (Write(keys.FILE_KEY, None),)),

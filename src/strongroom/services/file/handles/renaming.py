@@ -1,4 +1,4 @@
-"""FileDispositionInformation and FileRenameInformation: a name goes, or becomes another.
+"""FileDispositionInformation and FileRenameInformation: a file is deleted or renamed by its handle.
 
 Lives here: both operations by a handle, and the decision of a rename. Must not live here: the order
 of checks (semantics/file/deletion.py), which records a rename writes (services/file/renaming.py).
@@ -47,7 +47,7 @@ from strongroom.values import Purpose
 async def set_disposition(
     services: Services, handle: Handle, *, delete: bool, request: AsyncRequest
 ) -> None:
-    """Mark for deletion, or take it back. Handle caches of others are broken first.
+    """Mark a file for deletion, or take the mark back. Handle caches of others are broken first.
 
     Raises: StorageError ACCESS_DENIED, CANNOT_DELETE, DIRECTORY_NOT_EMPTY.
     """
@@ -70,7 +70,7 @@ async def set_disposition(
 
 
 async def _facts(services: Services, handle: Handle) -> FileFacts:
-    """The facts that a deletion depends on, names below a directory included."""
+    """Return the facts that a deletion depends on, including whether a directory is empty."""
     place = deciding.place_of(handle)
     node_ref = keys.file_node(handle.access.generation, handle.node_id)
     share, found, node = await services.store.read([*place.refs, node_ref])
@@ -83,8 +83,8 @@ async def _facts(services: Services, handle: Handle) -> FileFacts:
 async def rename(
     services: Services, handle: Handle, wanted: RenameWanted, request: AsyncRequest
 ) -> None:
-    """Give what is open another name, in the order of checks of smb.md 3.7. All of its handles
-    follow.
+    """Rename an open file or directory, in the order of checks of smb.md 3.7. All of its handles
+    get the new path.
 
     Raises: StorageError ACCESS_DENIED, OBJECT_PATH_NOT_FOUND, OBJECT_NAME_INVALID,
         OBJECT_NAME_COLLISION, SHARING_VIOLATION, DELETE_PENDING, MEDIA_WRITE_PROTECTED (the new
@@ -96,7 +96,7 @@ async def rename(
         if not wanted.path:
             raise StorageError(file_errors.INVALID_OPEN)
         if previous_versions.without_token(wanted.path)[1] is not None:
-            # No client could open it any more: each would look for it in a snapshot.
+            # No client could open such a name: each would look for it in a snapshot.
             raise StorageError(file_errors.SNAPSHOT_READ_ONLY)
         patience = Patience(request, handle.ending)
         while True:
@@ -152,7 +152,7 @@ async def _attempt(
 async def _seen(
     services: Services, handle: Handle, source: Where, target: Where
 ) -> tuple[RenameSeen, FileRecord | None]:
-    """Source and target, and the attributes of what is to be replaced."""
+    """Return source and target, and the attributes of the file to be replaced."""
     place = deciding.place_of(handle)
     record = (await deciding.look(services, place)).record
     facts = replace(facts_of(record), is_root=handle.is_root)
@@ -173,7 +173,7 @@ def _refuse(
     seen: RenameSeen,
     replaced: FileRecord | None,
 ) -> None:
-    """The checks, as the tables are now. Raises: StorageError."""
+    """Check the rename against the present tables. Raises: StorageError."""
     source, target, generation = seen.source, seen.target, handle.access.generation
     parents = target.ids[: len(target.components) - 1]
     above = held.handles_on(keys.file(generation, target.parent))
@@ -207,7 +207,8 @@ def _refuse(
 async def _enter_target(
     services: Services, seen: RenameSeen, replaced: FileRecord, stack: ExitStack
 ) -> None:
-    """Keep everybody away from what is replaced. Raises: StorageError ACCESS_DENIED: it is open."""
+    """Enter the table of the file to be replaced, which keeps others out. Raises: StorageError
+    ACCESS_DENIED: it is open."""
     facts = facts_of(replaced)
     try:
         entry = await enter(services, seen.target.partition, FileOperation.RENAME_TARGET, facts)
@@ -224,7 +225,7 @@ def _reads(handle: Handle, seen: RenameSeen) -> list[Ref]:
 
 
 class _RenameByHandle(Decision[None], frozen=True, kw_only=True):
-    """Let the new name lead to the id, and the old one nowhere."""
+    """The decision that moves an id from its old name to the new one."""
 
     place: NodePlace
     seen: RenameSeen
@@ -255,7 +256,7 @@ class _RenameByHandle(Decision[None], frozen=True, kw_only=True):
         steps = [Step(self.partition, moving), Step(source.partition, (write,))]
         steps += parents_touched(seen, found[second + 5], found[second + 6], stamp)
         if seen.replaced is not None:
-            # First, so that nothing is ever left that no job removes.
+            # The job comes first, so that a crash leaves nothing that no job removes.
             steps.insert(0, sweep_step(source.generation, seen.replaced, stamp))
             gone = keys.file(source.generation, seen.replaced)
             steps.append(Step(gone, (Write(keys.FILE_KEY, None),)))

@@ -1,6 +1,6 @@
 """The snapshots of a share, as SMB lists and finds them: previous versions.
 
-Lives here: what is read of the share. Must not live here: tokens (semantics/file/
+Lives here: reads of the share's snapshots. Must not live here: tokens (semantics/file/
 previous_versions.py), opens in a snapshot (opening.py), Snapshot Share (shares/). Sources:
 [MS-SMB2] sections 3.3.5.9.4 and 3.3.5.15.1; smb.md 2.4 and 2.7.
 """
@@ -18,7 +18,7 @@ from strongroom.services.file.held.open_handle import ShareAccess
 
 
 async def tokens(services: Services, access: ShareAccess) -> list[str]:
-    """The tokens of all snapshots of a share, the newest first.
+    """Return the tokens of all snapshots of a share, newest first.
 
     Raises: StorageError SHARE_GONE, SNAPSHOT_GONE.
     """
@@ -27,7 +27,7 @@ async def tokens(services: Services, access: ShareAccess) -> list[str]:
 
 
 async def access_at(services: Services, access: ShareAccess, ticks: int) -> ShareAccess:
-    """A share as its snapshot of a time sees it.
+    """Return the access to a share's snapshot of a given time.
 
     Raises: StorageError SHARE_GONE, SNAPSHOT_UNKNOWN.
     """

@@ -4,7 +4,7 @@ Lives here: rights, locks, breaks and the commit of each. Must not live here: wh
 (store/core/extents). Sources: [MS-SMB2] sections 3.3.5.11 to 3.3.5.13; [MS-FSA] sections 2.1.5.3 to
 2.1.5.7; smb.md 2.5 and 2.7.
 
-Each write is a commit of its own, and is durable when it is answered.
+Each write is a commit of its own, and is durable when its answer is sent.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from strongroom.store.file.file_records import FileRecord
 
 FILE_BYTES_MAX: Final = limits.FILE_BYTES_MAX
 """4 TiB, as over REST."""
-# What no file of NTFS can have; smbtorture's rw.invalid expects another refusal beyond it.
+# The largest file of NTFS; smbtorture's rw.invalid expects another refusal beyond it.
 _NTFS_BYTES_MAX: Final = (1 << 44) - (1 << 16)
 _GIB: Final = 1024 * limits.MIB
-# A client has many long reads under way at once; each may give way to others first.
+# A client has many long reads under way at once; each longer read first yields to other requests.
 _LONG_BYTES: Final = 64 * limits.KIB
 # How often a change waits for a sweep before the client is refused.
 _SWEEPS_MAX: Final = 20
@@ -57,11 +57,11 @@ come first. Pure."""
 
 
 class _Changed(Exception):
-    """The file's length is another than the change was prepared for."""
+    """The file's length differs from the one that the change was prepared for."""
 
 
 def check_size(share: ShareRecord, size_bytes: int) -> None:
-    """So much may be reserved. Raises: StorageError DISK_FULL."""
+    """Check that a file may have this length. Raises: StorageError DISK_FULL."""
     if size_bytes > min(FILE_BYTES_MAX, share.quota_gib * _GIB):
         raise StorageError(file_errors.DISK_FULL)
 
@@ -86,10 +86,10 @@ def _check_offsets(offset: int, length: int) -> None:
 async def read(
     services: Services, handle: Handle, offset: int, length: int, request: AsyncRequest
 ) -> Sequence[bytes]:
-    """The bytes of [offset, offset + length) as far as the file goes, in pieces.
+    """Return the bytes of [offset, offset + length) up to the end of the file, in pieces.
 
-    Raises: StorageError END_OF_FILE (offset at or behind the end, length not 0),
-        FileLockConflict, ACCESS_DENIED, INVALID_DEVICE_REQUEST (a directory).
+    Raises: StorageError END_OF_FILE (offset at or behind the end, length not 0), FileLockConflict,
+        ACCESS_DENIED, INVALID_DEVICE_REQUEST (a directory).
     """
     with operating(handle):
         _check_file(handle)
@@ -123,7 +123,8 @@ async def _bytes(services: Services, handle: Handle, offset: int, length: int) -
 
 @asynccontextmanager
 async def _registered(services: Services, place: NodePlace) -> AsyncIterator[NodeLook]:
-    """The open file, while no sweep takes its bytes. Raises: StorageError SHARE_GONE."""
+    """Read the state of an open file, and keep sweeps from removing its bytes. Raises: StorageError
+    SHARE_GONE."""
     reading = services.held.of(FileReaders).maps.begin(place.partition)
     other = services.store.gateways.begin_reading()
     try:
@@ -154,8 +155,8 @@ async def write(
     Arguments:
         data: at most 8 MiB.
 
-    Raises: StorageError FileLockConflict, ACCESS_DENIED, DISK_FULL, INVALID_PARAMETER (beyond
-        what NTFS can address).
+    Raises: StorageError FileLockConflict, ACCESS_DENIED, DISK_FULL, INVALID_PARAMETER (beyond what
+        NTFS can address).
     """
     with operating(handle):
         _check_file(handle)
@@ -198,7 +199,7 @@ async def write(
 
 
 def tell(services: Services, handle: Handle, aspects: Aspect) -> None:
-    """Tell those who watch that what a handle has open was changed."""
+    """Report a change of a handle's file to the directory watches."""
     services.held.of(Watches).tell(handle.access.generation, modified(handle.path, aspects))
 
 
@@ -207,7 +208,8 @@ async def _once(data: bytes | memoryview) -> AsyncIterator[bytes | memoryview]:
 
 
 async def flush(services: Services, handle: Handle, request: AsyncRequest) -> None:
-    """Let others' cached writes arrive. Its own writes are durable since their answers.
+    """Wait until other clients have sent their cached writes. The handle's own writes are durable
+    since their answers.
 
     Raises: StorageError ACCESS_DENIED.
     """
@@ -219,7 +221,7 @@ async def flush(services: Services, handle: Handle, request: AsyncRequest) -> No
 async def zero_data(
     services: Services, handle: Handle, offset: int, end: int, request: AsyncRequest
 ) -> None:
-    """FSCTL_SET_ZERO_DATA: [offset, end) become zeros, as far as the file goes.
+    """Fill [offset, end) with zeros, up to the end of the file (FSCTL_SET_ZERO_DATA).
 
     Raises: StorageError FileLockConflict, ACCESS_DENIED, INVALID_PARAMETER.
     """
@@ -255,7 +257,9 @@ async def zero_data(
 async def allocated_ranges(
     services: Services, handle: Handle, offset: int, length: int, max_ranges: int
 ) -> tuple[Sequence[tuple[int, int]], bool]:
-    """FSCTL_QUERY_ALLOCATED_RANGES: (offset, length) pairs, and whether that is all of them.
+    """List allocated ranges (FSCTL_QUERY_ALLOCATED_RANGES).
+
+    Returns: (offset, length) pairs, and whether these are all.
 
     Raises: StorageError ACCESS_DENIED, INVALID_PARAMETER.
     """
@@ -290,7 +294,7 @@ async def change_bytes(
     """Commit a change of bytes together with the attributes.
 
     Arguments:
-        draft_of: the change of bytes, for the file as it was looked at.
+        draft_of: prepares the change of bytes for the state that was read.
         is_resize: whether that depends on the file's length.
 
     Raises: StorageError SHARE_GONE, DISK_FULL, ServerBusy; what `changes` raises.
@@ -320,7 +324,7 @@ async def _attempt(
     reads: tuple[Ref, ...],
     length: int | None,
 ) -> FileRecord:
-    """One attempt. Raises: _Changed, Outdated, Backlog."""
+    """Try once to commit the change. Raises: _Changed, Outdated, Backlog."""
     maps = services.held.of(FileReaders).maps
     (share,) = await services.store.read(place.refs[:1])
     mutation = await draft.prepare(0 if share is None else newest_of(share_of(share)))
@@ -346,5 +350,5 @@ async def _attempt(
 
 
 def map_of(place: NodePlace) -> MapPlace:
-    """The map of a file's bytes."""
+    """Return the place of the map of a file's bytes."""
     return MapPlace(keys.file(place.access.generation, place.node_id), place.node_id)

@@ -1,7 +1,7 @@
 """A share as a volume, and the shares of an account, as SMB shows them.
 
-Lives here: what is read of shares. Must not live here: layouts (wire/smb), changes (shares.py).
-Sources: [MS-FSCC] section 2.5; [MS-SRVS] section 3.1.4.8; smb.md 2.3 and 2.10.
+Lives here: reads of shares. Must not live here: layouts (wire/smb), changes (shares.py). Sources:
+[MS-FSCC] section 2.5; [MS-SRVS] section 3.1.4.8; smb.md 2.3 and 2.10.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Volume(msgspec.Struct, frozen=True):
 
     Attributes:
         created: in ticks.
-        used_bytes: the lengths of all files together.
+        used_bytes: the sum of the lengths of all files.
     """
 
     label: str
@@ -38,7 +38,8 @@ class Volume(msgspec.Struct, frozen=True):
 
 
 async def volume(services: Services, access: ShareAccess) -> Volume:
-    """The share of a tree. Raises: StorageError ShareNotFound when it was deleted."""
+    """Return the volume of a tree's share. Raises: StorageError ShareNotFound when it was
+    deleted."""
     refs = [keys.share(access.account, access.share), share_keys.share_usage(access.generation)]
     stored, usage = await services.store.read(refs)
     share = records.SHARE.of(stored)
@@ -48,7 +49,7 @@ async def volume(services: Services, access: ShareAccess) -> Volume:
 
 
 async def share_names(services: Services, account: str) -> list[str]:
-    """The names of an account's shares, in their order."""
+    """Return the names of an account's shares, in their order."""
     position: Position | None = _START
     names: list[str] = []
     while position is not None:

@@ -1,4 +1,4 @@
-"""The reasons to refuse a CREATE: by itself, and because of the file that is there.
+"""The reasons to refuse a CREATE: those of the request alone, and those of the existing file.
 
 Lives here: the checks of options, access and attributes, and the access that is granted. Must not
 live here: shape and lengths of the message (wire/smb), share modes (semantics/file/opens.py).
@@ -20,7 +20,7 @@ from strongroom.store.file.file_records import FileRecord
 # Bits of DesiredAccess that mean nothing (smb.md 2.4).
 _NO_ACCESS: Final = 0x0CE0_FE00
 _WRITES: Final = accesses.WRITE_DATA | accesses.APPEND_DATA
-# What a handle of a snapshot is granted only if it asks for it by name: every change is refused.
+# Rights that MAXIMUM_ALLOWED leaves out for a handle of a snapshot, since it refuses every change.
 _CHANGES: Final = (
     _WRITES
     | accesses.WRITE_EA
@@ -36,7 +36,7 @@ _FOR_DIRECTORIES: Final = (Disposition.CREATE, Disposition.OPEN, Disposition.OPE
 
 
 def check(asked: OpenWanted) -> None:
-    """Refuse an open that is wrong by itself.
+    """Refuse an open whose request is wrong in itself.
 
     Raises: StorageError of names, ACCESS_DENIED, INVALID_PARAMETER, PRIVILEGE_NOT_HELD.
     """
@@ -54,7 +54,8 @@ def check(asked: OpenWanted) -> None:
 
 
 def refusal(asked: OpenWanted, record: FileRecord, *, is_root: bool) -> ErrorCode | None:
-    """Why what is there cannot be opened so, beside what others have open."""
+    """Return why the existing file does not permit this open; None = it does. Opens of others are
+    not considered."""
     if asked.disposition is Disposition.CREATE:
         return file_errors.FILE_ALREADY_EXISTS
     if asked.must_be_directory and not record.is_directory:
@@ -75,7 +76,7 @@ def _rights(asked: OpenWanted) -> int:
 
 
 def mask(asked: OpenWanted, maximal: int) -> int:
-    """The access that the handle is granted. MAXIMUM_ALLOWED stands for `maximal`.
+    """Return the access that the handle is granted. MAXIMUM_ALLOWED stands for `maximal`.
 
     An open without buffering cannot append ([MS-FSA] section 2.1.5.1).
     """
@@ -88,7 +89,7 @@ def mask(asked: OpenWanted, maximal: int) -> int:
 
 
 def maximal_access(record: FileRecord, snapshot: int | None) -> int:
-    """The access of which an open of a file or directory could make use, at most."""
+    """Return the most access that an open of a file or directory could make use of."""
     if snapshot is not None:
         return accesses.EVERYTHING & ~_CHANGES
     is_read_only = not record.is_directory and bool(record.attributes & Attribute.READ_ONLY)
@@ -96,7 +97,8 @@ def maximal_access(record: FileRecord, snapshot: int | None) -> int:
 
 
 def check_keeps(asked: OpenWanted, *, is_there: bool) -> None:
-    """An open in a snapshot changes nothing by itself. Writing by its handle is refused later.
+    """Refuse an open in a snapshot that would change anything. Writes by its handle are refused
+    later.
 
     Raises: StorageError MEDIA_WRITE_PROTECTED.
     """

@@ -1,7 +1,7 @@
-"""Operations under way for whose end others must wait: creations, renames, writes.
+"""Creations, renames and writes under way, and the futures of those who wait for their end.
 
-Lives here: held state without rules: who waits is woken when it is over. Must not live here: the
-tables of opens (admission.py), locks (semantics/file/byte_ranges.py).
+Lives here: held state without rules; waiters are woken at the end of the operation. Must not live
+here: the tables of opens (admission.py), locks (semantics/file/byte_ranges.py).
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ class Barriers:
         self._barriers: dict[Hashable, asyncio.Future[None]] = {}
 
     def barred(self, keys: Sequence[Hashable]) -> asyncio.Future[None] | None:
-        """The operation under way for which an open must wait: a creation or a rename of one of
-        these."""
+        """Return the end of a creation or rename of one of these keys; None = an open need not
+        wait."""
         return next((self._barriers[key] for key in keys if key in self._barriers), None)
 
     def bar(self, key: Hashable) -> Callable[[], None]:
-        """Let opens wait until the returned function is called."""
+        """Make opens wait until the returned function is called."""
         assert key not in self._barriers, "ask barred() first"
         barrier = self._barriers[key] = asyncio.get_running_loop().create_future()
 
@@ -44,14 +44,14 @@ class _WriteUnderWay(NamedTuple):
 
 
 class WritesUnderWay:
-    """Bytes that are being written, which no lock stops any more."""
+    """Byte ranges that are being written, on which no lock is granted."""
 
     def __init__(self) -> None:
         self._writes: dict[Partition, list[_WriteUnderWay]] = {}
 
     @contextmanager
     def changing(self, file: Partition, offset: int, length: int) -> Iterator[None]:
-        """For the time of a write: a lock of these bytes waits for its end."""
+        """Register a write while the block runs: a lock of these bytes waits for its end."""
         write = _WriteUnderWay(offset, length, asyncio.get_running_loop().create_future())
         writes = self._writes.setdefault(file, [])
         writes.append(write)
@@ -66,7 +66,8 @@ class WritesUnderWay:
     def over(
         self, file: Partition, ranges: Sequence[tuple[int, int]]
     ) -> asyncio.Future[None] | None:
-        """The end of a write that is under way in one of these (offset, length) ranges."""
+        """Return the end of a write under way in one of these (offset, length) ranges; None = there
+        is none."""
         for write in self._writes.get(file, ()):
             for offset, length in ranges:
                 if offset < write.offset + write.length and write.offset < offset + length:
