@@ -1,9 +1,9 @@
 """The stake of an open, by SMB or REST: the uses it makes of a file, and those it denies to others.
 
 Lives here: access masks, share modes, the stake of each REST operation, and the one rule by which
-two stakes conflict. Must not live here: who is open now (opens.py), cached state (oplocks.py).
-Sources: [MS-SMB2] section 2.2.13.1 (access mask); [MS-FSA] section 2.1.5.1.2.2 (sharing);
-"Managing file locks" of the REST reference; smb.md 3.1, 4.1 to 4.4.
+two stakes conflict. Must not live here: the present opens (opens.py), cached state (oplocks.py).
+Sources: [MS-SMB2] section 2.2.13.1 (access mask); [MS-FSA] section 2.1.5.1.2.2 (sharing); "Managing
+file locks" of the REST reference; smb.md 3.1, 4.1 to 4.4.
 """
 
 from __future__ import annotations
@@ -45,10 +45,11 @@ _STAT_FOR_OPLOCKS: Final = SYNCHRONIZE | READ_ATTRIBUTES | WRITE_ATTRIBUTES
 
 
 class Use(enum.IntFlag):
-    """The uses of a file that share modes speak of; READ, WRITE and DELETE are ShareAccess's bits.
+    """The uses of a file that share modes grant or deny. READ, WRITE and DELETE are ShareAccess's
+    bits.
 
-    HANDLE is the use that every SMB open makes of a file, an open for attributes only included.
-    Only REST's Delete File denies it: "no SMB handle at all" (smb.md 4.1).
+    HANDLE is the use that every SMB open makes of a file, even an open for attributes only. Only
+    REST's Delete File denies it: "no SMB handle at all" (smb.md 4.1).
     """
 
     NONE = 0
@@ -69,7 +70,8 @@ class Stake:
     denies: Use
 
     def conflicts(self, other: Stake) -> bool:
-        """Whether the two cannot be open at once: each way counts, so that order does not."""
+        """Return whether the two opens exclude each other. The rule is symmetric, so their order
+        does not matter."""
         return bool(self.uses & other.denies or other.uses & self.denies)
 
 
@@ -96,7 +98,7 @@ IMPLIED: Final = {
 
 
 def granted(mask: int) -> int:
-    """A desired access with its generic rights replaced by what they stand for."""
+    """Return a desired access with its generic rights replaced by the rights they stand for."""
     rights = mask
     for generic, meant in _GENERIC.items():
         if mask & generic:
@@ -105,7 +107,8 @@ def granted(mask: int) -> int:
 
 
 def uses_of(mask: int) -> Use:
-    """The uses that a mask without generic rights makes: EXECUTE reads, APPEND_DATA writes."""
+    """Return the uses that a mask without generic rights makes: EXECUTE reads, APPEND_DATA
+    writes."""
     uses = Use.NONE
     if mask & (READ_DATA | EXECUTE):
         uses |= Use.READ
@@ -117,18 +120,19 @@ def uses_of(mask: int) -> Use:
 
 
 def is_stat(mask: int, disposition: Disposition, *, is_lease: bool) -> bool:
-    """Whether an SMB open only looks at attributes, so that it breaks no cached state of others.
+    """Return whether an SMB open is for attributes only, so that it breaks no cached state of
+    others.
 
     Arguments:
         mask: without generic rights.
-        is_lease: whether the open asks for a lease; READ_CONTROL counts as an attribute then only.
+        is_lease: whether the open asks for a lease; only then READ_CONTROL counts as an attribute.
     """
     harmless = _STAT_FOR_LEASES if is_lease else _STAT_FOR_OPLOCKS
     return not mask & ~harmless and not IMPLIED[disposition]
 
 
 def stake_of_handle(mask: int, share: Use, disposition: Disposition = Disposition.OPEN) -> Stake:
-    """The stake of an SMB open while it is checked: what its disposition implies counts too.
+    """Return the stake of an SMB open during admission: what its disposition implies counts too.
 
     Afterwards the handle keeps the stake of disposition OPEN. An open for attributes only denies
     nothing, whatever its share mode is (smb.md 3.1).
@@ -143,13 +147,13 @@ def stake_of_handle(mask: int, share: Use, disposition: Disposition = Dispositio
 
 
 # A rename opens the new parent to add a name there, and shares reading and writing with others ([S]
-# rename.*, smb.md 3.7). So it fails while somebody holds that directory with DELETE, or shares no
+# rename.*, smb.md 3.7). So it fails while another open of that directory has DELETE, or shares no
 # writing.
 RENAME_PARENT: Final = Stake(Use.WRITE, Use.DELETE)
 
 
 class FileOperation(Heading):
-    """The operations of REST on one file; an operation on two files does one thing to each."""
+    """The operations of REST on one file. An operation on two files counts as one on each."""
 
     LIST_FILES = "List Directories and Files"
     GET_PROPERTIES = "Get File Properties"
@@ -217,5 +221,5 @@ READ_ONLY_REFUSES: Final = frozenset(
     )
 )
 
-# Operations that a pending copy to the file refuses: what would change, move or remove it.
+# Operations that a pending copy to the file refuses: those that would change, move or remove it.
 PENDING_COPY_REFUSES: Final = frozenset((*READ_ONLY_REFUSES, FileOperation.RENAME_SOURCE))

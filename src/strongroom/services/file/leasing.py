@@ -1,8 +1,7 @@
-"""Lease Share and Lease File: where the lease of each lies.
+"""Lease Share and Lease File: in which record each lease is stored.
 
-Must not live here: the actions and the queue of those who wait (services/core/leasing.py), the
-table of states (semantics/core/lease.py). Source: "Lease Share", "Lease File"; reference
-leases.md 6 and 7.
+Must not live here: the actions and the queue of waiters (services/core/leasing.py), the table of
+states (semantics/core/lease.py). Source: "Lease Share", "Lease File"; reference leases.md 6 and 7.
 """
 
 from __future__ import annotations
@@ -30,7 +29,8 @@ from strongroom.values import Lease
 
 
 async def lease_share(services: Services, call: Call[LeaseAction]) -> Leased:
-    """Lease Share: five actions, as on a container. It guards the share's own record, not files.
+    """Carry out Lease Share: five actions, as on a container. The lease guards the share's own
+    record, not its files.
 
     Raises: StorageError of the lease table (409), ShareNotFound.
     """
@@ -54,7 +54,8 @@ async def lease_share(services: Services, call: Call[LeaseAction]) -> Leased:
 
 
 async def lease_file(services: Services, call: Call[LeaseAction]) -> Leased:
-    """Lease File: never renewed, since it is infinite; a break takes effect at once.
+    """Carry out Lease File. A file lease is infinite, so it is never renewed; a break takes effect
+    at once.
 
     Raises: StorageError of the lease table (409), SharingViolation, and what `nodes.view` raises.
     """

@@ -16,7 +16,7 @@ from strongroom.services.file.past_states import require_snapshot
 
 
 async def refuse_link(services: Services, call: Call[None]) -> None:
-    """Refuse what only shares for NFS have, once it is clear that the share is there.
+    """Refuse an operation that only shares for NFS have, after checking that the share exists.
 
     Raises: StorageError ShareNotFound, ShareSnapshotNotFound; always UnsupportedQueryParameter.
     """

@@ -1,12 +1,12 @@
 """The writes on directories and files that a decision makes beside its main ones.
 
-Lives here: the times of a parent, and the bytes that a share's files take of its quota. Must not
-live here: decisions. Sources: smb.md 3.8 (times); "Get Share Stats", "Set Share Properties".
+Lives here: the times of a parent, and the usage that counts against a share's quota. Must not live
+here: decisions. Sources: smb.md 3.8 (times); "Get Share Stats", "Set Share Properties".
 
-**Usage** is the sum of the files' lengths, holes included. It lies among the share's names, and
-each name's node says which length was counted for it. Both change in one commit of one partition,
-so they always agree. A crash between the steps of a commit may leave a file whose length is not
-what was counted for it. The next change of its length puts that right.
+**Usage** is the sum of the files' lengths, holes included. It is stored among the share's names,
+and each name's node says which length was counted for it. Both change in one commit of one
+partition, so they always agree. A crash between the steps of a commit may leave a file whose length
+differs from the counted one. The next change of its length corrects that.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _GIB: Final = 1 << 30
 
 
 def root_attributes(generation: int) -> FileRecord:
-    """The attributes of a share's root, until some are set."""
+    """Return the attributes that a share's root has until some are set."""
     return FileRecord(
         generation,
         generation,
@@ -47,12 +47,12 @@ def root_attributes(generation: int) -> FileRecord:
 
 
 def parent_ref(where: Where) -> Ref:
-    """The attributes of the directory that a name is in."""
+    """Return the address of the attributes of a name's directory."""
     return keys.file_attributes(where.generation, where.parent)
 
 
 def parent_touched(where: Where, found: Record | None, stamp: int) -> tuple[Step, ...]:
-    """The step of `directory_touched` for the directory that a name is in.
+    """Return the step of `directory_touched` for the directory of a name.
 
     Arguments:
         found: the record of `parent_ref`.
@@ -63,8 +63,8 @@ def parent_touched(where: Where, found: Record | None, stamp: int) -> tuple[Step
 def directory_touched(
     generation: int, directory: int, found: Record | None, stamp: int
 ) -> tuple[Step, ...]:
-    """The step by which a directory's times say that a name below it came, went or changed. Its
-    ETag and Last-Modified stay.
+    """Return the step that updates a directory's times after a name in it was added, removed or
+    changed. Its ETag and Last-Modified stay.
 
     Arguments:
         directory: its id.
@@ -82,13 +82,13 @@ def directory_touched(
 
 
 def usage_bytes(found: Record | None) -> int:
-    """The usage that a share's record of it says."""
+    """Return the usage that a share's usage record holds."""
     usage = file_records.USAGE.of(found)
     return 0 if usage is None else usage.size_bytes
 
 
 def used(share: ShareRecord, found: Record | None, more_bytes: int) -> tuple[Write, ...]:
-    """The write that counts bytes more or less.
+    """Return the write that adds to a share's usage, or subtracts from it.
 
     Arguments:
         found: the record of `keys.share_usage`.
@@ -105,14 +105,14 @@ def used(share: ShareRecord, found: Record | None, more_bytes: int) -> tuple[Wri
 
 
 def length_refs(generation: int, file_id: int) -> tuple[Ref, Ref]:
-    """The records that a change of a file's length reads, to count it."""
+    """Return the addresses of the records that a change of a file's length reads, to count it."""
     return keys.file_node(generation, file_id), share_keys.share_usage(generation)
 
 
 def recounted(
     file_id: int, share: ShareRecord, found: Sequence[Record | None], size_bytes: int
 ) -> tuple[Step, ...]:
-    """The step that counts a file's new length, if it is another one than was counted.
+    """Return the step that counts a file's new length, if it differs from the counted one.
 
     Arguments:
         found: the records of `length_refs`.

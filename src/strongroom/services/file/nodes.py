@@ -1,10 +1,10 @@
-"""Looking at a directory or file, and changing its attributes at the serial point.
+"""Reading a directory or file, and changing its attributes at the serial point.
 
 Lives here: the frame of every operation on one existing directory or file. Must not live here: what
 the operations do (files.py, ranges.py), names (paths.py).
 
-An operation resolves its path, enters the table of opens, and decides. The decision is refused
-with PathChanged when a name, or what admission rested on, has changed meanwhile.
+An operation resolves its path, enters the table of opens, and decides. The decision raises
+PathChanged when a name, or a fact that admission relied on, has changed meanwhile.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 
 class NodeView(msgspec.Struct, frozen=True):
-    """A committed directory or file, and the record's version. `now` is store time at which its
+    """A committed directory or file, and the record's version. `now` is the store time at which its
     lease is judged."""
 
     where: Where
@@ -51,7 +51,7 @@ class NodeView(msgspec.Struct, frozen=True):
 
 
 class NodeWritten(msgspec.Struct, frozen=True):
-    """Result of a change: what was changed, as it is now."""
+    """Result of a change: the file or directory after it."""
 
     where: Where
     record: FileRecord
@@ -72,7 +72,7 @@ class NodeChange(msgspec.Struct, Generic[T], frozen=True):
     """A decision's change of a directory or file.
 
     Attributes:
-        record: its attributes as they will be; None = they stay.
+        record: its new attributes; None = they stay.
         before: steps that come first: a job, a permission.
         writes, adopt, drop: what else its commit writes in its partition.
     """
@@ -91,7 +91,7 @@ FurtherReads = Callable[[Where], tuple[Ref, ...]]
 
 
 def attributes_in(where: Where, share: Record | None, found: Record | None) -> FileRecord:
-    """The attributes of what a path leads to. The share's root has none of its own until some are
+    """Return the attributes that a path leads to. The share's root has no record until some are
     set.
 
     Raises: PathChanged when they are gone.
@@ -105,14 +105,14 @@ def attributes_in(where: Where, share: Record | None, found: Record | None) -> F
 
 
 async def view(services: Services, call: Call[Any], *, is_directory: bool) -> NodeView:
-    """The committed directory or file that a request names, its lease guarded.
+    """Read the directory or file that a request names, and guard its lease.
 
     Raises: StorageError ResourceNotFound, ParentNotFound, ShareNotFound, the lease errors (412).
     """
     if call.target.snapshot is not None:
         return await _view_at(services, call, call.target.snapshot, is_directory=is_directory)
     while True:
-        # Time first: a lease must not be judged by its old record at a later time.
+        # Read the time first: a lease must not be judged by its old record at a later time.
         now = await services.store.now()
         where = await paths.find(services, call, is_directory=is_directory)
         attributes = keys.file_attributes(where.generation, where.id)
@@ -127,7 +127,7 @@ async def view(services: Services, call: Call[Any], *, is_directory: bool) -> No
 
 
 async def _view_at(services: Services, call: Call[Any], at: int, *, is_directory: bool) -> NodeView:
-    """A directory or file as a snapshot sees it. It has no lease there."""
+    """Read a directory or file of a snapshot. It has no lease there."""
     now = await services.store.now()
     where = await paths.find(services, call, is_directory=is_directory)
     record = file_records.FILE.of(await attributes_at(services.store, where.partition, at))
@@ -144,8 +144,8 @@ class Prepared(msgspec.Struct, Generic[T], frozen=True):
     """A change that is ready to be decided.
 
     Attributes:
-        where: what it changes.
-        facts: what admission rested on.
+        where: the path of the file or directory that it changes.
+        facts: the facts that admission relied on.
         reads: the further records that it is given.
     """
 
@@ -176,7 +176,7 @@ _FIRST_NAME = 4
 
 
 class _OfNode(Decision[T], Generic[T], frozen=True):
-    """A decision on a directory or file in the name of a caller, who is judged first."""
+    """A decision on a directory or file. It authorizes the caller again first."""
 
     call: Call[Any]
     prepared: Prepared[T]
@@ -217,10 +217,10 @@ async def change_attributes(
     reads: FurtherReads = lambda where: (),
     clears_read_only: bool = False,
 ) -> T:
-    """Change the attributes of the file, or of the directory, that a request names.
+    """Change the attributes of the file or directory that a request names.
 
     Arguments:
-        operation: what is done to a file; None = it is a directory, whose use nobody denies.
+        operation: the operation on a file; None = it is a directory, whose use no open denies.
         reads: further records that the decision is given.
         clears_read_only: see RestRequest.
 

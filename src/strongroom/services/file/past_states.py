@@ -1,8 +1,8 @@
 """Share snapshots: what a commit keeps for them, and how they are read.
 
-Lives here: what every commit in a share keeps for snapshots, and the look at names and attributes
-of one. Must not live here: taking and deleting snapshots (share_snapshots.py), giving space back
-(past_sweep.py).
+Lives here: the past states that every commit in a share keeps for snapshots, and reads of a
+snapshot's names and attributes. Must not live here: taking and deleting snapshots
+(share_snapshots.py), reclaiming space (past_sweep.py).
 
 **Taking one** is one commit, which copies nothing. It notes its stamp in the share's record and
 adds a record for the snapshot beside it. Every decision in a share reads the share's record. So a
@@ -10,23 +10,23 @@ commit with a later stamp sees the snapshot, and one with an earlier stamp came 
 stamps of two gateways have no such order: a share is for one gateway at a time
 (held/share_holds.py).
 
-**Copy on write.** A name and a file's attributes are records, whose versions say since when they
-are as they are. A commit may replace or remove one that the newest snapshot sees. It then writes
-what was there under another key, with the stamp until which it was so (share_keys.py). `keeping`
-does this for every decision, in the same step. Bytes have the same rule in store/core/extents.
+**Copy on write.** A name and a file's attributes are records; a record's version says since when it
+is valid. A commit may replace or remove one that the newest snapshot sees. It then writes the old
+value under another key, with the stamp until which it was valid (share_keys.py). `keeping` does
+this for every decision, in the same step. Bytes have the same rule in store/core/extents.
 Permissions are never replaced. A record is kept once for all snapshots that see it.
 
-**A rename** of a directory changes its name and its attributes only: what lies below it hangs under
-its id. **A deletion** leaves the past name, the past attributes and the bytes, if a snapshot sees
-them. Their file has no node then, and past_sweep.py removes what no snapshot sees.
+**A rename** of a directory changes its name and its attributes only: names below it refer to its
+id. **A deletion** leaves the past name, the past attributes and the bytes, if a snapshot sees them.
+The file then has no node, and past_sweep.py removes what no snapshot sees.
 
-**Reading at a stamp.** A present record with a version of up to the stamp is the one. Else it is
-the past record that ended after the stamp and began before it. The present one is looked at first:
-what is replaced in between is found in the past. A listing merges both by their keys, page by page.
+**Reading at a stamp.** The present record is the right one if its version is not above the stamp.
+Otherwise it is the past record that ended after the stamp and began before it. The present one is
+read first: a record that is replaced in between is found among the past ones. A listing merges both
+by their keys, page by page.
 
-**While it is read, a snapshot may be deleted.** Each look ends with a check that the snapshot is
-still there. If so, nothing that it sees was removed before. Long reads of bytes register
-(reading.py).
+**A snapshot may be deleted while it is read.** Each read ends with a check that the snapshot still
+exists. If so, nothing that it sees was removed before. Long reads of bytes register (reading.py).
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ from strongroom.store.file.file_records import PastRecord
 
 T = TypeVar("T")
 
-# More than a name can have past records: one for each snapshot.
+# More than the past records that one name can have: one for each snapshot.
 _PAGE_RECORDS: Final = 1000
 
 
 def share_of(found: Record) -> ShareRecord:
-    """The share whose record was read."""
+    """Return the share whose record was read."""
     share = PLACES[Service.FILE].read(found).record
     assert isinstance(share, ShareRecord)
     return share
@@ -68,12 +68,12 @@ def keeping(
     commit: Commit[T],
     stamp: int,
 ) -> Commit[T]:
-    """A decision's commit in a share, with the past states that it keeps for snapshots.
+    """Return a decision's commit in a share, with the past states that it keeps for snapshots.
 
     Arguments:
         share: as the decision sees it.
-        reads: what the decision was given. Each name that it writes is among them, and the
-            attributes of each file, unless it makes them.
+        reads: what the decision was given. It includes each name that the decision writes, and the
+            attributes of each file that the decision does not create.
     """
     if not share.snapshots:
         return commit
@@ -101,12 +101,12 @@ def _kept_in(step: Step, before: dict[Ref, Record | None], newest: int, stamp: i
 
 
 def newest_of(share: ShareRecord) -> int:
-    """The stamp of a share's newest snapshot; 0 = it has none."""
+    """Return the stamp of a share's newest snapshot; 0 = it has none."""
     return share.snapshots[-1] if share.snapshots else 0
 
 
 def require_snapshot(call: Call[Any], found: Record | None) -> ShareRecord:
-    """The share whose snapshot a request names, if it still has that.
+    """Return the share if it still has the snapshot that a request names.
 
     Arguments:
         found: the share's record.
@@ -122,19 +122,19 @@ def require_snapshot(call: Call[Any], found: Record | None) -> ShareRecord:
 
 
 async def still_there(services: Services, call: Call[Any]) -> None:
-    """End a look at a snapshot: it must still be there. Raises: as require_snapshot."""
+    """End a read of a snapshot by checking that it still exists. Raises: as require_snapshot."""
     (found,) = await services.store.read([place_ref(call)])
     require_snapshot(call, found)
 
 
 async def name_at(engine: Engine, ref: Ref, at: int) -> Record | None:
-    """A name as a snapshot sees it."""
+    """Return a name as a snapshot sees it."""
     (found,) = await engine.read([ref])
     return await _at(engine, ref.partition, found, at, share_keys.past_name(ref.key, at + 1))
 
 
 async def attributes_at(engine: Engine, partition: Partition, at: int) -> Record | None:
-    """The attributes of a directory or file as a snapshot sees them."""
+    """Return the attributes of a directory or file as a snapshot sees them."""
     (found,) = await engine.read([Ref(partition, keys.FILE_KEY)])
     return await past_attributes(engine, partition, found, at)
 
@@ -142,7 +142,7 @@ async def attributes_at(engine: Engine, partition: Partition, at: int) -> Record
 async def past_attributes(
     engine: Engine, partition: Partition, found: Record | None, at: int
 ) -> Record | None:
-    """As `attributes_at`, where the present ones were looked at."""
+    """As `attributes_at`, for a caller that has read the present attributes (`found`)."""
     return await _at(engine, partition, found, at, share_keys.past_attributes(at + 1))
 
 
@@ -162,11 +162,11 @@ async def _at(
 async def names_at(
     engine: Engine, partition: Partition, span: tuple[bytes, bytes], at: int, count: int
 ) -> list[Item]:
-    """The first names of a range as a snapshot sees them, in order.
+    """Return the first names of a range as a snapshot sees them, in order.
 
     Arguments:
         span: (first, until) of the keys of the names.
-        count: how many there are to be at most.
+        count: the most names to return.
     """
     first, until = span
     found: list[Item] = []
@@ -179,7 +179,7 @@ async def names_at(
 async def _page_at(
     engine: Engine, partition: Partition, span: tuple[bytes, bytes], at: int
 ) -> tuple[list[Item], bytes]:
-    """Some names from the first on, and up to which name these are all."""
+    """Return some names from the first on, and the key up to which they are complete."""
     first, until = span
     reached = until
     present = await engine.read_range(partition, False, first, until, _PAGE_RECORDS)
@@ -194,7 +194,7 @@ async def _page_at(
     for item in past:
         name, ended = _of_name(item)
         kept = file_records.PAST.decode(item.value)
-        # The past records of a name lie behind where the next possible name begins.
+        # The past records of a name sort behind the key where the next possible name begins.
         if first <= name < reached and kept.since <= at < ended:
             seen.setdefault(name, Item(name, kept.value, kept.since))
     return [seen[name] for name in sorted(seen)], reached

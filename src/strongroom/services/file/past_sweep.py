@@ -1,12 +1,12 @@
-"""Giving back what only deleted share snapshots saw.
+"""Reclaiming the records and bytes that only deleted share snapshots saw.
 
 Lives here: the job that a snapshot's deletion orders, and the sweep of one file that considers
 snapshots. Must not live here: when jobs run (services/sweeper.py), which states are kept
 (past_states.py).
 
-A past record never gains a viewer, since every later snapshot has a later stamp than its end. So
-what no living snapshot sees goes, whenever it is looked at. The bytes of a file are swept before
-its past attributes go: these are what lead to it.
+A past record never becomes visible to another snapshot, since every later snapshot has a later
+stamp than its end. So a record that no living snapshot sees can be removed at any time. The bytes
+of a file are swept before its past attributes, because the attributes lead to the bytes.
 
 A deleted file is swept for those snapshots alone that see its attributes. Later ones see none of
 its bytes, though their stamps are within the time of its last leaves.
@@ -36,8 +36,8 @@ _START: Final = Position(b"", b"")
 
 
 async def living_snapshots(services: Services, generation: int) -> frozenset[int]:
-    """The stamps of the snapshots of the share that has this generation, be it kept after its
-    deletion."""
+    """Return the stamps of the snapshots of the share with this generation. A soft-deleted share
+    counts too."""
     (named,) = await services.store.read([share_keys.share_named(generation)])
     found = file_records.NAMED.of(named)
     if found is None:
@@ -51,7 +51,7 @@ async def living_snapshots(services: Services, generation: int) -> frozenset[int
 
 
 async def tidy(services: Services, partition: Partition, file_id: int) -> bool:
-    """Sweep the bytes of a file that is there. Returns whether nothing is left."""
+    """Sweep the bytes of a file that exists. Returns whether nothing is left to sweep."""
     generation = int.from_bytes(partition.keyspace[1:], "big")
     return await _tidy(services, partition, await living_snapshots(services, generation))
 
@@ -72,7 +72,8 @@ def _place(partition: Partition) -> MapPlace:
 async def sweep_node(
     services: Services, removal: RemovalBatch, partition: Partition, ordered: int
 ) -> bool:
-    """Remove a dead file, tidy one that lives, and remove the past of either that nobody sees.
+    """Remove a deleted file, or sweep an existing one, and remove past states that no snapshot
+    sees.
 
     Arguments:
         ordered: the stamp of the commit that ordered the job.
@@ -105,7 +106,7 @@ async def sweep_node(
 
 
 async def _past_of(services: Services, partition: Partition) -> list[Item]:
-    """All past attributes of a file: at most one for each snapshot that there was."""
+    """Return all past attributes of a file: at most one for each snapshot that ever existed."""
     first, until = share_keys.past_attributes_range()
     found: list[Item] = []
     while True:
@@ -117,17 +118,17 @@ async def _past_of(services: Services, partition: Partition) -> list[Item]:
 
 
 def _life(item: Item) -> tuple[int, int]:
-    """Since when and until when past attributes were so."""
+    """Return since when and until when past attributes were valid."""
     end = share_keys.past_of_attributes(item.name)
     assert end is not None, "the range holds past attributes only"
     return file_records.PAST.decode(item.value).since, end
 
 
 async def _bury(services: Services, partition: Partition) -> None:
-    """Give up the bytes of a dead file that are there now, but for those that snapshots see.
+    """Finish the deletion of a file: free its present bytes, but for those that snapshots see.
 
-    Where its deletion was cut off before its attributes were past, they are now. When it was
-    deleted is not known then, so every snapshot up to now counts as seeing them.
+    If the deletion was interrupted before the attributes became past ones, they become past now.
+    The time of the deletion is not known then, so every snapshot up to now counts as seeing them.
     """
     place = _place(partition)
     generation = int.from_bytes(partition.keyspace[1:], "big")
@@ -144,7 +145,7 @@ async def _bury(services: Services, partition: Partition) -> None:
 
 
 class _BuryFile(Decision[None], frozen=True):
-    """Finish the deletion of a file that no name leads to."""
+    """The decision that finishes the deletion of a file without a name."""
 
     mutation: Mutation
 
@@ -164,8 +165,8 @@ class _BuryFile(Decision[None], frozen=True):
 async def remove_file(
     services: Services, removal: RemovalBatch, partition: Partition, dead_since: int
 ) -> bool:
-    """Remove all of a partition that no name leads to, and no snapshot sees. Returns whether it is
-    done; False when it must wait for readers."""
+    """Remove all records of a partition that has no name, and that no snapshot sees. Returns
+    whether it is done; False when it must wait for readers."""
     maps = services.held.of(FileReaders).maps
     horizon = await services.store.gateways.horizon()
     if maps.positions(partition) != frozenset() or horizon.stamp <= dead_since:

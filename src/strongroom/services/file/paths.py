@@ -1,10 +1,10 @@
-"""From a path to the ids that it leads through, and what a decision about a path depends on.
+"""Paths: resolving a path to the ids it leads through, and checking it again in a decision.
 
-Lives here: the walk over names, and the check at the serial point that each name still leads to
-the same id. Must not live here: attributes, rules of names (semantics/file/names.py).
+Lives here: the walk over names, and the check at the serial point that each name still leads to the
+same id. Must not live here: attributes, rules of names (semantics/file/names.py).
 
-A path is resolved on committed state, name by name. The decision reads these names again. If one
-of them leads elsewhere by then, it raises PathChanged, and the operation begins anew.
+A path is resolved on committed state, name by name. The decision reads these names again. If one of
+them leads elsewhere by then, it raises PathChanged, and the operation is tried again.
 """
 
 from __future__ import annotations
@@ -29,12 +29,16 @@ from strongroom.store.file.file_records import NameRecord
 
 
 class PathChanged(Exception):
-    """The path has changed since an operation was prepared from it: the operation begins anew."""
+    """The path has changed since an operation was prepared from it, so the operation is tried
+    again."""
 
 
 class OnPath(msgspec.Struct, frozen=True, kw_only=True):
-    """The part that the inputs of all operations on a path share: whether dots at the end of a name
-    count."""
+    """The input that all operations on a path share.
+
+    Attributes:
+        trailing_dots: whether dots at the end of a name count.
+    """
 
     trailing_dots: bool = False
 
@@ -44,9 +48,9 @@ class Where(msgspec.Struct, frozen=True):
 
     Attributes:
         components: its names, from the share's root down; none = the root.
-        refs: the records of these names.
-        ids: what they lead to; the last is missing where nothing has the name.
-        entry: what the last name leads to; None = nothing, or the path is the root.
+        refs: the addresses of the records of these names.
+        ids: the ids that the names lead to; the last is missing if the last name is free.
+        entry: the record of the last name; None = the name is free, or the path is the root.
     """
 
     generation: int
@@ -62,24 +66,24 @@ class Where(msgspec.Struct, frozen=True):
 
     @property
     def parent(self) -> int:
-        """The id of the directory that the last name is in; 0 = it is the root itself."""
+        """The id of the directory that has the last name; 0 = the path is the root itself."""
         if self.is_root:
             return 0
         return self.generation if len(self.components) == 1 else self.ids[len(self.components) - 2]
 
     @property
     def id(self) -> int:
-        """The id that the path leads to, if there is one."""
+        """The id that the path leads to; if its last name is free, its parent's."""
         return self.ids[-1] if self.ids else self.generation
 
     @property
     def partition(self) -> Partition:
-        """The partition of what the path leads to."""
+        """The partition of the file or directory that the path leads to."""
         return keys.file(self.generation, self.id)
 
     @property
     def name(self) -> str:
-        """The last name, as it was asked for."""
+        """The last name, as it was requested."""
         return self.components[-1]
 
     @property
@@ -88,7 +92,7 @@ class Where(msgspec.Struct, frozen=True):
         return self.is_root or (self.entry is not None and self.entry.is_directory)
 
     def check(self, found: Sequence[Record | None]) -> None:
-        """Compare what its names lead to. Raises PathChanged.
+        """Check that the names still lead to the same ids. Raises PathChanged.
 
         Arguments:
             found: the records of `refs`.
@@ -101,7 +105,7 @@ class Where(msgspec.Struct, frozen=True):
 
 
 def components(path: str, *, trailing_dots: bool) -> tuple[str, ...]:
-    """The names of a path, as REST means them.
+    """Split a path of a REST request into its names.
 
     Raises: InvalidResourceName, InvalidFileOrDirectoryPathName.
     """
@@ -113,7 +117,7 @@ def components(path: str, *, trailing_dots: bool) -> tuple[str, ...]:
 
 
 async def resolve(services: Services, call: Call[Any], path: tuple[str, ...]) -> Where:
-    """Follow a path of the share that a request names.
+    """Resolve a path of the share that a request names.
 
     Raises: StorageError ShareNotFound, ParentNotFound; what authorizing raises.
     """
@@ -128,12 +132,13 @@ async def resolve(services: Services, call: Call[Any], path: tuple[str, ...]) ->
 async def walk(
     services: Services, generation: int, path: tuple[str, ...], snapshot: int | None = None
 ) -> tuple[Where, tuple[str, ...]]:
-    """Follow a path of a share, which this gateway takes if nobody has it.
+    """Resolve a path of a share. This gateway takes the share if no gateway has it.
 
     Arguments:
-        snapshot: the share's snapshot in which it is followed; None = the share itself.
+        snapshot: the share's snapshot in which the path is resolved; None = the share itself.
 
-    Returns: where it leads, and its names as they are stored; one that nothing has, as it is asked.
+    Returns: where the path leads, and its names as they are stored. A name that is free is returned
+        as it was requested.
 
     Raises: StorageError ParentNotFound, ServerBusy (another gateway serves the share).
     """
@@ -159,7 +164,7 @@ async def walk(
 
 
 async def find(services: Services, call: Call[Any], *, is_directory: bool) -> Where:
-    """The directory or file that a request names.
+    """Return the path of the directory or file that a request names.
 
     Raises: StorageError ResourceNotFound, also where the name is of the other kind; as `resolve`.
     """
@@ -171,7 +176,7 @@ async def find(services: Services, call: Call[Any], *, is_directory: bool) -> Wh
 
 
 async def named(services: Services, call: Call[Any]) -> Where:
-    """Find the resource that a request names, which need not exist. Raises: as `resolve` and
+    """Resolve the path that a request names. Its file need not exist. Raises: as `resolve` and
     `components`."""
     trailing_dots = isinstance(call.input, OnPath) and call.input.trailing_dots
     path = components(call.target.blob, trailing_dots=trailing_dots)

@@ -4,7 +4,7 @@ Lives here: keys, Create Permission, Get Permission, and which permission a requ
 Must not live here: the syntax (semantics/file/permissions.py). Nothing is enforced: who has the
 account's key has full access. Source: "Create Permission", "Get Permission"; reference file.md 2.
 
-A key is made of the text, so the same permission always has the same key, and is kept once.
+A key is the digest of the text, so equal permissions have the same key and are stored once.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TEXT_BYTES_MAX: Final = RECORD_BYTES_MAX - 64
 
 
 def key_of(text: str) -> str:
-    """The key of a permission: two numbers of 64 bits."""
+    """Return the key of a permission: two numbers of 64 bits."""
     digest = hashlib.sha256(text.encode()).digest()
     first, second = (int.from_bytes(digest[at : at + 8], "big") for at in (0, 8))
     return f"{first}*{second}"
@@ -67,7 +67,7 @@ class StoredPermission(msgspec.Struct, frozen=True):
 
 
 async def create_permission(services: Services, call: Call[CreatePermission]) -> StoredPermission:
-    """Create Permission. One that is there already is found again.
+    """Store a permission. Creating it again returns the same key.
 
     Raises: StorageError ShareNotFound.
     """
@@ -81,7 +81,7 @@ async def create_permission(services: Services, call: Call[CreatePermission]) ->
 
 
 class _Create(Decision[StoredPermission], frozen=True):
-    """Create Permission."""
+    """The decision of Create Permission."""
 
     call: Call[CreatePermission]
     made: StoredPermission
@@ -100,7 +100,8 @@ def _stored(ref: Ref, text: str) -> Step:
 
 
 async def get_permission(services: Services, call: Call[GetPermission]) -> StoredPermission:
-    """Get Permission. Raises: StorageError ShareNotFound, FileInvalidPermissionKey."""
+    """Return the permission of a key. Raises: StorageError ShareNotFound,
+    FileInvalidPermissionKey."""
     key = call.input.key
     ref = keys.permission(generation_of(call), key)
     share, found = await services.store.read([place_ref(call), ref])
@@ -114,23 +115,24 @@ async def get_permission(services: Services, call: Call[GetPermission]) -> Store
 
 
 class PermissionGiven(msgspec.Struct, frozen=True):
-    """A permission as a request gives it: its SDDL, or its key, or neither."""
+    """The permission that a request gives: its SDDL, its key, or neither."""
 
     text: str | None = None
     key: str | None = None
 
     def ref(self, generation: int) -> tuple[Ref, ...]:
-        """The record of the permission that is named, if one is."""
+        """Return the address of the permission's record; empty = none is given, or it is the
+        default."""
         key = self.key if self.text is None else key_of(self.text)
         return () if key is None or key == DEFAULT_KEY else (keys.permission(generation, key),)
 
     def chosen(
         self, stored: str, generation: int, found: Record | None
     ) -> tuple[str, tuple[Step, ...]]:
-        """The key that a file has then, and the steps that come first.
+        """Return the key that the file gets, and the steps that store a new permission.
 
         Arguments:
-            stored: the key that it has now; of a new one, the default.
+            stored: the key that the file has now; for a new one, the default.
             found: the record of `ref`.
 
         Raises: FileInvalidPermissionKey.
@@ -150,7 +152,7 @@ NO_PERMISSION: Final = PermissionGiven()
 
 
 def read_header(name: str, value: str) -> str | None:
-    """The SDDL of x-ms-file-permission; None for `inherit` and `preserve`.
+    """Return the SDDL of x-ms-file-permission; None for `inherit` and `preserve`.
 
     Raises: FileInvalidPermission.
     """

@@ -1,8 +1,8 @@
 """Put Range, List Ranges and everything else that changes or lists the bytes of a file.
 
-Lives here: the loop that prepares a change of bytes again when it is out of date, and the changes.
-Must not live here: where bytes lie (store/core/extents). Source: "Put Range", "List Ranges", "Set
-File Properties" (a new length); reference file.md 5.
+Lives here: the changes, and the loop that prepares a change again when it is out of date. Must not
+live here: where bytes lie (store/core/extents). Source: "Put Range", "List Ranges", "Set File
+Properties" (a new length); reference file.md 5.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ PUT_RANGE_BYTES_MAX: Final = 4 * limits.MIB
 # Ranges are listed in sectors (file.md 5).
 _GRAIN_BYTES: Final = 512
 _RANGES_MAX: Final = 10_000
-# How often a change waits for a sweep before the client is told to come back.
+# How often a change waits for a sweep before it is refused as ServerBusy.
 _SWEEPS_MAX: Final = 20
 _SWEEP_S: Final = 0.05
 _LENGTH: Final = "Content-Length"
@@ -72,7 +72,8 @@ class PutRange(OnPath, frozen=True, kw_only=True):
 
 
 class _Making(msgspec.Struct, frozen=True):
-    """How a change of bytes is made, for a file as it was looked at."""
+    """A change of bytes, with what its commit needs: the operation, the bytes and the new
+    attributes."""
 
     operation: FileOperation
     concerned: tuple[int, int]
@@ -82,7 +83,7 @@ class _Making(msgspec.Struct, frozen=True):
 
 
 async def put_range(services: Services, call: Call[PutRange]) -> NodeWritten:
-    """Put Range: the body becomes the content of these bytes.
+    """Write the body to a range of a file.
 
     Raises: StorageError RequestBodyTooLarge, InvalidHeaderValue (body and range have different
         lengths), Md5Mismatch, InvalidRange, ReadOnlyAttribute, and what `nodes.view` raises.
@@ -103,7 +104,7 @@ async def put_range(services: Services, call: Call[PutRange]) -> NodeWritten:
 
 
 async def clear_range(services: Services, call: Call[PutRange]) -> NodeWritten:
-    """Put Range (clear): these bytes are zeros, and no longer allocated.
+    """Clear a range of a file: its bytes become zeros, and are no longer allocated.
 
     Raises: StorageError InvalidHeaderValue (it has a body), otherwise as put_range.
     """
@@ -162,7 +163,7 @@ def _verify(said: bytes | None, calculated: bytes) -> None:
 
 
 class _Arriving:
-    """A body on its way, which must be as long as its range, and its MD5."""
+    """A body while it arrives, and its MD5. It must be as long as its range."""
 
     def __init__(self, body: BodySource, length: int) -> None:
         self._body = body
@@ -191,7 +192,7 @@ async def replace_all(
     *,
     clears_read_only: bool = False,
 ) -> NodeWritten:
-    """Let a file begin anew: all of its bytes are gone in the commit of `changes`.
+    """Overwrite a file: all of its bytes are removed in the commit of `changes`.
 
     Raises: PathChanged when it is no file any more; as put_range.
     """
@@ -208,7 +209,7 @@ async def give_up_copied(services: Services, call: Call[Any], changes: Changes) 
     Raises: as put_range."""
 
     def draft(view: NodeView) -> Draft:
-        # The copy may have brought more since the file was looked at.
+        # The copy may have written more since the file was read.
         return extents.clear(services.store, _map(view), 0, limits.FILE_BYTES_MAX)
 
     making = _Making(FileOperation.ABORT_COPY, WHOLE_FILE, changes)
@@ -224,7 +225,7 @@ async def resize(
     *,
     clears_read_only: bool = False,
 ) -> NodeWritten:
-    """Give a file another length in the commit of `changes`. Raises: as put_range."""
+    """Change the length of a file in the commit of `changes`. Raises: as put_range."""
 
     def draft(view: NodeView) -> Draft:
         return extents.resize(services.store, _map(view), view.record.size_bytes, size_bytes)
@@ -248,8 +249,8 @@ async def _change(
     """Commit a change of bytes together with the attributes.
 
     Arguments:
-        draft_of: the change of bytes, for the file as it was looked at. Its context discards what
-            a failed attempt has stored.
+        draft_of: prepares the change of bytes for the state that was read. Its context discards
+            what a failed attempt has stored.
         is_resize: whether that depends on the file's length.
     """
     sweeps = 0
@@ -286,7 +287,7 @@ async def _commit(
     draft: Draft,
     length: int | None,
 ) -> NodeWritten:
-    """One attempt. Raises: PathChanged, Outdated, Backlog."""
+    """Try once to commit the change. Raises: PathChanged, Outdated, Backlog."""
     where, maps = view.where, services.held.of(FileReaders).maps
     draft.move(_map(view))
     (share,) = await services.store.read([place_ref(call)])
@@ -318,7 +319,8 @@ async def _commit(
 
 
 class ListRanges(OnPath, frozen=True, kw_only=True):
-    """Input of List Ranges. `previous` asks for what has changed since a snapshot."""
+    """Input of List Ranges. `previous` is the snapshot since which changes are listed; None =
+    allocated ranges."""
 
     range: ByteRange | None = None
     previous: int | None = None
@@ -332,7 +334,7 @@ class RangeList(msgspec.Struct, frozen=True):
 
 
 async def list_ranges(services: Services, call: Call[ListRanges]) -> RangeList:
-    """List Ranges: what is allocated, in whole sectors, or what has changed since a snapshot.
+    """List the allocated ranges in whole sectors, or the changes since a snapshot.
 
     Raises: StorageError InvalidRange, FileGenerationMismatch (the earlier snapshot has another file
         or none there), InvalidQueryParameterValue (it is a later one), ShareSnapshotNotFound, and
@@ -373,7 +375,7 @@ async def list_ranges(services: Services, call: Call[ListRanges]) -> RangeList:
 
 
 def _at(call: Call[Any], snapshot: int) -> Call[Any]:
-    """The same request, of a snapshot."""
+    """Return the same request for a snapshot."""
     target = msgspec.structs.replace(call.target, snapshot=snapshot)
     return msgspec.structs.replace(call, target=target)
 
@@ -381,7 +383,7 @@ def _at(call: Call[Any], snapshot: int) -> Call[Any]:
 async def _check_previous(
     services: Services, call: Call[Any], view: NodeView, previous: int
 ) -> None:
-    """An earlier snapshot must have the same file under this name. Raises: as list_ranges."""
+    """Check that an earlier snapshot has the same file under this name. Raises: as list_ranges."""
     if previous > view.version:
         reason = "The previous snapshot must not be later than what is listed."
         raise errors.invalid_query("prevsharesnapshot", iso7(previous), reason)

@@ -1,5 +1,4 @@
-"""The readers of files in this process, or by snapshots: their bytes are not swept before they
-finish.
+"""The readers of files in this process; the bytes that they read are not swept before they finish.
 
 Lives here: held state. Must not live here: reading (reading.py), sweeping (sweep.py).
 """
@@ -14,7 +13,8 @@ from strongroom.store.core.records import ShareRecord
 
 
 def pins_of(services: Services, share: ShareRecord, file: Partition, stamp: int) -> Pins:
-    """The readers of a file's earlier bytes. Ask again in each decision on them.
+    """Return the snapshots and readers that may read earlier bytes of a file. Each decision on the
+    bytes must call this again.
 
     Arguments:
         share: as the decision sees it.
@@ -27,7 +27,7 @@ def pins_of(services: Services, share: ShareRecord, file: Partition, stamp: int)
 
 
 class FileReaders:
-    """The readers of all files. It dies with the process."""
+    """The readers of all files. This state is lost when the process ends."""
 
     def __init__(self) -> None:
         self.maps = MapReaders()

@@ -1,7 +1,7 @@
 """Get File: a consistent range of a file's bytes, while others write.
 
-Lives here: a registered look at a file, and the way out of bytes. Must not live here: where
-they lie (store/core/extents). Source: "Get File"; reference file.md 5.
+Lives here: a registered read of a file, and the stream of its bytes. Must not live here: where they
+lie (store/core/extents). Source: "Get File"; reference file.md 5.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from strongroom.values import ByteRange
 
 
 class GetFile(OnPath, frozen=True, kw_only=True):
-    """Input of Get File. `range_md5` asks for the MD5 of the range."""
+    """Input of Get File. `range_md5`: whether the MD5 of the range is returned."""
 
     range: ByteRange | None = None
     range_md5: bool = False
@@ -40,8 +40,8 @@ class GetFile(OnPath, frozen=True, kw_only=True):
 class FileDownload(msgspec.Struct, frozen=True):
     """Result of Get File: the bytes [offset, offset + length).
 
-    `is_partial` tells a 206 from a 200. `finished` must be called when the body was sent or given
-    up.
+    `is_partial` distinguishes a 206 from a 200. `finished` must be called when the body was sent or
+    abandoned.
     """
 
     view: NodeView
@@ -55,7 +55,7 @@ class FileDownload(msgspec.Struct, frozen=True):
 
 
 async def get_file(services: Services, call: Call[GetFile]) -> FileDownload:
-    """Get File.
+    """Return a file's bytes, or a range of them.
 
     Raises: StorageError InvalidRange (416 with Content-Range), InvalidHeaderValue (an MD5 of no
         range), OutOfRangeInput (an MD5 of more than 4 MiB), and what `nodes.view` raises.
@@ -91,7 +91,7 @@ async def get_file(services: Services, call: Call[GetFile]) -> FileDownload:
 
 
 def _concerned(asked: ByteRange | None) -> tuple[int, int]:
-    """(offset, length) of the bytes that locks may protect from it."""
+    """Return the (offset, length) of the requested bytes, for the check of locks."""
     if asked is None or asked.last is None:
         start = 0 if asked is None else asked.first
         return start, OFFSETS - start
@@ -114,7 +114,7 @@ def _wanted(given: GetFile, size_bytes: int) -> tuple[int, int]:
 async def registered(
     services: Services, call: Call[Any], operation: FileOperation
 ) -> AsyncIterator[tuple[ExitStack, NodeView]]:
-    """The file that a request names, entered, with a registered reader of its bytes.
+    """Enter the file that a request names, and register a reader of its bytes.
 
     Raises: what `nodes.view` and admission raise.
     """
@@ -129,18 +129,18 @@ async def _look(
     stack: ExitStack,
     concerned: tuple[int, int] = WHOLE_FILE,
 ) -> NodeView:
-    """The file, entered, with a registered reader that ends with `stack`.
+    """Enter the file and read it, with a registered reader that ends with `stack`.
 
-    The reader registers before it looks at the attributes, whose version is its position; in a
-    snapshot that is the snapshot's stamp. The look ends with it still being there. Which
-    file to register for follows from a first look.
+    The reader registers before the attributes are read, and their version is its position. In a
+    snapshot, its position is the snapshot's stamp, and the read ends with a check that the snapshot
+    still exists. A first read finds the file to register for.
     """
     readers = services.held.of(FileReaders).maps
     while True:
         first = await nodes.view(services, call, is_directory=False)
         partition, facts = first.where.partition, facts_of(first.record)
         with ExitStack() as attempt:
-            # Before the second look: a client that has cached writes sends them while this waits.
+            # Enter before the second read: a client sends its cached writes while this waits.
             # Nobody has a snapshot open for writing.
             if call.target.snapshot is None:
                 attempt.enter_context(

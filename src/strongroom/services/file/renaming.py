@@ -4,8 +4,8 @@ Lives here: the decision and what it is prepared from. Must not live here: the o
 (semantics/file/deletion.py), how a URL is read. Source: "Rename File", "Rename Directory";
 reference file.md 5, smb.md 3.7.
 
-Names lead to ids, so whatever lies below a directory goes with it. A file that is replaced is
-deleted in the same commit.
+Names lead to ids, so everything below a directory moves with it. A file that is replaced is deleted
+in the same commit.
 """
 
 from __future__ import annotations
@@ -54,7 +54,12 @@ SOURCE_HEADER = "x-ms-file-rename-source"
 
 
 class RenameSource(msgspec.Struct, frozen=True):
-    """Where a rename's source is: the decoded path of its URL, and that of the request's own."""
+    """The source of a rename, from its URL.
+
+    Attributes:
+        path: the decoded path of the URL.
+        own_path: the path of the request's own URL.
+    """
 
     url: str
     path: str
@@ -64,7 +69,8 @@ class RenameSource(msgspec.Struct, frozen=True):
 class RenameNode(OnPath, frozen=True, kw_only=True):
     """Input of Rename File and Rename Directory.
 
-    Metadata, content type and SMB properties change beside the name; what is not given stays.
+    Metadata, content type and SMB properties may change with the name. A value that is not given
+    stays.
     """
 
     source: RenameSource
@@ -79,17 +85,17 @@ class RenameNode(OnPath, frozen=True, kw_only=True):
 
 
 async def rename_file(services: Services, call: Call[RenameNode]) -> NodeWritten:
-    """Rename File: also over another file, if asked to.
+    """Rename a file. It replaces another file if the request permits that.
 
     Raises: StorageError ResourceNotFound (no such source), ParentNotFound, InvalidHeaderValue (the
-        source is in another share), the lease errors (412). For a target that is there:
+        source is in another share), the lease errors (412). For a target that exists:
         ResourceAlreadyExists, ResourceTypeMismatch (a directory), ReadOnlyAttribute.
     """
     return await _rename(services, call, is_directory=False)
 
 
 async def rename_directory(services: Services, call: Call[RenameNode]) -> NodeWritten:
-    """Rename Directory. Raises: as rename_file; SharingViolation for a place below itself."""
+    """Rename a directory. Raises: as rename_file; SharingViolation for a place below itself."""
     return await _rename(services, call, is_directory=True)
 
 
@@ -110,7 +116,8 @@ async def _rename(services: Services, call: Call[RenameNode], *, is_directory: b
 
 
 async def _resolved(services: Services, call: Call[Any], path: tuple[str, ...]) -> Where:
-    """Like `paths.resolve`, for a source: what is not there is not found, however deep."""
+    """As `paths.resolve`, for a source. A missing parent raises ResourceNotFound, like a missing
+    source."""
     try:
         return await paths.resolve(services, call, path)
     except StorageError as error:
@@ -120,7 +127,7 @@ async def _resolved(services: Services, call: Call[Any], path: tuple[str, ...]) 
 
 
 def _within_share(call: Call[Any], source: RenameSource) -> str:
-    """The path of the source in the share, if it is in the request's share.
+    """Return the path of the source in the share, if it is in the request's share.
 
     Raises: InvalidHeaderValue.
     """
@@ -135,7 +142,7 @@ def _within_share(call: Call[Any], source: RenameSource) -> str:
 
 
 class RenameSeen(msgspec.Struct, frozen=True):
-    """Source and target as they were looked at, and what admission rested on."""
+    """Source and target as they were read, and the facts that admission relied on."""
 
     source: Where
     target: Where
@@ -144,13 +151,14 @@ class RenameSeen(msgspec.Struct, frozen=True):
 
     @property
     def replaced(self) -> int | None:
-        """The id of what has the new name, if that is something else than the source."""
+        """The id that has the new name, if it is not the source's; None = nothing is replaced."""
         entry = self.target.entry
         return None if entry is None or entry.id == self.source.id else entry.id
 
     @property
     def refs(self) -> tuple[Ref, ...]:
-        """The records of the two that the decision reads, in this order."""
+        """The addresses of the records of source and target that the decision reads, in this
+        order."""
         source, target = self.source, self.target
         generation = source.generation
         found = [
@@ -225,7 +233,7 @@ async def _attempt(
 async def barring(
     held: Opens, seen: RenameSeen, wait: Callable[[asyncio.Future[None]], Awaitable[None]]
 ) -> Callable[[], None]:
-    """Keep opens away from both names until the returned function is called.
+    """Make opens of both names wait until the returned function is called.
 
     Raises: PathChanged after it has waited for an open or another rename; StorageError: something
         below the directory is open.
@@ -256,7 +264,7 @@ def _attributes(found: Record | None) -> FileRecord:
 
 
 def _refusal_of_root(source: Where, target: Where) -> errors.ErrorCode:
-    """Why the root has no other name, and nothing has the root's."""
+    """Return why the root cannot be renamed, or be the target of a rename."""
     facts = FileFacts(is_directory=source.is_directory, is_root=source.is_root)
     root = RenameTarget(FileFacts(is_directory=True, is_root=True)) if target.is_root else None
     found = deletion.rename_refusal(
@@ -267,7 +275,7 @@ def _refusal_of_root(source: Where, target: Where) -> errors.ErrorCode:
 
 
 class _RenameNode(Decision[NodeWritten], frozen=True):
-    """Let the new name lead to the source's id, and the old one nowhere."""
+    """The decision that moves the source's id from its old name to the new one."""
 
     call: Call[RenameNode]
     seen: RenameSeen
@@ -308,7 +316,7 @@ class _RenameNode(Decision[NodeWritten], frozen=True):
         steps = [*before, Step(self.partition, writes), own]
         steps += parents_touched(seen, found[second + 5], found[second + 6], stamp)
         if seen.replaced is not None:
-            # First, so that nothing is ever left that no job removes.
+            # The job comes first, so that a crash leaves nothing that no job removes.
             steps.insert(0, sweep_step(source.generation, seen.replaced, stamp))
             gone = keys.file(source.generation, seen.replaced)
             steps.append(Step(gone, (Write(keys.FILE_KEY, None),)))
@@ -317,7 +325,7 @@ class _RenameNode(Decision[NodeWritten], frozen=True):
         return keeping(share_of(found[0]), self.reads, found, made_steps, stamp)
 
     def _refuse(self, record: FileRecord, replaced: FileRecord | None, stamp: int) -> None:
-        """The checks of a rename, in their order. Raises: StorageError."""
+        """Make the checks of a rename, in their order. Raises: StorageError."""
         seen, given = self.seen, self.call.input
         source, target = seen.source, seen.target
         parents = target.ids[: len(target.components) - 1]
@@ -394,12 +402,13 @@ def moved_names(
 def freed_by(
     share: Record | None, usage: Record | None, replaced: Record | None
 ) -> tuple[Write, ...]:
-    """Stop counting the replaced file.
+    """Return the write that subtracts the replaced file from the usage.
 
     Arguments:
-        share, usage, replaced: the share's record, that of its usage, the node of what is replaced.
+        share, usage, replaced: the records of the share, of its usage, and of the replaced file's
+            node.
 
-    Raises: PathChanged when it is gone.
+    Raises: PathChanged when the replaced file is gone.
     """
     node = file_records.NODE.of(replaced)
     if share is None or node is None:
@@ -410,7 +419,7 @@ def freed_by(
 def parents_touched(
     seen: RenameSeen, old_parent: Record | None, new_parent: Record | None, stamp: int
 ) -> tuple[Step, ...]:
-    """The times of both directories follow.
+    """Return the steps that update the times of both directories.
 
     Arguments:
         old_parent, new_parent: their attributes.

@@ -1,7 +1,7 @@
 """The SMB properties that a request gives a directory or file: attributes, times, permission.
 
-Lives here: what they make of a record. Must not live here: headers (operations/file), the rules of
-single values (semantics/file/attributes.py). Source: reference file.md 3.
+Lives here: the changes of a record that they cause. Must not live here: headers (operations/file),
+the rules of single values (semantics/file/attributes.py). Source: reference file.md 3.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NOTHING_GIVEN: Final = SmbProperties()
 
 
 def of_new(given: SmbProperties, now: int, *, is_directory: bool) -> dict[str, Any]:
-    """The attributes and times of what is created.
+    """Return the attributes and times of a new file or directory.
 
     Raises: InvalidHeaderValue.
     """
@@ -49,9 +49,9 @@ def of_new(given: SmbProperties, now: int, *, is_directory: bool) -> dict[str, A
 
 
 def of_changed(given: SmbProperties, record: FileRecord, touch: Touch, now: int) -> dict[str, Any]:
-    """The attributes and times of what is there, after something was done to it.
+    """Return the attributes and times of an existing file or directory after an operation.
 
-    A time that the request sets takes precedence over what the deed touches.
+    A time that the request sets takes precedence over one that the operation updates.
 
     Raises: InvalidHeaderValue.
     """
@@ -70,7 +70,7 @@ def of_changed(given: SmbProperties, record: FileRecord, touch: Touch, now: int)
 
 
 def clears_read_only(given: SmbProperties) -> bool:
-    """Whether the attribute ReadOnly goes by what is given. Raises InvalidHeaderValue."""
+    """Return whether the given attributes remove ReadOnly. Raises InvalidHeaderValue."""
     if given.attributes is None or given.attributes.lower() == _PRESERVE:
         return False
     return not rules.parse(given.attributes, is_directory=False) & Attribute.READ_ONLY

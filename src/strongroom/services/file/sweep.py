@@ -1,10 +1,11 @@
 """Removing what no name leads to any more: deleted files, deleted shares, bytes that were replaced.
 
-Lives here: the work of the two jobs, and how a file's is ordered. Must not live here: when they run
-(services/sweeper.py), bytes themselves (store/core/extents).
+Lives here: the work of the two jobs, and the step that orders a file's sweep. Must not live here:
+when jobs run (services/sweeper.py), bytes themselves (store/core/extents).
 
-A file is dead when it has no node, since a deletion takes the node away with the name. A job begins
-only when no older commit can happen any more. So a file that is dead then stays dead.
+A file is dead when it has no node, since a deletion removes the node with the name. A job begins
+only when every older commit has been completed or ruled out. So a file that is dead then stays
+dead.
 """
 
 from __future__ import annotations
@@ -47,14 +48,15 @@ KEPT_SHARES: Final = KeptKind(
 
 
 def sweep_step(generation: int, file_id: int, stamp: int) -> Step:
-    """The step that orders a file's sweep; it comes before what makes the sweep necessary."""
+    """Return the step that stores a file's sweep job. It comes before the step that makes the sweep
+    necessary."""
     ref = keys.job(stamp, stamp, JobKind.SWEEP_FILE)
     job = Job(JobKind.SWEEP_FILE, generation, str(file_id))
     return Step(ref.partition, (Write(ref.key, records.JOB.encode(job)),))
 
 
 async def sweep_file(services: Services, removal: RemovalBatch, job: Job, ordered: int) -> bool:
-    """Remove a dead file, or tidy one that lives.
+    """Remove a dead file, or sweep the replaced bytes of a living one.
 
     Arguments:
         ordered: the stamp of the commit that ordered the job.
@@ -66,7 +68,7 @@ async def sweep_file(services: Services, removal: RemovalBatch, job: Job, ordere
 
 
 async def sweep_share(services: Services, removal: RemovalBatch, job: Job, deleted: int) -> bool:
-    """Remove all that a deleted share held.
+    """Remove all records and bytes of a deleted share.
 
     Arguments:
         deleted: the stamp of its deletion.
@@ -86,8 +88,8 @@ async def sweep_share(services: Services, removal: RemovalBatch, job: Job, delet
 
 
 async def expire_share(services: Services, job: Job, deleted: int) -> None:
-    """Order the sweep of a deleted share whose retention has ended, unless it was restored. While
-    its record is there, it is whole.
+    """Order the sweep of a soft-deleted share whose retention has ended, unless it was restored.
+    Until that commit, the share is complete.
 
     Arguments:
         deleted: the stamp of the deletion that ordered the job.
@@ -98,8 +100,8 @@ async def expire_share(services: Services, job: Job, deleted: int) -> None:
 
 
 class _Expire(Decision[None], frozen=True):
-    """End the retention of a deleted share. One that was restored and deleted again was deleted at
-    another stamp."""
+    """The decision that ends the retention of a deleted share. A share that was restored and
+    deleted again has another `deleted` stamp, so it is left alone."""
 
     job: Job
     deleted: int
@@ -121,7 +123,7 @@ class _Expire(Decision[None], frozen=True):
 
 
 def _kept(job: Job) -> Ref:
-    """Where a share lies that was deleted and is kept."""
+    """Return the address of the record of a soft-deleted share."""
     account, name = job.token.split("/")
     return keys.deleted_place(keys.share(account, name), job.generation)
 

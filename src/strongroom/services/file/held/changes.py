@@ -1,11 +1,11 @@
 """Changes in directories, for the clients that watch them: CHANGE_NOTIFY of SMB.
 
-Lives here: the watches of this process, and the one place that REST and SMB tell of their changes.
+Lives here: the watches of this process, and the one place to which REST and SMB report changes.
 Must not live here: waiting for a change (handles/notifying.py), bytes of SMB. Sources: [MS-SMB2]
 section 3.3.5.19; [MS-FSA] section 2.1.5.11; [MS-FSCC] section 2.7.1; smb.md 2.9.
 
-A change is told after its commit. What happens while a client does not ask is kept for it, up to a
-limit. Beyond that it is told to look for itself.
+A change is reported after its commit. Changes between two requests of a client are kept for it, up
+to a limit. Beyond the limit, the client is told to list the directory again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ WATCHES_MAX: Final = 2048
 
 
 class NodeAction(enum.IntEnum):
-    """The kind of a name's change, by its number on the wire."""
+    """The kind of a change; the values are its numbers on the wire."""
 
     ADDED = 1
     REMOVED = 2
@@ -38,7 +38,7 @@ class NodeAction(enum.IntEnum):
 
 
 class Aspect(enum.IntFlag):
-    """The aspects of which a client wants to be notified: the bits of CompletionFilter."""
+    """The aspects of a file whose changes a client watches: the bits of CompletionFilter."""
 
     NONE = 0
     FILE_NAME = 0x1
@@ -53,7 +53,7 @@ class Aspect(enum.IntFlag):
 
 
 class NodeChanged(NamedTuple):
-    """A change of a name, or of what has it; `path` is from the share's root down."""
+    """A change of a name, or of its file or directory. `path` is from the share's root down."""
 
     action: NodeAction
     path: tuple[str, ...]
@@ -61,7 +61,7 @@ class NodeChanged(NamedTuple):
 
 
 class KeptRoom:
-    """How many changes all watches together may still keep."""
+    """The number of changes that all watches together may still keep."""
 
     __slots__ = ("left",)
 
@@ -73,11 +73,10 @@ class DirectoryWatch:
     """The changes of which one handle of a directory is notified.
 
     Attributes:
-        kept: what has happened since the client was answered last: actions, and paths from the
-            directory down.
-        has_overflowed: whether more happened than is kept.
+        kept: the changes since the last answer: actions, and paths relative to the directory.
+        has_overflowed: whether there were more changes than are kept.
         is_deleted: whether the directory is to be deleted.
-        room_bytes: no answer has more room than that of the first request.
+        room_bytes: the room of the first request; no later answer has more.
         waiting: the requests that wait, in order.
     """
 
@@ -96,11 +95,11 @@ class DirectoryWatch:
 
     @property
     def has_news(self) -> bool:
-        """Whether a request can be answered."""
+        """Whether a request can be answered now."""
         return bool(self.kept) or self.has_overflowed or self.is_deleted
 
     def tell(self, changes: Sequence[NodeChanged]) -> None:
-        """Keep what concerns this watch, and wake the first request."""
+        """Keep the changes that concern this watch, and wake the first request."""
         depth = len(self.handle.path)
         for change in changes:
             below = len(change.path) - depth
@@ -120,25 +119,25 @@ class DirectoryWatch:
         self.wake()
 
     def overflow(self) -> None:
-        """More has happened than can be told."""
+        """Drop the kept changes, and note that there were more than fit."""
         self.clear()
         self.has_overflowed = True
 
     def clear(self) -> None:
-        """Keep nothing of what has happened so far."""
+        """Drop the kept changes."""
         self._room.left += len(self.kept)
         self.kept.clear()
 
     def wake(self) -> None:
-        """Let the first request look, if there is something to see."""
+        """Wake the first request, if it can be answered."""
         if self.has_news and self.waiting and not self.waiting[0].done():
             self.waiting[0].set_result(None)
 
 
 class Watches:
-    """All watches, by the generation of their share, and by the snapshot, where nothing changes.
+    """All watches, by the generation of their share and by snapshot. In a snapshot nothing changes.
 
-    Held state: it dies with the process.
+    This state is lost when the process ends.
     """
 
     def __init__(self) -> None:
@@ -147,13 +146,13 @@ class Watches:
         self._count = 0
 
     def of(self, handle: Handle) -> DirectoryWatch | None:
-        """The watch of a handle, if it has one."""
+        """Return the watch of a handle; None = it has none."""
         return self._watches.get(_volume(handle), {}).get(handle.id)
 
     def begin(
         self, handle: Handle, aspects: Aspect, *, is_tree: bool, room_bytes: int
     ) -> DirectoryWatch:
-        """Watch a directory from now on. What was asked for first stays for the handle.
+        """Watch a directory from now on. A handle that watches already keeps its first filter.
 
         Raises: StorageError INSUFFICIENT_RESOURCES when there are WATCHES_MAX.
         """
@@ -168,7 +167,7 @@ class Watches:
         return new
 
     def forget(self, handle: Handle) -> None:
-        """A handle is closed. Idempotent."""
+        """Remove the watch of a handle that is closed. Idempotent."""
         watches = self._watches.get(_volume(handle), {})
         watch = watches.pop(handle.id, None)
         if watch is None:
@@ -179,14 +178,15 @@ class Watches:
             del self._watches[_volume(handle)]
 
     def deleted(self, handle: Handle) -> None:
-        """A directory was marked for deletion: its watches are answered with DELETE_PENDING."""
+        """Answer the watches of a directory that was marked for deletion with DELETE_PENDING."""
         for watch in self._watches.get(_volume(handle), {}).values():
             if watch.handle.node_id == handle.node_id:
                 watch.is_deleted = True
                 watch.wake()
 
     def tell(self, generation: int, *changes: NodeChanged) -> None:
-        """Something has changed, durably. All that one operation has done is told together."""
+        """Report durable changes to the watches of a share. The changes of one operation are
+        reported together."""
         for watch in list(self._watches.get((generation, None), {}).values()):
             watch.tell(changes)
 
@@ -196,24 +196,25 @@ def _volume(handle: Handle) -> tuple[int, int | None]:
 
 
 def added(path: tuple[str, ...], *, is_directory: bool) -> NodeChanged:
-    """A name was created."""
+    """Return the change for a name that was created."""
     return NodeChanged(NodeAction.ADDED, path, name_aspect(is_directory=is_directory))
 
 
 def removed(path: tuple[str, ...], *, is_directory: bool) -> NodeChanged:
-    """A name was deleted."""
+    """Return the change for a name that was deleted."""
     return NodeChanged(NodeAction.REMOVED, path, name_aspect(is_directory=is_directory))
 
 
 def modified(path: tuple[str, ...], aspects: Aspect) -> NodeChanged:
-    """A named file or directory was changed."""
+    """Return the change for a file or directory that was modified."""
     return NodeChanged(NodeAction.MODIFIED, path, aspects)
 
 
 def renamed(
     old: tuple[str, ...], new: tuple[str, ...], *, is_directory: bool, replaces: bool
 ) -> tuple[NodeChanged, ...]:
-    """A name became another: of one directory a pair, else a removal here and an addition there."""
+    """Return the changes of a rename. Within one directory they are a pair of old and new name,
+    else a removal and an addition."""
     aspect = name_aspect(is_directory=is_directory)
     replaced = (removed(new, is_directory=False),) if replaces else ()
     is_same_directory = len(old) == len(new) and all(map(names.same, old[:-1], new[:-1]))
@@ -229,7 +230,7 @@ def renamed(
 
 
 def name_aspect(*, is_directory: bool) -> Aspect:
-    """Which names a change of a name concerns."""
+    """Return the aspect that a change of a name has."""
     return Aspect.DIRECTORY_NAME if is_directory else Aspect.FILE_NAME
 
 

@@ -1,6 +1,6 @@
 """Durable handles without a connection, and CREATEs that may be repeated, of this process.
 
-Lives here: held state, and its bounds: who waits for a client, and what CreateGuids stand for. Must
+Lives here: held state and its bounds: disconnected handles, and the handles of CreateGuids. Must
 not live here: rules (semantics/file/durability.py), the end of a handle (handles/closing.py).
 Source: [MS-SMB2] sections 3.3.1.10 and 3.3.2.
 """
@@ -31,7 +31,8 @@ class _Waiting(NamedTuple):
 
 
 class DurableHandles:
-    """Handles that wait for their clients, and the CREATEs of version 2 that may be repeated."""
+    """Handles that wait for their clients to reconnect, and the CREATEs of version 2 that may be
+    repeated."""
 
     def __init__(self) -> None:
         self._waiting: dict[int, _Waiting] = {}
@@ -41,23 +42,23 @@ class DurableHandles:
 
     @property
     def waiting_count(self) -> int:
-        """How many handles wait for their clients."""
+        """The number of handles that wait for their clients."""
         return len(self._waiting)
 
     # Waiting for a client.
 
     def has_room(self, account: str) -> bool:
-        """Whether one more handle of an account may wait."""
+        """Return whether one more handle of an account may wait."""
         is_full = self._per_account[account] >= DISCONNECTED_PER_ACCOUNT_MAX
         return not is_full and len(self._waiting) < DISCONNECTED_MAX
 
     def wait(
         self, handle: Handle, timer: asyncio.Task[None], close: Callable[[], asyncio.Task[None]]
     ) -> None:
-        """A handle has lost its client, and waits for it.
+        """Let a handle that has lost its client wait for it.
 
         Arguments:
-            timer: ends the wait; it is cancelled when the wait ends before.
+            timer: ends the wait; it is cancelled if the wait ends earlier.
             close: closes the handle.
         """
         handle.owner = None
@@ -65,7 +66,7 @@ class DurableHandles:
         self._per_account[handle.access.account] += 1
 
     def end_wait(self, handle: Handle) -> None:
-        """A handle has its client again, or is being closed. Idempotent."""
+        """End the wait of a handle that has its client again, or is being closed. Idempotent."""
         gone = self._waiting.pop(handle.id, None)
         if gone is None:
             return
@@ -76,9 +77,9 @@ class DurableHandles:
             gone.timer.cancel()
 
     def expel(self, handle: Handle) -> None:
-        """Close a handle that waits, since somebody needs its file. Idempotent.
+        """Close a disconnected handle, since its file is needed. Idempotent.
 
-        One that is being closed already is left alone: the table changes when that is over.
+        A handle that is being closed already is left alone: the table changes when that is over.
         """
         waiting = self._waiting.get(handle.id)
         if waiting is None or handle.is_closed:
@@ -88,7 +89,7 @@ class DurableHandles:
         end.add_done_callback(lambda _: self._left(handle.partition, end))
 
     def expel_from_share(self, generation: int) -> None:
-        """Close the handles that wait in a share which is deleted."""
+        """Close the disconnected handles of a share that is deleted."""
         for waiting in list(self._waiting.values()):
             if waiting.handle.access.generation == generation:
                 self.expel(waiting.handle)
@@ -98,25 +99,27 @@ class DurableHandles:
             del self._leaving[file]
 
     def leaving(self, file: Partition) -> asyncio.Task[None] | None:
-        """Done once a handle that was expelled from a file has left it; the file may go with it."""
+        """Return a task that is done once an expelled handle has left the file; None = none is
+        leaving. The file may be deleted with it."""
         return self._leaving.get(file)
 
     # Repeated CREATEs.
 
     def is_known(self, key: CreateKey) -> bool:
-        """Whether a CREATE with this CreateGuid is under way, or can still be repeated."""
+        """Return whether a CREATE with this CreateGuid is under way, or can still be repeated."""
         return key in self._creates
 
     def created(self, key: CreateKey) -> Handle | None:
-        """The handle that a CREATE has made; None = it is still under way."""
+        """Return the handle that a CREATE has made; None = it is still under way."""
         return self._creates[key]
 
     @contextmanager
     def creating(self, key: CreateKey | None) -> Iterator[Callable[[Handle], None]]:
-        """For the time of a CREATE, whose handle is then given to the yielded function.
+        """Register a CREATE while the block runs. The block passes its handle to the yielded
+        function.
 
         Arguments:
-            key: None = it has no CreateGuid.
+            key: None = the CREATE has no CreateGuid.
         """
         if key is None:
             yield lambda handle: None
@@ -133,8 +136,8 @@ class DurableHandles:
                 self._creates.pop(key, None)
 
     def used(self, handle: Handle) -> None:
-        """The client knows its handle, or the handle is closed: its CREATE is not repeated any
-        more. Idempotent."""
+        """Forget the CREATE of a handle that its client knows, or that is closed: it cannot be
+        repeated any more. Idempotent."""
         state = handle.durable
         if state is None or state.create_guid is None:
             return

@@ -1,9 +1,10 @@
-"""A handle of SMB, as the table of opens knows it: what it has open, and who holds it.
+"""A handle of SMB, as the table of opens knows it: its file or directory, and its owner.
 
-Lives here: `Handle`, its owner, its share. Must not live here: what is asked for and answered
+Lives here: `Handle`, its owner, its share. Must not live here: the inputs and results of operations
 (handles/model.py), what operations do (handles/). Source: [MS-SMB2] section 3.3.1.10.
 
-A handle is held state: it dies with the process. Its entry in the table of opens has the same id.
+A handle is held state: it is lost when the process ends. Its entry in the table of opens has the
+same id.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from strongroom.store.core import keys
 
 
 class ShareAccess(msgspec.Struct, frozen=True):
-    """A share as a tree is connected to it, or a snapshot of it as a handle sees it.
+    """A share that a tree is connected to, or a snapshot of it that a handle reads.
 
-    Who connects has the account's key: full access.
+    A client connects by the account's key, which gives full access.
 
     Attributes:
         snapshot: the stamp of the snapshot; None = the share as it is now.
@@ -36,9 +37,9 @@ class ShareAccess(msgspec.Struct, frozen=True):
     snapshot: int | None = None
 
     def opens_of(self, node_id: int) -> Partition:
-        """The key of the table of opens of a file or directory.
+        """Return the key of the table of opens of a file or directory.
 
-        A file in a snapshot has a table of its own. No record lies where its key points.
+        A file in a snapshot has a table of its own. No record is stored at its key.
         """
         file = keys.file(self.generation, node_id)
         if self.snapshot is None:
@@ -47,13 +48,13 @@ class ShareAccess(msgspec.Struct, frozen=True):
 
 
 class HandleOwner(Protocol):
-    """A session that holds handles. Two are the same owner if they are the same object.
+    """A session that holds handles. Owners are compared by identity.
 
     Attributes:
         client_guid: of its client; leases are looked up by it.
         session_id: as List Handles shows it.
         peer: the client's address, with its port.
-        user: who is signed in: durable handles are given back to nobody else.
+        user: the authenticated user; durable handles are given back to nobody else.
         alive: whether notices can reach its client.
     """
 
@@ -76,12 +77,12 @@ class HandleOwner(Protocol):
 
 @dataclass(slots=True)
 class Enumeration:
-    """Where QUERY_DIRECTORY stands in a directory.
+    """The cursor of QUERY_DIRECTORY in a directory.
 
     Attributes:
-        pattern: what the names are compared with; None = nothing was asked yet.
-        dots: how many of `.` and `..` were given or passed over.
-        after: the key of the last name that was given or passed over.
+        pattern: the pattern that names must match; None = there was no query yet.
+        dots: how many of `.` and `..` were returned or passed over.
+        after: the key of the last name that was returned or passed over.
         has_ended: whether a query has ended: only the first one can find that no name matches.
     """
 
@@ -94,14 +95,14 @@ class Enumeration:
 
 @dataclass(slots=True)
 class DurableState:
-    """The state of an open that its client may come back to, or whose CREATE it may repeat.
+    """The state of an open that its client may reconnect to, or whose CREATE it may repeat.
 
     Attributes:
         client_guid: of the client that opened it.
         create_guid: of DH2Q; None = version 1.
         timeout_ms: how long it waits for its client; 0 = it is not durable.
-        action: what the open has done, by its number on the wire.
-        lock_numbers: of the last LOCK of each bucket that succeeded.
+        action: the CreateAction of the open, by its number on the wire.
+        lock_numbers: the number of the last LOCK that succeeded, by bucket.
     """
 
     client_guid: bytes
@@ -117,20 +118,22 @@ class Handle:
     """An open of a file or directory by SMB.
 
     Attributes:
-        id: 63 bits, random, never 0; the id of its entry in the table of opens, and what List
-            Handles shows. SMB's persistent and volatile ids are the server's own.
-        owner: whose it is; None while a durable one waits for its client.
+        id: 63 random bits, never 0. It is also the id of the entry in the table of opens, and List
+            Handles shows it. SMB's persistent and volatile ids are the server's own.
+        owner: the session that holds it; None while a durable handle waits for its client.
         node_id, parent_id: of the file or directory; the root's parent is 0.
-        path: its names from the root down, as they are now. Renames keep it.
+        path: its present names from the root down. A rename updates them.
         mask: the access that was granted, without generic rights.
         key: of its oplock or lease.
         frozen: the times that its operations do not change (FILETIME -1, or set by it).
-        opened, reconnected: store time, in ticks; None = its client never came back to it.
+        opened: store time, in ticks.
+        reconnected: the same; None = its client never reconnected to it.
         durable: None = it ends with its connection, and its CREATE cannot be repeated.
-        position: where its last READ ended, or what SET_INFO has said; it shows, and does nothing.
-        is_closed: no operation begins any more.
-        under_way: operations that its close waits for.
-        ending: done when it is to be closed, or loses its client: what waits for it gives up.
+        position: where its last READ ended, or what SET_INFO has set. It is shown, and has no
+            effect.
+        is_closed: whether it is closed or being closed; no operation begins any more.
+        under_way: the number of operations that its close waits for.
+        ending: done when it is to be closed, or loses its client; its waiting requests then end.
     """
 
     id: int
@@ -160,8 +163,8 @@ class Handle:
 
     @property
     def partition(self) -> Partition:
-        """The key of its table of opens. Of the present share it is also where its attributes and
-        bytes are."""
+        """The key of its table of opens. Outside snapshots this is also the partition of its
+        attributes and bytes."""
         return self.access.opens_of(self.node_id)
 
     @property

@@ -1,17 +1,17 @@
-"""Which shares this gateway serves: the table of opens of a share is kept by one gateway at a time.
+"""The shares that this gateway serves; one gateway at a time keeps the table of opens of a share.
 
-Lives here: the holds of shares, and what a request is answered for a share that another gateway
-has. Must not live here: the table (admission.py), when a gateway counts as dead
+Lives here: the holds of shares, and the answer to a request for a share that another gateway
+serves. Must not live here: the table (admission.py), when a gateway counts as dead
 (engines/membership.py).
 
-A gateway takes a share with the first request for what lies in it, and keeps it until it stops or
-dies. Every commit checks that its gateway is alive. So a gateway that was paused, and whose shares
-others have taken over, commits nothing more. No decision here needs a guard of its own for that.
+A gateway takes a share with the first request in it, and keeps it until it stops or dies. Every
+commit checks that its gateway is alive. So a gateway that was paused, and whose shares others have
+taken over, commits nothing more. No decision here needs a guard of its own for that.
 
-Whoever takes a share over gives stamps above all those of the gateway before. So the rule of
-snapshots holds too: what has the later stamp happened later.
+A gateway that takes a share over gives stamps above all those of the gateway before. So the rule of
+snapshots holds too: a commit with a later stamp happened later.
 
-On an engine that one process has to itself, the hold is always had.
+On an engine that one process has to itself, the hold is always granted.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class ShareHolds:
         self._taking: dict[int, asyncio.Task[bool]] = {}
 
     def has(self, generation: int) -> bool:
-        """Whether this gateway has the share, and may believe so now."""
+        """Return whether this gateway has the share now, as far as it can know."""
         hold = self._holds.get(generation)
         return hold is not None and hold.stands
 
@@ -54,11 +54,11 @@ class ShareHolds:
             taking = asyncio.ensure_future(self._take(services, generation))
             self._taking[generation] = taking
             taking.add_done_callback(lambda done: self._taken(generation, done))
-        # One attempt for all who ask meanwhile. It goes on if the first of them gives up.
+        # Concurrent callers share one attempt. It continues if the first caller is cancelled.
         return await asyncio.shield(taking)
 
     def give_up(self, generation: int) -> None:
-        """A share is gone for good, so nobody will ask for it."""
+        """Release a share that was deleted for good."""
         hold = self._holds.pop(generation, None)
         if hold is not None:
             hold.release()
@@ -72,17 +72,17 @@ class ShareHolds:
     def _taken(self, generation: int, done: asyncio.Task[bool]) -> None:
         del self._taking[generation]
         if not done.cancelled():
-            done.exception()  # Those who asked may have gone.
+            done.exception()  # The callers may have been cancelled.
 
 
 def served_elsewhere() -> StorageError:
-    """503 ServerBusy, with Retry-After."""
+    """Return the error 503 ServerBusy, with Retry-After."""
     headers = (("Retry-After", str(RETRY_AFTER_S)),)
     return StorageError(errors.SERVER_BUSY, _BUSY, headers=headers)
 
 
 async def require_share(services: Services, generation: int) -> None:
-    """Have the share, so that what lies in it may be looked at and changed here.
+    """Take the share, so that its files may be read and changed here.
 
     Raises: StorageError ServerBusy when another gateway has it; Unavailable.
     """
@@ -91,6 +91,7 @@ async def require_share(services: Services, generation: int) -> None:
 
 
 def check_share(services: Services, generation: int) -> None:
-    """The share is still had, for what is granted from memory alone. Raises: ServerBusy."""
+    """Check that this gateway still has the share, before it grants something from memory alone.
+    Raises: ServerBusy."""
     if not services.held.of(ShareHolds).has(generation):
         raise served_elsewhere()

@@ -39,8 +39,12 @@ class ListShares:
 
 
 class ShareRow(msgspec.Struct, frozen=True):
-    """One share, as the commit `version` left it. `deleted`: it is one that is kept. `snapshot`:
-    it is the snapshot with this time."""
+    """One share, as of the commit `version`.
+
+    Attributes:
+        deleted: set for a soft-deleted share.
+        snapshot: the time of the snapshot that the row shows; None = the share itself.
+    """
 
     name: str
     record: ShareRecord
@@ -51,9 +55,13 @@ class ShareRow(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class SharePage:
-    """Result: rows in order of names, where the next page begins (None = nothing is left), and
-    store time before they were read. A row's lease is judged at that time, or at its version when
-    that is later."""
+    """Result: rows in order of names.
+
+    Attributes:
+        marker: where the next page begins; None = this is the last page.
+        now: store time before the rows were read. A row's lease is judged at that time, or at its
+            version when that is later.
+    """
 
     items: list[ShareRow]
     marker: Position | None
@@ -61,10 +69,10 @@ class SharePage:
 
 
 async def list_shares(services: Services, call: Call[ListShares]) -> SharePage:
-    """List Shares of the account. A page may be short and have a marker."""
+    """List the shares of the account. A page with a marker may be shorter than requested."""
     given = call.input
     page = PageBuilder[ShareRow](given.prefix, "", given.max_results, given.start)
-    # First: a lease that was renewed in time must not be judged by its old record at a later time.
+    # Read the time first: a lease must not be judged by its old record at a later time.
     now = await services.store.now()
     rows = _Rows(now if DELETED in given.include else None, SNAPSHOTS in given.include)
     keyspace = keys.shares(call.target.account)
@@ -80,10 +88,10 @@ async def list_shares(services: Services, call: Call[ListShares]) -> SharePage:
 
 
 class _Rows:
-    """The rows that a list makes of the records that it reads, which come in order.
+    """Turns the records of a scan, which come in order, into rows of the list.
 
     Arguments:
-        kept_at: when deleted shares must still be kept; None = none is listed.
+        kept_at: the time at which deleted shares must still be retained; None = none is listed.
         with_snapshots: whether snapshots are listed.
     """
 
@@ -93,11 +101,11 @@ class _Rows:
         self._passed: tuple[bytes, int] | None = None
 
     def pass_share(self, name: bytes, share: ShareRecord | None) -> None:
-        """Note the share whose snapshots may follow."""
+        """Note the share whose snapshots may follow in the scan."""
         self._passed = None if share is None else (name, share.generation)
 
     def of(self, found: base.Page) -> Iterator[tuple[bytes, bytes, ShareRow | None]]:
-        """The rows of a page: (name, key, what is shown of it)."""
+        """Yield the rows of a page: (name, key, row; None = the record is not listed)."""
         for name, key, value, version in found.rows():
             yield name, key, self._row(name, key, value, version)
 
@@ -113,7 +121,7 @@ class _Rows:
             self.pass_share(name, share)
             return ShareRow(name.decode(), share, version)
         generation, stamp = snapshot
-        # Those of a deleted share that is kept are not listed.
+        # Snapshots of a soft-deleted share are not listed.
         if not self._with_snapshots or self._passed != (name, generation):
             return None
         return ShareRow(name.decode(), records.SHARE.decode(value), version, snapshot=stamp)

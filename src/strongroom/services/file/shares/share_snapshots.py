@@ -3,9 +3,10 @@
 Lives here: the decisions. Must not live here: what a commit keeps for snapshots, and how they are
 read (past_states.py). Source: "Snapshot Share", "Delete Share"; reference file.md 2.
 
-A snapshot is known by the stamp of its commit, in the share's record and by a record of its own
-beside it. That one holds what Get Share Properties says of it, and its lease. Both change together.
-Among the share's names stands which share they are of, so that a sweep finds the snapshots.
+A snapshot is identified by the stamp of its commit. The stamp is in the share's record, and in a
+record of the snapshot's own beside it. That record holds the values of Get Share Properties, and
+the snapshot's lease. Both records change together. A further record, among the share's names, says
+which share has this generation, so that a sweep finds the snapshots.
 """
 
 from __future__ import annotations
@@ -55,14 +56,20 @@ class SnapshotShare:
 
 @dataclass(frozen=True, slots=True)
 class DeleteShare:
-    """Input of Delete Share; `snapshots` None = the share has none, or one is named."""
+    """Input of Delete Share. `snapshots` None: x-ms-delete-snapshots is not given, so the share
+    must have no snapshots, or the request names one."""
 
     snapshots: DeletedSnapshots | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ShareSnapshotTaken:
-    """Result of Snapshot Share: its ETag and Last-Modified as stamps, and its time in ticks."""
+    """Result of Snapshot Share.
+
+    Attributes:
+        etag, modified: stamps, for ETag and Last-Modified.
+        snapshot: its time in ticks.
+    """
 
     etag: int
     modified: int
@@ -70,13 +77,13 @@ class ShareSnapshotTaken:
 
 
 def snapshot_ref(call: Call[Any], stamp: int) -> Ref:
-    """The record of a snapshot of the share that a request names."""
+    """Return the address of a snapshot's record, for the share that a request names."""
     target, generation = call.target, 0 if call.place is None else call.place.generation
     return share_keys.share_snapshot(target.account, target.container, generation, stamp)
 
 
 async def snapshot_share(services: Services, call: Call[SnapshotShare]) -> ShareSnapshotTaken:
-    """Snapshot Share: preserve the present state of the share's files, by one commit.
+    """Take a snapshot: preserve the present state of the share's files, by one commit.
 
     Raises: StorageError ShareNotFound, ShareSnapshotCountExceeded, ServerBusy (another gateway
         serves the share: its commits and the snapshot would have no order).
@@ -89,7 +96,7 @@ async def snapshot_share(services: Services, call: Call[SnapshotShare]) -> Share
 
 
 class _Snapshot(Decision[ShareSnapshotTaken], frozen=True):
-    """Snapshot Share."""
+    """The decision of Snapshot Share."""
 
     call: Call[SnapshotShare]
 
@@ -124,14 +131,14 @@ class _Snapshot(Decision[ShareSnapshotTaken], frozen=True):
 
 
 async def delete_share(services: Services, call: Call[DeleteShare]) -> None:
-    """Delete Share, or a snapshot of it. One record goes, and all files with it; a job sweeps what
-    they held.
+    """Delete a share, or a snapshot of it. One record is removed, and with it all files become
+    invisible; a job sweeps their bytes.
 
-    With a retention it is kept until that ends, see services/core/kept_places.py.
+    With soft delete, the share is retained for a while; see services/core/kept_places.py.
 
     Raises: StorageError ShareNotFound, ShareSnapshotNotFound, the lease errors (412),
-        ShareHasSnapshots, DeleteShareWhenSnapshotLeased, InvalidQueryParameterValue (snapshots of
-        a snapshot).
+        ShareHasSnapshots, DeleteShareWhenSnapshotLeased, InvalidQueryParameterValue (snapshots of a
+        snapshot).
     """
     stamp = call.target.snapshot
     if stamp is not None:
@@ -168,7 +175,7 @@ class _DeleteSnapshot(Decision[None], frozen=True):
         return Commit(
             None,
             (
-                # First: cut off in between, it finds that all snapshots live.
+                # The job comes first: after a crash in between, it finds all snapshots living.
                 Step(job.partition, (Write(job.key, records.JOB.encode(order)),)),
                 Step(
                     self.partition,
@@ -182,7 +189,7 @@ class _DeleteSnapshot(Decision[None], frozen=True):
 
 
 class _Retaken(Exception):
-    """Snapshots were taken or deleted since they were looked at."""
+    """Snapshots were taken or deleted since the share was read."""
 
 
 async def _delete_share(services: Services, call: Call[DeleteShare]) -> None:
@@ -203,13 +210,14 @@ async def _delete_share(services: Services, call: Call[DeleteShare]) -> None:
             await services.commit(decision)
         except _Retaken:
             continue
-        # Nobody can connect to it, so that their clients cannot come back.
+        # Nobody can connect to a deleted share, so clients of durable handles cannot reconnect.
         services.held.of(Opens).durable.expel_from_share(share_of(found).generation)
         return
 
 
 class _DeleteShare(Decision[None], frozen=True):
-    """Delete a share with all of its snapshots. `is_kept`: with these it can be restored."""
+    """The decision that deletes a share with all of its snapshots. `is_kept`: whether the share is
+    soft-deleted, so that it can be restored with its snapshots."""
 
     call: Call[DeleteShare]
     snapshots: tuple[int, ...]
@@ -239,7 +247,7 @@ class _DeleteShare(Decision[None], frozen=True):
 
 
 def _refuse_leased(found: Sequence[Record | None], now: int) -> None:
-    """Raises: DeleteShareWhenSnapshotLeased."""
+    """Refuse the deletion if a snapshot is leased. Raises: DeleteShareWhenSnapshotLeased."""
     for record in found:
         taken = records.SHARE.of(record)
         if taken is not None and leases.status(taken.lease, now) == "locked":
@@ -247,7 +255,7 @@ def _refuse_leased(found: Sequence[Record | None], now: int) -> None:
 
 
 def snapshots_gone(share: ShareRecord) -> tuple[Write, ...]:
-    """The writes that remove the records of all snapshots of a share."""
+    """Return the writes that remove the records of all snapshots of a share."""
     return tuple(
         Write(share_keys.snapshot_key(share.generation, one), None) for one in share.snapshots
     )

@@ -1,7 +1,7 @@
 """Create, read, change and delete a share: its properties, metadata and stored access policies.
 
 Lives here: the operations on a share's own record but for its lease (leasing.py). Must not live
-here: what lies in a share (its files hang under its generation), stored policies as rules (auth/).
+here: the files of a share (they are stored under its generation), stored policies as rules (auth/).
 Source: "Operations on shares" of the REST reference; reference file.md 2, leases.md 7.
 """
 
@@ -56,14 +56,14 @@ class SetShareProperties:
 
 @dataclass(frozen=True, slots=True)
 class SetShareMetadata:
-    """Input of Set Share Metadata: all pairs, those not given are removed."""
+    """Input of Set Share Metadata: all pairs, which replace the present ones."""
 
     metadata: Metadata = ()
 
 
 @dataclass(frozen=True, slots=True)
 class SetShareAcl:
-    """Input of Set Share ACL: all policies, as they will be."""
+    """Input of Set Share ACL: all policies, which replace the present ones."""
 
     policies: tuple[AccessPolicy, ...] = ()
 
@@ -85,8 +85,8 @@ class ShareView:
 
 
 async def create_share(services: Services, call: Call[CreateShare]) -> ShareWritten:
-    """Create Share. The commit's stamp is its generation, which a deleted share of the same name
-    does not have. So its files are not seen, and writes to them in flight do not arrive here.
+    """Create a share. The commit's stamp is its generation, so a deleted share of the same name has
+    another one. Its files stay invisible, and writes in flight to it do not reach the new share.
 
     Raises: StorageError ShareAlreadyExists.
     """
@@ -95,7 +95,7 @@ async def create_share(services: Services, call: Call[CreateShare]) -> ShareWrit
 
 
 class _Create(Decision[ShareWritten], frozen=True):
-    """Create Share."""
+    """The decision of Create Share."""
 
     given: CreateShare
 
@@ -119,11 +119,11 @@ class _Create(Decision[ShareWritten], frozen=True):
 
 
 async def get_share(services: Services, call: Call[Any]) -> ShareView:
-    """Get Share Properties, Get Share Metadata, Get Share ACL.
+    """Return a share, for Get Share Properties, Get Share Metadata and Get Share ACL.
 
     Raises: StorageError ShareNotFound, the lease errors (412).
     """
-    # Time first: a lease that was renewed in time must not be judged by its old record later.
+    # Read the time first: a lease must not be judged by its old record at a later time.
     now = await services.store.now()
     found = await services.store.read(_refs(call))
     share = _named(call, found)
@@ -134,7 +134,7 @@ async def get_share(services: Services, call: Call[Any]) -> ShareView:
 
 
 async def set_properties(services: Services, call: Call[SetShareProperties]) -> ShareWritten:
-    """Set Share Properties. A quota below the share's present size is accepted.
+    """Set quota and tier. A quota below the share's present size is accepted.
 
     Raises: StorageError ShareNotFound, the lease errors (412).
     """
@@ -154,7 +154,7 @@ async def set_properties(services: Services, call: Call[SetShareProperties]) -> 
 
 
 async def set_metadata(services: Services, call: Call[SetShareMetadata]) -> ShareWritten:
-    """Set Share Metadata. Raises: StorageError ShareNotFound, the lease errors (412)."""
+    """Replace the share's metadata. Raises: StorageError ShareNotFound, the lease errors (412)."""
     given = call.input.metadata
     return await change_share(
         services, call, lambda share, stamp: _modified(share, stamp, metadata=given)
@@ -162,8 +162,8 @@ async def set_metadata(services: Services, call: Call[SetShareMetadata]) -> Shar
 
 
 async def set_acl(services: Services, call: Call[SetShareAcl]) -> ShareWritten:
-    """Set Share ACL. In effect with its answer: whatever decides later sees another version of the
-    share's record and is authorized again.
+    """Replace the stored access policies. They are in effect when this is answered: every later
+    decision sees a new version of the share's record and is authorized again.
 
     Raises: StorageError ShareNotFound, the lease errors (412).
     """
@@ -179,7 +179,7 @@ def _modified(share: ShareRecord, stamp: int, **changes: Any) -> tuple[ShareWrit
 
 
 async def restore_share(services: Services, call: Call[RestorePlace]) -> ShareWritten:
-    """Restore Share: the share and its files are as they were, but for the share's lease.
+    """Restore a soft-deleted share with its files. The share has no lease afterwards.
 
     Raises: StorageError InvalidHeaderValue (another name than the share's), ShareNotFound (no such
         deleted share, or its retention has ended), ShareAlreadyExists.
@@ -189,7 +189,7 @@ async def restore_share(services: Services, call: Call[RestorePlace]) -> ShareWr
 
 
 async def get_stats(services: Services, call: Call[Any]) -> int:
-    """Get Share Stats: the lengths of all files together, holes included.
+    """Return the share's usage: the sum of the lengths of all files, holes included.
 
     Raises: StorageError ShareNotFound, the lease errors (412).
     """
@@ -211,7 +211,8 @@ async def change_share(services: Services, call: Call[Any], decide: ShareDecisio
 
 
 def _refs(call: Call[Any]) -> list[Ref]:
-    """The share's record and, last, that of what a request names: the share or a snapshot."""
+    """Return the address of the share's record and, last, that of the record the request names: the
+    share's or a snapshot's."""
     snapshot = call.target.snapshot
     return (
         [place_ref(call)] if snapshot is None else [place_ref(call), snapshot_ref(call, snapshot)]
@@ -219,7 +220,7 @@ def _refs(call: Call[Any]) -> list[Ref]:
 
 
 def _named(call: Call[Any], found: Sequence[Record | None]) -> ShareRecord:
-    """The share, or the snapshot, that a request names.
+    """Return the share, or the snapshot, that a request names.
 
     Arguments:
         found: the records of `_refs`.
@@ -237,7 +238,7 @@ def _named(call: Call[Any], found: Sequence[Record | None]) -> ShareRecord:
 
 
 class _OfShare(Decision[T], Generic[T], frozen=True):
-    """A decision on the record of a share, or of a snapshot, in the name of a caller, who is judged
+    """A decision on the record of a share or of a snapshot. It authorizes the caller again
     first."""
 
     call: Call[Any]
