@@ -32,9 +32,9 @@ _SOURCE, _OVERRIDE = "source", "override"
 
 
 def _copied(request: Request, query: Query) -> CopiedProperties:
-    """The SMB properties of the copy.
+    """Return the SMB properties of the copy.
 
-    Raises: InvalidHeaderValue for a mode that does not go with the permission that is given.
+    Raises: InvalidHeaderValue for a mode that does not fit the given permission.
     """
     given = fields.smb(request, query)
     mode = filled(request, PERMISSION_MODE)

@@ -1,7 +1,7 @@
 """The File service: its operations, and how its URLs are read.
 
-Lives here: the list. Must not live here: the declarations. Source: "Naming and referencing shares,
-directories, files, and metadata"; reference file.md 1 and 8.
+Lives here: the list of operations. Must not live here: their declarations. Source: "Naming and
+referencing shares, directories, files, and metadata"; reference file.md 1 and 8.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ _OF_HANDLES: Final = ("listhandles", "forceclosehandles")
 
 
 def _address(target: UrlTarget, asked: Query) -> Addressed:
-    """`/`, `/share`, `/share/path`. The share's root is a directory whose path is empty.
+    """Return the resource that a URL addresses: `/`, `/share` or `/share/path`. The share's root is
+    a directory whose path is empty.
 
     A slash at the end of a path changes nothing.
     """
@@ -83,11 +84,11 @@ def _check_names(addressed: Addressed) -> None:
 
 
 def _check_bearer(operation: Operation, headers: Headers) -> None:
-    """A bearer token reaches files only with the intent of a backup, which passes over what the
-    files' permissions say.
+    """Require the request intent `backup` of a bearer token. With this intent, the permissions of
+    files are not checked.
 
     Raises: StorageError MissingRequiredHeader, InvalidHeaderValue; AuthenticationFailed for a
-        version that knew no such header.
+        version that did not have the header.
     """
     if operation is GET_USER_DELEGATION_KEY:
         return

@@ -69,7 +69,7 @@ PERMISSION_HEADERS: Final = (_PERMISSION, _PERMISSION_KEY)
 
 
 def smb(request: Request, query: Query) -> SmbProperties:
-    """All SMB properties of a request.
+    """Return all SMB properties of a request.
 
     Raises: InvalidHeaderValue, FileInvalidPermission, FileInvalidPermissionKey.
     """
@@ -216,10 +216,10 @@ class _PermissionDocument(msgspec.Struct, frozen=True):
 
 
 def read_permission(body: bytes) -> str:
-    """The SDDL of the body of Create Permission.
+    """Return the SDDL in the body of Create Permission.
 
-    Raises: InvalidInput for what is not such a document, FileInvalidPermission; NotImplemented for
-        the binary form.
+    Raises: InvalidInput for a body that is not such a document, FileInvalidPermission;
+        NotImplemented for the binary form.
     """
     try:
         found = msgspec.json.decode(body, type=_PermissionDocument)

@@ -1,8 +1,8 @@
 """The answers of operations on directories and files: headers and documents.
 
-Lives here: how a result becomes an answer. Must not live here: the XML itself (wire/), what is
-answered (services/). Source: responses of "Operations on directories" and "Operations on files";
-reference file.md 3 to 5.
+Lives here: how a result becomes an answer. Must not live here: the XML itself (wire/), the results
+(services/). Source: responses of "Operations on directories" and "Operations on files"; reference
+file.md 3 to 5.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ JSON: Final = Returned("Content-Type", lambda result: "application/json")
 
 
 def smb_headers(result: NodeView | NodeWritten) -> Headers:
-    """The SMB properties of a directory or file."""
+    """Return the SMB properties of a directory or file as headers."""
     record, where = result.record, result.where
     return (
         ("x-ms-file-permission-key", record.permission),
@@ -63,17 +63,17 @@ def smb_headers(result: NodeView | NodeWritten) -> Headers:
 
 
 def metadata(view: NodeView) -> Headers:
-    """x-ms-meta-* of a directory or file."""
+    """Return the x-ms-meta-* headers of a directory or file."""
     return tuple(("x-ms-meta-" + name, value) for name, value in view.record.metadata)
 
 
 def directory_headers(view: NodeView) -> Headers:
-    """The headers of Get Directory Properties, but for ETag and Last-Modified."""
+    """Return the headers of Get Directory Properties, but for ETag and Last-Modified."""
     return (*metadata(view), ("x-ms-server-encrypted", "true"), *smb_headers(view))
 
 
 def file_headers(result: NodeView | FileDownload) -> Headers:
-    """The headers of Get File and Get File Properties."""
+    """Return the headers of Get File and Get File Properties."""
     view = result.view if isinstance(result, FileDownload) else result
     record = view.record
     found = [
@@ -95,7 +95,8 @@ def file_headers(result: NodeView | FileDownload) -> Headers:
 
 
 def _properties(result: NodeView | FileDownload, view: NodeView) -> list[tuple[str, str]]:
-    """The HTTP properties, as a token may set some. The MD5 of a part is not that of the file."""
+    """Return the HTTP properties; a token may override some. The MD5 of a range is not that of the
+    file."""
     record, given = view.record.properties, None
     md5 = record.content_md5
     found = {
@@ -124,39 +125,40 @@ def _properties(result: NodeView | FileDownload, view: NodeView) -> list[tuple[s
 
 
 def download_status(result: FileDownload) -> int:
-    """206 for a range, 200 for the whole file."""
+    """Return 206 for a range, 200 for the whole file."""
     return 206 if result.is_partial else 200
 
 
 def download(result: FileDownload, call: Call[Any], origin: Origin) -> Content:
-    """The bytes of Get File."""
+    """Return the bytes of Get File."""
     return Content(result.pieces, result.length, result.finished)
 
 
 def head_only(view: NodeView, call: Call[Any], origin: Origin) -> Content:
-    """Get File Properties: no bytes, but the length that Get File would announce."""
+    """Return the answer of Get File Properties: no bytes, but the length that Get File would
+    announce."""
     return Content(b"", view.record.size_bytes)
 
 
 def ranges(result: RangeList, call: Call[Any], origin: Origin) -> Content:
-    """The answer of List Ranges."""
+    """Return the answer of List Ranges."""
     return long_document(
         xml.write_ranges((one.start, one.end - 1, one.is_clear) for one in result.ranges)
     )
 
 
 def permission(result: StoredPermission, call: Call[Any], origin: Origin) -> Content:
-    """The answer of Get Permission."""
+    """Return the answer of Get Permission."""
     return document(msgspec.json.encode({"permission": result.text}))
 
 
 def stats(total_bytes: int, call: Call[Any], origin: Origin) -> Content:
-    """The answer of Get Share Stats."""
+    """Return the answer of Get Share Stats."""
     return document(xml.write_stats(total_bytes))
 
 
 def directory(page: DirectoryPage, call: Call[ListDirectory], origin: Origin) -> Content:
-    """The answer of List Directories and Files."""
+    """Return the answer of List Directories and Files."""
     asked, given = origin.query, call.input
     body = xml.write_directory(
         xml.DirectoryList(

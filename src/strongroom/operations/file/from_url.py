@@ -39,7 +39,8 @@ _NONE_MATCH: Final = "x-ms-source-if-none-match-crc64"
 
 
 def _wanted(request: Request, query: Query) -> SourceRequest:
-    """A range of the source with both ends. Raises: MissingRequiredHeader, InvalidHeaderValue."""
+    """Return a range of the source with both ends. Raises: MissingRequiredHeader,
+    InvalidHeaderValue."""
     found = source_range(request)
     if found is None:
         raise missing_header(RANGE_HEADER)

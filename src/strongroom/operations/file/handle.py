@@ -44,7 +44,7 @@ def _handles(result: HandlePage, call: Call[Any], origin: Origin) -> Content:
 _MARKER: Final = parameter(
     "start", "marker", lambda name, value: listing.decode_marker(value), default=listing.START
 )
-# All are closed at once, so that nothing is ever left to go on with.
+# All handles are closed at once, so there is never a next page.
 _UNUSED_MARKER: Final = parameter("", "marker", lambda name, value: listing.decode_marker(value))
 _MAX_RESULTS: Final = max_results(_PAGE_MAX, _PAGE_MAX)
 RECURSIVE: Final = header("is_recursive", "x-ms-recursive", flag, default=False)

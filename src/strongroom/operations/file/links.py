@@ -1,9 +1,9 @@
-"""Links over REST, as a share for SMB answers them.
+"""Operations on links over REST, as a share for SMB answers them.
 
 Lives here: the operations, declared. Must not live here: the refusal (services/file/links.py).
 Sources: "Create Symbolic Link", "Read Symbolic Link", "Create Hard Link"; docs/operations/file.md.
 
-What a request says of its link is not read: there is none on a share for SMB.
+The headers that describe the link are not read, since a share for SMB has no links.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ READS: Final = Rule(LeaseUse.READ_SHARE, ConditionUse.IGNORED)
 WRITES: Final = Rule(LeaseUse.WRITE_SHARE, ConditionUse.IGNORED)
 DELETES: Final = Rule(LeaseUse.WRITE_SHARE, ConditionUse.IGNORED, purpose=Purpose.FREEING)
 
-# A permission, each of whose characters may be escaped, and the JSON around it.
+# The size of a permission whose characters may all be escaped, and of the JSON around it.
 _PERMISSION_BODY_BYTES_MAX: Final = 8 * PERMISSION_BYTES_MAX
 
 LIST_SHARES: Final = Operation(

@@ -31,7 +31,7 @@ PROTOCOLS: Final = header("", "x-ms-enabled-protocols", rules.check_protocols)
 
 
 def share_snapshot(text: str) -> int:
-    """The ticks of a share's snapshot. Raises InvalidQueryParameterValue."""
+    """Return the time of a share's snapshot in ticks. Raises InvalidQueryParameterValue."""
     return snapshot_time(text, "sharesnapshot")
 
 

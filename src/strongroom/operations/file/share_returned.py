@@ -1,7 +1,7 @@
 """The answers of operations on shares: headers and documents.
 
-Lives here: how a result becomes an answer. Must not live here: the XML itself (wire/), what is
-answered (services/). Source: responses of "Operations on shares" and "List Shares".
+Lives here: how a result becomes an answer. Must not live here: the XML itself (wire/), the results
+(services/). Source: responses of "Operations on shares" and "List Shares".
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SHARE_LAST_MODIFIED: Final = Returned("Last-Modified", lambda view: rfc1123(view
 
 
 def share_headers(view: ShareView) -> Headers:
-    """The headers of Get Share Properties, but for its ETag and Last-Modified."""
+    """Return the headers of Get Share Properties, but for its ETag and Last-Modified."""
     share = view.record
     return (
         *metadata(view),
@@ -48,12 +48,12 @@ def share_headers(view: ShareView) -> Headers:
 
 
 def acl(view: ShareView, call: Call[Any], origin: Origin) -> Content:
-    """The answer of Get Share ACL."""
+    """Return the answer of Get Share ACL."""
     return document(write_signed_identifiers(view.record.policies))
 
 
 def shares(page: SharePage, call: Call[ListShares], origin: Origin) -> Content:
-    """The answer of List Shares."""
+    """Return the answer of List Shares."""
     given = call.input
     with_metadata = list_shares.METADATA in given.include
     body = shares_xml.write_shares(

@@ -1,6 +1,7 @@
 """The features of Azure Files that this server does not serve yet: headers.
 
-Lives here: the headers that ask for more than is done. Source: docs/operations/file.md, F-ADR-06.
+Lives here: the headers that request an unsupported feature. Source: docs/operations/file.md,
+F-ADR-06.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _HEADERS: Final = frozenset(
 
 
 def refuse_unserved(headers: Headers, query: Query) -> None:
-    """501 for a header that asks for something that is not served.
+    """Refuse a header that requests an unsupported feature, with 501.
 
     Raises: StorageError NotImplemented that names it.
     """

@@ -1,9 +1,10 @@
-"""Attributes and times of files and directories: their REST names, bits, and who touches which.
+"""Attributes and times of files and directories: their REST names, bits, and which operation
+updates which.
 
-Lives here: names and bits of attributes, FILETIME, and the table of what each operation touches.
-Must not live here: headers (wire/), clocks: the time is an argument, in ticks. Sources: [MS-FSCC]
-sections 2.1.1, 2.4.7 and 2.6; "Create File" and "Set File Properties" of the Azure Storage REST
-reference; file.md 3; smb.md 2.4, 3.3, 3.8.
+Lives here: names and bits of attributes, FILETIME, and the table of the times that each operation
+updates. Must not live here: headers (wire/), clocks: the time is an argument, in ticks. Sources:
+[MS-FSCC] sections 2.1.1, 2.4.7 and 2.6; "Create File" and "Set File Properties" of the Azure
+Storage REST reference; file.md 3; smb.md 2.4, 3.3, 3.8.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ _FOR_DIRECTORIES: Final = _FOR_FILES & ~0x100 | 0x10
 
 
 def parse(text: str, *, is_directory: bool) -> Attribute:
-    """The bits of x-ms-file-attributes, `ReadOnly | Archive`; names in any case.
+    """Return the bits of x-ms-file-attributes, `ReadOnly | Archive`; names in any case.
 
     `None` alone means no attributes. A directory always has Directory, whether named or not.
 
@@ -79,12 +80,12 @@ def parse(text: str, *, is_directory: bool) -> Attribute:
 
 
 def text(bits: int) -> str:
-    """x-ms-file-attributes of an answer; `None` when there is none to name."""
+    """Return the value of x-ms-file-attributes in an answer; `None` when no named bit is set."""
     return " | ".join(name for name, bit in REST_NAMES.items() if bits & bit) or NO_ATTRIBUTES
 
 
 def created(bits: int, *, is_directory: bool) -> Attribute:
-    """The attributes of a new file: those asked for, and Archive; of a directory: Directory.
+    """Return the attributes of a new file: those requested, and Archive; of a directory: Directory.
 
     Create File with `None` stores Archive (file.md 3), as SMB's CREATE always does (smb.md 2.4).
     """
@@ -93,7 +94,7 @@ def created(bits: int, *, is_directory: bool) -> Attribute:
 
 
 def check_smb(bits: int, *, is_directory: bool) -> Attribute:
-    """The attributes of a CREATE or a SetInfo, without the bits that SMB ignores.
+    """Return the attributes of a CREATE or a SetInfo, without the bits that SMB ignores.
 
     Raises: InvalidHeaderValue (INVALID_PARAMETER) for bits that are reserved, and for a temporary
         directory.
@@ -104,7 +105,7 @@ def check_smb(bits: int, *, is_directory: bool) -> Attribute:
 
 
 def smb_bits(bits: int) -> int:
-    """FileAttributes of an answer: NORMAL stands for no other bit."""
+    """Return the FileAttributes of an answer: NORMAL if no other bit is set."""
     return int(bits) or int(Attribute.NORMAL)
 
 
@@ -127,15 +128,15 @@ THAW: Final = -2
 
 
 def filetime(ticks: int) -> int:
-    """The FILETIME of a time; 0 for what lies before 1601."""
+    """Return the FILETIME of a time in ticks; 0 for a time before 1601."""
     return max(0, ticks - FILETIME_EPOCH_TICKS)
 
 
 def ticks_of_filetime(value: int) -> int:
-    """The ticks of a FILETIME that a client has sent, as a signed number of 64 bits.
+    """Return the ticks of a FILETIME that a client has sent, as a signed number of 64 bits.
 
-    Raises: InvalidHeaderValue (INVALID_PARAMETER) for one below 1 or beyond the year 9999. The
-        caller looks for KEEP, FREEZE and THAW first, which are no times.
+    Raises: InvalidHeaderValue (INVALID_PARAMETER) for a value below 1 or beyond the year 9999. The
+        caller handles KEEP, FREEZE and THAW first, which are no times.
     """
     if not 0 < value <= FILETIME_MAX:
         raise StorageError(file_errors.INVALID_FILE_TIME)
@@ -148,11 +149,11 @@ _ISO: Final = re.compile(r"[0-9-]{10}T[0-9:]{8}(\.[0-9]{1,7})?Z")
 
 
 def rest_time(given: str | None, now: int, stored: int | None) -> int:
-    """The ticks that a time header of REST means (file.md 3).
+    """Return the ticks of a time header of REST (file.md 3).
 
     Arguments:
-        given: `now`, `preserve`, or ISO 8601 with up to seven digits; None = the default, which is
-            `preserve` for what exists and `now` for what is created.
+        given: `now`, `preserve`, or ISO 8601 with up to seven digits. None = the default:
+            `preserve` for an existing file and `now` for a new one.
         now: the time of the request, in ticks.
         stored: the time that the file has; None = it is created.
 
@@ -171,7 +172,7 @@ def rest_time(given: str | None, now: int, stored: int | None) -> int:
 
 
 class Touch(Heading):
-    """The kinds of changes to a file or directory, as far as its times depend on them."""
+    """The kinds of operations on a file or directory, as far as its times depend on them."""
 
     CREATE = "it is created"
     OVERWRITE = "it is overwritten or superseded"
@@ -194,8 +195,8 @@ class TimeField(Heading):
 
 
 _C, _A, _W, _X = TimeField.CREATION, TimeField.ACCESS, TimeField.WRITE, TimeField.CHANGE
-# smb.md 3.8. A time that a request sets itself takes precedence over its row. Reads do not touch
-# the last access, as NTFS does by default: a read would be a commit otherwise.
+# smb.md 3.8. A time that a request sets itself takes precedence over its row. Reads do not update
+# the last access, as in NTFS by default: a read would be a commit otherwise.
 TOUCHED: Final[dict[Touch, frozenset[TimeField]]] = {
     Touch.CREATE: frozenset((_C, _A, _W, _X)),
     Touch.OVERWRITE: frozenset((_A, _W, _X)),
@@ -226,11 +227,11 @@ class FileTimes:
 def touched(
     times: FileTimes, touch: Touch, now: int, frozen: Iterable[TimeField] = ()
 ) -> FileTimes:
-    """The times after something was done at `now`.
+    """Return the times after an operation at `now`.
 
     Arguments:
-        frozen: what the handle has frozen by FREEZE, or has set itself; REST freezes the last write
-            by `x-ms-file-last-write-time: preserve`.
+        frozen: the times that the handle has frozen by FREEZE, or has set itself. REST freezes the
+            last write by `x-ms-file-last-write-time: preserve`.
     """
     fields = TOUCHED[touch] - frozenset(frozen)
     return FileTimes(
@@ -242,6 +243,6 @@ def touched(
 
 
 def archived(bits: int, touch: Touch) -> Attribute:
-    """The attributes after something was done: what changes a file sets Archive."""
+    """Return the attributes after an operation. An operation that changes a file sets Archive."""
     marks = touch in _ARCHIVES and not bits & Attribute.DIRECTORY
     return Attribute(bits) | (Attribute.ARCHIVE if marks else Attribute.NONE)

@@ -1,4 +1,4 @@
-"""Byte-range locks of one file: who may lock, read and write which bytes, and who waits.
+"""Byte-range locks of one file: which opens may lock, read and write which bytes, and which wait.
 
 Lives here: the table of locks with its queue of waiting requests, as values. Must not live here:
 handles (opens.py): a lock's owner is the id of an open. Sources: [MS-FSA] sections 2.1.4.10,
@@ -26,10 +26,10 @@ LOCKS_MAX: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class RangeLock:
-    """A lock that an open holds or asks for.
+    """A lock that an open holds or requests.
 
-    A lock of length 0 lies between two bytes. It conflicts with locks that cover both of them, and
-    at offset 0 with nothing (smb.md 3.5).
+    A lock of length 0 lies between two bytes. It conflicts with locks that cover both of them. At
+    offset 0 it conflicts with nothing (smb.md 3.5).
     """
 
     offset: int
@@ -39,18 +39,18 @@ class RangeLock:
 
     @property
     def last(self) -> int:
-        """The last byte; one before `offset` for a lock of length 0."""
+        """The last byte; for a lock of length 0, one before `offset`."""
         return self.offset + self.length - 1
 
     def overlaps(self, other: RangeLock) -> bool:
-        """Whether the two cover a common byte, or one lies between two bytes of the other."""
+        """Return whether both locks cover a common byte, or one lies between two bytes of the
+        other."""
         return self.offset <= other.last and self.last >= other.offset
 
 
 @dataclass(frozen=True, slots=True)
 class LockWait:
-    """A blocking lock request that waits. `id` is the number by which the caller knows the
-    request."""
+    """A blocking lock request that waits. `id` is the number by which the caller identifies it."""
 
     id: int
     lock: RangeLock
@@ -58,7 +58,8 @@ class LockWait:
 
 @dataclass(frozen=True, slots=True)
 class LockTable:
-    """The locks of a file in the order of their granting, and the requests that wait, in theirs."""
+    """The locks of a file in the order of their granting, and the waiting requests in the order of
+    arrival."""
 
     locks: tuple[RangeLock, ...] = ()
     waiting: tuple[LockWait, ...] = ()
@@ -76,8 +77,9 @@ class LockUse(Heading):
     WRITE = "write it"
 
 
-# smb.md 3.5. Rows: what is asked. Columns: an overlapping lock that is shared and one's own, shared
-# and another's, exclusive and one's own, exclusive and another's. True = conflict.
+# smb.md 3.5. Rows: the requested use. Columns: an overlapping lock that is shared and of the same
+# owner, shared and of another, exclusive and of the same owner, exclusive and of another. True =
+# conflict.
 _COLUMNS: Final = ((False, True), (False, False), (True, True), (True, False))
 _ROWS: Final[dict[LockUse, tuple[bool, bool, bool, bool]]] = {
     LockUse.LOCK_SHARED: (False, False, False, True),
@@ -91,7 +93,7 @@ CONFLICTS: Final[dict[tuple[LockUse, bool, bool], bool]] = {
     for (is_exclusive, is_own), cell in zip(_COLUMNS, cells, strict=True)
 }
 
-# What a REST operation does to the bytes that it concerns, as an owner of no lock. Inferred from
+# The use that a REST operation makes of its bytes; it owns no lock. Inferred from
 # "FileLockConflict": metadata and the list of ranges concern no bytes; a replacement concerns all.
 REST_LOCK_USES: Final[dict[FileOperation, LockUse]] = {
     FileOperation.GET_FILE: LockUse.READ,
@@ -109,7 +111,7 @@ REST_OWNER: Final = 0
 
 @dataclass(frozen=True, slots=True)
 class LocksGranted:
-    """The table with all locks of the request."""
+    """The request was granted. `table` has all of its locks."""
 
     table: LockTable
 
@@ -134,8 +136,8 @@ class LocksFreed:
     """The table after locks were freed.
 
     Attributes:
-        granted: the waiting requests that hold their lock now, by id, in the order of granting.
-        row: why a later unlock of a series failed; earlier ones stay done.
+        granted: the ids of the waiting requests that now hold their lock, in the order of granting.
+        row: the error of an unlock in a series; the unlocks before it stay done. None = no error.
     """
 
     table: LockTable
@@ -144,7 +146,8 @@ class LocksFreed:
 
 
 def check_range(offset: int, length: int) -> ErrorCode | None:
-    """The refusal of a range that ends beyond 2^64 bytes: INVALID_LOCK_RANGE."""
+    """Return INVALID_LOCK_RANGE for a range that ends beyond 2^64 bytes; None = the range is
+    valid."""
     is_legal = 0 <= offset < OFFSETS and length >= 0 and (not length or offset + length <= OFFSETS)
     return None if is_legal else file_errors.INVALID_LOCK_RANGE
 
@@ -152,11 +155,11 @@ def check_range(offset: int, length: int) -> ErrorCode | None:
 def lock(
     table: LockTable, wanted: Sequence[RangeLock], wait_id: int | None = None
 ) -> LocksGranted | LocksRefused | LockQueued:
-    """Take all locks, or none; each is checked against those before it in the series too.
+    """Take all locks, or none. Each is checked against those before it in the series too.
 
     Arguments:
         wanted: at least one; only a single one may wait (smb.md 2.6).
-        wait_id: the name under which it waits, or None for FAIL_IMMEDIATELY.
+        wait_id: the id under which the request waits; None = FAIL_IMMEDIATELY.
     """
     assert wait_id is None or len(wanted) == 1, "a series does not wait"
     refused = next(filter(None, (check_range(one.offset, one.length) for one in wanted)), None)
@@ -177,8 +180,8 @@ def lock(
 def unlock(table: LockTable, owner: int, ranges: Sequence[tuple[int, int]]) -> LocksFreed:
     """Free one lock for each (offset, length), which must be exactly that of a lock of the owner.
 
-    Stacked locks need one unlock each. Of several that fit, an exclusive one goes first, then the
-    newest. A range that fits none ends the series with RANGE_NOT_LOCKED.
+    Stacked locks need one unlock each. If several locks match, an exclusive one is freed first,
+    then the newest. A range that matches none ends the series with RANGE_NOT_LOCKED.
     """
     locks = list(table.locks)
     row = None
@@ -192,12 +195,12 @@ def unlock(table: LockTable, owner: int, ranges: Sequence[tuple[int, int]]) -> L
 
 
 def cancelled(table: LockTable, wait_id: int) -> LockTable:
-    """The table without a waiting request, which is answered with CANCELLED by the caller."""
+    """Return the table without a waiting request, which the caller answers with CANCELLED."""
     return replace(table, waiting=tuple(one for one in table.waiting if one.id != wait_id))
 
 
 def released(table: LockTable, owner: int) -> LocksFreed:
-    """The table after the owner's handle was closed: its locks and its waiting requests are gone.
+    """Return the table after the owner's handle was closed, without its locks and waiting requests.
 
     The caller answers those requests with RANGE_NOT_LOCKED (smb.md 1.7).
     """
@@ -209,7 +212,8 @@ def released(table: LockTable, owner: int) -> LocksFreed:
 def conflict(
     table: LockTable, use: LockUse, offset: int, length: int, owner: int = REST_OWNER
 ) -> ErrorCode | None:
-    """FileLockConflict if a lock stops the owner's read or write; 0 bytes are never stopped."""
+    """Return FileLockConflict if a lock prevents the owner's read or write. A range of 0 bytes
+    never conflicts."""
     asked = RangeLock(offset, length, is_exclusive=False, owner=owner)
     is_stopped = length > 0 and any(_conflicts(use, asked, held) for held in table.locks)
     return file_errors.FILE_LOCK_CONFLICT if is_stopped else None
@@ -235,7 +239,8 @@ def _fitting(locks: Sequence[RangeLock], owner: int, offset: int, length: int) -
 
 
 def _settled(table: LockTable) -> LocksFreed:
-    """Grant what waits and is free now, first come first; who must wait on holds up nobody."""
+    """Grant the waiting requests whose locks are free now, in order of arrival. A request that must
+    keep waiting does not delay later ones."""
     locks, waiting, granted = table.locks, [], []
     for one in table.waiting:
         if _is_blocked(locks, one.lock):

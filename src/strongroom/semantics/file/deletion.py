@@ -1,11 +1,11 @@
-"""When a file or directory is deleted, and when it only is to be: the delete machine, and renames.
+"""When a file or directory is deleted, and when its deletion only becomes pending; renames.
 
-Lives here: delete-on-close, dispositions, delete pending, and the order of checks of a rename.
-Must not live here: who is open (opens.py), breaks of caches before these checks (oplocks.py).
+Lives here: delete-on-close, dispositions, delete pending, and the order of checks of a rename. Must
+not live here: the present opens (opens.py), breaks of caches before these checks (oplocks.py).
 Sources: [MS-FSA] sections 2.1.5.4 (close), 2.1.5.15.3 (disposition) and 2.1.5.15.11 (rename);
 smb.md 3.4, 3.7 and 4.4; "Managing file locks" of the Azure Storage REST reference.
 
-REST's Delete File and Delete Directory are atomic: they never leave anything pending.
+REST's Delete File and Delete Directory are atomic: they never leave a deletion pending.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from strongroom.errors import ErrorCode
 from strongroom.semantics.file import accesses, names
 
 # DispositionEx (64) and RenameEx (65) are refused so that Windows falls back to the classes 13 and
-# 10 (smb.md 2.11). Which status it needs is not documented; smbd's clients take this one.
+# 10 (smb.md 2.11). Which status it needs is not documented; clients of smbd accept this one.
 DISPOSITION_EX_STATUS: Final = 0xC000_0003
 """INVALID_INFO_CLASS."""
 RENAME_EX_STATUS: Final = 0xC000_0003
@@ -27,11 +27,11 @@ RENAME_EX_STATUS: Final = 0xC000_0003
 
 @dataclass(frozen=True, slots=True)
 class DeletionState:
-    """Whether a file is to be deleted when nobody has it open any more.
+    """Whether a file is to be deleted when its last open leaves.
 
     Attributes:
         is_pending: set by a disposition, or by the close of a handle with delete-on-close.
-        on_close: the ids of the open handles with delete-on-close; it shows nowhere yet.
+        on_close: the ids of the open handles with delete-on-close. No answer shows these.
     """
 
     is_pending: bool = False
@@ -40,10 +40,10 @@ class DeletionState:
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """The facts in the records of a file or directory on which deletions and opens depend.
+    """The facts from the records of a file or directory that deletions and opens depend on.
 
     Attributes:
-        is_empty: whether nothing lies in the directory; True for files.
+        is_empty: whether the directory has no names below it; True for files.
         is_leased: whether it has a REST lease.
         is_copying: whether a copy to the file is pending.
     """
@@ -60,26 +60,28 @@ NOTHING_PENDING: Final = DeletionState()
 
 
 def refusal_while_pending(state: DeletionState) -> ErrorCode | None:
-    """Why nobody may open the file, or do anything to it over REST: never 404 while it exists.
+    """Return the refusal of opens and REST operations while deletion is pending; None = it is not.
+    It is never 404 while the file exists.
 
-    REST answers SMBDeletePending, SMB answers DELETE_PENDING, also for a create below a directory
-    that is to be deleted.
+    REST answers SMBDeletePending, SMB answers DELETE_PENDING. This also refuses a create in a
+    directory whose deletion is pending.
     """
     return file_errors.SMB_DELETE_PENDING if state.is_pending else None
 
 
 def is_listed(state: DeletionState, *, over_rest: bool) -> bool:
-    """Whether a listing shows the file: REST hides what is pending, SMB shows it (measured)."""
+    """Return whether a listing shows the file. REST hides a file whose deletion is pending, SMB
+    shows it (measured)."""
     return not (over_rest and state.is_pending)
 
 
 def with_delete_on_close(
     state: DeletionState, open_id: int, mask: int, node: FileFacts
 ) -> DeletionState | ErrorCode:
-    """The state after an open with FILE_DELETE_ON_CLOSE; other opens go on as before.
+    """Return the state after an open with FILE_DELETE_ON_CLOSE; other opens are not affected.
 
     Arguments:
-        mask: the access that was asked for; it must contain DELETE itself.
+        mask: the access that was requested; it must contain DELETE itself.
     """
     if not mask & accesses.DELETE:
         return file_errors.DELETE_ON_CLOSE_WITHOUT_DELETE
@@ -90,13 +92,13 @@ def with_delete_on_close(
 def with_disposition(
     state: DeletionState, *, delete: bool, mask: int, node: FileFacts
 ) -> DeletionState | ErrorCode:
-    """The state after SetInfo FileDispositionInformation of a handle.
+    """Return the state after SetInfo FileDispositionInformation of a handle.
 
-    Taking it back does not undo delete-on-close: the call succeeds, and the file still goes with
-    its handle (measured, smb.md 3.4).
+    Taking a disposition back does not undo delete-on-close: the call succeeds, and the file is
+    still deleted with its handle (measured, smb.md 3.4).
 
     Arguments:
-        mask: what the handle was granted.
+        mask: the access that the handle was granted.
     """
     if not mask & accesses.DELETE:
         return file_errors.ACCESS_DENIED_TO_HANDLE
@@ -110,7 +112,7 @@ def with_disposition(
 
 
 def closed(state: DeletionState, open_id: int, node: FileFacts) -> DeletionState:
-    """The state after a handle's close, by its client, by force or by a lost connection.
+    """Return the state after a handle's close, by its client, by force or by a lost connection.
 
     Delete-on-close of a directory that is not empty is ignored.
     """
@@ -119,7 +121,8 @@ def closed(state: DeletionState, open_id: int, node: FileFacts) -> DeletionState
 
 
 def rest_deletion_refusal(node: FileFacts) -> ErrorCode | None:
-    """Why REST's Delete File or Delete Directory fails, beside opens, leases and conditions."""
+    """Return why REST's Delete File or Delete Directory fails, apart from opens, leases and
+    conditions; None = it does not."""
     if node.is_root:
         return file_errors.CANNOT_DELETE
     if node.is_read_only:
@@ -136,7 +139,7 @@ class RenameTarget:
     """The file or directory that already has the new name, and is not the renamed one itself.
 
     Attributes:
-        is_open: whether anybody has it open, after the breaks of those who may close it.
+        is_open: whether it is open, after clients were asked to close cached handles.
     """
 
     node: FileFacts
@@ -151,7 +154,7 @@ class Rename:
     Attributes:
         may_delete: whether the handle was granted DELETE; True over REST.
         has_parent: whether the new parent exists and is a directory.
-        is_busy_below: whether anybody has a file or directory below the source open.
+        is_busy_below: whether a file or directory below the source is open.
         is_parent_held: whether an open of the new parent conflicts with accesses.RENAME_PARENT.
         is_below_itself: whether the new parent is the source, or lies below it.
         ignores_read_only: of REST's x-ms-file-rename-ignore-readonly: replace a read-only target.
@@ -172,10 +175,11 @@ class Rename:
 
 
 def rename_refusal(rename: Rename) -> ErrorCode | None:
-    """The first check that a rename fails, in the order of smb.md 3.7; None = it goes on.
+    """Return the error of the first check that a rename fails, in the order of smb.md 3.7; None =
+    it passes all.
 
-    A rename to the same name succeeds without effect. One that changes only the case of letters
-    has no target: the name that it finds is the file's own.
+    A rename to the same name succeeds without effect. A rename that changes only the case of
+    letters has no target, since the name that it finds is the file's own.
     """
     if not rename.may_delete:
         return file_errors.ACCESS_DENIED_TO_HANDLE
@@ -193,12 +197,12 @@ def rename_refusal(rename: Rename) -> ErrorCode | None:
 
 
 def is_same_name(rename: Rename) -> bool:
-    """Whether nothing changes: the names are equal, case included."""
+    """Return whether the names are equal, case included, so that nothing changes."""
     return rename.old_path == rename.new_path
 
 
 def is_case_change(rename: Rename) -> bool:
-    """Whether only the case of letters changes, so that the record's key stays."""
+    """Return whether only the case of letters changes, so that the record's key stays."""
     return not is_same_name(rename) and (
         tuple(map(names.fold, rename.old_path)) == tuple(map(names.fold, rename.new_path))
     )
@@ -212,6 +216,6 @@ def _target_refusal(rename: Rename, target: RenameTarget) -> ErrorCode | None:
     if target.node.is_read_only and not rename.ignores_read_only:
         return file_errors.READ_ONLY_ATTRIBUTE
     if target.deletion.is_pending:
-        # Before the next row, which a pending file meets too: it is open by definition.
+        # This comes before the check for opens: a file with a pending deletion is always open.
         return file_errors.SMB_DELETE_PENDING
     return file_errors.TARGET_IN_USE if target.is_open else None

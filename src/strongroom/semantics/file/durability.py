@@ -1,12 +1,13 @@
-"""Durable handles: which are granted, which outlive their connection, and who gets one back.
+"""Durable handles: which are granted, which outlive their connection, and which client gets one
+back.
 
 Lives here: the rules of durable handles of versions 1 and 2, of repeated CREATEs and of repeated
-LOCKs, as tables. Must not live here: clocks (a time-out is data), who waits (services), bytes of
-SMB. Sources: [MS-SMB2] sections 3.3.5.9.6 to 3.3.5.9.12, 3.3.5.14 and 3.3.7.1; smb.md 2.4, 2.6
-and 3.9.
+LOCKs, as tables. Must not live here: clocks (a time-out is data), the waiting handles (services),
+bytes of SMB. Sources: [MS-SMB2] sections 3.3.5.9.6 to 3.3.5.9.12, 3.3.5.14 and 3.3.7.1; smb.md 2.4,
+2.6 and 3.9.
 
-A durable handle can always be closed at once: whoever needs the file breaks its Handle caching, and
-nobody is there to answer.
+A disconnected durable handle can always be closed at once. Any open that needs the file breaks its
+Handle caching, and no client is connected to answer.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Parting(Heading):
 
 
 def timeout_ms(create_guid: bytes | None, wanted_ms: int) -> int:
-    """How long a handle waits for its client.
+    """Return how long a handle waits for its client, in milliseconds.
 
     Arguments:
         create_guid: of version 2; None = version 1, whose clients cannot choose.
@@ -51,15 +52,16 @@ def timeout_ms(create_guid: bytes | None, wanted_ms: int) -> int:
 
 
 def is_granted(caching: Caching, *, is_directory: bool) -> bool:
-    """Whether an open that asks for it becomes durable: of oplocks only batch has Handle."""
+    """Return whether an open that requests durability gets it. It needs Handle caching, which among
+    oplocks only batch has."""
     return bool(caching & Caching.HANDLE) and not is_directory
 
 
 def is_kept(parting: Parting, holder: CachingHolder | None, deletion: DeletionState) -> bool:
-    """Whether a durable handle waits for its client, or is closed.
+    """Return whether a durable handle waits for its client; if not, it is closed.
 
-    While its caching is being broken somebody waits for the file. While deletion is pending nobody
-    can open the file, and only this handle's close lets it go.
+    It is closed while its caching is being broken, since another open waits for the file. It is
+    closed while deletion is pending, since nobody can open the file until this handle is closed.
 
     Arguments:
         holder: of its oplock or lease; None = it has none.
@@ -70,7 +72,7 @@ def is_kept(parting: Parting, holder: CachingHolder | None, deletion: DeletionSt
 
 
 def survives_break(to: Caching, *, is_anybody_connected: bool) -> bool:
-    """Whether a disconnected handle stays when its oplock or lease is broken to `to`.
+    """Return whether a disconnected handle stays open when its oplock or lease is broken to `to`.
 
     Arguments:
         is_anybody_connected: whether another open of the lease can answer the notice.
@@ -83,13 +85,13 @@ class DurableOpen:
     """An open that a client wants back, or whose CREATE it repeats.
 
     Attributes:
-        is_durable: whether it was granted.
+        is_durable: whether durability was granted.
         is_connected: whether a session has it.
         create_guid: of version 2; None = version 1, which DH2C names by zeros.
-        place: which share it is in, as a value to compare.
+        place: identifies its share; only compared.
         caching: what its oplock or lease holds now.
         key, kind: of its oplock or lease; a lease's key begins with its ClientGuid.
-        path: as it is now.
+        path: its present path.
     """
 
     is_durable: bool
@@ -164,11 +166,11 @@ RECONNECT_ROWS: Final[tuple[_Row, ...]] = (
 
 
 def reconnect_refusal(found: DurableOpen | None, claim: ReconnectClaim) -> ErrorCode | None:
-    """Why a client does not get an open back; None = it does.
+    """Return why a client does not get an open back; None = it does.
 
     Arguments:
-        found: the open with the id that the client names; None = there is none, for example since
-            the server was started anew.
+        found: the open with the id that the client names; None = there is none, for example after a
+            restart of the server.
     """
     if found is None:
         return errors.RESOURCE_NOT_FOUND
@@ -177,11 +179,11 @@ def reconnect_refusal(found: DurableOpen | None, claim: ReconnectClaim) -> Error
 
 @dataclass(frozen=True, slots=True)
 class RepeatedCreate:
-    """A CREATE with the CreateGuid of one that has been answered, and whose open nobody used yet.
+    """A CREATE with the CreateGuid of one that was answered, and whose open has not been used yet.
 
     Attributes:
         is_replay: SMB2_FLAGS_REPLAY_OPERATION.
-        is_own: whether the same session asks, by the same tree connect.
+        is_own: whether the request comes from the same session, by the same tree connect.
         lease_key: of RqLs; None = it was not sent.
     """
 
@@ -193,10 +195,10 @@ class RepeatedCreate:
 
 
 def repetition_refusal(found: DurableOpen | None, asked: RepeatedCreate) -> ErrorCode | None:
-    """Why a repeated CREATE is not answered as the first one was; None = it is.
+    """Return why a repeated CREATE is not answered as the first one was; None = it is.
 
     Arguments:
-        found: the open of the first; None = the first still waits.
+        found: the open of the first CREATE; None = that CREATE still waits.
     """
     if found is None:
         return file_errors.CREATE_UNDER_WAY
@@ -211,7 +213,7 @@ def repetition_refusal(found: DurableOpen | None, asked: RepeatedCreate) -> Erro
 
 
 def is_repeated_lock(done: Mapping[int, int], bucket: int, number: int) -> bool:
-    """Whether a LOCK has been carried out before: its bucket had this number last.
+    """Return whether a LOCK has been carried out before: its bucket had this number last.
 
     Arguments:
         done: the number of the last LOCK of each bucket that succeeded.

@@ -1,4 +1,4 @@
-"""The caching that a new open is granted beside the holders that are there.
+"""The caching that a new open is granted beside the present holders.
 
 Lives here: the rules of granting and of promotion. Must not live here: breaks (oplocks.py).
 Sources: [MS-SMB2] section 3.3.5.9.8; [MS-FSA] section 2.1.5.18; smb.md 3.6, "grant rule at CREATE".
@@ -21,17 +21,17 @@ from strongroom.semantics.file.oplocks import (
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The other opens and caches at the time when an open asks for caching.
+    """The other opens and caches of the file when an open requests caching.
 
     Attributes:
         others_open: another key has an open that is not for attributes only, or has or had a lease
             or an oplock.
-        level_ii: somebody else has a level II oplock.
-        handles_cached: somebody else's lease or oplock includes Handle.
-        writes_cached: somebody else's includes Write: only an open for attributes leaves it so, and
-            nobody else may cache beside it ([MS-FSA] 2.1.5.18.1).
+        level_ii: another key has a level II oplock.
+        handles_cached: the lease or oplock of another key includes Handle.
+        writes_cached: the lease or oplock of another key includes Write. Only an open for
+            attributes does not break it, and no other open may cache then ([MS-FSA] 2.1.5.18.1).
         locked: the file has byte-range locks that the open does not overwrite.
-        pending: the file is to be deleted.
+        pending: deletion of the file is pending.
         directory: it is a directory: there are no directory leases.
     """
 
@@ -45,8 +45,8 @@ class Surroundings:
 
 
 def grantable(kind: CachingKind, wanted: int, around: Surroundings) -> Caching:
-    """The part of the wanted caching that a new open may have (smb.md 3.6); NONE for no valid
-    state."""
+    """Return the part of the wanted caching that a new open may have (smb.md 3.6); NONE for an
+    invalid state."""
     if wanted not in LEASE_STATES or around.directory or around.locked or around.writes_cached:
         return N
     state = Caching(wanted)
@@ -62,14 +62,15 @@ def grantable(kind: CachingKind, wanted: int, around: Surroundings) -> Caching:
 
 
 def granted(own: CachingHolder, wanted: int, around: Surroundings) -> CachingHolder:
-    """The holder after another open with its key: more than before, or unchanged, never less.
+    """Return the holder after another open with its key. Its rights grow or stay the same; they
+    never shrink.
 
-    While it is being broken it is not promoted; the answer then carries BREAK_IN_PROGRESS.
+    A holder that is being broken is not promoted; the answer then carries BREAK_IN_PROGRESS.
     """
     if own.is_breaking:
         return own
     state = grantable(own.kind, wanted, around)
-    # What cannot be granted whole promotes nothing.
+    # A state that cannot be granted as a whole promotes nothing.
     if state != wanted or state == own.held or own.held & ~state:
         return own
     epoch = (own.epoch + 1) & 0xFFFF if own.kind is CachingKind.LEASE_V2 else 0
@@ -79,7 +80,7 @@ def granted(own: CachingHolder, wanted: int, around: Surroundings) -> CachingHol
 def new_holder(
     key: CachingKey, kind: CachingKind, wanted: int, epoch: int, around: Surroundings
 ) -> CachingHolder:
-    """The holder of a key that had none, with what it is granted; it may be nothing.
+    """Return the new holder of a key, with the caching that it is granted, which may be NONE.
 
     Arguments:
         epoch: as the client sent it; a lease of version 2 starts one above (smb.md 3.6).

@@ -1,11 +1,12 @@
 """Which names shares, directories and files may have, and when two of them are the same.
 
-Lives here: the rules of one component and of a path, and the one fold that REST and SMB share.
-Must not live here: splitting of URLs (wire/), patterns of SMB (wildcards.py), 8.3 names: there are
-none. Sources: "Naming and referencing shares, directories, files, and metadata"; [MS-FSCC] section
-2.1.5 (names) and 2.1.5.2 (forbidden characters); reference smb.md 3.2, file.md 8.
+Lives here: the rules of one component and of a path, and the one case folding that REST and SMB
+share. Must not live here: splitting of URLs (wire/), patterns of SMB (wildcards.py), 8.3 names:
+there are none. Sources: "Naming and referencing shares, directories, files, and metadata";
+[MS-FSCC] section 2.1.5 (names) and 2.1.5.2 (forbidden characters); reference smb.md 3.2, file.md 8.
 
-Names keep their case, and their Unicode normalization form: NFC and NFD are two names, as sent.
+Names keep their case, and their Unicode normalization form. A name in NFC and the same name in NFD
+are two names.
 """
 
 from __future__ import annotations
@@ -33,29 +34,29 @@ _IPC: Final = "ipc$"
 
 
 def fold(name: str) -> str:
-    """The key of a name: two names are the same if, and only if, their keys are equal.
+    """Return the key of a name: two names are the same if, and only if, their keys are equal.
 
-    Each UTF-16 unit is replaced by its upper case in the frozen table. Units of surrogate pairs
-    are their own upper case, so that characters beyond the BMP stay as they are.
+    Each UTF-16 unit is replaced by its upper case in the frozen table. Units of surrogate pairs are
+    their own upper case, so that characters beyond the BMP stay as they are.
     """
     return name.translate(upcase.UPPER)
 
 
 def same(left: str, right: str) -> bool:
-    """Whether two names are the same name in one directory."""
+    """Return whether two names are the same name in one directory."""
     return left == right or fold(left) == fold(right)
 
 
 def utf16_units(text: str) -> int:
-    """The length of a text in UTF-16 units, the unit of all limits of names."""
+    """Return the length of a text in UTF-16 units, the unit of all limits of names."""
     return len(text) if text.isascii() else len(text) + sum(char > "\uffff" for char in text)
 
 
 def check_component(name: str) -> None:
-    """1 to 255 UTF-16 units, none forbidden, not a dot name, not a DOS device.
+    """Check one name: 1 to 255 UTF-16 units, none forbidden, not a dot name, not a DOS device.
 
-    Unpaired surrogates are refused too: XML and JSON cannot show them. Trailing dots and spaces
-    are part of the name (see `without_trailing_dots`).
+    Unpaired surrogates are refused too, since XML and JSON cannot represent them. Trailing dots and
+    spaces are part of the name (see `without_trailing_dots`).
 
     Raises: InvalidResourceName (SMB: OBJECT_NAME_INVALID; of dot names OBJECT_PATH_SYNTAX_BAD),
         InvalidFileOrDirectoryPathName for the length.
@@ -69,7 +70,7 @@ def check_component(name: str) -> None:
 
 
 def check_path(components: tuple[str, ...]) -> None:
-    """At most 250 components, each with a legal name, and 2,048 units with the separators.
+    """Check a path: at most 250 components with valid names, and 2,048 units with the separators.
 
     Arguments:
         components: from the share's root down; () is the root itself.
@@ -84,16 +85,16 @@ def check_path(components: tuple[str, ...]) -> None:
 
 
 def without_trailing_dots(name: str) -> str:
-    """The name that REST means without `x-ms-allow-trailing-dot: true` (file.md 3).
+    """Return the name that REST uses without `x-ms-allow-trailing-dot: true` (file.md 3).
 
-    SMB sends the names that it means: Windows has stripped them before. A dot name stays as it
+    SMB does not need this, since Windows strips names before it sends them. A dot name stays as it
     is, so that `check_component` refuses it by its own rule.
     """
     return name if name in _DOTS else name.rstrip(".")
 
 
 def check_share(name: str) -> None:
-    """3 to 63 of `[a-z0-9-]`, letter or digit at both ends, no `--`.
+    """Check the name of a share: 3 to 63 of `[a-z0-9-]`, letter or digit at both ends, no `--`.
 
     Raises: OutOfRangeInput for the length, InvalidResourceName for the characters.
     """
@@ -101,7 +102,8 @@ def check_share(name: str) -> None:
 
 
 def share_of_tree(name: str) -> str | None:
-    """The share that a TREE_CONNECT names, in any case; None when no share can have the name.
+    """Return the share that a TREE_CONNECT names, in any case; None when no share can have the
+    name.
 
     `IPC$` is the share of pipes, which always exists (smb.md 2.3). Names of shares are ASCII, so
     that their lower case depends on no table.

@@ -1,15 +1,15 @@
-"""The table of opens of one file, and who may enter it: admitted, refused, or told to wait.
+"""The table of opens of one file, and the admission to it: admitted, refused, or waiting.
 
-Lives here: admission of SMB opens and REST operations, what a handle's operations do to the caches
-of others, and leaving. Must not live here: the rules that it applies (accesses.py, oplocks.py,
-grants.py, deletion.py, byte_ranges.py), clocks, waiting, records. Sources: [MS-SMB2] section
-3.3.5.9; [MS-FSA] section 2.1.5.1.2; "Managing file locks" of the Azure Storage REST reference;
-smb.md 2.4, 3.6 and 4.
+Lives here: admission of SMB opens and REST operations, the effect of a handle's operations on the
+caches of others, and leaving. Must not live here: the rules that it applies (accesses.py,
+oplocks.py, grants.py, deletion.py, byte_ranges.py), clocks, waiting, records. Sources: [MS-SMB2]
+section 3.3.5.9; [MS-FSA] section 2.1.5.1.2; "Managing file locks" of the Azure Storage REST
+reference; smb.md 2.4, 3.6 and 4.
 
-REST is an open that lasts one request; SMB is an open that lasts a handle. Each enters the table
-before it decides anything, and keeps its entry until what it decided is durable or refused. Each
-function returns the next table, which the caller stores without waiting in between. Who is told to
-wait has no entry; it asks again when a holder has answered, run out of time, or left.
+A REST operation is an open that lasts one request; an SMB open lasts as long as its handle. Each
+enters the table before it decides, and keeps its entry until its decision is durable or refused.
+Each function returns the next table, which the caller stores without waiting in between. An open
+that must wait has no entry. It tries again when a holder has answered, timed out, or left.
 """
 
 from __future__ import annotations
@@ -40,14 +40,15 @@ OVERWRITES = (Disposition.SUPERSEDE, Disposition.OVERWRITE, Disposition.OVERWRIT
 
 @dataclass(frozen=True, slots=True)
 class OpenEntry:
-    """Somebody who has the file open.
+    """An open of the file.
 
     Attributes:
         id: never used twice in the life of the process; List Handles shows it.
         stake: what it uses and denies now; a handle's disposition counts at admission only.
-        key: whose caches its operations leave alone; None for REST.
-        mask: what a handle was granted; 0 for REST.
-        is_stat: whether it only looks at attributes or security, so that it is in nobody's way.
+        key: the key of the caches that its operations do not break; None for REST.
+        mask: the access that a handle was granted; 0 for REST.
+        is_stat: whether it is for attributes or security only, so that it limits no caching of
+            others.
         is_disconnected: whether a durable handle waits for its client.
     """
 
@@ -66,7 +67,7 @@ class OpenEntry:
 
 @dataclass(frozen=True, slots=True)
 class OpenTable:
-    """All that a file's opens have in common; it dies with the process."""
+    """The opens of a file and their shared state; it is lost when the process ends."""
 
     entries: tuple[OpenEntry, ...] = ()
     holders: tuple[CachingHolder, ...] = ()
@@ -80,11 +81,11 @@ class HandleRequest:
 
     Attributes:
         mask: the desired access, without generic rights.
-        disposition: what it does to the file that it found: OPEN if it has created the file.
+        disposition: what it does to the existing file; OPEN if it has created the file.
         key: of its lease; None = the open itself.
-        wanted: the caching that it asks for: bits of a lease, or those of an oplock's level.
+        wanted: the caching that it requests: bits of a lease, or those of an oplock's level.
         epoch: of a lease of version 2, as the client sent it.
-        has_waited: whether it asks again after it was told to wait.
+        has_waited: whether it tries again after a wait.
     """
 
     id: int
@@ -104,7 +105,7 @@ class RestRequest:
     """A REST operation on a file.
 
     Attributes:
-        clears_read_only: of Set File Properties: the attribute ReadOnly goes by it.
+        clears_read_only: whether Set File Properties removes the attribute ReadOnly.
         offset, length: the bytes that it concerns, for locks; see `byte_ranges.WHOLE_FILE`.
     """
 
@@ -117,7 +118,7 @@ class RestRequest:
 
 @dataclass(frozen=True, slots=True)
 class OpenAdmitted:
-    """It has its entry. Send the notices, whose answers it does not wait for.
+    """The open has its entry. The caller sends the notices, and does not wait for their answers.
 
     Attributes:
         caching: what a handle may cache now.
@@ -136,14 +137,15 @@ class OpenAdmitted:
 
 @dataclass(frozen=True, slots=True)
 class OpenRefused:
-    """It has no entry, and the table is as it was."""
+    """The open has no entry, and the table is unchanged."""
 
     row: ErrorCode
 
 
 @dataclass(frozen=True, slots=True)
 class BreakAwaited:
-    """It has no entry yet: send the notices, and ask again when one of these holders changed."""
+    """The open has no entry yet. The caller sends the notices, and tries again when one of these
+    holders has changed."""
 
     table: OpenTable
     notices: tuple[BreakNotice, ...]
@@ -155,7 +157,7 @@ _Effect = Callable[[CachingHolder], Broken | None]
 
 
 def admit_handle(table: OpenTable, request: HandleRequest, node: FileFacts) -> Admission:
-    """Enter an SMB open, in the order of smb.md 2.4.
+    """Enter an SMB open, in the order of checks of smb.md 2.4.
 
     Pending deletion comes first. Then come batch oplocks, whose holders may close instead, and the
     attribute ReadOnly. Then share modes, for which Handle caches are broken, and other caches.
@@ -189,7 +191,7 @@ def admit_handle(table: OpenTable, request: HandleRequest, node: FileFacts) -> A
 def admit_rest(table: OpenTable, request: RestRequest, node: FileFacts) -> Admission:
     """Enter a REST operation: pending deletion and copy, ReadOnly, share modes, locks, caches.
 
-    REST never conflicts with REST: only SMB handles stand in its way. The caller limits its
+    REST operations never conflict with each other, only with SMB handles. The caller limits its
     waiting to REST_WAIT_LIMIT_S and then answers ClientCacheFlushDelay. Source: smb.md 4.
     """
     refused = (
@@ -209,7 +211,7 @@ def admit_rest(table: OpenTable, request: RestRequest, node: FileFacts) -> Admis
     def effect(holder: CachingHolder) -> Broken | None:
         return None if cause is None else oplocks.effect(holder, cause)
 
-    # Before the locks are judged: those of a disconnected handle go with it.
+    # This comes before the check of locks, since a disconnected handle's locks go with it.
     gone = _broken(table, lambda one: effect(one) if is_disconnected(table, one.key) else None)
     if gone.waits:
         return gone.awaited()
@@ -226,7 +228,7 @@ def admit_rest(table: OpenTable, request: RestRequest, node: FileFacts) -> Admis
 
 
 def act(table: OpenTable, open_id: int, cause: Cause) -> OpenAdmitted | BreakAwaited:
-    """The effect of a handle's operation on caches: those of others, and its own level II
+    """Apply the effect of a handle's operation on caches: those of others, and its own level II
     oplock."""
     key = entry_of(table, open_id).key
     own = _broken(table, lambda one: oplocks.effect_on_own(one, cause) if one.key == key else None)
@@ -240,10 +242,10 @@ def act(table: OpenTable, open_id: int, cause: Cause) -> OpenAdmitted | BreakAwa
 def displace(
     table: OpenTable, cause: Cause, but: CachingKey | None = None
 ) -> OpenAdmitted | BreakAwaited:
-    """The effect of a cause on the caches of a file that it has no open of.
+    """Apply a cause to the caches of a file, on behalf of an operation that has no open of it.
 
-    A directory above it is renamed, or a handle was closed that has left it to be deleted. Nobody
-    closes a disconnected handle for it, so that each of them goes.
+    Such an operation is a rename of a directory above it, or the close of a handle that leaves the
+    file to be deleted. A disconnected handle has no client to close it, so it is closed at once.
 
     Arguments:
         but: the key whose cache stays: that of the closed handle.
@@ -261,9 +263,9 @@ def displace(
 def dispose(
     table: OpenTable, open_id: int, node: FileFacts, *, delete: bool
 ) -> OpenAdmitted | OpenRefused | BreakAwaited:
-    """Mark the file for deletion by a handle, or take that back (deletion.py).
+    """Mark the file for deletion by a handle, or take the mark back (deletion.py).
 
-    Others who cache their handles are asked to give them up first.
+    Handle caches of others are broken first.
     """
     mask = entry_of(table, open_id).mask
     state = deletion.with_disposition(table.deletion, delete=delete, mask=mask, node=node)
@@ -276,7 +278,7 @@ def dispose(
 
 
 def entry_of(table: OpenTable, open_id: int) -> OpenEntry:
-    """The entry of an open. Raises: KeyError when it has left."""
+    """Return the entry of an open. Raises: KeyError when it has left."""
     for entry in table.entries:
         if entry.id == open_id:
             return entry
@@ -284,18 +286,20 @@ def entry_of(table: OpenTable, open_id: int) -> OpenEntry:
 
 
 def holder_of(table: OpenTable, key: CachingKey) -> CachingHolder | None:
-    """The lease or oplock of a key, also when it has been broken to nothing."""
+    """Return the lease or oplock of a key, even if it has been broken to nothing; None = there is
+    none."""
     return next((one for one in table.holders if one.key == key), None)
 
 
 def is_disconnected(table: OpenTable, key: CachingKey) -> bool:
-    """Whether all opens of an oplock or a lease wait for their client, which cannot answer."""
+    """Return whether all opens of an oplock or a lease wait for their client, so that none can
+    answer."""
     own = [one.is_disconnected for one in table.entries if one.key == key]
     return bool(own) and all(own)
 
 
 def with_connection(table: OpenTable, open_id: int, *, is_connected: bool) -> OpenTable:
-    """The table after a durable handle lost its client, or got it back."""
+    """Return the table after a durable handle lost its client, or got it back."""
     entries = tuple(
         replace(one, is_disconnected=not is_connected) if one.id == open_id else one
         for one in table.entries
@@ -304,18 +308,18 @@ def with_connection(table: OpenTable, open_id: int, *, is_connected: bool) -> Op
 
 
 def with_holder(table: OpenTable, holder: CachingHolder) -> OpenTable:
-    """The table after a holder's answer or time-out (oplocks.py)."""
+    """Return the table after a holder's answer or time-out (oplocks.py)."""
     holders = tuple(holder if one.key == holder.key else one for one in table.holders)
     return replace(table, holders=holders)
 
 
 @dataclass(frozen=True, slots=True)
 class Departure:
-    """An open has left.
+    """The result of an open's leaving.
 
     Attributes:
-        removes: whether the name and the file go now: it was the last, and deletion is pending.
-        granted_locks: the waiting lock requests that are granted by it, by id.
+        removes: whether the file is removed now: it was the last open, and deletion is pending.
+        granted_locks: the ids of the waiting lock requests that are granted now.
     """
 
     table: OpenTable
@@ -324,9 +328,9 @@ class Departure:
 
 
 def leave(table: OpenTable, open_id: int, node: FileFacts) -> Departure:
-    """Take an entry out: a handle's close, of any kind, or the end of a REST operation.
+    """Remove an entry: at a handle's close, of any kind, or at the end of a REST operation.
 
-    Its locks are freed; its lease ends with the last open of its key, and so does a break of it.
+    Its locks are freed. Its lease ends with the last open of its key, and so does a break of it.
 
     Raises: KeyError when it has left already.
     """
@@ -352,12 +356,12 @@ class _Breaks:
 
 
 def _broken(table: OpenTable, effect: _Effect, but: CachingKey | None = None) -> _Breaks:
-    """Break every holder but one key's as `effect` says."""
+    """Break every holder, except that of the key `but`, to what `effect` returns."""
     holders, notices, waits = [], [], []
     for holder in table.holders:
         found = None if holder.key == but else effect(holder)
         if found is not None:
-            # Nobody answers for a disconnected handle: it is closed, and the operation goes on.
+            # A disconnected handle has no client to answer: the operation waits for its close.
             if found.waits or is_disconnected(table, holder.key):
                 waits.append(holder.key)
             holder, notice = oplocks.broken(holder, found.to)
@@ -367,11 +371,12 @@ def _broken(table: OpenTable, effect: _Effect, but: CachingKey | None = None) ->
 
 
 def _open_effect(request: HandleRequest, cause: Cause) -> _Effect:
-    """The effect of an open on a holder. Whether it only looks depends on how the holder caches.
+    """Return the effect of an open on a holder. Whether the open is for attributes only depends on
+    the holder's kind.
 
-    While a lease is being broken, an open waits for the answer, also to a break for somebody else's
-    sake. Only an open that asks for the first time and breaks no write cache goes on at once. An
-    open that has waited waits for the last step of the break (smbtorture, lease.breaking3).
+    While a lease is being broken, an open waits for the answer, whichever open caused the break.
+    Only a first attempt that breaks no write cache continues at once. An open that has waited waits
+    for the last step of the break (smbtorture, lease.breaking3).
     """
 
     def effect(holder: CachingHolder) -> Broken | None:
@@ -430,13 +435,13 @@ def _conflict(
     others: Iterable[OpenEntry],
     cause: Cause = Cause.SHARE_CONFLICT,
 ) -> OpenRefused | BreakAwaited | None:
-    """The outcome of a conflict of stakes; None = there is none.
+    """Return the outcome of a conflict of stakes; None = there is none.
 
-    Holders in the way who cache their handle are asked to give it up. A handle that its user has
-    closed then goes, and the caller asks again.
+    Holders in conflict that cache their handle are asked to give it up. A handle that its user has
+    closed is then closed, and the caller tries again.
 
     Arguments:
-        node: whose REST lease counts as an open; None for REST itself.
+        node: its REST lease counts as an open; None for REST itself.
     """
     in_the_way = {entry.key for entry in others if entry.stake.conflicts(stake)}
     is_leased = node is not None and node.is_leased and accesses.LEASED.conflicts(stake)

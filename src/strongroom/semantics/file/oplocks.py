@@ -1,10 +1,10 @@
 """The caching rights of SMB clients: leases and oplocks as one table of breaks.
 
-Lives here: who is broken to what by which cause, notices and their answers. Must not live
-here: clocks (a time-out is an event; its limits are data), what an open is granted (grants.py),
-who is open (opens.py). Sources: [MS-SMB2] sections 2.2.13.2.8, 3.3.4.6, 3.3.4.7 and 3.3.5.22;
-[MS-FSA] section 2.1.5.18; "Managing file locks" of the Azure Storage REST reference; smb.md 3.6
-and 4.5.
+Lives here: which cause breaks which state to which, notices and their answers. Must not live here:
+clocks (a time-out is an event; its limits are data), what an open is granted (grants.py), the
+present opens (opens.py). Sources: [MS-SMB2] sections 2.2.13.2.8, 3.3.4.6, 3.3.4.7 and 3.3.5.22;
+[MS-FSA] section 2.1.5.18; "Managing file locks" of the Azure Storage REST reference; smb.md 3.6 and
+4.5.
 
 An oplock is a lease whose key is the open itself: level II caches reads, exclusive reads and
 writes, batch everything. The table differs by kind only where the documents differ.
@@ -36,7 +36,7 @@ class Caching(enum.IntFlag):
 
 
 class CachingKind(Heading):
-    """How a client asked for caching."""
+    """The kind of caching that a client has requested."""
 
     LEASE_V1 = "lease, version 1"
     LEASE_V2 = "lease, version 2"
@@ -44,7 +44,7 @@ class CachingKind(Heading):
 
 
 class OplockLevel(enum.IntEnum):
-    """OplockLevel on the wire."""
+    """OplockLevel; the values are its numbers on the wire."""
 
     NONE = 0
     II = 1
@@ -112,7 +112,7 @@ _LEASE_ROWS: Final[dict[Cause, tuple[Broken | None, ...]]] = {
 }
 _OPLOCK_COLUMNS: Final = (R, RW, RWH)
 # A batch holder may answer by closing a handle that its user has closed before. So causes that its
-# handle may stop (an open, a share conflict, a deletion) break it first; a rename does not.
+# handle could prevent (an open, a share conflict, a deletion) break it first; a rename does not.
 _OPLOCK_ROWS: Final[dict[Cause, tuple[Broken | None, ...]]] = {
     Cause.OPEN: (None, _wait(R), _wait(R)),
     Cause.OVERWRITE: (_go(N), _wait(N), _wait(N)),
@@ -134,7 +134,7 @@ _OPLOCKS: Final = {
     for state, cell in zip(_OPLOCK_COLUMNS, row, strict=True)
 }
 
-# What each REST operation is to the caches (smb.md 4.5). Not in the documents, so inferred:
+# The cause that each REST operation is for caches (smb.md 4.5). Not in the documents, so inferred:
 # - Create File and the destination of a copy replace everything, as an overwriting open does.
 # - Lease File reads nothing and changes nothing, but its holder relies on what is stored: as Get.
 # - The source of a rename gets another name.
@@ -163,9 +163,10 @@ class CachingHolder:
     """A lease or an oplock of one file.
 
     Attributes:
-        held: what it may cache; while it is being broken, what it held before.
-        told: what the notice that awaits an answer leaves it; None = no notice does.
-        target: what shall be left in the end: less than `told` if another cause came meanwhile.
+        held: the rights that it has; while it is being broken, those before the break.
+        told: the rights that the unanswered notice leaves; None = no notice is unanswered.
+        target: the rights that remain after all breaks: less than `told` if another cause has come
+            since the notice.
         epoch: of leases of version 2: it counts each change of state (smb.md 3.6).
     """
 
@@ -178,7 +179,7 @@ class CachingHolder:
 
     @property
     def is_breaking(self) -> bool:
-        """Whether a notice awaits its answer."""
+        """Whether a notice waits for its answer."""
         return self.told is not None
 
 
@@ -200,13 +201,13 @@ class BreakNotice:
 
 
 def effect(holder: CachingHolder, cause: Cause) -> Broken | None:
-    """The effect of a cause by another key on a holder; None = none."""
+    """Return the effect that a cause by another key has on a holder; None = it has none."""
     table = _OPLOCKS if holder.kind is CachingKind.OPLOCK else _LEASES
     return table.get((cause, holder.held))
 
 
 def effect_on_own(holder: CachingHolder, cause: Cause) -> Broken | None:
-    """The effect of a cause on the cache of its own key: level II ends with the holder's own
+    """Return the effect of a cause on the cache of its own key: level II ends with the holder's own
     writes.
 
     Source: smb.md 3.6: requests with its own key break no lease, but level II oplocks.
@@ -216,10 +217,10 @@ def effect_on_own(holder: CachingHolder, cause: Cause) -> Broken | None:
 
 
 def broken(holder: CachingHolder, broken_to: Caching) -> tuple[CachingHolder, BreakNotice | None]:
-    """The holder when it shall keep `broken_to` at most, and the notice to send, if any.
+    """Return the holder when it may keep `broken_to` at most, and the notice to send, if any.
 
-    While a notice awaits its answer no second one is sent. What is to be left adds up, and the next
-    notice follows the answer (smb.md 3.6).
+    While a notice waits for its answer no second one is sent. Further breaks lower `target`, and
+    the next notice follows the answer (smb.md 3.6).
     """
     target = (holder.held if holder.target is None else holder.target) & broken_to
     if holder.is_breaking:
@@ -236,7 +237,7 @@ def _next_epoch(holder: CachingHolder) -> int:
 def _notified(
     holder: CachingHolder, to: Caching, target: Caching
 ) -> tuple[CachingHolder, BreakNotice]:
-    # Who caches reads only has nothing to flush and nothing to close: its state changes at once.
+    # A holder that caches reads only has nothing to flush or close: its state changes at once.
     needs_answer = holder.held != R
     notice = BreakNotice(holder.key, holder.kind, holder.held, to, needs_answer, holder.epoch)
     if needs_answer:
@@ -247,9 +248,10 @@ def _notified(
 def lease_acknowledged(
     holder: CachingHolder, state: int
 ) -> tuple[CachingHolder, BreakNotice | None] | int:
-    """The holder after a lease's acknowledgement and the next notice, or the NTSTATUS of a refusal.
+    """Return the holder after a lease's acknowledgement and the next notice, or the NTSTATUS of a
+    refusal.
 
-    A client may give up more than it was asked to. Without Read nothing else can be kept.
+    A client may give up more than it was asked to. Without Read it can keep nothing else.
     """
     if holder.told is None:
         return file_errors.STATUS_UNSUCCESSFUL
@@ -262,13 +264,14 @@ def lease_acknowledged(
 def oplock_acknowledged(
     holder: CachingHolder, level: int
 ) -> tuple[CachingHolder, BreakNotice | None, int | None]:
-    """The holder after an oplock's acknowledgement, the next notice, and the NTSTATUS of a refusal.
+    """Return the holder after an oplock's acknowledgement, the next notice, and the NTSTATUS of a
+    refusal.
 
-    A wrong answer to a break is refused, and it leaves no oplock. Exclusive counts as none: a
-    holder that was broken has company (smb.md 2.12).
+    A wrong answer to a break is refused, and it leaves no oplock. The answer Exclusive keeps
+    nothing: after a break another open exists (smb.md 2.12).
     """
     if not holder.is_breaking:
-        # Level II to none awaits no answer; Windows names an answer to it otherwise.
+        # A break from level II to none needs no answer. Windows refuses one by another status.
         is_late = holder.held == N
         protocol, state = (
             file_errors.STATUS_INVALID_OPLOCK_PROTOCOL,
@@ -287,7 +290,8 @@ def oplock_acknowledged(
 
 
 def _answered(holder: CachingHolder, kept: Caching) -> tuple[CachingHolder, BreakNotice | None]:
-    """The holder keeps so much for now. A break that goes on takes another step in the same epoch.
+    """Return the holder with the rights that it keeps for now. A break that continues takes another
+    step in the same epoch.
 
     A step leaves Read while more than Read is held (smbtorture, lease.breaking3).
     """
@@ -299,5 +303,5 @@ def _answered(holder: CachingHolder, kept: Caching) -> tuple[CachingHolder, Brea
 
 
 def timed_out(holder: CachingHolder) -> CachingHolder:
-    """The holder after SMB_BREAK_LIMIT_S without an answer: it holds nothing."""
+    """Return the holder after SMB_BREAK_LIMIT_S without an answer: it holds nothing."""
     return replace(holder, held=N, told=None, target=None)

@@ -1,9 +1,9 @@
 """File permissions: security descriptors as SDDL, kept as text and never enforced.
 
 Lives here: the syntax and bounds of SDDL, and the form of permission keys. Must not live here:
-where permissions are stored, the binary form, any check of access. Whoever mounts a share with the
-account's key has full access, as in Azure. Sources: [MS-DTYP] section 2.5.1.1 (SDDL syntax);
-"Create Permission" of the Azure Storage REST reference; file.md 2 and 3.
+where permissions are stored, the binary form, any check of access. A client that mounts a share
+with the account's key has full access, as in Azure. Sources: [MS-DTYP] section 2.5.1.1 (SDDL
+syntax); "Create Permission" of the Azure Storage REST reference; file.md 2 and 3.
 """
 
 from __future__ import annotations
@@ -34,12 +34,13 @@ _NESTED_MAX: Final = 8
 
 
 def _balanced(depth: int) -> str:
-    """A pattern of text in which parentheses nest so deep at most; it never goes back."""
+    """Return a pattern for text whose parentheses nest at most `depth` deep. It never
+    backtracks."""
     inner = rf"|\({_balanced(depth - 1)}\)" if depth else ""
     return rf"(?:[^()]++{inner})*+"
 
 
-# Conditional and resource attribute entries carry more behind the SID.
+# Conditional and resource attribute entries have a further part behind the SID.
 _CONDITION: Final = rf"(?:;{_balanced(_NESTED_MAX)})?"
 _ACE: Final = re.compile(rf"\({_TYPES};{_FLAGS};{_RIGHTS};{_GUID};{_GUID};{_SID}{_CONDITION}\)")
 _ACL_FLAGS: Final = re.compile(r"(?:P|AR|AI|NO_ACCESS_CONTROL)*")
@@ -49,7 +50,8 @@ _KEY: Final = re.compile(r"[0-9]{1,20}\*[0-9]{1,20}")
 
 
 def check_sddl(text: str, bytes_max: int = PERMISSION_BYTES_MAX) -> str:
-    """The text itself: an owner, a group and a DACL, in this order, and perhaps a SACL.
+    """Check a permission: an owner, a group and a DACL, in this order, and optionally a SACL.
+    Returns the text.
 
     Arguments:
         bytes_max: HEADER_BYTES_MAX for a header.
@@ -62,9 +64,9 @@ def check_sddl(text: str, bytes_max: int = PERMISSION_BYTES_MAX) -> str:
 
 
 def check_key(text: str) -> str:
-    """The text itself: a permission key is two numbers with an asterisk between.
+    """Check the form of a permission key: two numbers with an asterisk between. Returns the text.
 
-    Raises: FileInvalidPermissionKey for another form; whether the key exists is the store's to say.
+    Raises: FileInvalidPermissionKey for another form. The store decides whether the key exists.
     """
     if _KEY.fullmatch(text) is None:
         raise StorageError(file_errors.FILE_INVALID_PERMISSION_KEY)
@@ -85,7 +87,7 @@ def _is_sddl(text: str) -> bool:
 
 
 def _after_acl(text: str, at: int, label: str) -> int | None:
-    """Where an ACL ends, or None when there is none; each entry is matched on its own."""
+    """Return where an ACL ends, or None when there is none; each entry is matched on its own."""
     if not text.startswith(label, at):
         return None
     flags = _ACL_FLAGS.match(text, at + len(label))

@@ -1,11 +1,12 @@
-"""The names by which SMB knows a share's snapshots: `@GMT-` tokens, which count seconds.
+"""The names of a share's snapshots in SMB: `@GMT-` tokens, which have a resolution of one second.
 
-Lives here: tokens, and which token is which snapshot's. Must not live here: what snapshots there
-are (services/file/shares), opens of them. Sources: [MS-SMB] section 2.2.1.1.1; [MS-SMB2] sections
+Lives here: tokens, and which token is which snapshot's. Must not live here: which snapshots exist
+(services/file/shares), opens of them. Sources: [MS-SMB] section 2.2.1.1.1; [MS-SMB2] sections
 2.2.32.2 and 3.3.5.9.4; smb.md 2.4 and 2.7.
 
-A snapshot is known by its stamp, in ticks of 100 ns. A token has seconds, so two snapshots of one
-second would have the same. The older one keeps it, and the younger one has the next free second.
+A snapshot is identified by its stamp, in ticks of 100 ns. A token has whole seconds, so two
+snapshots of one second would have the same token. The older one keeps it, and the younger one gets
+the next free second.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ _TOKEN: Final = re.compile(r"@GMT(-[0-9]{4}(\.[0-9]{2}){2})-[0-9]{2}(\.[0-9]{2})
 
 
 def token(ticks: int) -> str:
-    """The token of a time; what is below a second is left out."""
+    """Return the token of a time, cut to whole seconds."""
     return datetime_of(ticks).strftime(_FORMAT)
 
 
 def time_of_token(name: str) -> int | None:
-    """The time that a name of a path stands for, in ticks; None = it is a plain name."""
+    """Return the time that a component of a path names, in ticks; None = it is a plain name."""
     if _TOKEN.fullmatch(name) is None:
         return None
     try:
@@ -40,7 +41,7 @@ def time_of_token(name: str) -> int | None:
 
 
 def seconds_of(stamps: Iterable[int]) -> dict[int, int]:
-    """The whole second that stands for each snapshot, in ticks, and the snapshot's stamp.
+    """Return the stamp of each snapshot, by the whole second (in ticks) that its token names.
 
     Arguments:
         stamps: of a share's snapshots, rising.
@@ -54,7 +55,7 @@ def seconds_of(stamps: Iterable[int]) -> dict[int, int]:
 
 
 def tokens(stamps: Sequence[int]) -> list[str]:
-    """The tokens of a share's snapshots, the newest first. No two are the same.
+    """Return the tokens of a share's snapshots, newest first. No two are the same.
 
     Arguments:
         stamps: as of `seconds_of`.
@@ -63,7 +64,7 @@ def tokens(stamps: Sequence[int]) -> list[str]:
 
 
 def snapshot_at(stamps: Sequence[int], ticks: int) -> int | None:
-    """The stamp of the snapshot that a time names; None = there is none of that time.
+    """Return the stamp of the snapshot that a time names; None = there is none of that time.
 
     A time of whole seconds is that of a token. Any other must be the stamp itself.
 
@@ -76,7 +77,7 @@ def snapshot_at(stamps: Sequence[int], ticks: int) -> int | None:
 
 
 def without_token(path: Sequence[str]) -> tuple[tuple[str, ...], int | None]:
-    """A path as it is within its snapshot, and the time that its token names; None = no token.
+    """Return a path without its token, and the time that the token names; None = there is no token.
 
     The token may be any component.
 

@@ -14,7 +14,7 @@ from strongroom.errors import StorageError, invalid_header
 
 QUOTA_GIB: Final = (1, 102_400)
 DEFAULT_QUOTA_GIB: Final = 5120
-# Premium is the tier of accounts of another kind, so that no share of this account can have it.
+# Premium is the tier of accounts of another kind, so no share of this server can have it.
 TIERS: Final = ("TransactionOptimized", "Hot", "Cool")
 DEFAULT_TIER: Final = TIERS[0]
 SMB: Final = "SMB"
@@ -22,7 +22,7 @@ _NFS: Final = "nfs"
 
 
 def read_tier(name: str, value: str) -> str:
-    """An access tier, in any case. Raises InvalidHeaderValue."""
+    """Return an access tier, given in any case. Raises InvalidHeaderValue."""
     for tier in TIERS:
         if tier.lower() == value.lower():
             return tier
@@ -30,7 +30,7 @@ def read_tier(name: str, value: str) -> str:
 
 
 def check_protocols(name: str, value: str) -> None:
-    """Refuse protocols that no share of this server is for.
+    """Refuse protocols that no share of this server supports.
 
     Raises: NotImplemented for NFS, InvalidHeaderValue for anything else but SMB.
     """

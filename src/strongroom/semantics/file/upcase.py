@@ -1,16 +1,16 @@
 """The upper-case table by which names of files are compared, version 1: 65,536 UTF-16 units.
 
-Lives here: the table as data, and nothing that reads Unicode data of the running Python. Must not
-live here: rules of names (names.py).
+Lives here: the table as data; it uses no Unicode data of the running Python. Must not live here:
+rules of names (names.py).
 
-The table never changes: a share's record stores its version, and keys of names depend on it.
-Another table is another version. Sources: the simple upper-case mapping of UnicodeData.txt,
+The table never changes: a share's record stores its version, and keys of names depend on it. A
+different table needs a new version. Sources: the simple upper-case mapping of UnicodeData.txt,
 Unicode 14.0, as [MS-UCODEREF] section 3.1.5.3 and NTFS ($UpCase) use such a table. It was derived
 by three rules:
 
 - The unit and its upper case both lie in the BMP, and neither is a surrogate.
-- The lower case of that upper case is the unit itself. Otherwise two letters that Windows keeps
-  apart would be equal, such as the dotless i (U+0131) and i, or the micro sign and mu.
+- The lower case of that upper case is the unit itself. Otherwise two letters that Windows
+  distinguishes would be equal, such as the dotless i (U+0131) and i, or the micro sign and mu.
 - The final sigma (U+03C2) is the exception to the second rule: its upper case is U+03A3.
 
 Microsoft's exFAT specification recommends a table (section 7.2). For letters of Unicode 5.0, names
@@ -78,5 +78,5 @@ UPPER: Final[dict[int, int]] = {
 
 
 def unit_table() -> tuple[int, ...]:
-    """All 65,536 entries in the order of their units."""
+    """Return all 65,536 entries in the order of their units."""
     return tuple(UPPER.get(unit, unit) for unit in range(UNITS))

@@ -30,10 +30,10 @@ _NOT_IN_PATTERNS: Final = re.compile("[\\\\/:|\x00-\x1f\ud800-\udfff]")
 
 
 def check_pattern(pattern: str) -> str:
-    """The pattern as it is stored in a handle: an empty one stands for all names ([MS-FSA]).
+    """Return the pattern as a handle stores it; an empty one stands for all names ([MS-FSA]).
 
     Raises: InvalidResourceName (OBJECT_NAME_INVALID) for characters that neither a name nor a
-        pattern has, InvalidFileOrDirectoryPathName for more than 255 units.
+        pattern can have, InvalidFileOrDirectoryPathName for more than 255 units.
     """
     if _NOT_IN_PATTERNS.search(pattern) is not None:
         raise StorageError(file_errors.INVALID_FILE_NAME)
@@ -43,7 +43,7 @@ def check_pattern(pattern: str) -> str:
 
 
 def matches(pattern: str, name: str) -> bool:
-    """Whether a name, in any case, is one that the pattern means.
+    """Return whether a name, in any case, matches the pattern.
 
     Each step keeps the set of places in the pattern that may come next, so that no pattern takes
     more than len(pattern) * len(name) steps. The entry `..` of a listing matches as `.` does
@@ -64,7 +64,7 @@ def matches(pattern: str, name: str) -> bool:
 
 
 def _skipped(pattern: str, places: set[int], following: str) -> set[int]:
-    """The places, and those that are reached without a character of the name.
+    """Return the places, and those that can be reached without a character of the name.
 
     Arguments:
         following: the next character of the name, "" at its end.
@@ -88,14 +88,14 @@ def _is_skippable(wanted: str, following: str) -> bool:
 
 
 def _steps(pattern: str, place: int, char: str, index: int, last_dot: int) -> tuple[int, ...]:
-    """The places after one character of the name; a star stays where it is."""
+    """Return the places after one character of the name; a star stays where it is."""
     if place == len(pattern):
         return ()
     wanted = pattern[place]
     if wanted == STAR:
         return (place,)
     if wanted == DOS_STAR:
-        # It passes no last dot but as its own last character.
+        # It can match the last dot only as the last character of its run.
         return (place + 1,) if index == last_dot else (place,)
     is_met = (
         wanted in (ONE, char)

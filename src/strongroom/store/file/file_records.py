@@ -1,11 +1,11 @@
-"""The records of directories and files, and where a share's names lead.
+"""The records of directories and files, and of a share's names.
 
 Lives here: the stored structs and their codecs. Must not live here: rules, keys, HTTP.
 
-The names of a share lie in one partition, so that a rename is one commit. A *name* leads from a
+The names of a share are in one partition, so that a rename is one commit. A *name* leads from a
 parent's id and a folded name to an id. A *node* leads back from the id. It counts the children of a
-directory, which a decision can guard; it cannot guard a range of names. Attributes and data
-lie in a partition for each id.
+directory, because a decision can guard a record, but not a range of names. Attributes and data are
+in a partition for each id.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from strongroom.values import ContentProperties, Lease, Metadata
 
 
 class NameRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The target of a name; `name` is as it was given, the key has it folded."""
+    """The id that a name leads to. `name` has the case that was given; the key has it folded."""
 
     id: int
     name: str
@@ -28,8 +28,11 @@ class NameRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class NodeRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Where the name of an id is, and how many names are below it. `size_bytes`: the length of a
-    file that the share's usage counts for it."""
+    """The parent and folded name of an id, and the number of names below it.
+
+    Attributes:
+        size_bytes: the length of a file that the share's usage counts for it.
+    """
 
     parent: int
     name: str
@@ -43,7 +46,7 @@ class FileRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     `attributes` are the bits of semantics/file/attributes.py. A file's bytes are the map whose
     number is its id. `permission` is the key of its security descriptor. While `copy` is pending,
-    what it has brought lies beyond the file's length, which is 0.
+    the copied bytes lie beyond the file's length, which is 0.
     """
 
     etag: int
@@ -63,21 +66,22 @@ class FileRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class UsageRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The part of a share's quota that its files use: the sum of what their nodes say."""
+    """The part of a share's quota that its files use: the sum of the lengths that their nodes
+    count."""
 
     size_bytes: int
 
 
 class PastRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A name or attributes that a commit replaced or removed. `value` is what was there, as it was
-    stored. `since` is the stamp of the commit that had written it."""
+    """A name or attributes that a commit replaced or removed. `value` is the old stored value.
+    `since` is the stamp of the commit that wrote it."""
 
     since: int
     value: bytes
 
 
 class NamedRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Which share the names are of."""
+    """The share that a partition of names belongs to."""
 
     account: str
     share: str

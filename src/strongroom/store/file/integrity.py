@@ -1,19 +1,19 @@
-"""Do the names, nodes, attributes and bytes of shares agree?
+"""The check that the names, nodes, attributes and bytes of shares agree.
 
-Lives here: the check of all shares, in memory that grows with the files by an integer each. Must
-not live here: the walk over the store (store/integrity.py), rules of Azure.
+Lives here: the check of all shares. Its memory grows by an integer for each file. Must not live
+here: the walk over the store (store/integrity.py), rules of Azure.
 
 What must hold:
  1. Each name has a node that says where it is, and each node has its name.
- 2. A directory counts the names below it, and each name is below a directory that is there.
- 3. The usage of a share is what its nodes count. Each node has attributes. Attributes without a
-    node are those of a creation that was cut off, which have no bytes, or a job removes them.
+ 2. A directory counts the names below it, and each name is below a directory that exists.
+ 3. The usage of a share is the sum of what its nodes count. Each node has attributes. Attributes
+    without a node are those of an interrupted creation, which have no bytes, or a job removes them.
  4. The bytes of a file agree with its length (store/core/extents/check.py).
- 5. What is not a living share's, or a deleted one's that is kept, has a job that removes it.
- 6. The snapshots of a share are those that its record names. Names, attributes and bytes that are
-    past are seen by one of them, or a job removes them.
- 7. A deleted share that is kept has a job that ends this.
- 8. A pending copy to a file has a job that does it.
+ 5. Everything that is of neither a living share nor a soft-deleted one has a job that removes it.
+ 6. The snapshots of a share are those that its record names. Past names, attributes and bytes are
+    seen by one of them, or a job removes them.
+ 7. A soft-deleted share has a job that ends its retention.
+ 8. A pending copy to a file has a job that carries it out.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ Records = Sequence[tuple[Key, bytes]]
 
 
 class _Names:
-    """The names of one share. Sums are of what names say, less what nodes say."""
+    """The names of one share. Each sum is the total over the names, less the total over the
+    nodes."""
 
     def __init__(self) -> None:
         self.nodes: dict[int, bool] = {}
@@ -55,7 +56,8 @@ class FileFindings(NamedTuple):
 
 
 class FilesCheck:
-    """The check of all shares of one snapshot: take everything but files in, then each file."""
+    """The check of all shares in one snapshot of the store. It takes in everything but files first,
+    then each file."""
 
     def __init__(self) -> None:
         self.share_count = 0
@@ -73,7 +75,7 @@ class FilesCheck:
         self._with_attributes: set[tuple[int, int]] = set()
 
     def take_share(self, record: Record) -> None:
-        """A share's own record. Raises DamagedRecord."""
+        """Take in a share's own record. Raises DamagedRecord."""
         self.share_count += 1
         self._take(records.SHARE.decode(record.value))
 
@@ -82,20 +84,20 @@ class FilesCheck:
         self._snapshots[share.generation] = share.snapshots
 
     def take_snapshot(self, key: bytes, record: Record) -> None:
-        """The record of a share's snapshot. Raises DamagedRecord."""
+        """Take in the record of a share's snapshot. Raises DamagedRecord."""
         found = share_keys.snapshot_of(key)
         assert found is not None, "it is the key of a snapshot"
         records.SHARE.decode(record.value)
         self._taken.setdefault(found[0], set()).add(found[1])
 
     def take_deleted_share(self, ref: Ref, record: Record) -> None:
-        """The record of a deleted share that is kept. Raises DamagedRecord."""
+        """Take in the record of a soft-deleted share. Raises DamagedRecord."""
         share = records.DELETED_SHARE.decode(record.value).record
         self._take(share)
         self._kept[share.generation] = ref.partition.name.decode()
 
     def take_job(self, job: Job) -> None:
-        """A job, whatever it is for."""
+        """Take in a job of any kind."""
         if job.kind is JobKind.EXPIRE_SHARE:
             self._expired.add(job.generation)
         elif job.kind is JobKind.SWEEP_SHARE:
@@ -108,7 +110,8 @@ class FilesCheck:
             self._copies.add((job.generation, job.blob, job.token))
 
     def take(self, ref: Ref, record: Record) -> bool:
-        """A record among a share's names; False when none has this place. Raises DamagedRecord."""
+        """Take in a record among a share's names. Returns False when no kind of record belongs at
+        this key. Raises DamagedRecord."""
         generation = int.from_bytes(ref.partition.keyspace[1:], "big")
         if ref.partition == keys.permissions(generation):
             file_records.PERMISSION.decode(record.value)
@@ -146,7 +149,7 @@ class FilesCheck:
         return True
 
     def check(self, partition: Partition, face: Records, hidden: Records) -> FileFindings:
-        """One directory's or file's partition, once everything else was taken in.
+        """Check one directory's or file's partition, once everything else was taken in.
 
         Raises: DamagedRecord.
         """
@@ -174,7 +177,7 @@ class FilesCheck:
             if not maps.take(key.name, value):
                 problems.append("no record belongs here")
         for number in maps.numbers():
-            # A deleted file has no length any more; a job removes its bytes.
+            # A deleted file has no length; a job removes its bytes.
             size_bytes = OFFSET_MAX if record is None else _reached(record)
             problems += maps.judge(number, size_bytes, living)
             if number != file_id:
@@ -206,7 +209,7 @@ class FilesCheck:
         return FileFindings(problems, maps.needed, maps.given_up)
 
     def problems(self) -> Iterator[tuple[str, str]]:
-        """(place, problem) of all shares, once everything was taken in and checked."""
+        """Yield (place, problem) of all shares, once everything was taken in and checked."""
         for generation, name in self._kept.items():
             if generation not in self._expired:
                 yield f"deleted share {name!r}", "it is kept, and no job ends that"
@@ -235,7 +238,8 @@ class FilesCheck:
 
 
 def _reached(record: FileRecord) -> int:
-    """Up to where a file may have bytes: a pending copy has brought some already."""
+    """Return the offset up to which a file may have bytes. A pending copy may have written some
+    already."""
     copy = record.copy
     if copy is None or not is_pending(copy):
         return record.size_bytes
@@ -243,13 +247,13 @@ def _reached(record: FileRecord) -> int:
 
 
 def _seen_of(past: Iterable[tuple[int, int]], snapshots: Iterable[int]) -> tuple[int, ...]:
-    """The snapshots that see one of these states: (since, until) each."""
+    """Return the snapshots that see one of these states: (since, until) each."""
     lives = list(past)
     return tuple(at for at in snapshots if any(since <= at < until for since, until in lives))
 
 
 def _all_seen(past: Iterable[tuple[int, int]], snapshots: Collection[int]) -> bool:
-    """Whether each of these states is seen by a snapshot."""
+    """Return whether each of these states is seen by a snapshot."""
     return all(any(since <= at < until for at in snapshots) for since, until in past)
 
 
