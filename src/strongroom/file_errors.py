@@ -1,7 +1,7 @@
-"""The rows of the error table that only files answer, and the NTSTATUS values that SMB answers.
+"""The rows of the error table that only files use, and the NTSTATUS values that SMB answers.
 
-A code of REST may have several rows, one for each NTSTATUS that SMB answers in its place. Must not
-live here: rows that several services share (errors.py). Sources: "File service error codes" and
+A REST error code may have several rows, one for each NTSTATUS that SMB answers in its place. Must
+not live here: rows that several services share (errors.py). Sources: "File service error codes" and
 "Managing file locks" of the Azure Storage REST reference; [MS-ERREF] section 2.3.1.
 
 Where Microsoft's pages contradict each other (smb.md 4.6), each row says which page it follows.
@@ -49,7 +49,7 @@ STATUS_INVALID_LOCK_RANGE: Final = 0xC000_01A1
 STATUS_DUPLICATE_OBJECTID: Final = 0xC000_022A
 STATUS_FILE_NOT_AVAILABLE: Final = 0xC000_0467
 
-# Only handles of SMB meet the next rows; the codes are the nearest that REST has.
+# Only handles of SMB can cause the next errors; each code is the nearest one of REST.
 ACCESS_DENIED_TO_HANDLE = row(
     "InsufficientAccountPermissions",
     403,
@@ -228,7 +228,7 @@ CANNOT_DELETE = row(
     STATUS_CANNOT_DELETE,
 )
 # 408 as "Managing file locks" writes it; the page of error codes says 500. A client may repeat the
-# request after a 408, which is what the situation asks for.
+# request after a 408, and here a retry can succeed.
 CLIENT_CACHE_FLUSH_DELAY = row(
     "ClientCacheFlushDelay",
     408,
@@ -340,13 +340,12 @@ SMB_DELETE_PENDING = row(
     "The specified resource is marked for deletion by an SMB client.",
     STATUS_DELETE_PENDING,
 )
-# No page says what a share for SMB answers; the code is the nearest of those of all services.
+# No page says what a share for SMB answers; the code is the nearest one that all services have.
 LINKS_REFUSED = row(
     "UnsupportedQueryParameter",
     400,
     "Links are for shares of the protocol NFS, and the shares of this server are for SMB.",
 )
-# What SMB answers to a rename of a file that is marked for deletion ([MS-FSA] 2.1.5.15.12).
 SHARE_ALREADY_EXISTS = row(
     "ShareAlreadyExists", 409, "The specified share already exists.", STATUS_OBJECT_NAME_COLLISION
 )
@@ -406,6 +405,7 @@ LEASE_NOT_PRESENT_WITH_FILE_OPERATION = row(
     412,
     "There is currently no lease on the file.",
 )
+# SMB's answer to a rename of a file that is marked for deletion ([MS-FSA] 2.1.5.15.12).
 RENAME_OF_PENDING = row(
     "SMBDeletePending",
     409,

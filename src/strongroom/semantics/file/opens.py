@@ -144,8 +144,7 @@ class OpenRefused:
 
 @dataclass(frozen=True, slots=True)
 class BreakAwaited:
-    """The open has no entry yet. The caller sends the notices, and tries again when one of these
-    holders has changed."""
+    """The open has no entry yet. Send the notices, and try again when a holder has changed."""
 
     table: OpenTable
     notices: tuple[BreakNotice, ...]

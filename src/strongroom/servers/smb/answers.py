@@ -1,8 +1,8 @@
-"""Answers become a frame: headers, padding, signatures, encryption.
+"""The frame of answers: headers, padding, signatures, encryption.
 
-Lives here: putting a frame together. Must not live here: which answer, and how many credits.
-Source: [MS-SMB2] sections 3.3.4.1, 3.3.4.1.3, 3.3.4.1.4; smb.md 1.4, 1.8, 1.9. Nothing here needs
-the event loop, so that a thread may do it for large answers.
+Lives here: putting a frame together. Must not live here: the choice of answers and credits. Source:
+[MS-SMB2] sections 3.3.4.1, 3.3.4.1.3, 3.3.4.1.4; smb.md 1.4, 1.8, 1.9. Nothing here needs the event
+loop, so that a thread may do it for large answers.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Outgoing(msgspec.Struct, frozen=True):
         return HEADER_BYTES + sum(map(len, self.body))
 
     def with_credits(self, credits: int) -> Outgoing:
-        """The same answer, which gives these credits."""
+        """Return the same answer with another number of granted credits."""
         header = msgspec.structs.replace(self.header, credits=credits)
         return msgspec.structs.replace(self, header=header)
 
@@ -69,7 +69,7 @@ def answer_header(
     tree_id: int | None = None,
     is_signed: bool = False,
 ) -> Header:
-    """The header of an answer.
+    """Return the header of an answer.
 
     Arguments:
         async_id: of a request that is or was answered PENDING; 0 = it was not.
@@ -95,7 +95,7 @@ def answer_header(
 
 
 def frame(answers: Sequence[Outgoing], algorithm: int, sealing: Sealing | None) -> list[Piece]:
-    """The pieces of a frame.
+    """Return the pieces of a frame.
 
     Arguments:
         algorithm: of signatures.

@@ -1,7 +1,7 @@
 """The checks of every message before its command is carried out, in this order.
 
-Lives here: the checks as one table. Must not live here: checks of a whole frame (connection.py), of
-what a command itself demands (commands/). Source: [MS-SMB2] sections 3.3.5.2 to 3.3.5.2.11; smb.md
+Lives here: the checks as one table. Must not live here: checks of a whole frame (intake.py), checks
+that only one command needs (commands/). Source: [MS-SMB2] sections 3.3.5.2 to 3.3.5.2.11; smb.md
 1.3, whose numbers the rows carry, and 1.6.
 """
 
@@ -48,7 +48,7 @@ _IN_THE_CLEAR: Final = frozenset({Command.NEGOTIATE, Command.SESSION_SETUP})
 
 
 class Incoming:
-    """A message as it is checked, and what the checks find: its session, tree connect and open.
+    """A message during its checks, and what the checks find: its session, tree connect and open.
 
     Arguments:
         session_id, tree_id: of the header, or of the chain's predecessor.
@@ -91,18 +91,19 @@ class Incoming:
 
     @property
     def rule(self) -> CommandRule:
-        """The rule of its command, once it is known that there is one."""
+        """The rule of its command, after the check that there is one."""
         assert self._rule is not None
         return self._rule
 
     @property
     def has_rule(self) -> bool:
-        """Whether the command is served."""
+        """Whether the server supports the command."""
         return self._rule is not None
 
     @property
     def is_signed(self) -> bool:
-        """Whether it carries a signature that counts: inside of encrypted frames none does."""
+        """Whether the message has a signature to check. In encrypted frames signatures are
+        ignored."""
         return bool(self.header.flags & SIGNED) and not self.is_encrypted
 
     @property
@@ -112,19 +113,19 @@ class Incoming:
 
     @property
     def needs(self) -> Needs:
-        """How far the checks go. ECHO names a session or not."""
+        """How far the checks go. ECHO may name a session, which is then checked."""
         if self.rule.command == Command.ECHO and self.names_session:
             return Needs.SESSION
         return self.rule.needs
 
     def find_tree(self) -> bool:
-        """Look its tree connect up; whether there is one."""
+        """Look up the message's tree connect. Returns whether it exists."""
         assert self.session is not None
         self.tree = self.session.trees.get(self._tree_id)
         return self.tree is not None
 
     def find_open(self) -> bool:
-        """Look its open up; whether there is one of its tree connect."""
+        """Look up the message's open. Returns whether it exists and belongs to its tree connect."""
         assert self.session is not None and self.rule.file_id_at is not None
         file_id, is_inherited = self._chain_file_id, self._chain_file_id is not None
         if file_id is None:
@@ -137,7 +138,8 @@ class Incoming:
 
 
 class Check(msgspec.Struct, frozen=True):
-    """One row: a message that does not pass is answered `failure`, or ends the connection."""
+    """One row of the table. A message that fails it is answered with `failure`, or its connection
+    is closed."""
 
     number: int
     passes: Callable[[Incoming], bool]
@@ -171,8 +173,8 @@ def _signer_is_known(one: Incoming) -> bool:
 
 
 def _names_session_elsewhere(one: Incoming) -> bool:
-    """A SESSION_SETUP that names no session of this connection is refused by its handler, which
-    says why. This connection has no key to check its signature."""
+    """Return whether a SESSION_SETUP names no session of this connection. Its handler refuses it
+    with the right status. This connection has no key to check its signature."""
     is_setup = one.rule.command == Command.SESSION_SETUP
     return is_setup and one.names_session and one.session is None
 
@@ -239,10 +241,11 @@ def _open_is_known(one: Incoming) -> bool:
 
 
 def _sequence_is_current(one: Incoming) -> bool:
-    """[MS-SMB2] 3.3.5.2.10, with one channel. A request behind the newest sequence was sent before
-    the client lost its connection. It may not change anything any more, repeated or not.
+    """Check the ChannelSequence ([MS-SMB2] 3.3.5.2.10), with one channel. A request with an old
+    sequence was sent before the client lost its connection. It may not change anything any more,
+    repeated or not.
 
-    What the lost connection began has ended before its opens are given back. So the counts of
+    Operations of the lost connection have ended before its opens are given back. So the counts of
     requests under way, which the section compares, are always 0.
     """
     if one.open is None and one.rule.changes and not one.find_open():
@@ -257,9 +260,9 @@ def _sequence_is_current(one: Incoming) -> bool:
     return not one.rule.changes
 
 
-# Row 16 of smb.md is missing: encryption is demanded of sessions, not of single shares.
+# Row 16 of smb.md is missing: sessions require encryption, single shares do not.
 CHECKS: Final = (
-    # Row 3 would end the connection; Windows and Samba answer a number that no command has.
+    # Row 3 would close the connection; Windows and Samba answer an unknown command number.
     Check(3, _is_command, STATUS_INVALID_PARAMETER),
     Check(3, _is_served, STATUS_NOT_SUPPORTED),
     Check(3, _is_of_allowed_size),
@@ -281,7 +284,7 @@ CHECKS: Final = (
 
 
 def check(one: Incoming) -> None:
-    """Check a message. Raises: SmbError; CloseConnection."""
+    """Check a message by all rows. Raises: SmbError; CloseConnection."""
     for row in CHECKS:
         if not row.passes(one):
             if row.failure == _CLOSE:

@@ -1,7 +1,7 @@
-"""One SMB connection: bytes from a socket become chains that are carried out; answers go back.
+"""One SMB connection: it reads frames from a socket, has them carried out, and sends the answers.
 
-Lives here: the socket's events, tasks, flow control, the end. Must not live here: what is in a
-frame (intake.py), commands. Source: [MS-SMB2] section 3.3.5.1; smb.md 1.1, 5.1.
+Lives here: the socket's events, tasks, flow control, the end. Must not live here: the content of
+frames (intake.py), commands. Source: [MS-SMB2] section 3.3.5.1; smb.md 1.1, 5.1.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from strongroom.wire.smb.structures import MalformedMessage, Piece
 
 _log: Final = logging.getLogger("strongroom.smb")
 _WRITE_HIGH_BYTES: Final = 1024 * 1024
-# Where requests that wait for something else than their client's CANCEL are given up.
+# How long the end of a connection waits for its requests before they are cancelled.
 _END_PATIENCE_S: Final = 10.0
-# After a minute of silence six questions, ten seconds apart.
+# Six probes, ten seconds apart, after a minute of silence.
 _KEEP_ALIVE: Final = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 6))
-# How fast a frame must come at least, beside the time that it may stand still.
+# The lowest rate at which a frame may arrive, beside the time that it may stall.
 _PACE_BYTES_PER_S: Final = 16 * 1024
 
 
 def _keep_alive(transport: asyncio.Transport) -> None:
-    """Let the kernel ask a silent client whether it is there. One that has lost its power or its
-    network never says goodbye, and would hold its opens and locks for ever."""
+    """Enable TCP keep-alive. A client that loses its power or its network never closes its
+    connection, and would otherwise hold its opens and locks for ever."""
     found: socket.socket | None = transport.get_extra_info("socket")
     if found is None or found.family not in (socket.AF_INET, socket.AF_INET6):
         return
@@ -145,12 +145,12 @@ class SmbServerConnection(asyncio.BufferedProtocol):
 
     @property
     def is_idle(self) -> bool:
-        """Whether nobody is authenticated and nothing is in work."""
+        """Whether the connection has no session and no request in progress."""
         return not self._running and self.state is not None and not self.state.sessions
 
     @property
     def busy_bytes(self) -> int:
-        """The bytes of requests in work."""
+        """The bytes of requests in progress."""
         return self._busy_bytes
 
     def abort(self) -> None:
@@ -169,7 +169,7 @@ class SmbServerConnection(asyncio.BufferedProtocol):
             self._transport.close()
 
     def sweep(self, now: float) -> None:
-        """End the connection if it is late.
+        """Close the connection if it has exceeded a time limit.
 
         Arguments:
             now: of the loop's clock.
@@ -230,7 +230,7 @@ class SmbServerConnection(asyncio.BufferedProtocol):
             self._is_reading = False
         else:
             if not self._is_reading:
-                # A frame is not slow for the time that it was not read.
+                # Time during which reading was paused does not count as slow.
                 self._frame_began_at = asyncio.get_running_loop().time()
             self._is_reading = True
             transport.resume_reading()
@@ -241,9 +241,9 @@ class SmbServerConnection(asyncio.BufferedProtocol):
             self._close(str(error))
 
     def _may_begin(self) -> bool:
-        """Whether another frame may be carried out. One may whatever others hold, unless the client
-        does not read its answers. Requests that wait do not count: CHANGE_NOTIFY may wait for
-        ever."""
+        """Return whether another frame may be carried out. One may always run, whatever memory
+        other connections hold, unless the client does not read its answers. Requests that were
+        answered PENDING do not count, since CHANGE_NOTIFY may wait for ever."""
         if self._is_stuck or self._transport is None or self._transport.is_closing():
             return False
         assert self.state is not None
@@ -278,7 +278,7 @@ class SmbServerConnection(asyncio.BufferedProtocol):
         self._transport.abort()
 
     async def _end(self) -> None:
-        """Wait for what is in work, and end all sessions."""
+        """Wait for the requests in progress, and end all sessions."""
         assert self.state is not None
         try:
             for session in list(self.state.sessions.values()):
@@ -289,7 +289,7 @@ class SmbServerConnection(asyncio.BufferedProtocol):
             for task in left:
                 task.cancel()
             await asyncio.gather(*left, return_exceptions=True)
-            # What began before the end may have made more of them.
+            # Requests in progress may have added sessions meanwhile.
             for session in list(self.state.sessions.values()):
                 await self.state.end_session(session, Parting.DISCONNECTED)
         finally:

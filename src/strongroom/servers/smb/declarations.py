@@ -1,8 +1,8 @@
-"""The seam between the connection and the commands: what a command's handler is given and gives.
+"""The interface between the connection and the commands: a handler's input and its answer.
 
 Lives here: the rule of a command, one element of a compound as its handler sees it, the answer.
-Must not live here: the order of the checks before a handler is called, any handler.
-Source: [MS-SMB2] section 3.3.5; smb.md 1.3 to 1.7.
+Must not live here: the order of the checks before a handler is called, any handler. Source:
+[MS-SMB2] section 3.3.5; smb.md 1.3 to 1.7.
 
 A handler raises SmbError, StorageError (its row's `ntstatus` is answered) or MalformedMessage
 (INVALID_PARAMETER is answered). CloseConnection ends the connection without an answer.
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 class Needs(enum.IntEnum):
-    """How far the checks of a message must go; each includes those before it."""
+    """How far the checks of a message must go; each level includes those before it."""
 
     NOTHING = 0
     SESSION = 1
@@ -42,8 +42,8 @@ class SmbAnswer(msgspec.Struct, frozen=True):
     """A handler's answer.
 
     Attributes:
-        body: what follows the header. Pieces are sent one after the other; large ones, such as
-            the data of a READ, need not be joined by the handler.
+        body: the bytes behind the header. Pieces are sent in order, so the handler need not join
+            large ones, such as the data of a READ.
         status: of an answer with a body of its own: SUCCESS, BUFFER_OVERFLOW, NOTIFY_ENUM_DIR.
         file_id: the open that the next element of a chain inherits; None = the element's own.
         tree_id: the TreeId of the answer's header; None = the request's.
@@ -83,7 +83,7 @@ class SmbConnection(Protocol):
 
     @property
     def services(self) -> Services:
-        """The services that carry out what SMB asks for."""
+        """The services that carry out the requests."""
         ...
 
     @property
@@ -98,7 +98,7 @@ class SmbConnection(Protocol):
 
     @property
     def is_alive(self) -> bool:
-        """Whether it can still send."""
+        """Whether the connection can still send."""
         ...
 
     @property
@@ -111,7 +111,7 @@ class SmbConnection(Protocol):
         encrypted if the session requires that.
 
         Arguments:
-            of_lease: the header then names no session.
+            of_lease: whether it is a lease's; its header then names no session.
         """
         ...
 
@@ -119,14 +119,14 @@ class SmbConnection(Protocol):
 class SmbElement:
     """One element of a compound, as its handler sees it.
 
-    After each `await`, its session, tree and open may have ended: handlers look again.
+    Its session, tree and open may end during each `await`, so handlers check them again.
 
     Attributes:
         message: from the first byte of the header on, without the chain's next element.
         session: the caller; a handler runs only with one.
         tree: None where the rule needs none.
-        open: what the FileId names, or the chain; None where the rule needs none.
-        cancelled: done once CANCEL, or the end of the connection, asks to give up.
+        open: the open that the FileId or the chain names; None where the rule needs none.
+        cancelled: done once CANCEL or the end of the connection cancels the request.
     """
 
     __slots__ = (
@@ -165,7 +165,7 @@ class SmbElement:
 
     @property
     def services(self) -> Services:
-        """The services that carry out what SMB asks for."""
+        """The services that carry out the requests."""
         return self.connection.services
 
     @property
@@ -174,7 +174,8 @@ class SmbElement:
         return self.message[HEADER_BYTES:]
 
     def find_open(self, file_id: FileId) -> SmbOpen:
-        """The open that a FileId of this message names: in a chain, the predecessor's replaces it.
+        """Return the open that a FileId of this message names. In a chain, the predecessor's FileId
+        replaces it.
 
         Raises: SmbError(FILE_CLOSED).
         """
@@ -186,12 +187,12 @@ class SmbElement:
         return found
 
     async def pending(self) -> None:
-        """Send the interim answer, once; the client can then cancel by its AsyncId. Nothing is
-        sent in the middle of a chain."""
+        """Send the interim answer, once; the client can then cancel by its AsyncId. In the middle
+        of a chain, nothing is sent."""
         self._interim()
 
     async def or_cancelled(self, waiting: Awaitable[T]) -> T:
-        """The result of `waiting`. When CANCEL comes first, `waiting` is cancelled.
+        """Return the result of `waiting`. If CANCEL comes first, `waiting` is cancelled.
 
         Raises: SmbError(CANCELLED); what `waiting` raises.
         """
@@ -226,13 +227,13 @@ class CommandRule:
             fewer if the number is odd.
         other_size: of OPLOCK_BREAK, whose acknowledgments have two forms.
         needs: how far the checks go.
-        file_id_at: where the FileId lies in the body, for Needs.OPEN.
-        payload: how many bytes the request carries or its answer may carry, whichever is more.
-            It gets a body of at least `request_size` bytes. One credit pays for 64 KiB.
+        file_id_at: the offset of the FileId in the body, for Needs.OPEN.
+        payload: returns how many bytes the request carries or its answer may carry, whichever is
+            more. It gets a body of at least `request_size` bytes. One credit pays for 64 KiB.
         is_large: whether its messages may exceed 68 KiB.
-        has_large_answer: whether an answer is made at once that may carry the payload.
+        has_large_answer: whether it is answered at once, by an answer that may carry the payload.
         changes: whether an old ChannelSequence refuses it: WRITE, SET_INFO, IOCTL.
-        when_expired: whether an expired session may still ask for it.
+        when_expired: whether an expired session may still send it.
     """
 
     command: Command

@@ -1,8 +1,8 @@
-"""One chain of a compound: its elements are checked, carried out and answered, one after the other.
+"""One chain of a compound: its elements are checked, carried out and answered, in order.
 
 Lives here: what an element inherits from its predecessor, interim answers, how refusals become
 answers. Must not live here: the checks themselves (checks.py), any command. Source: [MS-SMB2]
-sections 3.3.5.2.7, 3.3.4.2, 3.3.4.4; smb.md 1.4, 1.7. A message alone is a chain of one.
+sections 3.3.5.2.7, 3.3.4.2, 3.3.4.4; smb.md 1.4, 1.7. A single message is a chain of one.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class Chain:
     """The ids that elements inherit from their predecessors.
 
     Attributes:
-        create_failure: the status of a CREATE that failed, or of an element that named no open, if
-            no other open was named since.
+        create_failure: the status of a CREATE that failed, or of an element that named no open. A
+            later element that names an open resets it.
     """
 
     __slots__ = ("create_failure", "file_id", "has_tree", "session_id", "tree_id")
@@ -60,11 +60,11 @@ class Chain:
 
 
 class ChainRun:
-    """Carries one chain out.
+    """Carries out one chain.
 
     Arguments:
         elements: its messages; the first may wrongly be related.
-        encrypted_by: the session in whose encrypted frame they came.
+        encrypted_by: the session whose key encrypted their frame; None = it was not encrypted.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class ChainRun:
         self._async_ids: dict[int, int] = {}  # of elements that were answered PENDING
 
     async def run(self) -> None:
-        """Answer all elements. Raises: CloseConnection."""
+        """Carry out all elements and answer them. Raises: CloseConnection."""
         for number, element in enumerate(self._elements):
             if element.header.command == Command.CANCEL:
                 if self._is_of_other_session:
@@ -124,7 +124,8 @@ class ChainRun:
         self._state.shared.counts.answered(self._state.peer, header, answer.status, seconds)
 
     async def _incoming(self, element: CompoundElement) -> Incoming:
-        """The element as it is checked. The signature of a large one is computed in a thread."""
+        """Return the element, ready for its checks. A thread computes the signature of a large
+        one."""
         state, header = self._state, element.header
         is_related = header.is_related
         one = Incoming(
@@ -153,7 +154,8 @@ class ChainRun:
         if self._elements[0].header.is_related:
             raise SmbError(STATUS_INVALID_PARAMETER)
         if self._is_of_other_session:
-            # The frame's key says nothing about the other session, whether it exists or not.
+            # The frame's key proves nothing about the other session. The answer must not show
+            # whether that session exists.
             raise SmbError(STATUS_INVALID_PARAMETER if number else STATUS_USER_SESSION_DELETED)
         if number and one.has_rule:
             self._check_inherited(one)
@@ -200,7 +202,7 @@ class ChainRun:
         return SmbAnswer(write_error(data, in_context=self._state.dialect == DIALECT_311), status)
 
     def _inherit(self, one: Incoming, answer: SmbAnswer) -> None:
-        """Keep what the next element inherits."""
+        """Store the ids that the next element inherits."""
         chain, header = self._chain, one.header
         if one.session is not None:
             chain.session_id = one.session.id
@@ -219,7 +221,7 @@ class ChainRun:
             except MalformedMessage:
                 return  # the element was refused for the same reason
             if own.is_placeholder:
-                # It named no open itself, so that those after it fail as it did.
+                # The element named no open itself, so the elements after it fail as it did.
                 chain.create_failure = chain.create_failure or answer.status
             else:
                 chain.file_id = own
@@ -227,10 +229,10 @@ class ChainRun:
     # Answers.
 
     def _interim(self, number: int, running: SmbElement) -> None:
-        """Send what is answered so far, and PENDING for this element. In the middle of a chain,
-        only a CREATE may be answered so; the client waits for all others.
+        """Send the answers so far, and PENDING for this element. In the middle of a chain, only a
+        CREATE gets an interim answer; the client waits for all others.
 
-        Raises: SmbError for CHANGE_NOTIFY in the middle, which would hold up the rest for ever.
+        Raises: SmbError for CHANGE_NOTIFY in the middle, which would delay the rest for ever.
         """
         header = running.header
         is_last = number == len(self._elements) - 1
@@ -267,8 +269,8 @@ class ChainRun:
         if session is not None and session.keys is not None and self._encrypted_by is None:
             is_logon = request.command == Command.SESSION_SETUP and not answer.status
             key = session.keys.signing if is_signed or is_logon else None
-        # A session that is not there has no key. The answer to a signed request still claims a
-        # signature, of zeros: clients take any other answer for a forged one, and close.
+        # A session that does not exist has no key. The answer to a signed request still claims a
+        # signature, of zeros: clients treat any other answer as forged, and close.
         claims_signature = is_signed and request.command != Command.NEGOTIATE
         header = answer_header(
             request,
@@ -282,7 +284,7 @@ class ChainRun:
         self._answers.append(Outgoing(header, body, key))
 
     def _grant(self) -> None:
-        """Give the credits of all elements that got none yet to the last answer."""
+        """Grant the credits of all elements that got none yet, by the last answer."""
         if not self._ungranted:
             return
         ids = self._state.ids
@@ -318,8 +320,8 @@ class ChainRun:
 
 
 def _session_id(request: Header, session: SmbSession | None) -> int:
-    """The SessionId of an answer: the request's own, which its client finds the key by. Only
-    SESSION_SETUP answers with a new one."""
+    """Return the SessionId of an answer. It is the request's own, by which its client finds the
+    key. Only SESSION_SETUP answers with a new one."""
     if session is not None and request.command == Command.SESSION_SETUP:
         return session.id
     return request.session_id

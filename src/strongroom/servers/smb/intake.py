@@ -35,7 +35,7 @@ class FrameIntake:
 
     Arguments:
         spawn: runs work in a task of its own; a CloseConnection that it raises ends the connection.
-        busy: counts the memory of frames in work, and of the answers that they may have.
+        busy: counts the memory of frames in progress, and of the answers that they may have.
         may_begin: whether there is memory for another frame's answer.
     """
 
@@ -61,7 +61,7 @@ class FrameIntake:
         return not self._waiting and not self._is_decrypting
 
     def clear(self) -> None:
-        """Carry out none of the frames that wait."""
+        """Drop the waiting frames."""
         self._waiting.clear()
 
     def arrived(self, frame: memoryview) -> None:
@@ -71,8 +71,8 @@ class FrameIntake:
         self.go_on()
 
     def go_on(self) -> None:
-        """Begin the frames that wait, while there is memory. A small request may have a large
-        answer, and a client may send thousands and read none.
+        """Begin waiting frames while there is memory. A small request may have a large answer, and
+        a client may send thousands and read none.
 
         Raises: MalformedMessage; CloseConnection.
         """
@@ -86,7 +86,7 @@ class FrameIntake:
             self._is_beginning = False
 
     def _begin(self, frame: memoryview) -> None:
-        """Start to work on a frame. Raises: MalformedMessage; CloseConnection."""
+        """Begin a frame. Raises: MalformedMessage; CloseConnection."""
         mark = bytes(frame[:_MARK_BYTES])
         is_first, self._is_first = self._is_first, False
         if mark == SMB2_MARK:
@@ -131,7 +131,7 @@ class FrameIntake:
                 )
                 self._start(plain, session, len(frame))
             finally:
-                # Before the next frame begins, which may go to a thread too.
+                # This comes before the next frame begins, which may be decrypted in a thread too.
                 self._is_decrypting = False
             self.go_on()
         except MalformedMessage as error:
@@ -154,7 +154,8 @@ class FrameIntake:
             self._spawn(self._carry_out(ChainRun(self._state, chain, encrypted_by), size))
 
     def _answer_bytes(self, element: CompoundElement) -> int:
-        """How large an answer may be that is made at once. More than is allowed is refused."""
+        """Return how large the answer may be if it is made at once. Larger answers than permitted
+        are refused."""
         shared, body = self._state.shared, element.message[HEADER_BYTES:]
         rule = shared.commands.get(element.header.command)
         if rule is None or not rule.has_large_answer or len(body) < rule.request_size & ~1:
@@ -162,7 +163,7 @@ class FrameIntake:
         return min(rule.payload(body), shared.settings.io_bytes_max)
 
     def _check(self, elements: Sequence[CompoundElement], encrypted_by: SmbSession | None) -> None:
-        """The checks of a whole frame. Raises: CloseConnection."""
+        """Make the checks of a whole frame. Raises: CloseConnection."""
         negotiates = elements[0].header.command == Command.NEGOTIATE
         if self._state.agreed is None and (not negotiates or len(elements) > 1):
             raise CloseConnection("the first message is no NEGOTIATE")
@@ -183,11 +184,11 @@ class FrameIntake:
 
 
 def _check_encrypted(first: Header, session_id: int) -> None:
-    """The first message of an encrypted frame is of the frame's session.
+    """Check that the first message of an encrypted frame is of the frame's session.
 
-    The specification closes for two more faults: a first message that is related, and a later
-    chain of another session. Both are only refused here (elements.py), as Samba does, since the
-    same frames are only refused without encryption.
+    The specification also closes the connection for two more faults. These are a first message that
+    is related, and a later chain of another session. Both are only refused here (elements.py), as
+    Samba does, since the same frames are only refused without encryption.
 
     Raises: CloseConnection.
     """

@@ -1,6 +1,6 @@
-"""The SMB server: counts its connections, sweeps their deadlines, drains.
+"""The SMB server: it counts its connections, enforces their time limits, and drains.
 
-Lives here: which connections there are, and the one timer. Must not live here: the protocol
+Lives here: the present connections, and the one timer. Must not live here: the protocol
 (connection.py). Its shape is that of servers/listener.py. Source: smb.md 5.1.
 """
 
@@ -28,7 +28,7 @@ class SmbListener:
     """A server of SMB 3.
 
     Arguments:
-        accounts: who may log on, as they are now.
+        accounts: the accounts that may log on now.
         connect_share: finds a share.
         commands: the rules of the commands beside those that set a connection up.
     """
@@ -65,7 +65,7 @@ class SmbListener:
 
     @property
     def connection_count(self) -> int:
-        """How many connections are open."""
+        """The number of open connections."""
         return len(self._connections)
 
     async def listen(self, host: str, port: int) -> int:
@@ -75,7 +75,7 @@ class SmbListener:
             host: a name or an address; "" for every interface.
             port: 0 for a free one.
 
-        Returns: the port. Raises: OSError: an address is in use or not ours.
+        Returns: the port. Raises: OSError when an address is in use, or not of this machine.
         """
         port = await self._acceptor.listen(host, port)
         if self._sweeping is None:
@@ -83,8 +83,8 @@ class SmbListener:
         return port
 
     async def drain(self, timeout_s: float) -> bool:
-        """Accept no more, let requests in work finish for `timeout_s`, cut off the rest. Requests
-        that only wait for a change are given up at once.
+        """Accept no more connections, let requests finish for `timeout_s`, and cut off the rest.
+        Requests that only wait for a change are cancelled at once.
 
         Returns: whether every request finished.
         """
@@ -104,11 +104,11 @@ class SmbListener:
         return finished
 
     async def close(self) -> None:
-        """Stop at once: requests in work are cut off. Idempotent."""
+        """Stop at once: requests in progress are cut off. Idempotent."""
         await self.drain(0.0)
 
     def close_idle(self) -> None:
-        """Close the connections that nobody has authenticated, to free memory."""
+        """Close the connections without an authenticated session, to free memory."""
         for connection in list(self._connections):
             if connection.is_idle:
                 connection.abort()
@@ -116,7 +116,7 @@ class SmbListener:
     # For connections.
 
     def admit(self, connection: SmbServerConnection, address: str) -> bool:
-        """Count a new connection; False when there are too many."""
+        """Count a new connection. Returns False when there are too many."""
         self._acceptor.made(connection)
         self._connections[connection] = address
         self._per_address[address] += 1
@@ -128,7 +128,7 @@ class SmbListener:
         )
 
     def forget(self, connection: SmbServerConnection) -> None:
-        """A connection has ended, and all that it held."""
+        """Stop counting a connection that has ended with all its sessions."""
         address = self._connections.pop(connection, None)
         if address is None:
             return
@@ -142,11 +142,11 @@ class SmbListener:
 
     @property
     def is_full(self) -> bool:
-        """Whether requests in work hold as much memory as they may."""
+        """Whether requests in progress exceed the memory that they may use."""
         return self._busy_bytes > self._settings.buffered_bytes_max
 
     def busy(self, more: int) -> None:
-        """Requests in work hold more memory, or less."""
+        """Count more, or less, memory of requests in progress."""
         was_full = self.is_full
         self._busy_bytes += more
         if was_full and not self.is_full:
@@ -154,7 +154,7 @@ class SmbListener:
                 connection.pace()
 
     def sweep(self, now: float) -> None:
-        """End the connections that are late.
+        """Close the connections that have exceeded a time limit.
 
         Arguments:
             now: of the loop's clock.
@@ -180,7 +180,7 @@ class SmbListener:
         return True
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
-        # First, so that the timer runs on even if something below fails.
+        # This comes first, so that the timer continues even if something below fails.
         interval_s = self._settings.sweep_interval_s
         self._sweeping = loop.call_later(interval_s, self._sweep, loop)
         self.sweep(loop.time())

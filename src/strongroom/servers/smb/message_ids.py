@@ -9,14 +9,15 @@ from __future__ import annotations
 from typing import Final
 
 CREDITS_MAX: Final = 8192
-# A client that never uses an old id gets no new ones when the window is this wide.
+# The most ids from the lowest unused one up. At this width, a client that leaves an old id unused
+# gets no new ones.
 _SPAN_MAX: Final = 2 * CREDITS_MAX
 
 
 class MessageIds:
-    """The ids that a client may use: from a low mark on, without those that were used.
+    """The ids that a client may use: those from a low mark on that are still unused.
 
-    A credit stands for one id. At first there is one, of the first NEGOTIATE.
+    A credit stands for one id. At first there is one, for the first NEGOTIATE.
     """
 
     __slots__ = ("_low", "_top", "_used", "available")
@@ -33,7 +34,7 @@ class MessageIds:
         Arguments:
             charge: CreditCharge; 0 counts as 1.
 
-        Returns: whether all of them were there to be used; if not, none is.
+        Returns: whether all of them were available; if not, none is used.
         """
         count = max(charge, 1)
         if first < self._low or first + count > self._top:
@@ -50,13 +51,13 @@ class MessageIds:
         return True
 
     def grant(self, charge: int, requested: int) -> int:
-        """Give credits for an answer.
+        """Grant credits by an answer.
 
         Arguments:
             charge: of the request that is answered; these come back.
             requested: CreditRequest.
 
-        Returns: how many were given. The client always has one at least after this.
+        Returns: how many were granted. The client always has at least one after this.
         """
         back = max(charge, 1)
         more = min(max(requested, 1) - 1, CREDITS_MAX - back - self.available)

@@ -1,4 +1,4 @@
-"""NEGOTIATE: what the server chooses of a client's offer.
+"""NEGOTIATE: the choices that the server makes from a client's offer.
 
 Lives here: the choice of dialect, cipher and signing algorithm. Must not live here: the messages'
 layouts (wire/smb/setup/). Source: [MS-SMB2] section 3.3.5.4; smb.md 1.10, 2.1.
@@ -47,7 +47,7 @@ from strongroom.wire.smb.statuses import (
     STATUS_REQUEST_OUT_OF_SEQUENCE,
 )
 
-# The best first. GCM is several times faster than CCM.
+# In order of preference. GCM is several times faster than CCM.
 DIALECTS: Final = (DIALECT_311, DIALECT_302, DIALECT_300)
 CIPHERS: Final = (AES_128_GCM, AES_256_GCM, AES_128_CCM, AES_256_CCM)
 SIGNATURES: Final = (AES_GMAC, AES_CMAC, HMAC_SHA256)
@@ -56,11 +56,10 @@ _ONCE: Final = (PREAUTH_INTEGRITY, ENCRYPTION, SIGNING)
 
 
 def negotiated(request: NegotiateRequest, server_guid: bytes) -> Negotiated:
-    """The outcome of a NEGOTIATE.
+    """Return the outcome of a NEGOTIATE.
 
     Raises: SmbError NOT_SUPPORTED without a common dialect; INVALID_PARAMETER for contexts that are
-        missing or given twice; NO_PREAUTH_HASH_OVERLAP. MalformedMessage for a context that is cut
-        off.
+        missing or given twice; NO_PREAUTH_HASH_OVERLAP. MalformedMessage for a truncated context.
     """
     dialect = next((one for one in DIALECTS if one in request.dialects), None)
     if dialect is None:
@@ -91,9 +90,10 @@ def negotiated(request: NegotiateRequest, server_guid: bytes) -> Negotiated:
 
 
 def binding_refusal(session_signing: int, signing: int) -> int:
-    """The status of a SESSION_SETUP that binds a session to a second connection.
+    """Return the status of a SESSION_SETUP that binds a session to a second connection. It is
+    always refused.
 
-    Multichannel is not offered. A difference in AES-GMAC is answered first, as from Windows.
+    Multichannel is not offered. A difference in AES-GMAC is answered first, as Windows does.
 
     Arguments:
         session_signing: the algorithm of the session's connection.
@@ -108,7 +108,8 @@ def binding_refusal(session_signing: int, signing: int) -> int:
 def answer_contexts(
     request: NegotiateRequest, chosen: Negotiated, salt: bytes
 ) -> tuple[NegotiateContext, ...]:
-    """The contexts of the answer: one for each kind that the client sent and the server knows.
+    """Return the contexts of the answer: one for each kind that the client sent and the server
+    knows.
 
     Arguments:
         salt: 32 random bytes.

@@ -1,7 +1,7 @@
-"""The metrics of SMB, and the line of each request in the log.
+"""The counts of SMB, and the log line of each request.
 
 Lives here: the counts as plain numbers, and the line. Must not live here: their form as metrics
-(servers/telemetry.py). Secrets never get here: neither tokens nor keys are looked at.
+(servers/telemetry.py). No secret gets here: neither tokens nor keys are read.
 """
 
 from __future__ import annotations

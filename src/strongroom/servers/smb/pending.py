@@ -1,7 +1,7 @@
-"""Requests in work: how CANCEL finds them.
+"""Requests in progress, and how CANCEL finds them.
 
-Lives here: the table by message id and by AsyncId. Must not live here: what a request that was
-cancelled answers. Source: [MS-SMB2] sections 3.3.4.2, 3.3.5.16; smb.md 1.7.
+Lives here: the table by message id and by AsyncId. Must not live here: the answer to a cancelled
+request. Source: [MS-SMB2] sections 3.3.4.2, 3.3.5.16; smb.md 1.7.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from strongroom.wire.smb.statuses import STATUS_INSUFFICIENT_RESOURCES
 
 
 class PendingRequests:
-    """The requests of a connection that are in work.
+    """The requests of a connection that are in progress.
 
     Arguments:
         pending_max: how many may have been answered PENDING.
@@ -33,11 +33,11 @@ class PendingRequests:
 
     @property
     def waiting_count(self) -> int:
-        """How many requests were answered PENDING, and wait."""
+        """The number of requests that were answered PENDING and still wait."""
         return len(self._by_async_id)
 
     def begin(self, element: SmbElement) -> Callable[[], None]:
-        """A request is in work. Returns: what ends that."""
+        """Register a request in progress. Returns: a function that removes it."""
         self._by_message[element.header.message_id] = element
 
         def end() -> None:
@@ -47,7 +47,7 @@ class PendingRequests:
         return end
 
     def waits(self, element: SmbElement) -> int:
-        """A request is answered PENDING.
+        """Register a request that is answered PENDING.
 
         Returns: its AsyncId. Raises: SmbError when too many wait.
         """
@@ -58,14 +58,15 @@ class PendingRequests:
         return self._last_async_id
 
     def answered(self, async_id: int) -> None:
-        """A request that waited has its final answer."""
+        """Remove a request that has its final answer."""
         self._by_async_id.pop(async_id, None)
 
     def cancel(self, header: Header, *, is_encrypted: bool) -> None:
-        """CANCEL: ask the request that a header names to give up. An unknown one is no error.
+        """Carry out CANCEL: cancel the request that a header names. An unknown one is no error.
 
         Arguments:
-            is_encrypted: whether CANCEL came encrypted, as sessions may demand of all messages.
+            is_encrypted: whether CANCEL came encrypted. Without encryption it cannot cancel an
+                encrypted request.
         """
         if header.flags & ASYNC_COMMAND:
             found = self._by_async_id.get(header.async_id)
@@ -76,18 +77,18 @@ class PendingRequests:
         _give_up(found)
 
     def cancel_all(self) -> None:
-        """Ask all to give up: the connection has ended."""
+        """Cancel all requests, since the connection has ended."""
         for element in {*self._by_message.values(), *self._by_async_id.values()}:
             _give_up(element)
 
     def cancel_waiting(self) -> None:
-        """Ask those to give up that were answered PENDING."""
+        """Cancel the requests that were answered PENDING."""
         for element in self._by_async_id.values():
             _give_up(element)
 
     def cancel_without_open(self, session: SmbSession, tree: TreeConnect | None = None) -> None:
-        """Ask those requests of a session to give up that wait for an open: those that wait on one
-        are answered when it ends.
+        """Cancel those requests of a session that have no open yet. A request that has an open is
+        answered when the open ends.
 
         Arguments:
             tree: only those of this tree connect; None = of all.

@@ -1,8 +1,7 @@
-"""How a command of SMB is refused.
+"""The exceptions by which a command of SMB is refused.
 
-Lives here: the exceptions that a command's handler raises beside StorageError and
-MalformedMessage. Must not live here: the body of the answer. Source:
-[MS-SMB2] section 2.2.2; smb.md 1.2.
+Lives here: the exceptions that a command's handler raises beside StorageError and MalformedMessage.
+Must not live here: the body of the answer. Source: [MS-SMB2] section 2.2.2; smb.md 1.2.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ SmbError = SmbRefusal
 
 
 class CloseConnection(Exception):
-    """The client broke a rule to which the answer is the end of its connection.
+    """The client broke a rule, and its connection is closed without an answer.
 
-    Its text says which, for the log.
+    The text names the rule, for the log.
     """

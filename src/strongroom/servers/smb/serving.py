@@ -1,6 +1,6 @@
 """An SMB listener with all its commands, and its counts as metrics.
 
-Lives here: what a listener is made from. Must not live here: any command, flags. The names of the
+Lives here: the composition of a listener. Must not live here: any command, flags. The names of the
 metrics are in docs/operating.md.
 """
 
@@ -33,10 +33,10 @@ def smb_listener(
     requires_encryption: bool,
     connections_max: int,
 ) -> SmbListener:
-    """A listener for the shares of all accounts.
+    """Return a listener for the shares of all accounts.
 
     Arguments:
-        connections_max: how many connections the process has files for.
+        connections_max: how many connections the process has file descriptors for.
     """
     usual = SmbSettings()
     settings = replace(
@@ -61,7 +61,7 @@ class SmbMetrics(Collector):
         self._listener = listener
 
     def collect(self) -> Iterator[Metric]:
-        """Everything counted so far."""
+        """Yield all metrics with their present values."""
         counts, shared = self._listener.shared.counts, self._listener.shared
         requests = CounterMetricFamily(
             "strongroom_smb_requests",

@@ -1,8 +1,8 @@
 """The sessions of a connection, their tree connects, and their opens.
 
-Lives here: the three, how they are found and how they end. Must not live here: who may have a
-session, what an open stands for (commands/). Source: [MS-SMB2] sections
-3.3.1.8 to 3.3.1.10; smb.md 2.2, 2.3, 5.1.
+Lives here: the three, how they are found and how they end. Must not live here: which callers may
+have a session, the targets of opens (commands/). Source: [MS-SMB2] sections 3.3.1.8 to 3.3.1.10;
+smb.md 2.2, 2.3, 5.1.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ RandomId = Callable[[], int]
 
 
 class Places:
-    """How many of something all sessions together may have.
+    """A limit on something that all sessions share, such as tree connects.
 
     Arguments:
-        most: how many there may be.
+        most: the limit.
     """
 
     __slots__ = ("left",)
@@ -42,13 +42,13 @@ class Places:
         self.left = most
 
     def take(self) -> None:
-        """Raises: SmbError INSUFFICIENT_RESOURCES when there are as many as there may be."""
+        """Take one place. Raises: SmbError INSUFFICIENT_RESOURCES when none is left."""
         if not self.left:
             raise SmbError(STATUS_INSUFFICIENT_RESOURCES)
         self.left -= 1
 
     def give(self, count: int = 1) -> None:
-        """So many have ended."""
+        """Give back the places of things that have ended."""
         self.left += count
 
 
@@ -66,23 +66,23 @@ class OpenTarget(Protocol):
     """The target of an open: the handle of a file or a directory, or a pipe."""
 
     def begin_wait(self, parting: Parting) -> bool:
-        """Let the target wait for its client without an open, if it may: a durable handle after
-        LOGGED_OFF or DISCONNECTED. Returns: whether it waits."""
+        """Let a durable handle wait for its client to reconnect, after LOGGED_OFF or DISCONNECTED.
+        Returns: whether it waits; if not, it must be ended."""
         ...
 
     async def end(self) -> None:
-        """The open ends without a CLOSE. Requests that wait on it are answered, locks go, what is
-        to be deleted on close is deleted. The open is in no table any more when this is called."""
+        """End the target without a CLOSE, after its open has left every table. Waiting requests on
+        it are answered, its locks are freed, and delete-on-close is carried out."""
         ...
 
 
 class SmbOpen:
-    """An open: what a FileId names within its session.
+    """An open, which a FileId names within its session.
 
     Attributes:
         channel_sequence: the newest that a request carried (smb.md 1.6).
-        first_named: is called when a request names the open by its FileId for the first time: its
-            client has had the answer to its CREATE. None = nobody wants to know.
+        first_named: called when a request names the open by its FileId for the first time, since
+            its client then has the answer to the CREATE. None = nothing is to be called.
     """
 
     __slots__ = ("channel_sequence", "file_id", "first_named", "target", "tree")
@@ -121,15 +121,16 @@ class SmbSession:
 
     Attributes:
         id: 64 random bits; neither 0 nor all ones.
-        account: whose key was proven; "" until the authentication is complete.
-        workstation: the name that the client gives itself; it proves nothing.
-        keys, cipher: None until the authentication is complete; `cipher` also without encryption.
-        authentication: the one that is under way.
+        account: the account whose key was proven; "" until the authentication is complete.
+        workstation: the name that the client gives itself; it is not verified.
+        keys, cipher: None until the authentication is complete. `cipher` is also set where
+            encryption is not required.
+        authentication: the one that is under way; None = none is.
         preauth: the hash over the messages of the first authentication.
         must_encrypt: whether an unencrypted request is refused.
         must_sign: whether a request that is neither signed nor encrypted is refused.
         is_expired: whether only LOGOFF, CLOSE and unlocking are allowed.
-        owner: as which services know it (commands/targets.py); None until its first open.
+        owner: the HandleOwner of its handles (commands/targets.py); None until its first open.
     """
 
     def __init__(
@@ -154,7 +155,7 @@ class SmbSession:
 
     @property
     def is_valid(self) -> bool:
-        """Whether it is authenticated."""
+        """Whether the session is authenticated."""
         return self.keys is not None
 
     def add_tree(self, share: str, access: Any) -> TreeConnect:
@@ -174,7 +175,7 @@ class SmbSession:
         """Give an open its FileId.
 
         Arguments:
-            persistent: the half that outlives the connection, where the open is durable.
+            persistent: the half that stays when a durable open moves to a new connection.
 
         Raises: SmbError when there are too many opens; the target is then not ended.
         """
@@ -189,10 +190,11 @@ class SmbSession:
         return found
 
     def find_open(self, file_id: FileId, *, is_inherited: bool = False) -> SmbOpen:
-        """The open that a FileId names.
+        """Return the open that a FileId names.
 
         Arguments:
-            is_inherited: whether a chain names it, whose client may not know the FileId yet.
+            is_inherited: whether the FileId comes from the chain, so that the client may not know
+                it yet.
 
         Raises: SmbError(FILE_CLOSED).
         """
@@ -205,9 +207,9 @@ class SmbSession:
         return found
 
     def remove_open(self, gone: SmbOpen) -> bool:
-        """Forget an open, so that its FileId means nothing any more; its target is not ended.
+        """Remove an open from the table, so that its FileId is invalid; its target is not ended.
 
-        Returns: whether it was still there. Of several that close it at once, one gets True.
+        Returns: whether it was still there. Of several concurrent closes, one gets True.
         """
         if self.opens.get(gone.file_id.volatile) is not gone:
             return False
@@ -215,7 +217,7 @@ class SmbSession:
         return True
 
     async def end_tree(self, tree: TreeConnect) -> None:
-        """Forget a tree connect, and end its opens."""
+        """Remove a tree connect, and end its opens."""
         if self.trees.get(tree.id) is tree:
             del self.trees[tree.id]
             self._all_trees.give()
@@ -224,7 +226,7 @@ class SmbSession:
         )
 
     async def end(self, parting: Parting) -> None:
-        """Forget all tree connects, and end all opens."""
+        """Remove all tree connects, and end all opens."""
         self._all_trees.give(len(self.trees))
         self.trees.clear()
         await self._end(list(self.opens.values()), parting)
@@ -232,10 +234,10 @@ class SmbSession:
     async def _end(self, opens: list[SmbOpen], parting: Parting) -> None:
         # All leave the table before the first await: no request can find them any more.
         gone = [one for one in opens if self.remove_open(one)]
-        # First, since a client may come back for one while the others are still being closed.
+        # Durable targets come first: a client may reconnect while the others are being closed.
         left = [one.target for one in gone if not one.target.begin_wait(parting)]
         if left:
-            # It goes on if the request that asked for it is cancelled: nobody else knows them.
+            # The shield lets this finish even if the request is cancelled: no one else ends them.
             await asyncio.shield(asyncio.ensure_future(_ended(left)))
 
 

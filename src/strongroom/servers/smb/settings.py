@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-# Crypto of more than this runs in a thread.
+# Encryption and signatures of more bytes than this run in a thread.
 ON_LOOP_BYTES_MAX: Final = 64 * 1024
 # A frame: the payload, and room for headers, fixed parts and contexts.
 FRAME_EXTRA_BYTES: Final = 256 + 52 + 64
@@ -25,10 +25,11 @@ class SmbSettings:
         first_frames_bytes_max: the size of a frame before a session is authenticated.
         io_bytes_max: MaxTransactSize, MaxReadSize and MaxWriteSize.
         authenticate_s: how long a connection may take until its first session is authenticated.
-        stalled_s: how long a frame that has begun, or an answer, may be at a standstill.
-        busy_bytes_max: of the requests that one connection has in work; it then is not read from.
+        stalled_s: how long a frame that has begun, or an answer, may make no progress.
+        busy_bytes_max: the memory of one connection's requests in progress; above it, reading
+            pauses.
         buffered_bytes_max: the same for all connections together.
-        server_name: how the server calls itself to clients.
+        server_name: the server's name in its answers.
     """
 
     requires_encryption: bool = True

@@ -1,8 +1,8 @@
 """The commands that set a connection up and take it down.
 
 Lives here: NEGOTIATE, SESSION_SETUP, LOGOFF, TREE_CONNECT, TREE_DISCONNECT, ECHO. Must not live
-here: the proof of who calls (authentication.py), what is chosen (negotiation.py). Source: [MS-SMB2]
-sections 3.3.5.4 to 3.3.5.8, 3.3.5.15; smb.md 2.1 to 2.3.
+here: the proof of the caller's identity (authentication.py), the choices of NEGOTIATE
+(negotiation.py). Source: [MS-SMB2] sections 3.3.5.4 to 3.3.5.8, 3.3.5.15; smb.md 2.1 to 2.3.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _state(element: SmbElement) -> ConnectionState:
 
 
 def negotiate_answer(state: ConnectionState, dialect: int) -> negotiate.NegotiateResponse:
-    """An answer to NEGOTIATE without contexts."""
+    """Return an answer to NEGOTIATE without contexts."""
     shared = state.shared
     agreed = state.agreed
     return negotiate.NegotiateResponse(
@@ -97,7 +97,7 @@ async def _session_setup(element: SmbElement) -> SmbAnswer:
     request = session_setup.read_session_setup(element.message)
     if state.shared.settings.requires_encryption and state.negotiated.cipher == NO_CIPHER:
         raise SmbError(STATUS_ACCESS_DENIED)
-    # Before any session of this connection is looked up: a refused binding must not touch one.
+    # This comes before any session is looked up: a refused binding must not change one.
     if request.is_binding:
         raise SmbError(_binding_refusal(element, state))
     session = _session_of(element, state)
@@ -105,7 +105,7 @@ async def _session_setup(element: SmbElement) -> SmbAnswer:
     if not session.is_valid:
         session.preauth = extended_hash(session.preauth, element.message)
     authentication = session.authentication
-    # None of it may be used for another token before this one is answered.
+    # The authentication takes no other token until this one is answered.
     session.authentication = None
     if authentication is None:
         authentication = _begun(state)
@@ -154,8 +154,8 @@ def _begun(state: ConnectionState) -> Authentication:
 async def _step(
     element: SmbElement, state: ConnectionState, authentication: Authentication, token: bytes
 ) -> Continue | LoggedOn:
-    """Take a token. A proof waits as long as the failures of its address demand, whatever the
-    name. Raises: LogonFailed; MalformedMessage; SmbError(CANCELLED)."""
+    """Process a token. A proof waits for the delay of its address's failures, whatever name it
+    tries. Raises: LogonFailed; MalformedMessage; SmbError(CANCELLED)."""
     shared = state.shared
     if not authentication.is_last_step:
         return authentication.step(token, shared.accounts)
@@ -175,7 +175,7 @@ async def _logged_on(
     if not state.holds(session):
         raise SmbError(STATUS_USER_SESSION_DELETED)
     if session.is_valid:
-        # Reauthentication: keys, tree connects and opens stay, and so must the caller.
+        # Reauthentication keeps keys, tree connects and opens, so the caller must be the same.
         if session.account != result.account.name:
             raise LogonFailed
         session.is_expired = False
@@ -203,7 +203,7 @@ def _begin(
 
 
 async def _end_previous(state: ConnectionState, session: SmbSession, previous_id: int) -> None:
-    """End the session that the client had before it lost its connection, if it was its own."""
+    """End the client's session of before it lost its connection, if it is of the same account."""
     found = state.shared.sessions.get(previous_id)
     if found is None or found[1] is session or found[1].account != session.account:
         return

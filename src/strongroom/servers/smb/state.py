@@ -35,14 +35,14 @@ class SmbShared:
     """The state that the connections of a listener share.
 
     Arguments:
-        accounts: who may log on, as they are now.
+        accounts: the accounts that may log on now.
         connect_share: finds a share.
         commands: the rules of all commands.
-        threads: where crypto of large messages runs.
+        threads: runs encryption and signatures of large messages.
 
     Attributes:
         sessions: of all connections, by their ids.
-        trees: how many tree connects there may still be.
+        trees: the tree connects that may still be added.
     """
 
     def __init__(
@@ -70,11 +70,11 @@ class SmbShared:
         self.trees = Places(ALL_TREES_MAX)
 
     def random_id(self) -> int:
-        """64 unpredictable bits."""
+        """Return 64 unpredictable bits."""
         return int.from_bytes(self.clock.random_bytes(8), "little")
 
     def new_session_id(self) -> int:
-        """An id that no session has."""
+        """Return an id that no session has."""
         while True:
             found = self.random_id()
             if found not in (0, ALL_ONES) and found not in self.sessions:
@@ -118,7 +118,7 @@ class ConnectionState:
 
     @property
     def services(self) -> Services:
-        """The services that carry out what SMB asks for."""
+        """The services that carry out the requests."""
         return self.shared.services
 
     @property
@@ -138,7 +138,7 @@ class ConnectionState:
         return self.shared.settings.io_bytes_max
 
     def add_session(self) -> SmbSession:
-        """A session that is to be authenticated."""
+        """Return a new session that is yet to be authenticated."""
         session = SmbSession(self.shared.new_session_id(), self.shared.random_id, self.shared.trees)
         session.preauth = self.preauth
         self.sessions[session.id] = session
@@ -146,11 +146,11 @@ class ConnectionState:
         return session
 
     def holds(self, session: SmbSession) -> bool:
-        """Whether a session has not ended."""
+        """Return whether a session of this connection has not ended."""
         return self.sessions.get(session.id) is session
 
     async def end_session(self, session: SmbSession, parting: Parting) -> None:
-        """Forget a session, and end all that it holds. Idempotent."""
+        """Remove a session, and end its tree connects and opens. Idempotent."""
         if self.holds(session):
             del self.sessions[session.id]
             del self.shared.sessions[session.id]
@@ -158,8 +158,9 @@ class ConnectionState:
         await session.end(parting)
 
     def hash_answer(self, header: Header, pieces: Sequence[Piece]) -> None:
-        """Take an answer into the hash that binds keys to what was negotiated: that of NEGOTIATE,
-        and each of a first authentication but the last."""
+        """Add an answer to the preauthentication hash, which binds keys to what was negotiated.
+        This concerns the answer of NEGOTIATE, and those of a first authentication except the
+        last."""
         if header.command == Command.NEGOTIATE and header.status == STATUS_SUCCESS:
             self.preauth = extended_hash(self.preauth, b"".join(pieces))
         elif header.status == STATUS_MORE_PROCESSING_REQUIRED:

@@ -1,7 +1,7 @@
-"""OPLOCK_BREAK: holders of oplocks and leases answer notices.
+"""OPLOCK_BREAK: the acknowledgments of notices by holders of oplocks and leases.
 
-Lives here: from the request to the services and back. Must not live here: who holds what. Sources:
-[MS-SMB2] sections 3.3.5.22.1 and 3.3.5.22.2; smb.md 2.12.
+Lives here: from the request to the services and back. Must not live here: the present holders.
+Sources: [MS-SMB2] sections 3.3.5.22.1 and 3.3.5.22.2; smb.md 2.12.
 """
 
 from __future__ import annotations

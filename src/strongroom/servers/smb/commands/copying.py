@@ -3,8 +3,8 @@
 Lives here: both control codes. Must not live here: their layouts (wire/smb/requests/ioctl.py).
 Sources: [MS-SMB2] sections 3.3.5.15.5 and 3.3.5.15.6; smb.md 2.7.
 
-A resume key names an open of the caller's session. It is made from the open's FileId, of which half
-is random, so that no table of keys is kept.
+A resume key names an open of the caller's session. It is the open's FileId, half of which is
+random, so that no table of keys is needed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ _KEY: Final = struct.Struct("<QQ8x")
 
 
 async def request_resume_key(element: SmbElement, request: IoctlRequest) -> SmbAnswer:
-    """Name an open for copies from it. Raises: SmbError INVALID_PARAMETER without room."""
+    """Return the resume key of an open. Raises: SmbError INVALID_PARAMETER if the answer has no
+    room for it."""
     found = element.find_open(request.file_id)
     if not isinstance(found.target, FileTarget):
         raise SmbError(statuses.STATUS_INVALID_DEVICE_REQUEST)
@@ -40,9 +41,9 @@ async def request_resume_key(element: SmbElement, request: IoctlRequest) -> SmbA
 
 
 async def copy_chunks(element: SmbElement, request: IoctlRequest) -> SmbAnswer:
-    """Copy ranges of one open to another, one after the other; each is durable by itself.
+    """Copy ranges of one open to another, in order. Each range is durable when its copy is done.
 
-    A range that ends behind the source is answered INVALID_VIEW_SIZE.
+    A range that ends behind the end of the source is answered INVALID_VIEW_SIZE.
 
     Raises: SmbError OBJECT_NAME_NOT_FOUND for an unknown key, ACCESS_DENIED.
     """
@@ -76,7 +77,7 @@ def _file(element: SmbElement, file_id: FileId) -> Handle:
 
 
 def _source(element: SmbElement, key: bytes) -> Handle:
-    """The open that a key names; it may be of another tree of the session."""
+    """Return the handle of the open that a key names. It may be of another tree of the session."""
     try:
         found = element.session.find_open(FileId(*_KEY.unpack(key))).target
     except SmbError:
@@ -87,7 +88,8 @@ def _source(element: SmbElement, key: bytes) -> Handle:
 
 
 async def _copy(element: SmbElement, source: Handle, target: Handle, chunk: CopyChunk) -> int:
-    """The status of one chunk. An answer says how many came before one that failed."""
+    """Copy one chunk. Returns its status; the answer counts only the chunks before one that
+    failed."""
     services = element.services
     try:
         pieces = await transfers.read(services, source, chunk.source_offset, chunk.length, element)

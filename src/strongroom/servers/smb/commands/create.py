@@ -1,8 +1,8 @@
 """CREATE: open or create a file or a directory, or open a pipe.
 
-Lives here: what a request's fields mean, and the answer with its contexts. Must not live here: the
-open itself (services/file/handles), the layout (wire/smb). Sources: [MS-SMB2] section 3.3.5.9;
-[MS-FSA] section 2.1.5.1; smb.md 2.4.
+Lives here: the decoding of a request's fields, and the answer with its contexts. Must not live
+here: the open itself (services/file/handles), the layout (wire/smb). Sources: [MS-SMB2] section
+3.3.5.9; [MS-FSA] section 2.1.5.1; smb.md 2.4.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ _NON_DIRECTORY_FILE: Final = 0x40
 _DELETE_ON_CLOSE: Final = 0x1000
 _NOT_SUPPORTED: Final = 0x0010_2080
 _RESERVED: Final = 0xFF00_0000
-# What FileModeInformation shows: WRITE_THROUGH, SEQUENTIAL_ONLY, NO_INTERMEDIATE_BUFFERING, both
-# kinds of synchronous IO, DELETE_ON_CLOSE.
+# The options of FileModeInformation: WRITE_THROUGH, SEQUENTIAL_ONLY, NO_INTERMEDIATE_BUFFERING,
+# both kinds of synchronous IO, DELETE_ON_CLOSE.
 _MODE: Final = 0x103E
 _NONE_MAPPED: Final = 0xC000_0073
 
@@ -74,7 +74,7 @@ async def create(element: SmbElement) -> SmbAnswer:
     assert element.tree is not None
     reconnects = request.contexts.reconnects
     if reconnects and not element.tree.has_pipes:
-        # Nothing else of the request counts.
+        # The other fields of the request are ignored.
         return await _reconnected(element, request)
     if request.impersonation > _IMPERSONATION_MAX:
         raise SmbError(statuses.STATUS_BAD_IMPERSONATION_LEVEL)
@@ -132,7 +132,8 @@ def _reconnect_wanted(request: CreateRequest) -> ReconnectWanted:
 
 
 def _added(element: SmbElement, handle: Handle) -> SmbOpen:
-    """Give a handle its FileId. Raises: SmbError when the tree connect or the room is gone."""
+    """Give a handle its FileId. Raises: SmbError when the tree connect has ended or there are too
+    many opens."""
     session, tree, owner = element.session, element.tree, owner_of(element)
     assert tree is not None
     if session.trees.get(tree.id) is not tree:
@@ -146,10 +147,10 @@ def _added(element: SmbElement, handle: Handle) -> SmbOpen:
 def _answer(
     request: CreateRequest, opened: OpenedHandle, file_id: FileId, level: int | None = None
 ) -> SmbAnswer:
-    """The answer of an open.
+    """Return the answer of an open.
 
     Arguments:
-        level: what it says of the oplock in place of what is held.
+        level: the oplock level that the answer names; None = the one that is held.
     """
     if level is None:
         is_lease = opened.kind is not CachingKind.OPLOCK
@@ -165,11 +166,11 @@ def _answer(
 
 
 def _answered_again(element: SmbElement, request: CreateRequest, opened: OpenedHandle) -> SmbAnswer:
-    """Answer a repeated CREATE. As smbd, it names the oplock that the repetition asks for, and says
-    whether that could have been durable; the open keeps what it has."""
+    """Answer a repeated CREATE, as smbd does. The answer names the oplock that the repetition
+    requests, and says whether that could have been durable. The open itself is unchanged."""
     file_id = owner_of(element).file_id_of(opened.handle)
     if file_id is None:
-        # Its first answer is not made yet.
+        # The first CREATE is not answered yet.
         raise SmbError(file_errors.STATUS_FILE_NOT_AVAILABLE)
     level = request.oplock_level
     if level not in (OplockLevel.BATCH, OplockLevel.LEASE):
@@ -178,7 +179,8 @@ def _answered_again(element: SmbElement, request: CreateRequest, opened: OpenedH
 
 
 def _wanted(request: CreateRequest, *, is_replay: bool) -> OpenWanted:
-    """The open that a request asks for. Raises: SmbError for values that no open can have."""
+    """Return the open that a request describes. Raises: SmbError for values that no open can
+    have."""
     options = request.options
     if options & _RESERVED or request.share & ~0x7 or request.disposition > max(Disposition):
         raise SmbError(file_errors.STATUS_INVALID_PARAMETER)
@@ -210,7 +212,8 @@ def _wanted(request: CreateRequest, *, is_replay: bool) -> OpenWanted:
 def _point_in_time(
     path: tuple[str, ...], given: CreateContexts
 ) -> tuple[tuple[str, ...], int | None]:
-    """The path within the snapshot that TWrp or the path names, and its time; None = the present.
+    """Return the path within the snapshot that TWrp or the path names, and its time; None = the
+    present.
 
     Raises: SmbError INVALID_PARAMETER when they name two times; StorageError OBJECT_NAME_INVALID
         for two tokens.
@@ -225,7 +228,8 @@ def _point_in_time(
 
 
 def _cache_wanted(request: CreateRequest) -> CacheWanted:
-    """A lease counts with its level only, and without its context there is none."""
+    """Return the caching that a request asks for. A lease needs both the oplock level LEASE and its
+    context."""
     lease = request.contexts.lease
     if request.oplock_level != OplockLevel.LEASE:
         level = request.oplock_level
@@ -273,7 +277,8 @@ def _answered_contexts(request: CreateRequest, opened: OpenedHandle) -> list[tup
 
 
 def _granted(asked: LeaseContext, opened: OpenedHandle) -> LeaseContext:
-    """The lease as it is answered: in the version that its first open has set."""
+    """Return the lease context of the answer, in the version that the lease's first open has
+    set."""
     is_v2 = opened.kind is CachingKind.LEASE_V2
     flags = asked.flags & contexts.LEASE_PARENT_KEY_SET if asked.is_v2 and is_v2 else 0
     if opened.is_breaking:

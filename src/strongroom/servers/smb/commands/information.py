@@ -123,7 +123,8 @@ async def _query_volume(element: SmbElement, request: QueryInfoRequest) -> Infor
 
 
 async def _query_security(element: SmbElement, request: QueryInfoRequest) -> SmbAnswer:
-    """A descriptor is never cut: what has no room is refused with the size that it needs."""
+    """Answer with the security descriptor. It is never truncated: without room for it, the refusal
+    has the size that it needs."""
     handle = handle_of(element)
     _check_rights(handle, request.additional, _READ_RIGHTS)
     text = await services_information.security(element.services, handle)
@@ -181,7 +182,7 @@ async def _change_file(element: SmbElement, file: FileTarget, change: FileChange
 
 
 async def _set_security(element: SmbElement, request: SetInfoRequest) -> None:
-    """The parts that are named replace those that are stored."""
+    """Replace the named parts of the stored security descriptor."""
     handle = handle_of(element)
     _check_rights(handle, request.additional, _WRITE_RIGHTS)
     given = descriptors.read_descriptor(request.data)

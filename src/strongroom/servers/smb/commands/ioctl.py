@@ -1,4 +1,4 @@
-"""IOCTL: the control codes that are served, and how the others are refused.
+"""IOCTL: the supported control codes, and the refusals of the others.
 
 Lives here: one handler for each code, and the table of refusals. Must not live here: layouts
 (wire/smb/requests/ioctl.py). Sources: [MS-SMB2] section 3.3.5.15; smb.md 2.7.
@@ -51,9 +51,10 @@ def _file(element: SmbElement, request: IoctlRequest) -> Handle:
 
 
 async def _validate_negotiate(element: SmbElement, request: IoctlRequest) -> SmbAnswer:
-    """A difference to what was negotiated means that somebody has changed the messages.
+    """Compare the client's NEGOTIATE with the one that arrived. A difference means that the
+    messages were tampered with.
 
-    Raises: CloseConnection for it, and for 3.1.1, whose keys depend on the messages.
+    Raises: CloseConnection for a difference, and for 3.1.1, whose keys depend on the messages.
     """
     agreed = element.connection.negotiated
     if agreed.dialect >= _DIALECT_311:
@@ -106,7 +107,8 @@ async def _reparse_point(element: SmbElement, request: IoctlRequest) -> SmbAnswe
 
 
 async def _object_id(element: SmbElement, request: IoctlRequest) -> SmbAnswer:
-    """An id that a file keeps for its life; it was born where it is."""
+    """Answer with an id that a file keeps as long as it exists. Its birth volume and birth id are
+    the present ones."""
     handle = _file(element, request)
     if request.room < wire.OBJECT_ID_BYTES:
         raise SmbError(STATUS_INVALID_PARAMETER)
@@ -114,14 +116,14 @@ async def _object_id(element: SmbElement, request: IoctlRequest) -> SmbAnswer:
 
 
 async def _snapshots(element: SmbElement, request: IoctlRequest) -> SmbAnswer:
-    """The previous versions of a share; all opens of it have the same."""
+    """Answer with the previous versions of a share. All opens of the share have the same."""
     handle = _file(element, request)
     wire.check_snapshot_room(request.room)
     tokens = await snapshots.tokens(element.services, handle.access)
     return _answer(request, wire.write_snapshots(tokens, request.room))
 
 
-# What has a FileId of ones, or needs none.
+# Codes whose FileId is all ones or unused.
 _OF_NO_FILE: Final = frozenset(
     (
         Fsctl.VALIDATE_NEGOTIATE_INFO,
@@ -143,8 +145,8 @@ _HANDLERS: Final[Mapping[int, IoctlHandler]] = {
     Fsctl.SRV_COPYCHUNK: copying.copy_chunks,
     Fsctl.SRV_COPYCHUNK_WRITE: copying.copy_chunks,
 }
-# smb.md 2.7. Codes that have no row are INVALID_DEVICE_REQUEST, as Windows answers those that its
-# file system does not know.
+# smb.md 2.7. Codes that have no row are answered INVALID_DEVICE_REQUEST, as Windows answers codes
+# that its file system does not know.
 _REFUSED: Final[Mapping[int, int]] = {
     Fsctl.DFS_GET_REFERRALS: statuses.STATUS_FS_DRIVER_REQUIRED,
     Fsctl.DFS_GET_REFERRALS_EX: statuses.STATUS_FS_DRIVER_REQUIRED,

@@ -1,4 +1,4 @@
-"""LOCK: byte ranges are locked all or none, and unlocked one after the other.
+"""LOCK: taking byte-range locks, all or none, and freeing them in order.
 
 Lives here: from the request to the services and back. Must not live here: conflicts
 (semantics/file/byte_ranges.py). Source: [MS-SMB2] section 3.3.5.14; smb.md 2.6.
@@ -41,7 +41,8 @@ async def _lock(element: SmbElement, handle: Handle, request: LockRequest) -> No
 
 
 async def _unlock(element: SmbElement, handle: Handle, request: LockRequest) -> None:
-    """Ranges before one with another flag stay unlocked ([MS-SMB2] 3.3.5.14.1)."""
+    """Unlock the ranges before the first element with another flag, then refuse it ([MS-SMB2]
+    3.3.5.14.1)."""
     ranges = []
     for one in request.elements:
         if not one.is_unlock:

@@ -1,4 +1,4 @@
-"""How the services' view of a file becomes what the information classes show.
+"""Conversion between the services' values of a file and those of the information classes.
 
 Lives here: ticks to FILETIMEs, and names to paths, in both directions. Must not live here: layouts
 (wire/smb), commands. Sources: [MS-FSCC] sections 2.1.1 and 2.6; smb.md 2.4, 3.3 and 3.8.
@@ -17,17 +17,17 @@ _SEPARATOR = "\\"
 
 
 def volume_id(generation: int) -> int:
-    """The serial number of a share as a volume: 32 bits of its generation."""
+    """Return the serial number of a share as a volume: 32 bits made of its generation."""
     return (generation ^ generation >> 32) & 0xFFFF_FFFF
 
 
 def attribute_bits(bits: int, *, is_directory: bool) -> int:
-    """FileAttributes of an answer."""
+    """Return the FileAttributes of an answer."""
     return smb_bits(bits | (Attribute.DIRECTORY if is_directory else Attribute.NONE))
 
 
 def information_of(info: NodeInfo, position: int = 0) -> NodeInformation:
-    """All that the classes show of an open file."""
+    """Return all that the classes show of an open file."""
     record = info.record
     return NodeInformation(
         creation=filetime(record.creation),
@@ -49,7 +49,7 @@ def information_of(info: NodeInfo, position: int = 0) -> NodeInformation:
 
 
 def entry_of(node: EnumeratedNode) -> DirectoryEntry:
-    """A row of a listing."""
+    """Return a row of a listing."""
     record = node.record
     return DirectoryEntry(
         node.name,
@@ -65,12 +65,12 @@ def entry_of(node: EnumeratedNode) -> DirectoryEntry:
 
 
 def path_of(name: str, *, must_be_file: bool = False) -> tuple[str, ...]:
-    """The names of a path from the share's root; "" is the root itself.
+    """Return the names of a path from the share's root; "" is the root itself.
 
-    One separator at the end names a directory. The names are judged by the services.
+    One separator at the end names a directory. The services check the names.
 
     Raises: SmbError INVALID_PARAMETER for a separator at the beginning, OBJECT_NAME_INVALID for one
-        at the end of what must be a file.
+        at the end of a path that must name a file.
     """
     if name.startswith(_SEPARATOR):
         raise SmbError(file_errors.STATUS_INVALID_PARAMETER)

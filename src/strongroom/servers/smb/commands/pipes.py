@@ -66,7 +66,7 @@ def open_pipe(element: SmbElement, request: CreateRequest) -> SmbAnswer:
 
 
 async def write_pipe(element: SmbElement, target: PipeTarget, data: memoryview) -> None:
-    """Carry out the calls that the bytes complete."""
+    """Carry out the calls that these bytes complete."""
     account = element.session.account
     names = await share_names(element.services, account)
     shares = tuple(ListedShare(name) for name in names)
@@ -77,7 +77,7 @@ async def write_pipe(element: SmbElement, target: PipeTarget, data: memoryview) 
 
 
 async def read_pipe(element: SmbElement, target: PipeTarget, request: ReadRequest) -> SmbAnswer:
-    """The next bytes of a result; it waits for one."""
+    """Answer with the next bytes of a result. Wait for one if there is none."""
     while not target.pipe.waiting:
         if target.ended:
             raise SmbError(statuses.STATUS_PIPE_DISCONNECTED)
@@ -90,7 +90,7 @@ async def read_pipe(element: SmbElement, target: PipeTarget, request: ReadReques
 
 
 async def transceive(element: SmbElement, target: PipeTarget, request: IoctlRequest) -> SmbAnswer:
-    """FSCTL_PIPE_TRANSCEIVE: a call and its result in one. Raises: SmbError PIPE_BUSY."""
+    """Carry out FSCTL_PIPE_TRANSCEIVE: a call and its result in one. Raises: SmbError PIPE_BUSY."""
     if target.pipe.waiting:
         raise SmbError(_PIPE_BUSY)
     await write_pipe(element, target, request.data)

@@ -1,4 +1,4 @@
-"""The rules of the commands that concern a tree's files, and who carries each one out.
+"""The rules of the commands on a tree's files, and the handler of each.
 
 Lives here: the table. Must not live here: commands of connections and sessions (the folder above).
 Source: [MS-SMB2] sections 2.2.13 to 2.2.40 and 3.3.5.2.5 (payload); smb.md 1.3 and 2.
@@ -26,7 +26,8 @@ _U32: Final = struct.Struct("<I")
 
 
 def _sizes_at(*offsets: int) -> PayloadSizes:
-    """The greatest of the 32-bit numbers at these places of the body."""
+    """Return a function that reads the greatest of the 32-bit numbers at these offsets of a
+    body."""
 
     def sizes(body: memoryview) -> int:
         return max(int(_U32.unpack_from(body, at)[0]) for at in offsets)
@@ -35,7 +36,8 @@ def _sizes_at(*offsets: int) -> PayloadSizes:
 
 
 def _ioctl_sizes(body: memoryview) -> int:
-    """Input and output are paid for together ([MS-SMB2] 3.3.5.2.5)."""
+    """Return the larger of the input's and the output's size, in bytes. Credits pay for each as one
+    sum ([MS-SMB2] 3.3.5.2.5)."""
     given, room = _sum_at(body, 28, 40), _sum_at(body, 32, 44)
     return max(given, room)
 
@@ -119,7 +121,7 @@ FILE_RULES: Final = (
         is_large=True,
         changes=True,
     ),
-    # StructureSize is 24 for oplocks and 36 for leases, which are of no tree.
+    # StructureSize is 24 for oplocks and 36 for leases, which belong to no tree.
     CommandRule(Command.OPLOCK_BREAK, 24, Needs.SESSION, breaks.acknowledge, other_size=36),
 )
 FILE_COMMANDS: Final[CommandTable] = {rule.command: rule for rule in FILE_RULES}

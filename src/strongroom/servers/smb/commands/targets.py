@@ -57,7 +57,7 @@ class FileTarget:
 
 
 class PipePlaces(Places):
-    """How many pipes all sessions may have open: a result may wait in each."""
+    """The number of pipes that all sessions together may still open. A result may wait in each."""
 
     def __init__(self) -> None:
         super().__init__(_ALL_PIPES_MAX)
@@ -67,11 +67,11 @@ class PipeTarget:
     """An open of a pipe.
 
     Arguments:
-        places: one of them was taken for it.
+        places: the limit of pipes, of which this one was taken.
 
     Attributes:
-        ended: done when the open has ended, so that reads give up.
-        written: set when a result may wait.
+        ended: whether the open has ended, so that its reads end too.
+        written: set when there may be a result to read.
     """
 
     __slots__ = ("_places", "ended", "name", "pipe", "written")
@@ -92,7 +92,7 @@ class PipeTarget:
         self.close()
 
     def close(self) -> None:
-        """Reads that wait give up. Idempotent."""
+        """End the reads that wait, and free the pipe's place. Idempotent."""
         if not self.ended:
             self._places.give()
         self.ended = True
@@ -100,7 +100,7 @@ class PipeTarget:
 
 
 class SessionOwner:
-    """A session as the services know it: who holds handles, and hears of breaks."""
+    """A session as the services see it: the owner of handles, which receives break notices."""
 
     def __init__(self, connection: SmbConnection, session: SmbSession) -> None:
         self._connection = connection
@@ -118,17 +118,18 @@ class SessionOwner:
         return self._connection.is_alive
 
     def opened(self, handle: Handle, file_id: FileId) -> None:
-        """A handle has its FileId. Notices that came before follow the answer to its CREATE."""
+        """Register the FileId of a handle. Notices that came earlier follow the answer to its
+        CREATE."""
         self._opens[handle.id] = file_id
         for notice in self._early.pop(handle.id, ()):
             asyncio.get_running_loop().call_soon(self.notify_break, handle, notice)
 
     def file_id_of(self, handle: Handle) -> FileId | None:
-        """The FileId of a handle; None = the handle has none."""
+        """Return the FileId of a handle; None = the handle has none."""
         return self._opens.get(handle.id)
 
     def closed(self, handle: Handle) -> None:
-        """A handle has none any more."""
+        """Forget the FileId of a handle."""
         self._opens.pop(handle.id, None)
         self._early.pop(handle.id, None)
 
@@ -156,12 +157,12 @@ class SessionOwner:
 
 
 def level_of(caching: Caching) -> OplockLevel:
-    """The level of an oplock that caches so much."""
+    """Return the oplock level of these caching rights."""
     return _LEVEL_OF[caching]
 
 
 def owner_of(element: SmbElement) -> SessionOwner:
-    """The owner of the handles of an element's session."""
+    """Return the owner of the handles of an element's session."""
     session = element.session
     if session.owner is None:
         session.owner = SessionOwner(element.connection, session)
@@ -171,13 +172,13 @@ def owner_of(element: SmbElement) -> SessionOwner:
 
 
 def open_of(element: SmbElement) -> SmbOpen:
-    """The open of an element whose rule needs one."""
+    """Return the open of an element whose rule needs one."""
     assert element.open is not None, "the rule of the command needs an open"
     return element.open
 
 
 def file_of(element: SmbElement) -> FileTarget:
-    """The file of an element's open. Raises: SmbError INVALID_DEVICE_REQUEST for a pipe."""
+    """Return the file of an element's open. Raises: SmbError INVALID_DEVICE_REQUEST for a pipe."""
     target = open_of(element).target
     if not isinstance(target, FileTarget):
         raise SmbError(statuses.STATUS_INVALID_DEVICE_REQUEST)
@@ -185,11 +186,11 @@ def file_of(element: SmbElement) -> FileTarget:
 
 
 def handle_of(element: SmbElement) -> Handle:
-    """The handle of an element's open. Raises: as file_of."""
+    """Return the handle of an element's open. Raises: as file_of."""
     return file_of(element).handle
 
 
 def check_may(handle: Handle, rights: int) -> None:
-    """Raises: SmbError ACCESS_DENIED unless one of the rights was granted."""
+    """Check that one of the rights was granted. Raises: SmbError ACCESS_DENIED."""
     if not handle.may(rights):
         raise SmbError(file_errors.STATUS_ACCESS_DENIED)

@@ -1,7 +1,7 @@
 """CLOSE, FLUSH, READ and WRITE.
 
-Lives here: from the request to the services and back. Must not live here: what is refused for the
-file's sake (services/file/handles). Sources: [MS-SMB2] sections 3.3.5.10 to 3.3.5.13; smb.md 2.5.
+Lives here: from the request to the services and back. Must not live here: refusals that depend on
+the file (services/file/handles). Sources: [MS-SMB2] sections 3.3.5.10 to 3.3.5.13; smb.md 2.5.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from strongroom.wire.smb.requests import transfers as wire
 
 
 async def close(element: SmbElement) -> SmbAnswer:
-    """Carry out a CLOSE. The FileId means nothing from here on."""
+    """Carry out a CLOSE. The FileId is invalid from here on."""
     request = wire.read_close(element.message)
     gone = open_of(element)
     if not element.session.remove_open(gone):

@@ -19,21 +19,22 @@ from strongroom.wire.smb.structures import MalformedMessage
 
 
 class LogonFailed(Exception):
-    """The client has not proven that it knows a key. It is not said why."""
+    """The client has not proven that it knows a key. The error does not say why."""
 
 
 class Continue(msgspec.Struct, frozen=True):
-    """The client is to send one more token."""
+    """The authentication continues: `token` is sent, and the client must answer with another
+    one."""
 
     token: bytes
 
 
 class LoggedOn(msgspec.Struct, frozen=True):
-    """The client knows a key of the account.
+    """The client has proven that it knows a key of the account.
 
     Attributes:
-        key: what both sides now share.
-        token: the last one that the client is answered; it may be empty.
+        key: the secret that both sides now share.
+        token: the last one for the client; it may be empty.
     """
 
     account: Account
@@ -49,7 +50,7 @@ class Authentication:
     """One authentication under way: `step` takes each token of the client.
 
     Arguments:
-        server_name: how the server calls itself.
+        server_name: the server's name in the challenge.
         challenge: 8 random bytes, for this authentication only.
         time: in ticks of FILETIME.
     """
@@ -68,7 +69,7 @@ class Authentication:
         return len(self._messages) > 1
 
     def step(self, token: bytes, accounts: Accounts) -> Continue | LoggedOn:
-        """Take a token of the client.
+        """Process a token of the client.
 
         Raises: LogonFailed; MalformedMessage.
         """
@@ -89,7 +90,7 @@ class Authentication:
         self._is_first_choice = first.mechanisms[0] == spnego.NTLMSSP
         if self._is_first_choice and first.token is not None:
             return self._ntlm(first.token, None, accounts)
-        # The token is of a mechanism that is not served here, or there is none.
+        # The token is of a mechanism that is not supported, or there is none.
         state = spnego.ACCEPT_INCOMPLETE if self._is_first_choice else spnego.REQUEST_MIC
         return Continue(spnego.write_response(state, names_mechanism=True))
 
@@ -136,8 +137,9 @@ class Authentication:
         )
 
     def _last_token(self, key: bytes, flags: int, mic: bytes | None) -> bytes:
-        """The answer to a proof. The list of mechanisms must be signed by a client whose first
-        choice was refused: who changed the list on the way chose for it."""
+        """Return the answer to a proof. A client whose first choice was refused must sign its list
+        of mechanisms. Otherwise an attacker could change the list in transit, and so choose the
+        mechanism."""
         if self._mechanisms is None:
             return b""
         if mic is None:

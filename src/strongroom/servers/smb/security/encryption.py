@@ -1,4 +1,4 @@
-"""Encrypted frames.
+"""The encryption of frames.
 
 Lives here: the ciphers of a session, and its nonces. Must not live here: which message must be
 encrypted (checks.py). Source: [MS-SMB2] sections 3.1.4.3, 3.3.5.2.1; RFC 5084; smb.md 1.9.
@@ -33,9 +33,9 @@ from strongroom.wire.smb.transform import (
 _TAG_BYTES: Final = 16
 _NONCE_BYTES: Final = {AES_128_CCM: 11, AES_128_GCM: 12, AES_256_CCM: 11, AES_256_GCM: 12}
 _GCM: Final = frozenset({AES_128_GCM, AES_256_GCM})
-# A frame above this is worked on in chunks, so that other threads get their turn.
+# A larger frame is processed in chunks, so that other threads can run in between.
 _CHUNK_BYTES: Final = 256 * 1024
-# Far below the number of frames after which AES under one key needs a new one (2^32 is NIST's).
+# The most frames under one key: NIST's limit is 2^32 encryptions.
 _FRAMES_MAX: Final = 1 << 32
 
 
@@ -58,14 +58,15 @@ class SessionCipher:
         self._sent = 0
 
     def next_nonce(self) -> bytes:
-        """A nonce that was not used before. Raises: CloseConnection when there are no more."""
+        """Return a nonce that was not used before. Raises: CloseConnection when there are no
+        more."""
         if self._sent == _FRAMES_MAX:
             raise CloseConnection("the session has sent as many frames as its key may encrypt")
         self._sent += 1
         return self._sent.to_bytes(self._nonce_bytes, "little")
 
     def seal(self, nonce: bytes, pieces: Sequence[Piece]) -> list[Piece]:
-        """An encrypted frame of these pieces: its header, and what follows it.
+        """Encrypt these pieces as a frame. Returns its header, and the encrypted bytes.
 
         Arguments:
             nonce: from `next_nonce`, for this frame only.
@@ -81,9 +82,9 @@ class SessionCipher:
         return [ENCRYPTED_MARK + tag + covered, sealed]
 
     def open(self, header: TransformHeader, frame: memoryview) -> memoryview:
-        """Decrypt a frame.
+        """Decrypt a frame. Returns its plain bytes.
 
-        Raises: CloseConnection when its tag is wrong: somebody has changed it, or has another key.
+        Raises: CloseConnection when its tag is wrong: it was changed, or encrypted by another key.
         """
         nonce = header.nonce[: self._nonce_bytes]
         covered, sealed = frame[COVERED_FROM:TRANSFORM_BYTES], frame[TRANSFORM_BYTES:]

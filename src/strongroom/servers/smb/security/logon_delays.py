@@ -1,4 +1,4 @@
-"""How long an address must wait until it may try to log on again.
+"""The delay of an address before its next logon attempt.
 
 Lives here: the count of failures for each address. Must not live here: sleeping, logging on.
 Source: smb.md 5.1. The wait depends on the address alone, never on the name that is tried.
@@ -13,15 +13,15 @@ FAILURES_FREE: Final = 10
 PER_FAILURE_S: Final = 6.0
 WAIT_MAX_S: Final = 30.0
 ADDRESSES_MAX: Final = 4096
-# Who has one IPv6 address usually has its whole network of 64 bits.
+# A client with one IPv6 address usually has its whole network of 64 bits.
 _IPV6_PREFIX: Final = 64
 
 
 class LogonDelays:
-    """Failures that each address still has to wait for.
+    """The logon failures of each address, as the time until they are forgotten.
 
-    An address may fail ten times at once, and then once in six seconds. Each attempt reserves its
-    place; one that succeeds gives it back.
+    An address may fail ten times at once, and then once in six seconds. Each attempt counts as a
+    failure; one that succeeds takes that back.
     """
 
     def __init__(self) -> None:
@@ -33,7 +33,8 @@ class LogonDelays:
         Arguments:
             now: seconds of any clock.
 
-        Returns: how long to wait before it; None = too many wait already, it is to be refused.
+        Returns: how long to wait before the attempt; None = too many wait already, so that it must
+            be refused.
         """
         key = _network(address)
         free_at = max(self._free_at.get(key, now), now)
@@ -45,7 +46,7 @@ class LogonDelays:
         return max(wait, 0.0)
 
     def succeeded(self, address: str) -> None:
-        """Give the place of an attempt back."""
+        """Take back the failure that `reserve` counted for an attempt."""
         key = _network(address)
         if key in self._free_at:
             self._free_at[key] -= PER_FAILURE_S
@@ -55,7 +56,7 @@ class LogonDelays:
             return
         self._free_at = {key: at for key, at in self._free_at.items() if at > now}
         while len(self._free_at) >= ADDRESSES_MAX:
-            # The one that has least to wait for.
+            # Forget the address with the shortest remaining wait.
             del self._free_at[min(self._free_at, key=self._free_at.__getitem__)]
 
 

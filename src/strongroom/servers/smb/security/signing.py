@@ -23,7 +23,7 @@ from strongroom.wire.smb.structures import Piece
 SIGNATURE_AT: Final = 48
 SIGNATURE_BYTES: Final = 16
 NO_SIGNATURE: Final = bytes(SIGNATURE_BYTES)
-# Another thread gets its turn after each of these.
+# Data is processed in chunks of this size, so that other threads can run in between.
 _CHUNK_BYTES: Final = 256 * 1024
 _FROM_SERVER: Final = 1
 _OF_CANCEL: Final = 2
@@ -67,7 +67,7 @@ _ALGORITHMS: Final[dict[int, Signature]] = {
 def signature(
     algorithm: int, key: bytes, header: Header, pieces: Iterable[Piece], *, from_server: bool
 ) -> bytes:
-    """The signature of a message.
+    """Return the signature of a message.
 
     Arguments:
         algorithm: the id that was negotiated.
@@ -82,7 +82,7 @@ def signature(
 
 
 def is_signed_right(algorithm: int, key: bytes, header: Header, message: memoryview) -> bool:
-    """Whether a client's message, from its header on, has the right signature."""
+    """Return whether a client's message, from its header on, has the right signature."""
     pieces = (message[:SIGNATURE_AT], NO_SIGNATURE, message[HEADER_BYTES:])
     expected = signature(algorithm, key, header, pieces, from_server=False)
     return hmac.compare_digest(expected, header.signature)
