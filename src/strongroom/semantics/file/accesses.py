@@ -86,7 +86,7 @@ class Disposition(enum.IntEnum):
     OVERWRITE_IF = 5
 
 
-# What an overwriting disposition needs besides the access that was asked for ([MS-FSA] 2.1.5.1.2).
+# The access that a disposition needs besides the requested access ([MS-FSA] 2.1.5.1.2).
 IMPLIED: Final = {
     Disposition.SUPERSEDE: DELETE,
     Disposition.OPEN: 0,

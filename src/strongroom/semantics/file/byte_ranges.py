@@ -77,9 +77,8 @@ class LockUse(Heading):
     WRITE = "write it"
 
 
-# smb.md 3.5. Rows: the requested use. Columns: an overlapping lock that is shared and of the same
-# owner, shared and of another, exclusive and of the same owner, exclusive and of another. True =
-# conflict.
+# smb.md 3.5. Rows: the requested use. Columns: the kind and owner of an overlapping lock, which are
+# shared own, shared foreign, exclusive own, exclusive foreign. True = conflict.
 _COLUMNS: Final = ((False, True), (False, False), (True, True), (True, False))
 _ROWS: Final[dict[LockUse, tuple[bool, bool, bool, bool]]] = {
     LockUse.LOCK_SHARED: (False, False, False, True),

@@ -26,8 +26,8 @@ FOLD_VERSION: Final = upcase.VERSION
 
 _FORBIDDEN: Final = re.compile('["\\\\/:<>|*?\x00-\x1f\ud800-\udfff]')
 _DOTS: Final = frozenset((".", ".."))
-# Folded. REST cannot address a file of such a name, so SMB may not create one either (file.md 8).
-# Windows refuses them too.
+# Folded names of devices. REST cannot address a file of such a name, so SMB may not create one
+# either (file.md 8). Windows refuses them too.
 _NUMBERED: Final = tuple(f"{port}{digit}" for port in ("COM", "LPT") for digit in range(1, 10))
 _DEVICES: Final = frozenset(("CON", "PRN", "AUX", "NUL", "CLOCK$", *_NUMBERED))
 _IPC: Final = "ipc$"

@@ -136,7 +136,7 @@ _OPLOCKS: Final = {
 
 # The cause that each REST operation is for caches (smb.md 4.5). Not in the documents, so inferred:
 # - Create File and the destination of a copy replace everything, as an overwriting open does.
-# - Lease File reads nothing and changes nothing, but its holder relies on what is stored: as Get.
+# - Lease File reads and changes nothing, but its holder relies on the stored bytes: as Get File.
 # - The source of a rename gets another name.
 REST_CAUSES: Final[dict[FileOperation, Cause | None]] = {
     FileOperation.LIST_FILES: None,
@@ -255,7 +255,7 @@ def lease_acknowledged(
     """
     if holder.told is None:
         return file_errors.STATUS_UNSUCCESSFUL
-    # As integers: the inverse of a flag knows no other bits, which a client may send all the same.
+    # Compare as integers: inverting a flag drops unknown bits, which a client may still send.
     if state & ~int(holder.told):
         return file_errors.STATUS_REQUEST_NOT_ACCEPTED
     return _answered(holder, Caching(state) if state & R else N)

@@ -21,7 +21,7 @@ from strongroom.errors import StorageError
 from strongroom.values import TICKS_PER_S, datetime_of, ticks_of
 
 _FORMAT: Final = "@GMT-%Y.%m.%d-%H.%M.%S"
-# strptime alone takes fewer digits too.
+# strptime alone would accept fewer digits.
 _TOKEN: Final = re.compile(r"@GMT(-[0-9]{4}(\.[0-9]{2}){2})-[0-9]{2}(\.[0-9]{2}){2}")
 
 

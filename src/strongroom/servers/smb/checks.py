@@ -204,7 +204,7 @@ def _tree_connect_is_protected(one: Incoming) -> bool:
 
 def _credits_pay(one: Incoming) -> bool:
     if not _body_is_whole(one):
-        return True  # the next check refuses it
+        return True  # the next check refuses this message
     payload = one.rule.payload(one.body)
     return max(one.header.credit_charge, 1) >= (max(payload, 1) - 1) // _CREDIT_BYTES + 1
 

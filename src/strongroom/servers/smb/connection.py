@@ -263,7 +263,7 @@ class SmbServerConnection(asyncio.BufferedProtocol):
         else:
             self._transport.write(b"".join((prefix(size), *pieces[:-1])))
             self._transport.write(pieces[-1])
-        # After an interim answer its request only waits, and another frame may begin.
+        # A request that got an interim answer only waits, so another frame may begin.
         self._pace()
 
     def _authenticated(self) -> None:

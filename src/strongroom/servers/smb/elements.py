@@ -79,7 +79,7 @@ class ChainRun:
         self._chain = Chain(elements[0].header)
         self._answers: list[Outgoing] = []
         self._ungranted: list[Header] = []
-        self._async_ids: dict[int, int] = {}  # of elements that were answered PENDING
+        self._async_ids: dict[int, int] = {}  # by number of an element that was answered PENDING
 
     async def run(self) -> None:
         """Carry out all elements and answer them. Raises: CloseConnection."""

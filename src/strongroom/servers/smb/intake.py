@@ -50,7 +50,7 @@ class FrameIntake:
         self._spawn = spawn
         self._busy = busy
         self._may_begin = may_begin
-        self._waiting: deque[memoryview] = deque()  # for memory, or for one in a thread
+        self._waiting: deque[memoryview] = deque()  # for memory, or for a frame in a thread
         self._is_decrypting = False
         self._is_beginning = False
         self._is_first = True

@@ -44,7 +44,7 @@ class MessageIds:
             return False
         self._used |= wanted
         self.available -= count
-        # The trailing ones have been used: the window begins behind them.
+        # The lowest ids that are all used leave the window.
         gone = (~self._used & self._used + 1).bit_length() - 1
         self._used >>= gone
         self._low += gone

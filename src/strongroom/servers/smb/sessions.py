@@ -232,7 +232,7 @@ class SmbSession:
         await self._end(list(self.opens.values()), parting)
 
     async def _end(self, opens: list[SmbOpen], parting: Parting) -> None:
-        # All leave the table before the first await: no request can find them any more.
+        # All opens leave the table before the first await, so no request can find them.
         gone = [one for one in opens if self.remove_open(one)]
         # Durable targets come first: a client may reconnect while the others are being closed.
         left = [one.target for one in gone if not one.target.begin_wait(parting)]

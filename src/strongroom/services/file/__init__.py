@@ -1,1 +1,1 @@
-"""Decisions on shares, and on what lies in them."""
+"""Decisions on shares and on the files and directories in them."""

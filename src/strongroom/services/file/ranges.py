@@ -178,7 +178,7 @@ class _Arriving:
                 raise _unlike_range(count)
             self.md5.update(chunk)
             yield chunk
-            del chunk  # not kept while the client is waited for
+            del chunk  # frees the memory while the next chunk is awaited
         if count < self._length:
             raise _unlike_range(count)
 

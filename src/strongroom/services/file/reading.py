@@ -141,7 +141,7 @@ async def _look(
         partition, facts = first.where.partition, facts_of(first.record)
         with ExitStack() as attempt:
             # Enter before the second read: a client sends its cached writes while this waits.
-            # Nobody has a snapshot open for writing.
+            # A snapshot needs no entry: nobody has one open for writing.
             if call.target.snapshot is None:
                 attempt.enter_context(
                     await enter(services, partition, operation, facts, concerned=concerned)

@@ -78,9 +78,9 @@ async def sweep_share(services: Services, removal: RemovalBatch, job: Job, delet
     account, name = job.token.split("/")
     place = await services.place(Service.FILE, account, name)
     if place is not None and place.generation == job.generation:
-        return True  # the deletion was ordered, and its commit never happened
+        return True  # the job was stored, but the deletion was never committed
     if await services.store.read([_kept(job)]) != [None]:
-        return True  # deleted by a later request, and kept: that deletion has a job of its own
+        return True  # soft-deleted by a later request, which has a job of its own
     is_done = await _remove_share(services, removal, job, deleted)
     if is_done:
         services.held.of(ShareHolds).give_up(job.generation)

@@ -25,7 +25,7 @@ class LogonDelays:
     """
 
     def __init__(self) -> None:
-        self._free_at: dict[str, float] = {}  # when all failures of an address are waited for
+        self._free_at: dict[str, float] = {}  # when an address's failures are forgotten
 
     def reserve(self, address: str, now: float) -> float | None:
         """Count an attempt as failed until `succeeded` is called.

@@ -172,7 +172,7 @@ async def _begin(
     """Commit a pending copy and the job that carries it out. This takes ownership of the source."""
     copy_id = guid(services.clock)
     sources = services.held.of(CopySources)
-    # Before the commit: the copy may begin as soon as its job can be seen.
+    # The source is handed over before the commit: the copy may begin once its job is visible.
     try:
         if (source.size_bytes or 0) > limits.FILE_BYTES_MAX:
             raise errors.body_too_large(limits.FILE_BYTES_MAX)

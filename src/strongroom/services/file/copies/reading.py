@@ -129,7 +129,7 @@ async def _look(services: Services, source: LocalSource, stack: ExitStack) -> Fi
             continue
         with ExitStack() as attempt:
             # Enter before the second read: a client sends its cached writes while this waits.
-            # Nobody has a snapshot open for writing.
+            # A snapshot needs no entry: nobody has one open for writing.
             if source.snapshot is None:
                 attempt.enter_context(
                     await enter(services, where.partition, FileOperation.COPY_SOURCE, facts)

@@ -1,7 +1,7 @@
-"""SMB's handles: opening, closing, and everything that is done to a file or directory by a handle.
+"""SMB's handles: opening, closing, and all operations on a file or directory by a handle.
 
 Lives here: what servers/smb/commands calls, one module for each group of commands. Must not live
-here: bytes of SMB, rules (semantics/file), what REST does by paths (the folder above).
+here: bytes of SMB, rules (semantics/file), REST's operations by paths (the folder above).
 
 | module | operations |
 | --- | --- |
@@ -9,7 +9,7 @@ here: bytes of SMB, rules (semantics/file), what REST does by paths (the folder 
 | opening | `connect_share`, `open_node`: every disposition and option |
 | snapshots | `tokens`, `access_at`: previous versions |
 | closing | `close`, `close_all`: the last close deletes what is pending |
-| durable | `parted`, `reconnect`, and second answers to a CREATE |
+| durable | `parted`, `reconnect`, and repeated answers to a CREATE |
 | transfers | `read`, `write`, `flush`, `zero_data`, `allocated_ranges` |
 | information | `attributes`, `set_basic`, `set_end_of_file`, `set_allocation`, `security` |
 | renaming | `set_disposition`, `rename` |

@@ -172,7 +172,7 @@ class _OnNode(Decision[T], Generic[T], frozen=True):
         """See Decision.decide."""
         share, record = self.place.records_in(found[0], found[1])
         if copies.is_pending(record.copy):
-            # It began while the handle was open.
+            # The copy began while the handle was open.
             raise StorageError(file_errors.SHARING_VIOLATION)
         change = self.change(share, record, found[_FURTHER:], stamp)
         writes = change.writes

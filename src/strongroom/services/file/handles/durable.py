@@ -55,9 +55,11 @@ def granted(
     *,
     is_file: bool,
 ) -> DurableState | None:
-    """Return the state that an open keeps for its durability; None = it asked for none or is
-    granted none. A CreateGuid is kept even without a grant, since its CREATE may be repeated all
-    the same."""
+    """Return the state that an open keeps for its durability. None = it asked for none, or is
+    granted none and has no CreateGuid.
+
+    A CreateGuid is kept without a grant too, since its CREATE may be repeated all the same.
+    """
     if asked is None:
         return None
     is_durable = durability.is_granted(caching, is_directory=not is_file)

@@ -60,7 +60,7 @@ async def enumerate_names(
         deciding.check_may(handle, accesses.READ_DATA)
         asked = wildcards.check_pattern(wanted.pattern)
         cursor = handle.enumeration
-        # Two queries of one handle take turns, so that no row is given twice.
+        # Two queries of one handle take turns, so that no row is returned twice.
         async with cursor.turn:
             is_first = cursor.pattern is None
             if cursor.pattern is None or wanted.restarts or wanted.reopens:
@@ -142,7 +142,7 @@ async def _joined(
         if at is not None:
             seen = await past_attributes(services.store, ref.partition, value, at)
         record = file_records.FILE.of(seen)
-        if record is not None:  # else it was deleted between the two looks
+        if record is not None:  # else it was deleted between the two reads
             reserved = held.reserved.get(handle.access.opens_of(name.id), 0)
             size = 0 if record.is_directory else allocation(record.size_bytes, reserved)
             found[key] = EnumeratedNode(name.name, name.id, record, size)

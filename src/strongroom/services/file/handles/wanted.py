@@ -17,7 +17,7 @@ from strongroom.semantics.file.attributes import Attribute
 from strongroom.services.file.handles.model import OpenWanted
 from strongroom.store.file.file_records import FileRecord
 
-# Bits of DesiredAccess that mean nothing (smb.md 2.4).
+# Undefined bits of DesiredAccess (smb.md 2.4).
 _NO_ACCESS: Final = 0x0CE0_FE00
 _WRITES: Final = accesses.WRITE_DATA | accesses.APPEND_DATA
 # Rights that MAXIMUM_ALLOWED leaves out for a handle of a snapshot, since it refuses every change.

@@ -1,1 +1,1 @@
-"""State of this process beside the tables of opens: handles, watches, what is under way."""
+"""The state of this process beside the tables of opens: handles, watches, operations under way."""

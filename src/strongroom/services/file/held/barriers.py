@@ -15,7 +15,7 @@ from strongroom.engines.base import Partition
 
 
 class Barriers:
-    """Names that are being created, and directories that are being renamed."""
+    """Names that are being created, and files and directories that are being renamed."""
 
     def __init__(self) -> None:
         self._barriers: dict[Hashable, asyncio.Future[None]] = {}

@@ -45,7 +45,7 @@ class DurableHandles:
         """The number of handles that wait for their clients."""
         return len(self._waiting)
 
-    # Waiting for a client.
+    # Handles that wait for their clients.
 
     def has_room(self, account: str) -> bool:
         """Return whether one more handle of an account may wait."""

@@ -86,7 +86,8 @@ class ShareView:
 
 async def create_share(services: Services, call: Call[CreateShare]) -> ShareWritten:
     """Create a share. The commit's stamp is its generation, so a deleted share of the same name has
-    another one. Its files stay invisible, and writes in flight to it do not reach the new share.
+    another one. The files of that deleted share stay invisible, and writes in flight to them do not
+    reach the new share.
 
     Raises: StorageError ShareAlreadyExists.
     """
