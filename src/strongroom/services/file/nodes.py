@@ -176,7 +176,7 @@ _FIRST_NAME = 4
 
 
 class _OfNode(Decision[T], Generic[T], frozen=True):
-    """A decision on a directory or file. It authorizes the caller again first."""
+    """A decision on a directory or file. It first checks that its caller is still authorized."""
 
     call: Call[Any]
     prepared: Prepared[T]

@@ -1,10 +1,11 @@
 """Permissions of a share: security descriptors that files name by a key.
 
 Lives here: keys, Create Permission, Get Permission, and which permission a request gives a file.
-Must not live here: the syntax (semantics/file/permissions.py). Nothing is enforced: who has the
-account's key has full access. Source: "Create Permission", "Get Permission"; reference file.md 2.
+Must not live here: the syntax (semantics/file/permissions.py). Permissions are not enforced: the
+account's key gives full access. Source: "Create Permission", "Get Permission"; reference file.md 2.
 
-A key is the digest of the text, so equal permissions have the same key and are stored once.
+A key is made from the digest of the text, so equal permissions have the same key and are stored
+once.
 """
 
 from __future__ import annotations

@@ -239,8 +239,8 @@ def _named(call: Call[Any], found: Sequence[Record | None]) -> ShareRecord:
 
 
 class _OfShare(Decision[T], Generic[T], frozen=True):
-    """A decision on the record of a share or of a snapshot. It authorizes the caller again
-    first."""
+    """A decision on the record of a share or of a snapshot. It first checks that its caller is
+    still authorized."""
 
     call: Call[Any]
     change: ShareDecision[T]
