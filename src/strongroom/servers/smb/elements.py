@@ -45,8 +45,8 @@ class Chain:
     """The ids that elements inherit from their predecessors.
 
     Attributes:
-        create_failure: the status of a CREATE that failed, or of an element that named no open. A
-            later element that names an open resets it.
+        create_failure: the status of a CREATE that failed, or of an element that named no open. It
+            applies until a later element names an open.
     """
 
     __slots__ = ("create_failure", "file_id", "has_tree", "session_id", "tree_id")
@@ -154,8 +154,8 @@ class ChainRun:
         if self._elements[0].header.is_related:
             raise SmbError(STATUS_INVALID_PARAMETER)
         if self._is_of_other_session:
-            # The frame's key proves nothing about the other session. The answer must not show
-            # whether that session exists.
+            # The frame's key proves nothing about the other session. The answer is the same
+            # whether that session exists or not.
             raise SmbError(STATUS_INVALID_PARAMETER if number else STATUS_USER_SESSION_DELETED)
         if number and one.has_rule:
             self._check_inherited(one)
