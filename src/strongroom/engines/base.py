@@ -1,35 +1,34 @@
-"""The contracts every engine keeps: conditional commits inside a partition, and contents.
+"""The contracts that every engine keeps: conditional commits in a partition, and contents.
 
-Lives here: the words of the contracts (keyspace, partition, key, record, decision, content) and
+Lives here: the terms of the contracts (keyspace, partition, key, record, decision, content) and
 their protocols. Must not live here: anything about Azure, HTTP, or one particular engine; what
-several processes on one store need of each other (gateways.py).
+several processes on one store need from each other (gateways.py).
 
     keyspace    an ordered set of partitions; the scope of a scan
     partition   the unit of atomicity: an ordered map key -> record
     record      bytes with a version; a face key is returned by scans, a hidden key is not
     content     a body of any length outside the records, named by an id, owned by one partition
 
-Rules that an engine keeps, whatever it is made of:
- 1. No answer, success or refusal, leaves before everything that its decision saw is durable.
- 2. No commit crosses a partition; a commit may carry ordered steps in other partitions, of which a
-    crash may leave any prefix.
- 3. Stamps are unique in the store, whichever gateway gives them, and the stamps of one gateway
-    rise. A stamp is never smaller than store time when it was given. Each gateway sees the commits
-    of a partition in the order of their stamps. `now` is never smaller than the stamp of a commit
-    that was seen.
- 4. A decision may run more than once; it is a pure function of the records and the stamp it is
-    handed. When its commit happens, all records that it read are as it saw them, those of other
-    partitions too.
- 5. What was damaged on its way to the disk, there, or on its way back is never answered: whoever
-    asks for it gets DataDamaged. An engine says up to which length it verifies contents that are
-    handed on as slices of files.
+Rules that every engine keeps:
+ 1. No answer, success or refusal, is given before everything that its decision read is durable.
+ 2. A commit is atomic in one partition. It may carry ordered steps in other partitions; after a
+    crash, any prefix of these may have happened.
+ 3. Stamps are unique in the store, across all gateways, and the stamps of one gateway rise. A stamp
+    is never smaller than store time when it was given. Each gateway sees the commits of a partition
+    in the order of their stamps. `now` is never smaller than the stamp of a commit that was seen.
+ 4. A decision may run more than once; it is a pure function of the records and the stamp that it
+    gets. When its commit happens, all records that it read are unchanged, those of other partitions
+    too.
+ 5. Damaged bytes are never answered, whether they were damaged before, on or after the disk. A read
+    of them raises DataDamaged. An engine states up to which length it verifies contents that it
+    returns as slices of files.
  6. On a full disk an update is judged by its `Purpose`. A commit that only removes counts as
-    FREEING. A commit that adopts no content, and whose records are together no larger than those
-    that they replace, counts as UPKEEP at least.
+    FREEING. A commit counts as UPKEEP at least if it adopts no content and does not make its
+    records larger in all.
  7. An update that ended without a result (CommitUnknown, or its task was cancelled) may have
-    happened, may yet happen, or not. `Contents.discard` is safe all the same: the engine keeps a
-    content that a commit has adopted or may yet adopt. An engine that can ask for the outcome
-    resolves it, and answers CommitUnknown only if it cannot ask.
+    happened, may yet happen, or not. `Contents.discard` is safe even then: the engine keeps a
+    content that a commit has adopted or may yet adopt. An engine that can determine the outcome
+    does so; it raises CommitUnknown only if it cannot.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ SCAN_LOOKED_MAX = 5120
 
 
 class Partition(NamedTuple):
-    """Where records live together: all of them can change in one commit."""
+    """The scope of an atomic commit: all records of one partition can change together."""
 
     keyspace: bytes
     name: bytes
@@ -74,13 +73,13 @@ class Key(NamedTuple):
 
 
 class Ref(NamedTuple):
-    """A record's full address."""
+    """The full address of a record: its partition and its key."""
 
     partition: Partition
     key: Key
 
 
-# As the constructors, from a pair, but without a call of Python: each request makes several.
+# Like the constructors, from a pair, but without a Python call: each request makes several.
 partition_of = cast(
     "Callable[[tuple[bytes, bytes]], Partition]", functools.partial(tuple.__new__, Partition)
 )
@@ -119,8 +118,8 @@ class Step(msgspec.Struct, frozen=True):
 
 
 class Commit(msgspec.Struct, Generic[T], frozen=True):
-    """The outcome of a decision: a result for the caller, and steps in order (none = nothing
-    changes)."""
+    """The outcome of a decision: a result for the caller, and ordered steps. Without steps, nothing
+    changes."""
 
     result: T
     steps: tuple[Step, ...] = ()
@@ -132,7 +131,7 @@ nothing."""
 
 
 class Position(NamedTuple):
-    """A place in a keyspace's order; need not be a record."""
+    """A place in a keyspace's order; no record need exist there."""
 
     partition: bytes
     key: bytes
@@ -147,14 +146,15 @@ class Face(NamedTuple):
     version: int
 
 
-# As `_make`, but without a call of Python for each row.
+# Like `_make`, but without a Python call for each row.
 _face: Final = cast("Callable[[Any], Face]", functools.partial(tuple.__new__, Face))
 
 
 class Page(msgspec.Struct, frozen=True):
     """Face records in byte order of (partition, key); `resume` None = nothing is left.
 
-    By column: a caller that needs ten of a thousand records makes no object of the others.
+    The records are kept as columns. A caller that needs ten of a thousand records creates no
+    objects for the others.
     """
 
     partitions: Sequence[bytes]
@@ -164,16 +164,16 @@ class Page(msgspec.Struct, frozen=True):
     resume: Position | None
 
     def faces(self) -> list[Face]:
-        """The records, each by itself."""
+        """The records as `Face` objects."""
         return list(map(_face, self.rows()))
 
     def rows(self) -> Iterator[tuple[bytes, bytes, bytes, int]]:
-        """As `faces`, for whoever takes each apart at once."""
+        """The records as plain tuples, for callers that unpack each one at once."""
         return zip(self.partitions, self.keys, self.values, self.versions, strict=True)
 
     @classmethod
     def of(cls, faces: Sequence[Face], resume: Position | None) -> Page:
-        """A page of records that are there one by one."""
+        """Make a page from single records."""
         if not faces:
             return cls((), (), (), (), resume)
         partitions, names, values, versions = zip(*faces, strict=True)
@@ -189,8 +189,8 @@ class Item(NamedTuple):
 
 
 class Written(NamedTuple):
-    """A durable content that no partition owns yet. `md5` is the raw digest when it was asked
-    for."""
+    """A durable content that no partition owns yet. `md5` is the raw digest, None if it was not
+    requested."""
 
     id: int
     size_bytes: int
@@ -203,8 +203,8 @@ class EngineError(Exception):
 
 
 class CommitUnknown(EngineError):
-    """The commit may or may not have happened. Re-read and look for your own token; never retry
-    blind."""
+    """The commit may or may not have happened. Read again and search for your own token; never
+    retry without that check."""
 
 
 class Unavailable(EngineError):
@@ -212,12 +212,12 @@ class Unavailable(EngineError):
 
 
 class Busy(EngineError):
-    """The engine lacks files or memory for this just now; nothing was changed by this call."""
+    """The engine lacks file descriptors or memory at present; this call changed nothing."""
 
 
 class Full(EngineError):
-    """No space is left for an update of this purpose; nothing was changed by this call. Its text is
-    a sentence for users."""
+    """No space is left for an update of this purpose; this call changed nothing. The error's text
+    is a sentence for users."""
 
     def __init__(self, purpose: Purpose = Purpose.GROWTH) -> None:
         super().__init__(_FULL[purpose])
@@ -241,27 +241,28 @@ _FULL: Final = {
 
 
 class DataDamaged(EngineError):
-    """The bytes read differ from their checksum; the message names the data. No damaged byte is
-    answered, and all other data is still served."""
+    """The bytes read differ from their checksum; the message names the data. Damaged bytes are
+    never answered, and all other data is still served."""
 
 
 class ContentMissing(EngineError):
-    """A content id that no partition owns (dropped, or never adopted)."""
+    """No partition owns this content id: it was dropped, or never adopted."""
 
 
 class Engine(Protocol):
-    """The records of a store."""
+    """Read, change, scan and watch the records of a store."""
 
     @property
     def turns(self) -> SliceTurns:
-        """The turns of the loop that the store runs on, for its own long work and for that of its
+        """The time slices of the store's event loop, for long work of the engine and of its
         callers."""
         ...
 
     @property
     def wakes(self) -> int:
-        """How often all waiters were woken at once: when the clock was moved or the engine stopped.
-        A caller that looks first and waits later compares it, and so misses none of these."""
+        """The number of times that all waiters were woken at once. This happens when the clock is
+        moved or the engine stops. A caller that reads first and waits later compares the number, so
+        that it misses none of these."""
         ...
 
     def update(
@@ -271,25 +272,26 @@ class Engine(Protocol):
         decide: Decide[T],
         purpose: Purpose = Purpose.GROWTH,
     ) -> Awaitable[T]:
-        """Decide at the serial point and commit durably; returns the commit's result.
+        """Decide at the serial point, commit durably, and return the commit's result.
 
         Arguments:
             partition: where the commit happens. Its steps may write to other partitions too.
-            reads: the records handed to `decide`, in this order. They may lie in other partitions.
+            reads: the records passed to `decide`, in this order. They may lie in other partitions.
                 All of them must be unchanged when the commit happens, else the engine reads and
                 decides again.
-            decide: see `Decide`. What it raises is raised here, after everything it saw is durable.
+            decide: see `Decide`. Its exceptions are raised here, after everything that it read is
+                durable.
             purpose: how much of the reserve it may use on a full disk.
 
-        It may begin, and may raise, at the call: it is to be awaited there.
+        The work may begin, and may raise, when this is called. So await the result at the call.
 
         Raises: Full, CommitUnknown, Unavailable, DataDamaged; whatever `decide` raises.
         """
         ...
 
     async def read(self, reads: Sequence[Ref]) -> list[Record | None]:
-        """Committed, durable records in the order asked; all those of one partition from one
-        snapshot."""
+        """Return committed, durable records in the order of `reads`. All records of one partition
+        come from one snapshot."""
         ...
 
     async def read_range(
@@ -300,7 +302,8 @@ class Engine(Protocol):
         until: bytes | None,
         max_records: int,
     ) -> list[Item]:
-        """Records of one partition with first <= name < until, ascending, at most `max_records`."""
+        """Return records of one partition with first <= name < until, ascending, at most
+        `max_records`."""
         ...
 
     async def scan(
@@ -312,26 +315,26 @@ class Engine(Protocol):
         max_bytes: int = SCAN_BYTES_MAX,
         where: Condition | None = None,
     ) -> Page:
-        """Face records with first <= (partition, key) < until.
+        """Return face records with first <= (partition, key) < until.
 
         Arguments:
-            where: records that do not satisfy it may be left out. An engine that uses it looks at
-                most at SCAN_LOOKED_MAX records, or a few more, for one page.
+            where: records that do not satisfy it may be left out. An engine that uses it reads at
+                most about SCAN_LOOKED_MAX records for one page.
 
-        The records of each partition are from one committed state not older than the call.
-        Different partitions may be seen at different moments. A record that stays unchanged from
-        the first page of a scan to the last is returned exactly once. A page may be short; only
-        `resume` None says that nothing is left.
+        The records of each partition come from one committed state that is not older than the call.
+        Different partitions may be read at different times. A record that stays unchanged during a
+        whole scan is returned exactly once. A page may be short; only `resume` None means that
+        nothing is left.
         """
         ...
 
     async def wait(self, ref: Ref, version: int | None, timeout_s: float) -> None:
-        """Return when the record's version is no longer `version` (None = absent), durably, or
+        """Return when the record durably has another version than `version` (None = absent), or
         after `timeout_s`. It also returns when the clock is moved and when the engine stops."""
         ...
 
     def watching(self) -> int:
-        """How many calls of `wait` are under way."""
+        """The number of calls of `wait` that are in progress."""
         ...
 
     def stop_waiting(self) -> None:
@@ -339,21 +342,21 @@ class Engine(Protocol):
         ...
 
     async def now(self) -> int:
-        """Store time in ticks. No restart and no other gateway ever goes back behind it. It is
-        never smaller than a stamp that this gateway has given or seen."""
+        """Store time in ticks. It never goes back, not after a restart and not at another gateway.
+        It is never smaller than a stamp that this gateway has given or seen."""
         ...
 
     def advance(self, seconds: float) -> None:
         """Move store time of all gateways forward and wake all their waiters (test clock only).
 
-        A restart, and a gateway that starts later, go on from the time that it was moved to. After
-        a crash this holds only if `now` has answered since.
+        A restart, and a gateway that starts later, continue from the moved time. After a crash this
+        holds only if `now` has been called since.
         """
         ...
 
     async def health(self, timeout_s: float) -> Health:
-        """Find out whether commits and reads are served, by sending a request to the threads that
-        serve them. Never raises EngineError.
+        """Check whether commits and reads are served, by a request to the threads that serve them.
+        Never raises EngineError.
 
         Arguments:
             timeout_s: without an answer after this time the result is STALLED.
@@ -361,22 +364,22 @@ class Engine(Protocol):
         ...
 
     async def close(self) -> None:
-        """Finish what was accepted, wake every waiter, and release everything. Idempotent."""
+        """Finish all accepted work, wake every waiter, and release all resources. Idempotent."""
         ...
 
 
 class Opened(Protocol):
-    """A pinned content: its bytes stay readable until `close`, whatever is dropped meanwhile."""
+    """A pinned content: its bytes stay readable until `close`, even if the content is dropped."""
 
     size_bytes: int
 
     async def read(self, offset: int, length: int) -> bytes:
-        """The bytes of [offset, offset + length). The whole content is read and verified first, so
-        use it for small contents. Raises DataDamaged."""
+        """Return the bytes of [offset, offset + length). The whole content is read and verified
+        first, so use it for small contents. Raises DataDamaged."""
         ...
 
     def slices(self, offset: int, length: int) -> AsyncIterable[FileSlice | bytes]:
-        """The bytes of [offset, offset + length) in order, as pieces of files or of memory.
+        """Yield the bytes of [offset, offset + length) in order, as slices of files or as bytes.
 
         A content of at most VERIFIED_BYTES_MAX bytes is verified as in `read`; a longer one is not.
         Raises DataDamaged.
@@ -384,11 +387,11 @@ class Opened(Protocol):
         ...
 
     def chunks(self, offset: int = 0, length: int | None = None) -> AsyncIterable[bytes]:
-        """The bytes of [offset, offset + length), or of [offset, end), in order, in memory, at
-        most CHUNK_BYTES_MAX at a time.
+        """Yield the bytes of [offset, offset + length) in order, at most CHUNK_BYTES_MAX at a time.
+        Without `length`, the range reaches to the content's end.
 
-        Where all bytes of the content are read, the checksum is compared at the end: do not use
-        them before it was reached. A part of a content of at most VERIFIED_BYTES_MAX bytes is
+        When all bytes of the content are read, the checksum is compared after the last one: do not
+        use the bytes before that. A part of a content of at most VERIFIED_BYTES_MAX bytes is
         verified as in `read`; a part of a longer one is not. Raises DataDamaged.
         """
         ...
@@ -399,19 +402,19 @@ class Opened(Protocol):
 
 
 class Contents(Protocol):
-    """The bodies of a store. Each is kept with its CRC64, which is compared when it is read."""
+    """The bodies of a store. Each is stored with its CRC64, which is verified when it is read."""
 
     async def write(
         self, chunks: AsyncIterable[bytes], size_bytes: int | None, md5: bool = False
     ) -> Written:
-        """Stream a body in; durable on return, owned by nobody until a Step adopts it.
+        """Store a body from a stream. It is durable on return; no partition owns it until a Step
+        adopts it.
 
         Arguments:
-            size_bytes: its length when known beforehand (chunks that end early or late:
-                ValueError).
+            size_bytes: its length if known beforehand. A stream of another length is a ValueError.
             md5: also compute the MD5.
 
-        Raises: Full, Unavailable; whatever `chunks` raises (the space is then dead and reclaimed).
+        Raises: Full, Unavailable; whatever `chunks` raises (the space is then reclaimed).
         """
         ...
 
@@ -420,14 +423,14 @@ class Contents(Protocol):
         ...
 
     def discard(self, content_id: int) -> None:
-        """Forget a written content that no commit will adopt. It has no effect on a content that a
+        """Delete a written content that no commit will adopt. It has no effect on a content that a
         commit has adopted, or that an undecided commit may yet adopt: see rule 7."""
         ...
 
 
 class StorageEngine(Engine, Protocol):
-    """All contracts, as one engine keeps them: adopt and drop happen in the records' own
-    commit. Where the bodies lie is another question."""
+    """All contracts, as one engine keeps them: adopt and drop happen in the records' own commit.
+    The protocol does not say where the bodies are stored."""
 
     @property
     def contents(self) -> Contents:

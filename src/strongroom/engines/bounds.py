@@ -1,6 +1,6 @@
 """The contract's limits, checked before anything is read or written.
 
-Lives here: the checks that every engine makes of what it is handed. Must not live here: the limits
+Lives here: the checks that every engine makes of its arguments. Must not live here: the limits
 themselves (base.py), or what an engine does with a commit.
 """
 
@@ -52,7 +52,7 @@ def check_reads(reads: Iterable[Ref]) -> None:
 
 
 def check_steps(steps: Sequence[Step]) -> Weight:
-    """Weigh a commit; raise ValueError when it passes a limit of the contract."""
+    """Return the weight of a commit. Raise ValueError when it exceeds a limit of the contract."""
     size_bytes = writes = contents = 0
     adopts = False
     for step in steps:
@@ -83,8 +83,8 @@ def purpose_of(
     writes: Mapping[Ref, bytes | None],
     before: Callable[[Ref], Record | None],
 ) -> Purpose:
-    """The purpose of a commit: the declared one, or a higher one that its writes show (rule 5 of
-    base.py).
+    """Return the purpose of a commit: the declared one, or a higher one that its writes show (rule
+    6 of base.py).
 
     Arguments:
         adopts: whether the commit adopts contents.
@@ -101,8 +101,8 @@ def purpose_of(
 
 
 def growth_bytes(writes: Mapping[Ref, bytes | None], before: Callable[[Ref], Record | None]) -> int:
-    """By how many bytes the keys and values of all records grow together; negative if they shrink.
-    For the arguments see `purpose_of`."""
+    """Return by how many bytes the keys and values of all records grow together; negative if they
+    shrink. For the arguments see `purpose_of`."""
     growth = 0
     for ref, value in writes.items():
         name_bytes = len(ref.key.name)
@@ -113,5 +113,5 @@ def growth_bytes(writes: Mapping[Ref, bytes | None], before: Callable[[Ref], Rec
 
 
 def values_after(steps: Iterable[Step]) -> dict[Ref, bytes | None]:
-    """The final values of the records that the steps write."""
+    """Return the final values of the records that the steps write."""
     return {Ref(step.partition, key): value for step in steps for key, value in step.writes}

@@ -1,12 +1,13 @@
-"""Conditions on the face records of a scan, for engines that can leave records out where they lie.
+"""Conditions on the face records of a scan, for engines that can filter records where they are
+stored.
 
-Lives here: the conditions as values, and what each of them means. Must not live here: how an engine
+Lives here: the conditions as values, and the meaning of each. Must not live here: how an engine
 finds the records (records/condition_sql.py of the embedded engine), what the bytes mean to a
-service. Conditions speak of bytes only, so that every engine can read them.
+service. Conditions are about bytes only, so that every engine can evaluate them.
 
-A condition of a scan is a hint. A record that satisfies it is always returned. A record that does
-not may be returned too, so the caller judges each record again. A `mark` is looked for behind the
-first `skip_bytes` of a value, and the first one counts. An empty value has none.
+A condition of a scan is a hint. A record that satisfies it is always returned. Other records may be
+returned too, so the caller checks each record again. A `mark` is searched after the first
+`skip_bytes` of a value, and its first occurrence counts. An empty value has none.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ class Has(msgspec.Struct, frozen=True):
 
 
 class NumberWithin(msgspec.Struct, frozen=True):
-    """The decimal number that follows the mark is, as a binary64 number, neither below `low` nor
-    above `high`. It has at most NUMBER_BYTES_MAX characters. Anything else counts as 0."""
+    """The decimal number after the mark, as a binary64 number, lies within [`low`, `high`]. It has
+    at most NUMBER_BYTES_MAX characters. Anything else counts as 0."""
 
     mark: bytes
     low: float
@@ -37,8 +38,8 @@ class NumberWithin(msgspec.Struct, frozen=True):
 
 
 class BytesWithin(msgspec.Struct, frozen=True):
-    """The bytes behind the mark are neither below `low` nor above `high`. So many of them count as
-    the longer of the two has."""
+    """The bytes after the mark lie within [`low`, `high`]. The number of bytes compared is the
+    length of the longer bound."""
 
     mark: bytes
     low: bytes
@@ -53,13 +54,13 @@ class LongerThan(msgspec.Struct, frozen=True):
 
 
 class AllOf(msgspec.Struct, frozen=True):
-    """Every part is satisfied; there is at least one."""
+    """Every part is satisfied; there must be at least one part."""
 
     parts: tuple[Condition, ...]
 
 
 class AnyOf(msgspec.Struct, frozen=True):
-    """At least one part is satisfied; there is at least one."""
+    """At least one part is satisfied; there must be at least one part."""
 
     parts: tuple[Condition, ...]
 
@@ -68,7 +69,7 @@ Condition = Has | NumberWithin | BytesWithin | LongerThan | AllOf | AnyOf
 
 
 def holds(condition: Condition, value: bytes) -> bool:
-    """Whether a record with this value satisfies a condition."""
+    """Return whether a record with this value satisfies a condition."""
     match condition:
         case Has(part):
             return part in value

@@ -1,11 +1,12 @@
 """The third contract of a store: several processes, called gateways, serve the same data.
 
-Lives here: the protocol `Gateways`, and its answers for a store that one process has to itself.
-Must not live here: records (base.py), or when a gateway counts as dead (membership.py).
+Lives here: the protocol `Gateways`, and its implementation for a store with a single process. Must
+not live here: records (base.py), or when a gateway counts as dead (membership.py).
 
 A service needs this contract for four purposes.
 
-Background work that only one gateway shall do. `owns` says who should begin. `hold` makes sure:
+1. Background work that only one gateway shall do. `owns` says which gateway should begin it. `hold`
+   guarantees that no other gateway does it at the same time:
 
     if gateways.owns(lane):
         hold = await gateways.hold(lane)
@@ -15,11 +16,11 @@ Background work that only one gateway shall do. `owns` says who should begin. `h
             finally:
                 hold.release()
 
-A gateway that has lost a hold can commit nothing any more once another gateway has it. So the work
-needs no check of its own in its commits.
+When another gateway has taken over a lost hold, the gateway that lost it can commit nothing more.
+So the work needs no check of its own in its commits.
 
-Dropping contents that readers of other gateways may still read. A reader of several contents
-publishes itself before it looks at the record that names them:
+2. Dropping contents that readers of other gateways may still read. A reader of several contents
+   publishes itself before it reads the record that names them:
 
     mark = gateways.begin_reading()
     try:
@@ -28,18 +29,18 @@ publishes itself before it looks at the record that names them:
     finally:
         mark.end()
 
-Whoever drops contents that a commit with the stamp `retired` gave up asks first. Readers of its own
-gateway it knows itself:
+Before contents are dropped, the horizon is checked; `retired` is the stamp of the commit that gave
+the contents up. The gateway knows its own readers without it:
 
     horizon = await gateways.horizon()
     droppable = [one for one in contents if horizon.frees(one, retired)]
 
-A last look, after which nothing may be added. `await gateways.quiet(stamp)` waits for commits
-whose decisions were made before. A sweep of a deleted container waits with the stamp of the
-deletion, and then walks through it once more. The same call settles whether an older commit
-happened at all: what is not there when it returns will never be.
+3. A last read, after which nothing may be added. `await gateways.quiet(stamp)` waits for commits
+   whose decisions were made before. A sweep of a deleted container waits with the stamp of the
+   deletion, and then walks through it once more. The same call settles whether an older commit
+   happened at all: if it is not visible when the call returns, it never will be.
 
-Numbers that several gateways give without asking each other: see `number`.
+4. Numbers that several gateways give without asking each other: see `number`.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class Horizon(msgspec.Struct, frozen=True):
     named: frozenset[int] = frozenset()
 
     def frees(self, content_id: int, retired: int) -> bool:
-        """Whether no reader of another gateway can read a content.
+        """Return whether no reader of another gateway can read a content.
 
         Arguments:
             retired: the stamp of the commit after which no record named the content.
@@ -78,7 +79,7 @@ class Horizon(msgspec.Struct, frozen=True):
 
 
 class ExclusiveRight(Protocol):
-    """An exclusive right, until `release` or until the gateway stops."""
+    """An exclusive right. It is valid until `release`, or until the gateway stops."""
 
     @property
     def lost(self) -> bool:
@@ -88,26 +89,27 @@ class ExclusiveRight(Protocol):
 
     @property
     def stands(self) -> bool:
-        """Whether the gateway has the right, and may believe so at this moment. While the heartbeat
-        is late, it may not. If the gateway was not declared dead, the right stands again with the
-        next heartbeat: no other gateway had it meanwhile."""
+        """Whether the gateway has the right, and may rely on it now. It may not while the heartbeat
+        is late. If the gateway was not declared dead, the right is valid again with the next
+        heartbeat: no other gateway had it in between."""
         ...
 
     def release(self) -> None:
-        """Give the right back. Another gateway may get it only a heartbeat later. Idempotent."""
+        """Give the right back. Another gateway may get it only one heartbeat later. Idempotent."""
         ...
 
 
 class ReaderMark(Protocol):
-    """A published reader. `horizon` of other gateways stays below it until it ends or narrows."""
+    """A published reader. The `horizon` of other gateways stays below it until it ends or
+    narrows."""
 
     def narrow(self, content_ids: Iterable[int]) -> None:
-        """Name the contents that are still to be read, and hold back only those from now on. A
-        reader calls it after READING_S_MAX, and may call it again with fewer of them."""
+        """Name the contents that are still to be read. From now on the reader protects only these.
+        A reader calls it after READING_S_MAX, and may call it again with fewer of them."""
         ...
 
     def end(self) -> None:
-        """Nothing is read any more. Idempotent."""
+        """Declare that nothing is read any more. Idempotent."""
         ...
 
 
@@ -115,56 +117,57 @@ class Gateways(Protocol):
     """The processes that serve a store, seen from one of them.
 
     Every gateway sends heartbeats. Without one for 5 s its own reads and updates raise Unavailable.
-    Without one for 10 s any other gateway may declare it dead. Its holds and its readers then count
-    no longer. Every commit that it still tries is refused with Unavailable.
+    Without one for 10 s any other gateway may declare it dead. Its holds and its readers are then
+    void. Every later commit of it is refused with Unavailable.
     """
 
     @property
     def number(self) -> int:
-        """0 .. GATEWAYS_MAX - 1; no two live gateways have the same number."""
+        """The gateway's number, 0 .. GATEWAYS_MAX - 1; no two live gateways have the same one."""
         ...
 
     @property
     def incarnation(self) -> int:
-        """Tells this gateway from all earlier ones with its number."""
+        """An id that distinguishes this gateway from all earlier ones with its number."""
         ...
 
     @property
     def is_alone(self) -> bool:
-        """Whether no other gateway reads. A decision may ask: the answer then holds until its
+        """Whether no other gateway reads. A decision may use it: the answer then holds until its
         commit."""
         ...
 
     def owns(self, name: bytes) -> bool:
-        """Whether this gateway should do the work called `name`. As a rule, exactly one live
-        gateway says so. It is a hint; exclusion needs `hold`."""
+        """Return whether this gateway should do the work called `name`. As a rule, this is True at
+        exactly one live gateway. It is a hint; exclusion needs `hold`."""
         ...
 
     async def hold(self, name: bytes) -> ExclusiveRight | None:
-        """Take the exclusive right called `name`; None if it is taken, be it by this gateway.
+        """Take the exclusive right called `name`. Return None if any gateway holds it, this one
+        included.
 
-        Stamps that this gateway gives from then on are above those of all commits that were made
-        under the right before.
+        Later stamps of this gateway are greater than those of all commits made under the right
+        before.
 
         Raises: Unavailable.
         """
         ...
 
     def begin_reading(self) -> ReaderMark:
-        """Publish a reader, before it looks at the first record. Raises Unavailable."""
+        """Publish a reader, before it reads the first record. Raises Unavailable."""
         ...
 
     async def horizon(self) -> Horizon:
-        """The oldest states that readers of the other gateways may still read. Raises
+        """Return the oldest states that readers of the other gateways may still read. Raises
         Unavailable."""
         ...
 
     async def quiet(self, stamp: int) -> None:
-        """Return when no commit with a smaller stamp than `stamp` can happen any more, by any
-        gateway. Those that did happen are then seen by reads and scans.
+        """Return when no gateway can commit with a smaller stamp than `stamp` any more. Reads and
+        scans then see all such commits that happened.
 
         Arguments:
-            stamp: a stamp that the store has given, or a time that `Engine.now` has answered.
+            stamp: a stamp that the store has given, or a time that `Engine.now` has returned.
 
         Raises: Unavailable; ValueError for a stamp in the future.
         """
@@ -172,11 +175,11 @@ class Gateways(Protocol):
 
 
 class OnlyGateway:
-    """The contract for a store that one process has to itself: there is nobody else to wait for.
+    """The contract for a store with a single process: no other gateway exists.
 
     Arguments:
         incarnation: differs from that of all earlier runs.
-        stopped: the reason why the store no longer serves, None while it does.
+        stopped: returns the reason why the store no longer serves; None while it does.
         quiet: see Gateways.quiet.
     """
 
@@ -249,7 +252,7 @@ class _OnlyHold:
 
 
 class _Unseen:
-    """A reader that no other gateway has to know of."""
+    """A reader that is not published, because no other gateway exists."""
 
     def narrow(self, content_ids: Iterable[int]) -> None:
         pass

@@ -1,23 +1,23 @@
-"""Which gateways are alive, and what follows: holds, owners, the horizon of readers, quiet.
+"""Which gateways are alive, and what follows from it: holds, owners, the readers' horizon, quiet.
 
 Lives here: the rules, as pure functions of a membership table, with time as an argument. Also the
 book that each gateway keeps of its own stamps and readers. Must not live here: where the table is
 stored, or when heartbeats are sent.
 
-The table is changed at one place, where every commit also looks up whether its gateway is alive.
-Five rules make it safe under pauses, delays and skewed clocks:
- 1. A gateway is dead when its row is gone. Any gateway may remove a row that saw no heartbeat for
-    DEAD_TICKS by the table's own clock. A commit of a dead gateway is refused.
- 2. A gateway reads, commits and believes in its holds only for LATE_TICKS, by its own clock, after
-    it *sent* a heartbeat that the table accepted. So it stops before anybody can declare it dead,
-    unless its clock runs at half speed.
+The table is changed in one place. Every commit also checks there whether its gateway is alive. Five
+rules make it safe under pauses, delays and skewed clocks:
+ 1. A gateway is dead when its row is removed. Any gateway may remove a row that saw no heartbeat
+    for DEAD_TICKS by the table's own clock. A commit of a dead gateway is refused.
+ 2. A gateway may read, commit and rely on its holds only for LATE_TICKS, by its own clock. The time
+    counts from when it *sent* a heartbeat that the table accepted. So it stops before any other
+    gateway can declare it dead, unless its clock runs at half speed.
  3. A row promises a stamp, `lowest`: its gateway commits nothing smaller any more. A new gateway
     begins above every promise that was ever made. So no commit below the smallest promise can
     happen any more; that stamp is the floor.
- 4. A reader begins at the floor that its gateway knows. All smaller commits are in sight before it
-    looks at anything. A row tells a stamp, `oldest_reader`: no reader that has begun, or begins
-    before the next heartbeat, is below it.
- 5. A hold belongs to one incarnation of a gateway, and is free again when that row is gone.
+ 4. A reader begins at the floor that its gateway knows. All smaller commits are visible before it
+    reads its first record. A row publishes a stamp, `oldest_reader`: no reader that has begun, or
+    begins before the next heartbeat, is below it.
+ 5. A hold belongs to one incarnation of a gateway, and is free again when that row is removed.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ class Row(msgspec.Struct, frozen=True):
     """The content of a gateway's last heartbeat.
 
     Attributes:
-        lowest: it commits nothing with a smaller stamp any more.
-        oldest_reader: its readers see every commit with a smaller stamp, except those that have
+        lowest: the gateway commits nothing with a smaller stamp any more.
+        oldest_reader: its readers see every commit with a smaller stamp, except readers that have
             named their contents.
         named: the contents that those readers still read.
-        seen: when the heartbeat came, by the table's clock.
+        seen: when the heartbeat arrived, by the table's clock.
     """
 
     incarnation: int
@@ -61,11 +61,11 @@ class Row(msgspec.Struct, frozen=True):
 
 
 class MembershipTable(msgspec.Struct, frozen=True):
-    """The table.
+    """The live gateways of a store and their holds.
 
     Attributes:
         rows: the live gateways by number.
-        holds: who holds what.
+        holds: the holder of each name.
         highest: the greatest `lowest` that any row ever had.
         incarnations: how many gateways have joined so far.
     """
@@ -77,21 +77,22 @@ class MembershipTable(msgspec.Struct, frozen=True):
 
     @property
     def floor(self) -> int:
-        """No commit with a smaller stamp can happen any more."""
+        """The smallest stamp with which a commit can still happen."""
         return min((row.lowest for row in self.rows.values()), default=self.highest)
 
     def is_live(self, gateway: GatewayRun) -> bool:
-        """Whether the gateway may commit."""
+        """Return whether the gateway may commit."""
         row = self.rows.get(gateway.number)
         return row is not None and row.incarnation == gateway.incarnation
 
     def owner(self, name: bytes) -> int | None:
-        """The number of the gateway that should do a work, the same for all who see this table. A
-        gateway that joins or dies changes only what it owns."""
+        """Return the number of the gateway that should do a work, or None without gateways. It is
+        the same for all gateways that see this table. When a gateway joins or dies, only its own
+        works change their owner."""
         return max(self.rows, key=lambda number: _weight(name, number), default=None)
 
     def horizon(self, number: int) -> Horizon:
-        """The oldest states that readers of gateways other than `number` may still read."""
+        """Return the oldest states that readers of gateways other than `number` may still read."""
         others = [row for other, row in self.rows.items() if other != number]
         stamp = min((row.oldest_reader for row in others), default=STAMP_MAX)
         return Horizon(stamp, frozenset().union(*(row.named for row in others)))
@@ -104,7 +105,7 @@ def _weight(name: bytes, number: int) -> bytes:
 def join(
     table: MembershipTable, now: int, least: int = 0
 ) -> tuple[MembershipTable, GatewayRun] | None:
-    """Add a gateway under the smallest free number; None if all numbers are taken.
+    """Add a gateway under the smallest free number. Return None if all numbers are taken.
 
     Arguments:
         now: the table's clock.
@@ -127,11 +128,12 @@ def join(
 
 
 def beat(table: MembershipTable, number: int, row: Row, now: int) -> MembershipTable | None:
-    """Accept a heartbeat that came at `now` by the table's clock; None if the gateway is dead."""
+    """Accept a heartbeat that arrived at `now` by the table's clock. Return None if the gateway is
+    dead."""
     if not table.is_live(GatewayRun(number, row.incarnation)):
         return None
     before = table.rows[number]
-    # Heartbeats may overtake each other: a promise is never taken back.
+    # Heartbeats may arrive out of order: a promise is never taken back.
     later = msgspec.structs.replace(
         row if row.lowest >= before.lowest else before, seen=max(now, before.seen)
     )
@@ -143,7 +145,7 @@ def beat(table: MembershipTable, number: int, row: Row, now: int) -> MembershipT
 
 
 def bury(table: MembershipTable, now: int) -> MembershipTable:
-    """Declare dead who sent no heartbeat for DEAD_TICKS, by the table's clock."""
+    """Declare each gateway dead that sent no heartbeat for DEAD_TICKS, by the table's clock."""
     dead = [number for number, row in table.rows.items() if now - row.seen > DEAD_TICKS]
     for number in dead:
         table = leave(table, GatewayRun(number, table.rows[number].incarnation))
@@ -162,14 +164,14 @@ def leave(table: MembershipTable, gateway: GatewayRun) -> MembershipTable:
 
 
 def take(table: MembershipTable, name: bytes, gateway: GatewayRun) -> MembershipTable | None:
-    """Give the hold to a gateway; None if it is taken, or the gateway is dead."""
+    """Give the hold to a gateway. Return None if it is taken, or the gateway is dead."""
     if name in table.holds or not table.is_live(gateway):
         return None
     return msgspec.structs.replace(table, holds={**table.holds, name: gateway})
 
 
 def release(table: MembershipTable, name: bytes, gateway: GatewayRun) -> MembershipTable:
-    """Take the hold back, if the gateway has it."""
+    """Release the hold, if the gateway has it."""
     if table.holds.get(name) != gateway:
         return table
     holds = {other: holder for other, holder in table.holds.items() if other != name}
@@ -177,7 +179,7 @@ def release(table: MembershipTable, name: bytes, gateway: GatewayRun) -> Members
 
 
 class Mark:
-    """A reader as its gateway's book has it; see gateways.ReaderMark."""
+    """A reader in its gateway's book; see gateways.ReaderMark."""
 
     def __init__(self, book: Book, stamp: int) -> None:
         self._book = book
@@ -195,11 +197,11 @@ class Mark:
 
 
 class Book:
-    """A gateway's knowledge of itself: stamps in flight, readers, its last heartbeat.
+    """A gateway's own state: its last stamp, its readers, its last heartbeat.
 
     Arguments:
-        gateway: as which it has joined.
-        table: as it was when it had joined.
+        gateway: the number and incarnation with which it joined.
+        table: the table just after it joined.
         sent: its own clock before it asked to join.
     """
 
@@ -212,18 +214,19 @@ class Book:
         self._learn(table)
 
     def stamp(self, now: int) -> int:
-        """A new stamp: above all that this gateway gave, saw or promised, and not below `now`. Its
-        low digits, modulo GATEWAYS_MAX, are the gateway's number: no other gives the same."""
+        """Return a new stamp, above all that this gateway gave, saw or promised, and not below
+        `now`. Modulo GATEWAYS_MAX it is the gateway's number: no other gateway gives the same
+        stamp."""
         least = max(now, self.last_stamp + 1)
         self.last_stamp = least + (self.gateway.number - least) % GATEWAYS_MAX
         return self.last_stamp
 
     def observe(self, stamp: int) -> None:
-        """A stamp of another gateway was seen."""
+        """Take note of a stamp of another gateway, so that later stamps are greater."""
         self.last_stamp = max(self.last_stamp, stamp)
 
     def row(self, now: int, in_flight: Iterable[int]) -> Row:
-        """The content of the next heartbeat.
+        """Return the content of the next heartbeat.
 
         Arguments:
             now: its own clock.
@@ -237,17 +240,21 @@ class Book:
         return Row(self.gateway.incarnation, lowest, oldest, frozenset().union(*named))
 
     def beaten(self, table: MembershipTable, sent: int) -> None:
-        """A heartbeat that was sent at `sent`, by its own clock, was accepted: the table as it was
-        then."""
+        """Take note that a heartbeat was accepted.
+
+        Arguments:
+            table: the table just after that.
+            sent: its own clock when it sent the heartbeat.
+        """
         self._sent = max(self._sent, sent)
         self._learn(table)
 
     def is_late(self, now: int) -> bool:
-        """Whether the gateway must stop, since it may have been declared dead."""
+        """Return whether the gateway must stop, because it may have been declared dead."""
         return now - self._sent > LATE_TICKS
 
     def begin_reading(self) -> Mark:
-        """Enter a reader."""
+        """Enter a reader at the floor that the gateway knows, and return its mark."""
         return Mark(self, self._floor)
 
     def _learn(self, table: MembershipTable) -> None:

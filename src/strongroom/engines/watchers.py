@@ -1,8 +1,8 @@
-"""The waiters for each record: one registry for every engine of one process.
+"""The waiters for each record: one registry for the engine of one process.
 
-Lives here: registering, waking and timing out, and what engines answer about it. Must not live
-here: when a change is durable (the engine says so), or what a waiter does next. A waiter costs
-memory only.
+Lives here: how waiters are registered, woken and timed out, and the part of `Engine` that answers
+for it. Must not live here: when a change is durable (the engine decides that), or what a waiter
+does next. A waiter costs memory only.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from strongroom.slices import SliceTurns
 
 
 class Watchers:
-    """Waiters by record; used on one event loop only.
+    """The waiters by record; used on one event loop only.
 
     Attributes:
-        wakes: how often everyone was woken at once. Whoever is about to register, and looked before
-            that, sees here that it missed one.
+        wakes: how often all waiters were woken at once. A caller compares it before and after it
+            reads a record. A difference means that it missed such a wake.
     """
 
     def __init__(self) -> None:
@@ -33,16 +33,17 @@ class Watchers:
         return sum(len(waiting) for waiting in self._by_ref.values())
 
     def register(self, ref: Ref) -> asyncio.Future[None]:
-        """A future that the next change of `ref` completes; hand it to `sleep`, or to `forget`.
+        """Return a future that the next change of `ref` completes; pass it to `sleep`, or to
+        `forget`.
 
-        Registering comes before looking at the record: a change in between is then not missed.
+        Register before you read the record: then no change in between is missed.
         """
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._by_ref.setdefault(ref, set()).add(future)
         return future
 
     def forget(self, ref: Ref, future: asyncio.Future[None]) -> None:
-        """Take a registration back. Idempotent."""
+        """Cancel a registration. Idempotent."""
         future.cancel()
         waiting = self._by_ref.get(ref)
         if waiting is not None:
@@ -61,7 +62,7 @@ class Watchers:
             self.forget(ref, future)
 
     def notify(self, refs: Iterable[Ref]) -> None:
-        """Wake who waits for one of `refs`: their change is durable."""
+        """Wake the waiters for `refs`: a change of these records is durable."""
         if not self._by_ref:
             return
         for ref in refs:
@@ -70,21 +71,21 @@ class Watchers:
                     future.set_result(None)
 
     def wake_all(self) -> None:
-        """Wake everyone: the clock was moved, or the engine stops."""
+        """Wake all waiters: the clock was moved, or the engine stops."""
         self.wakes += 1
         self.notify(list(self._by_ref))
 
     def stop(self) -> None:
-        """Wake everyone; from now on nobody sleeps. Idempotent."""
+        """Wake all waiters; from now on `sleep` returns at once. Idempotent."""
         self._stopped = True
         self.wake_all()
 
 
 class WaitingEngine(ABC):
-    """The part of `Engine` that waits: the same for every engine that reads without suspending.
+    """The waiting part of `Engine`, common to every engine that reads without suspending.
 
     Attributes:
-        watchers: who waits.
+        watchers: the registered waiters.
         turns: see Engine.turns.
     """
 

@@ -1,7 +1,7 @@
 """A body in memory.
 
-Lives here: `MemoryContent` only, the memory engine's side of `Opened`. Must not live here: who owns
-it (data.py), or how it gets here (contents.py).
+Lives here: `MemoryContent` only, the memory engine's side of `Opened`. Must not live here: which
+partition owns it (data.py), or how it is written (contents.py).
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ class MemoryContent:
         self.size_bytes = len(data)
 
     def damaged(self) -> MemoryContent:
-        """A copy with one bit flipped, as a disk may do it; its checksum stays."""
+        """Return a copy with one bit flipped, as a faulty disk may do; the checksum stays the
+        same."""
         data = bytearray(self.data)
         data[self.size_bytes // 2] ^= 1
         return MemoryContent(bytes(data), self.crc64)

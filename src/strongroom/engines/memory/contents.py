@@ -1,7 +1,7 @@
 """The contents of a memory store as one gateway sees them: written, adopted, discarded.
 
-Lives here: the memory engine's `Contents`, and what an undecided commit may yet adopt. Must not
-live here: the contents that partitions own (data.py).
+Lives here: the memory engine's `Contents`, and the contents that an undecided commit may yet adopt.
+Must not live here: the contents that partitions own (data.py).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class MemoryContents:
     """See Contents.
 
     Arguments:
-        now: store time.
+        now: returns store time.
         check_serving: raises Unavailable once the gateway no longer serves.
 
     Attributes:
@@ -34,7 +34,8 @@ class MemoryContents:
         self._now = now
         self._check_serving = check_serving
         self.written: dict[int, MemoryContent] = {}
-        # How many undecided commits would adopt it; which of these were discarded meanwhile.
+        # By content, how many undecided commits would adopt it; and which of these were discarded
+        # since.
         self._wanted: Counter[int] = Counter()
         self._discarded: set[int] = set()
 
@@ -72,11 +73,11 @@ class MemoryContents:
         self._data.size_bytes -= 0 if content is None else content.size_bytes
 
     def want(self, content_ids: Iterable[int]) -> None:
-        """A commit that adopts these is about to be tried: until `settle` they stay."""
+        """Keep these contents until `settle`: a commit that adopts them is about to be tried."""
         self._wanted.update(content_ids)
 
     def settle(self, content_ids: Iterable[int]) -> None:
-        """The contents' commit happened, or will not."""
+        """Take note that the commit that adopts these contents happened, or never will."""
         for content_id in content_ids:
             self._wanted[content_id] -= 1
             if self._wanted[content_id] <= 0:
@@ -92,11 +93,11 @@ class MemoryContents:
             raise ValueError("a commit adopts contents that were written and not adopted before")
 
     def adopt(self, step: Step) -> None:
-        """The step's partition owns its contents from now on."""
+        """Make the step's partition the owner of the contents that it adopts."""
         for content_id in step.adopt:
             self._data.contents[content_id] = self.written.pop(content_id)
 
     def give_up(self) -> None:
-        """The gateway stops: what it wrote and no commit adopted is gone."""
+        """Delete all contents that this gateway wrote and no commit adopted: the gateway stops."""
         self._data.size_bytes -= sum(one.size_bytes for one in self.written.values())
         self.written.clear()

@@ -1,6 +1,6 @@
-"""Shared by the gateways of a memory store: records in order, adopted contents, and their size.
+"""The data that the gateways of a memory store share: records, adopted contents, and their size.
 
-Lives here: the data, and how it is looked at and changed at one moment. Must not live here: which
+Lives here: the data, and how it is read and changed at one point in time. Must not live here: which
 commit may happen (store.py), or bodies that no partition owns yet (contents.py).
 """
 
@@ -44,9 +44,9 @@ class MemoryData:
 
     Attributes:
         contents: the adopted contents by id.
-        newest: the stamp of the last commit in each partition. While there is one gateway only, it
-            is forgotten whenever no decision is under way.
-        size_bytes: of keys, values and bodies, those that nobody owns yet too.
+        newest: the stamp of the last commit in each partition. With a single gateway, it is cleared
+            whenever no decision is in progress.
+        size_bytes: of keys, values and bodies, including bodies that no partition owns yet.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class MemoryData:
         self.capacity_bytes = capacity_bytes
         self._reserve_bytes = reserve_bytes
         self._records: dict[Partition, dict[Key, Record]] = {}
-        # Per keyspace, where its face records are, in order; per partition, its hidden keys.
+        # By keyspace, the positions of its face records in order; by partition, its hidden keys.
         self._order: dict[bytes, list[Position]] = {}
         self._hidden: dict[Partition, list[bytes]] = {}
         self.contents: dict[int, MemoryContent] = {}
@@ -65,12 +65,12 @@ class MemoryData:
         self._last_content = 0
 
     def get(self, ref: Ref) -> Record | None:
-        """A record as it is now."""
+        """Return the current record, or None if it is absent."""
         records = self._records.get(ref.partition)
         return None if records is None else records.get(ref.key)
 
     def everything(self) -> Iterator[tuple[Ref, Record]]:
-        """All records, in no particular order."""
+        """Yield all records, in no particular order."""
         for partition, records in self._records.items():
             for key, record in records.items():
                 yield Ref(partition, key), record
@@ -123,15 +123,15 @@ class MemoryData:
         return Page.of(faces, None)
 
     def looked_enough(self, count: int) -> bool:
-        """Whether a page ends that has looked at so many records."""
+        """Return whether a page ends after a scan has read so many records."""
         return count >= SCAN_LOOKED_MAX
 
     def satisfies(self, where: Condition, value: bytes) -> bool:
-        """Whether a record is among those that a scan asks for."""
+        """Return whether a record satisfies the condition of a scan."""
         return holds(where, value)
 
     def write(self, step: Step, stamp: int) -> None:
-        """Do the writes and the drops of a step. Adoptions are its engine's business."""
+        """Apply the writes and the drops of a step. The engine handles the adoptions."""
         for key, value in step.writes:
             self._put(step.partition, key, value, stamp)
         for content_id in step.drop:
@@ -139,20 +139,20 @@ class MemoryData:
             self.size_bytes -= 0 if content is None else content.size_bytes
 
     def content(self, content_id: int) -> MemoryContent:
-        """An adopted content. Raises ContentMissing."""
+        """Return an adopted content. Raises ContentMissing."""
         content = self.contents.get(content_id)
         if content is None:
             raise ContentMissing(f"no partition owns content {content_id}")
         return content
 
     def new_content_id(self, now: int) -> int:
-        """A content's id that was never given before."""
+        """Return a new content id that was never given before."""
         self._last_content = max(now, self._last_content + 1)
         return self._last_content
 
     @property
     def is_full(self) -> bool:
-        """Whether nothing more fits."""
+        """Whether the store's capacity is used up."""
         return self.capacity_bytes is not None and self.size_bytes >= self.capacity_bytes
 
     def check_body(self, size_bytes: int) -> None:
@@ -193,7 +193,7 @@ class MemoryData:
 
 
 def _reorder(orders: dict[K, list[N]], place: K, name: N, present: bool) -> None:
-    """Let a name be, or no longer be, in the order of its place."""
+    """Add a name to the sorted list of its place, or remove it from there."""
     order = orders.setdefault(place, [])
     index = bisect.bisect_left(order, name)
     if present:

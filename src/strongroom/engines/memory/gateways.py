@@ -1,10 +1,10 @@
 """The gateways of a memory store: they share its data and a membership table, on one event loop.
 
 Lives here: the memory engine's `Gateways`, with heartbeats that a test can stop. Must not live
-here: the rules (membership.py), or what the gateways share beside the table (data.py).
+here: the rules (membership.py), or what the gateways share besides the table (data.py).
 
-As long as no test stops them, heartbeats are sent whenever anybody looks at the table. So no
-gateway that runs is ever late, however far time is moved.
+Unless a test stops them, heartbeats are sent at every access to the table. So no running gateway is
+ever late, however far a test moves the clock.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _LOOK_S: Final = 0.01
 
 
 class MemoryMembers:
-    """The members' table that the gateways of a store share.
+    """The membership table that the gateways of a store share.
 
     Arguments:
         clock: the table's clock.
 
     Attributes:
         highest: the greatest stamp that was ever committed.
-        moved_s: by how much store time was moved by hand.
+        moved_s: by how much store time was moved by `advance`.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -44,11 +44,11 @@ class MemoryMembers:
 
     @property
     def are_several(self) -> bool:
-        """Whether there is, or was, another gateway than the first."""
+        """Whether a second gateway exists, or ever existed."""
         return self.table.incarnations > 1
 
     def look(self) -> MembershipTable:
-        """The table as it is now."""
+        """Send the heartbeats of all running gateways, and return the current table."""
         for gateway in self.gateways:
             if gateway.is_beating:
                 gateway.beat()
@@ -70,14 +70,14 @@ class MemoryMembers:
             gateway.watchers.notify(refs)
 
     def changed(self) -> None:
-        """A decision has ended: wake whoever waits for that."""
+        """Wake the callers of `change`: a decision has ended."""
         for future in self._waiting:
             if not future.done():
                 future.set_result(None)
         self._waiting.clear()
 
     async def change(self) -> None:
-        """Return when a decision ends; or soon, since time may be moved."""
+        """Return when a decision ends, or after a short time, since a test may move the clock."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(future)
         await asyncio.wait((future,), timeout=_LOOK_S)
@@ -88,12 +88,12 @@ class MemoryGateway:
 
     Arguments:
         time: its own clock.
-        watchers: who waits at this gateway.
-        in_flight: the stamps of its decisions that are not committed or refused.
-        stopped: the reason why its store has stopped, None while it serves.
+        watchers: the waiters at this gateway.
+        in_flight: returns the stamps of its decisions that are neither committed nor refused.
+        stopped: returns the reason why its store has stopped; None while it serves.
 
     Attributes:
-        is_beating: whether its heart beats by itself; a test may stop it.
+        is_beating: whether it sends heartbeats; a test may stop them.
 
     Raises: Unavailable when all numbers are taken.
     """
@@ -173,7 +173,7 @@ class MemoryGateway:
             await self._members.change()
 
     def beat(self) -> bool:
-        """Send a heartbeat; whether the gateway is still alive."""
+        """Send a heartbeat. Return whether the gateway is still alive."""
         members, sent = self._members, self.time.now()
         row = self.book.row(sent, self._in_flight())
         table = membership.beat(members.table, self.number, row, members.time.now())
@@ -184,14 +184,14 @@ class MemoryGateway:
         return True
 
     def end(self) -> None:
-        """Leave the table: whatever this gateway still tries to commit is refused."""
+        """Leave the table: every later commit of this gateway is refused."""
         self.is_beating = False
         self._members.table = membership.leave(self._members.table, self._identity)
         if self in self._members.gateways:
             self._members.gateways.remove(self)
 
     def why_cut_off(self) -> Unavailable | None:
-        """Why it may neither read nor commit, None if it may."""
+        """Return the reason why it may neither read nor commit; None if it may."""
         if self.is_beating:
             self.beat()
         if not self._members.table.is_live(self._identity):
@@ -201,16 +201,16 @@ class MemoryGateway:
         return None
 
     def may_commit(self) -> bool:
-        """Whether the shared data still takes its commits: it is not dead."""
+        """Return whether the shared data still accepts its commits: it is not declared dead."""
         return self._members.look().is_live(self._identity)
 
     def has(self, name: bytes) -> bool:
-        """Whether it holds `name`, and may believe so."""
+        """Return whether it holds `name`, and may rely on it."""
         held = self._members.table.holds.get(name) == self._identity
         return held and self._stopped() is None and self.why_cut_off() is None
 
     def release(self, name: bytes) -> None:
-        """Take a hold back."""
+        """Release a hold."""
         self._members.table = membership.release(self._members.table, name, self._identity)
 
     def _check_serving(self) -> None:
@@ -220,7 +220,7 @@ class MemoryGateway:
 
 
 class MemoryHold:
-    """See Hold."""
+    """See ExclusiveRight."""
 
     def __init__(self, gateway: MemoryGateway, name: bytes) -> None:
         self._gateway = gateway
@@ -229,17 +229,17 @@ class MemoryHold:
 
     @property
     def lost(self) -> bool:
-        """See Hold.lost."""
+        """See ExclusiveRight.lost."""
         self._lost = self._lost or not self.stands
         return self._lost
 
     @property
     def stands(self) -> bool:
-        """See Hold.stands."""
+        """See ExclusiveRight.stands."""
         return not self._released and self._gateway.has(self._name)
 
     def release(self) -> None:
-        """See Hold.release."""
+        """See ExclusiveRight.release."""
         if not self._released:
             self._gateway.release(self._name)
         self._lost = self._released = True
