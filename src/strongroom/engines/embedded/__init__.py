@@ -1,6 +1,6 @@
 """The embedded engine: records in SQLite, bodies in segment files, one group commit.
 
-Lives here: the store and what its parts share. `records/` holds the database, `log/` its
+Lives here: the store and the code that its parts share. `records/` holds the database, `log/` its
 write-ahead log, `bodies/` the segment files. Must not live here: anything about Azure.
 """
 

@@ -1,9 +1,9 @@
 """Backups and restores of a data directory, beside a running server or without one.
 
-Lives here: copying. Must not live here: judging what was copied (check.py). A backup is one moment:
-a snapshot of the records, and the segments that it names. While it is made, the server deletes no
-segment (the BACKUP lock); what it appends meanwhile lies behind what the snapshot names. A copy
-whose maker was killed is never taken for whole (copy_target.py).
+Lives here: copying. Must not live here: checking the copy (check.py). A backup shows one point in
+time: a snapshot of the records, and the segments that it names. While it is made, the server
+deletes no segment (the BACKUP lock). Bytes that the server appends in the meantime lie after those
+that the snapshot names. An interrupted copy is never mistaken for a complete one (copy_target.py).
 """
 
 from __future__ import annotations
@@ -38,14 +38,15 @@ _StrPath = str | os.PathLike[str]
 
 
 def backup(source: _StrPath, target: _StrPath, progress: Progress | None = None) -> None:
-    """Copy the data directory `source` as it is now to `target`.
+    """Copy the current data directory `source` to `target`.
 
-    Holds every write that was acknowledged before the call. Sealed segments are hard links where
-    the file system allows it; everything else is copied. May be called from any process and thread.
+    The copy contains every write that was acknowledged before the call. Sealed segments are hard
+    links where the file system allows it; everything else is copied. May be called from any process
+    and thread.
 
     Arguments:
-        target: a directory that does not exist or is empty, or what a killed backup left.
-        progress: told how many bytes of the segments are done.
+        target: a directory that does not exist, is empty, or holds the rest of a killed backup.
+        progress: called with the number of segment bytes that are done, and of all.
 
     Raises: NotADataDirectory, UnknownFormat, FileExistsError, OSError, apsw.Error.
     """
@@ -63,9 +64,9 @@ def backup(source: _StrPath, target: _StrPath, progress: Progress | None = None)
             reader = Reader(home.records, None, scanning=True)
             try:
                 reader.snapshot()
-                # Read before the copy, in the same snapshot: both name the same segments.
+                # Read before the copy, in the same snapshot, so that both name the same segments.
                 segments = reader.segment_sums()
-                # First, since SQLite would let everybody read what it creates.
+                # Create the file first: SQLite would create one that everybody may read.
                 files.close(files.create(copy.records))
                 reader.copy_to(copy.records)
             finally:
@@ -121,7 +122,7 @@ def restore(
 
 
 def _refuse_damage(home: DirectoryLayout, copy: DirectoryLayout, stamp: Format) -> None:
-    """Raise Damaged when the copy, and so the backup, is not whole."""
+    """Raise Damaged when the copy, and so the backup, is damaged or incomplete."""
     try:
         with Inspection(copy.path, stamp=stamp) as inspection:
             findings = list(inspection.findings())

@@ -1,8 +1,9 @@
 """The ballast: a file whose length is the space kept back for a full disk.
 
-Lives here: how the file grows and shrinks. Must not live here: who may use its space (reserve.py).
+Lives here: how the file grows and shrinks. Must not live here: which updates may use its space
+(reserve.py).
 
-The file can be cut to any length. Its space is released in slices, so that another program which
+The file can be cut to any length. Its space is released in slices, so that another program that
 fills the disk gets little of it. Its bytes cannot be compressed, because a file system with
 compression would store zeros in almost no space.
 """
@@ -18,7 +19,7 @@ from strongroom.engines.embedded.files import Files, is_no_space
 BALLAST_BYTES: Final = 32 * 1024 * 1024
 
 _PIECE_BYTES: Final = 1024 * 1024
-# Free space that must be left after the ballast was filled.
+# The free space that must remain after the ballast was filled.
 _MARGIN_BYTES: Final = 1024 * 1024
 
 
@@ -26,8 +27,8 @@ class Ballast:
     """The ballast of one data directory.
 
     Arguments:
-        path: of its file, which need not exist.
-        full_bytes: its length when it is whole.
+        path: the path of its file, which need not exist.
+        full_bytes: the file's length when the ballast is whole.
     """
 
     def __init__(self, files: Files, path: str, full_bytes: int) -> None:
@@ -36,19 +37,19 @@ class Ballast:
         self._path = path
 
     def held_bytes(self) -> int:
-        """The current length of the file. Raises OSError."""
+        """Return the current length of the file. Raises OSError."""
         try:
             return min(os.path.getsize(self._path), self.full_bytes)
         except FileNotFoundError:
             return 0
 
     def free_bytes(self) -> int:
-        """How much the file system can hold beside it. Raises OSError."""
+        """Return how many more bytes the file system can hold. Raises OSError."""
         return self._files.free_bytes(os.path.dirname(self._path))
 
     def cut(self, length: int) -> None:
-        """Give up all but the first `length` bytes. Raises OSError; FileNotFoundError when somebody
-        has removed the file."""
+        """Give up all but the first `length` bytes. Raises OSError; FileNotFoundError when the file
+        was removed."""
         descriptor = self._files.reopen(self._path)
         try:
             self._files.truncate(descriptor, length)
@@ -58,7 +59,8 @@ class Ballast:
             self._files.close(descriptor)
 
     def fill(self, length: int) -> bool:
-        """Make it `length` bytes long; False when there is no space for that. Raises OSError."""
+        """Extend the file to `length` bytes. Return False when there is no space for that. Raises
+        OSError."""
         held_bytes = self.held_bytes()
         if self.free_bytes() < length - held_bytes + _MARGIN_BYTES:
             return False
@@ -93,6 +95,6 @@ class Ballast:
 
 
 def _turned(noise: bytes, places: int) -> bytes:
-    """The noise from another byte on. So no block of one piece is a block of another one: a file
-    system may store equal blocks once."""
+    """Return the noise rotated by `places` bytes. So no block of one piece equals a block of
+    another one: a file system may store equal blocks once."""
     return noise[places:] + noise[:places]

@@ -1,7 +1,7 @@
-"""Looking at a data directory or a backup from outside: is it whole, and what does it hold?
+"""Inspection of a data directory or a backup from outside: is it whole, and what does it hold?
 
 Lives here: one snapshot with its checks and its contents, beside a running server or without one.
-Must not live here: what records mean; whether a content is referenced is judged a layer above, with
+Must not live here: what records mean. The layer above judges whether a content is referenced, with
 `content_ids`, `records` and `read_content`.
 """
 
@@ -36,12 +36,12 @@ class Finding:
 
 
 class Inspection:
-    """One moment of a data directory or a backup, to look at. Use it in a `with` statement.
+    """A snapshot of a data directory or a backup, for reading. Use it in a `with` statement.
 
-    Keeps the server from deleting segments as long as it is open; nothing else is held up.
+    While it is open, the server deletes no segments; it delays nothing else.
 
     Arguments:
-        stamp: what FORMAT will say, for a copy that has none yet.
+        stamp: the format of a copy that has no FORMAT file yet.
 
     Raises: NotADataDirectory, UnknownFormat, Damaged (the log), OSError, apsw.Error.
     """
@@ -80,7 +80,7 @@ class Inspection:
         self.close()
 
     def close(self) -> None:
-        """Let go of the snapshot. Idempotent."""
+        """Release the snapshot. Idempotent."""
         try:
             self._reader.release()
             self._reader.close()
@@ -88,22 +88,22 @@ class Inspection:
             self._lock.release()
 
     def content_ids(self) -> Iterator[int]:
-        """The ids of all contents, ascending."""
+        """Yield the ids of all contents, ascending."""
         return self._reader.content_ids()
 
     def records(self) -> Iterator[Walked]:
-        """All records in order, face keys first; None for one that is damaged."""
+        """Yield all records in order, face keys first; None for a damaged record."""
         return self._reader.records()
 
     def read_content(self, content_id: int) -> Iterator[bytes]:
-        """The bytes of a content, in pieces. Raises ContentMissing, OSError."""
+        """Return the bytes of a content, in pieces. Raises ContentMissing, OSError."""
         location = self._reader.locate(content_id)
         if location is None:
             raise ContentMissing(f"no partition owns content {content_id}")
         return self._pieces(location)
 
     def findings(self) -> Iterator[Finding]:
-        """Everything that is wrong with the records' file, the segments, and the contents."""
+        """Yield every problem of the database file, the segments, and the contents."""
         yield from self._until_damage(self._record_findings(), "a page")
         yield from self._until_damage(self._body_findings(), "a page with the places of contents")
 
@@ -172,7 +172,7 @@ class Inspection:
 
 
 def check(directory: str | os.PathLike[str]) -> Iterator[Finding]:
-    """Everything that is wrong with a data directory or a backup; nothing when it is whole.
+    """Yield every problem of a data directory or a backup; nothing when it is whole.
 
     Raises: NotADataDirectory, UnknownFormat, OSError, apsw.Error.
     """

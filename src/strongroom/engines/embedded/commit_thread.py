@@ -1,13 +1,13 @@
-"""The one thread that waits for the disk on behalf of the commits, one piece of work at a time.
+"""The thread that waits for the disk on behalf of the commits, one piece of work at a time.
 
-Lives here: where a commit runs, handing work over and its outcome back. Must not live here: what
-the work is.
+Lives here: where a commit runs, and how work and its outcome pass between the threads. Must not
+live here: what the work is.
 
-On a quick disk two threads that share an interpreter cost more than the sync. The work is handed
-over and back, and the thread waits for the interpreter while the loop computes. So a commit runs on
-the event loop. Other requests then wait for up to a millisecond, as they do for decisions. After a
-slower commit, all are left to the thread for ten times as long as it took. So the loop spends at
-most a tenth of its time on a disk that is slow at times.
+On a fast disk, two threads that share an interpreter cost more than the sync. The work passes from
+one to the other and back, and the thread waits for the interpreter while the loop computes. So a
+commit runs on the event loop. Other requests then wait for up to a millisecond, as they do for
+decisions. After a slower commit, all commits run on the thread for ten times as long as it took. So
+the loop spends at most a tenth of its time on a disk that is sometimes slow.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ _SHUN_FACTOR: Final = 10
 
 
 class CommitThread:
-    """Runs work in order; its outcome is told on the event loop.
+    """Runs work in order, and reports its outcome on the event loop.
 
-    A thread pool would do as well, for three times the price of a hand-over.
+    A thread pool would do the same, but each hand-over would cost three times as much.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, name: str) -> None:
         self._loop = loop
-        self._shunned_until_s = 0.0  # until then the loop does not wait for the disk
+        self._shunned_until_s = 0.0  # until then, commits run on the thread
         self._work: queue.SimpleQueue[tuple[Work, Done] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     def submit(self, work: Work, done: Done) -> None:
-        """Run `work` on the thread, then `done(error or None)` on the loop."""
+        """Run `work` on the thread, then call `done(error or None)` on the loop."""
         self._work.put((work, done))
 
     def commit(self, work: Work, done: Done) -> None:
-        """Like `submit`, for commits; it may be over on return."""
+        """Run `work` like `submit`, for commits. `done` may be called before this returns."""
         if self._loop.time() >= self._shunned_until_s:
             error = _outcome(lambda: self._timed(work))
             done(error)
@@ -53,11 +53,11 @@ class CommitThread:
             self.submit(lambda: self._timed(work), done)
 
     def shun(self, duration_s: float) -> None:
-        """Leave all commits to the thread for so long."""
+        """Run all commits on the thread for this time."""
         self._shunned_until_s = self._loop.time() + duration_s
 
     def stop(self) -> None:
-        """Let the thread end after what was submitted, and wait for that."""
+        """End the thread after all submitted work, and wait for that."""
         self._work.put(None)
         self._thread.join()
 
@@ -76,12 +76,12 @@ class CommitThread:
             try:
                 self._loop.call_soon_threadsafe(done, _outcome(work))
             except RuntimeError:
-                return  # the loop is closed: nobody is left to be told
+                return  # the loop is closed: no caller is left
 
 
 def _outcome(work: Work) -> BaseException | None:
     try:
         work()
-    except BaseException as raised:  # whatever it is, the loop must hear of it
+    except BaseException as raised:  # any error must reach the loop
         return raised
     return None

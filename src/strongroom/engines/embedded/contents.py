@@ -1,7 +1,8 @@
-"""The contents of an embedded store: bodies in segment files, found by the records' own rows.
+"""The contents of an embedded store: bodies in segment files, located by rows of the database.
 
-Lives here: the embedded engine's `Contents`. Must not live here: how a body gets to the disk
-(bodies/intake.py), where it lies (segments.py), or the commit that adopts it (serial_point.py).
+Lives here: the embedded engine's `Contents`. Must not live here: how a body is written to the disk
+(bodies/intake.py), where it is stored (segments.py), or the commit that adopts it
+(serial_point.py).
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ class EmbeddedContents:
     """See Contents.
 
     Arguments:
-        reader: of the rows that say where a content lies.
-        stopped: the reason why the store no longer serves, None while it does.
+        reader: reads the rows that locate contents.
+        stopped: returns the reason why the store no longer serves; None while it does.
     """
 
     def __init__(
@@ -75,7 +76,7 @@ class EmbeddedContents:
             self._unadopted.discard(content_id)
 
     def release_memory(self) -> None:
-        """Free memory that is only kept for speed."""
+        """Free memory that only serves speed."""
         self._bodies.release_memory()
 
     def _check_serving(self) -> None:

@@ -6,7 +6,7 @@ killed backup are recognised and replaced. Must not live here: what is copied in
     UNFINISHED      the first file, locked while the copy is made
     FORMAT          UNFINISHED is renamed to it when everything else is durable
 
-So a directory has one of the two. If UNFINISHED is there and not locked, the backup or restore was
+So a directory has one of the two. If UNFINISHED exists and is not locked, the backup or restore was
 killed.
 """
 
@@ -28,7 +28,7 @@ from strongroom.engines.embedded.directory import (
 from strongroom.engines.embedded.files import OsFiles
 
 _SEGMENTS: Final = "segments"
-# What a copy consists of while it is made; BACKUP is the lock of whoever checked it.
+# The files of a copy in progress; BACKUP is the lock of a process that checked it.
 _FILES: Final = frozenset(
     {"UNFINISHED", "BACKUP", *(RECORDS_NAME + end for end in ("", "-journal", "-wal", "-shm"))}
 )
@@ -37,11 +37,11 @@ _log = logging.getLogger(__name__)
 
 
 class CopyTarget:
-    """A directory that becomes a copy. Use it in a `with` statement; stamped by `finish` only.
+    """A directory that becomes a copy. Use it in a `with` statement; only `finish` stamps it.
 
     Arguments:
-        path: a directory that does not exist, is empty, or was left by a copy that was killed.
-        stamp: what FORMAT will say.
+        path: a directory that does not exist, is empty, or holds the rest of a killed copy.
+        stamp: the content of its FORMAT file.
 
     Raises: FileExistsError (it holds something else, or another copy is being made in it), OSError.
     """
@@ -55,7 +55,7 @@ class CopyTarget:
             os.ftruncate(self._mark, 0)
             os.pwrite(self._mark, text, 0)
             os.fsync(self._mark)
-            # First of all: a directory with other files but without the mark is never replaced.
+            # Sync this first: a directory with other files but without the mark is never replaced.
             OsFiles().sync_directory(self.layout.path)
             os.mkdir(self.layout.segments, 0o700)
         except BaseException:
@@ -93,7 +93,7 @@ class CopyTarget:
         flags |= 0 if names else os.O_CREAT | os.O_EXCL
         try:
             descriptor = os.open(mark, flags, 0o600)
-        except (FileExistsError, FileNotFoundError) as error:  # another one began or ended now
+        except (FileExistsError, FileNotFoundError) as error:  # another copy began or ended now
             raise FileExistsError(f"{path} is not empty") from error
         try:
             _lock(descriptor, path)
@@ -105,12 +105,13 @@ class CopyTarget:
         return descriptor
 
     def _clear(self, descriptor: int) -> None:
-        """Delete the leftovers of a killed copy; nothing if the directory holds anything else."""
+        """Delete the leftovers of a killed copy. Delete nothing if the directory holds anything
+        else."""
         layout = self.layout
         if not os.path.exists(layout.unfinished_copy) or not os.path.samestat(
             os.fstat(descriptor), os.lstat(layout.unfinished_copy)
         ):
-            raise FileExistsError(f"{layout.path} is not empty")  # it was stamped meanwhile
+            raise FileExistsError(f"{layout.path} is not empty")  # it was stamped in the meantime
         left = _leftovers(layout)
         _log.warning("%s holds a copy that was interrupted; it is replaced", layout.path)
         for path in left:
@@ -128,7 +129,8 @@ def _lock(descriptor: int, path: str) -> None:
 
 
 def _leftovers(layout: DirectoryLayout) -> list[str]:
-    """The files of an unfinished copy. Raises FileExistsError when there is anything else."""
+    """Return the files of an unfinished copy. Raises FileExistsError when there is anything
+    else."""
     found = []
     for entry in os.scandir(layout.path):
         if entry.name == _SEGMENTS and entry.is_dir(follow_symlinks=False):

@@ -31,7 +31,7 @@ _BACKUP: Final = "backup"
 _UNFINISHED: Final = "FORMAT.new"
 _UNFINISHED_COPY: Final = "UNFINISHED"
 SEGMENT_NAME: Final = re.compile(r"([0-9a-f]{16})\.seg")
-# What may be in a directory that is about to become a data directory: keys and roles come first.
+# The files allowed in a new data directory: an operator may place keys and roles there first.
 _BEFORE_DATA: Final = frozenset({"LOCK", "accounts.json", "roles.json", "lost+found"})
 
 
@@ -48,7 +48,7 @@ class NotADataDirectory(EngineError):
 
 
 class TestClockMismatch(EngineError):
-    """A directory made for a movable clock is opened without one, or the other way round."""
+    """A directory made for a test clock is opened without one, or the reverse."""
 
     __test__ = False  # its name is not meant for test collectors
 
@@ -66,13 +66,13 @@ class Format:
     backup: bool = False
 
     def text(self) -> str:
-        """The file's one line."""
+        """Return the file's only line."""
         marks = [_TEST_CLOCK] * self.test_clock + [_BACKUP] * self.backup
         return " ".join([_PRODUCT, self.version, *marks]) + "\n"
 
 
 def parse_format(text: str, path: str) -> Format:
-    """Parse a FORMAT file. Raises UnknownFormat, naming what was found and what is known."""
+    """Parse a FORMAT file. Raises UnknownFormat; its text names the found and the known format."""
     words = text.split()
     known = {_TEST_CLOCK, _BACKUP}
     if (
@@ -90,7 +90,7 @@ def parse_format(text: str, path: str) -> Format:
 
 @dataclass(frozen=True, slots=True)
 class DirectoryLayout:
-    """Where things are in a data directory."""
+    """The paths of the files in a data directory."""
 
     path: str
 
@@ -131,11 +131,12 @@ class DirectoryLayout:
         return os.path.join(self.path, "ballast")
 
     def segment(self, segment_id: int) -> str:
-        """The path of a segment file; ids are ours, so no name from outside becomes a path."""
+        """Return the path of a segment file. The engine gives the ids, so no name from outside
+        becomes a path."""
         return os.path.join(self.segments, f"{segment_id:016x}.seg")
 
     def segment_ids(self) -> list[int]:
-        """The ids of the segment files that are there, ascending."""
+        """Return the ids of the existing segment files, ascending."""
         found = map(SEGMENT_NAME.fullmatch, os.listdir(self.segments))
         return sorted(int(match[1], 16) for match in found if match is not None)
 
@@ -152,7 +153,7 @@ class DirectoryLayout:
         return parse_format(text, self.path)
 
     def refuse_unfinished_copy(self) -> None:
-        """Raise NotADataDirectory where a backup or a restore has not come to its end."""
+        """Raise NotADataDirectory if a backup or a restore has not been completed."""
         if os.path.exists(self.unfinished_copy):
             raise NotADataDirectory(
                 f"{self.path} is not whole: the backup or restore that wrote it was "
@@ -161,14 +162,15 @@ class DirectoryLayout:
 
 
 class FileLock:
-    """An advisory lock on a file of the directory; gone with the process, however it ends."""
+    """An advisory lock on a file of the directory. It is released when the process ends, in any
+    way."""
 
     def __init__(self, path: str) -> None:
         self._path = path
         self._descriptor: int | None = None
 
     def acquire(self, shared: bool = False, wait: bool = False) -> bool:
-        """Take the lock; False when another holds it and `wait` is not asked for."""
+        """Take the lock. Return False when another process holds it and `wait` is False."""
         if self._descriptor is not None:
             return True
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -196,7 +198,7 @@ class DataDirectory:
 
     Arguments:
         path: the directory; created (with its parents) when it does not exist.
-        files: how it is changed.
+        files: the calls that change files.
         test_clock: whether it is opened with a movable clock.
 
     Raises: DirectoryInUse, UnknownFormat, NotADataDirectory, TestClockMismatch, Damaged, OSError.
@@ -221,18 +223,18 @@ class DataDirectory:
             raise
 
     def finish_creation(self) -> None:
-        """Stamp a new directory, once everything in it is in place and durable."""
+        """Stamp a new directory, once everything in it is complete and durable."""
         if self.is_new:
             self.files.sync_directory(self.layout.path)
             self.files.rename(self.layout.unfinished, self.layout.format)
         self.files.sync_directory(self.layout.path)
 
     def free_bytes(self) -> int:
-        """How much more the file system can hold. Raises OSError."""
+        """Return how many more bytes the file system can hold. Raises OSError."""
         return self.files.free_bytes(self.layout.path)
 
     def close(self) -> None:
-        """Let another server open the directory."""
+        """Release the lock, so that another server can open the directory."""
         self._lock.release()
 
     def _refuse_strangers(self) -> None:
@@ -263,18 +265,19 @@ class DataDirectory:
                 raise Damaged(f"{path} is missing")
 
     def _begin(self) -> None:
-        """Start, or start again, to create the directory: nothing in it has been acknowledged."""
+        """Start, or restart, to create the directory: nothing in it has been acknowledged."""
         self.is_new = True
         for name in sorted(os.listdir(self.layout.path)):
             if name.startswith(RECORDS_NAME) or name in {_UNFINISHED, "ballast"}:
                 self.files.unlink(os.path.join(self.layout.path, name))
         text = Format(test_clock=self._test_clock).text()
         write_file(self.files, self.layout.unfinished, text.encode())
-        # This name says that what follows is ours: it must not come after it on the disk.
+        # This name marks the later files as ours, so it must be on the disk before them.
         self.files.sync_directory(self.layout.path)
         if not os.path.exists(self.layout.segments):
             self.files.make_directory(self.layout.segments)
-        # Its owner's only, whatever the directory's mode; SQLite's log becomes like it.
+        # Only its owner may read the file, whatever the directory's mode; SQLite gives its log the
+        # same mode.
         self.files.close(self.files.create(self.layout.records))
 
 

@@ -1,7 +1,7 @@
-"""Every change that the embedded engine makes to files outside SQLite goes through here.
+"""The calls with which the embedded engine changes files outside SQLite.
 
-Lives here: one small object with the system calls, so that tests can put a disk that fails, fills
-or loses power in its place. Must not live here: what the files mean. Reading needs no such object.
+Lives here: one small object with the system calls, so that tests can simulate a disk that fails,
+fills up or loses power. Must not live here: what the files mean. Reads need no such object.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ _NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 # macOS: fsync leaves data in the drive's cache; only this call flushes it.
 _FULL_SYNC: Final[int | None] = getattr(fcntl, "F_FULLFSYNC", None)
 
-# Where a file system knows no such thing, its writes go through the cache.
+# Without this flag in the system, writes go through the cache.
 _O_DIRECT: Final[int] = getattr(os, "O_DIRECT", 0)
 
-# Linux: have the disk begin on what was written, so that the sync at the end of a body has less to
-# wait for. Only a hint: nothing counts as durable because of it.
+# Linux: start to write the data back, so that the sync at the end of a body has less to wait for.
+# This is only a hint: nothing counts as durable because of it.
 _WRITE_BACK_BYTES: Final = 256 * 1024
 _SYNC_FILE_RANGE_WRITE: Final = 2
 _LIBC: Final = ctypes.CDLL(None, use_errno=False)
@@ -35,8 +35,8 @@ def _start_write_back(descriptor: int, offset: int, length: int) -> None:
 
 
 def _stop_passing(descriptor: int) -> bool:
-    """A file system may take O_DIRECT and then refuse the write: go through its cache from now on.
-    False when it did so already."""
+    """Clear O_DIRECT on a descriptor. A file system may accept the flag at opening and then refuse
+    the write. Return False when the flag was not set."""
     flags = fcntl.fcntl(descriptor, fcntl.F_GETFL)
     if not flags & _O_DIRECT:
         return False
@@ -45,7 +45,7 @@ def _stop_passing(descriptor: int) -> bool:
 
 
 def _behind(data: Sequence[memoryview], count: int) -> list[memoryview]:
-    """The rest of `data` behind its first `count` bytes."""
+    """Return the rest of `data` after its first `count` bytes."""
     left: list[memoryview] = []
     for one in data:
         if count < len(one):
@@ -55,12 +55,12 @@ def _behind(data: Sequence[memoryview], count: int) -> list[memoryview]:
 
 
 def is_no_space(error: OSError) -> bool:
-    """Whether `error` says that the disk or a quota is full."""
+    """Return whether `error` says that the disk or a quota is full."""
     return error.errno in _NO_SPACE
 
 
 def lacks_handles(error: OSError) -> bool:
-    """Whether `error` says that too many files are open."""
+    """Return whether `error` says that too many files are open."""
     return error.errno in (errno.EMFILE, errno.ENFILE)
 
 
@@ -72,15 +72,16 @@ class Files(Protocol):
         ...
 
     def create(self, path: str) -> int:
-        """Create a file that does not exist yet. Returns a descriptor for writing."""
+        """Create a file that does not exist yet. Return a descriptor for writing."""
         ...
 
     def reopen(self, path: str) -> int:
-        """A descriptor for writing to a file that exists."""
+        """Return a descriptor for writing to an existing file."""
         ...
 
     def open_past_cache(self, path: str) -> int:
-        """Like `reopen`; where the file system can, writes go past the page cache."""
+        """Open a file like `reopen`. Where the file system supports it, writes bypass the page
+        cache."""
         ...
 
     def write_at(self, descriptor: int, data: bytes | memoryview, offset: int) -> None:
@@ -88,8 +89,8 @@ class Files(Protocol):
         ...
 
     def write_aligned(self, descriptor: int, data: Sequence[memoryview], offset: int) -> None:
-        """Write all of `data` at `offset`, to a descriptor of `open_past_cache`: addresses,
-        lengths and the offset are aligned (bodies/buffers.py)."""
+        """Write all of `data` at `offset`, to a descriptor of `open_past_cache`. Addresses, lengths
+        and the offset must be aligned (bodies/buffers.py)."""
         ...
 
     def truncate(self, descriptor: int, length: int) -> None:
@@ -113,11 +114,11 @@ class Files(Protocol):
         ...
 
     def unlink(self, path: str) -> None:
-        """Remove a name."""
+        """Remove a file's directory entry."""
         ...
 
     def free_bytes(self, path: str) -> int:
-        """How much more the file system of `path` can hold for this user."""
+        """Return how many more bytes the file system of `path` can hold for this user."""
         ...
 
 
@@ -145,7 +146,7 @@ class OsFiles:
     def write_at(self, descriptor: int, data: bytes | memoryview, offset: int) -> None:
         written = os.pwrite(descriptor, data, offset)
         while written < len(data):
-            # A short write comes before the error that explains it, which the next one raises.
+            # A short write hides its error; the next call raises it.
             rest = memoryview(data)[written:]
             written += os.pwrite(descriptor, rest, offset + written)
         if written >= _WRITE_BACK_BYTES:
@@ -200,7 +201,7 @@ class OsFiles:
 
 
 def write_file(files: Files, path: str, data: bytes) -> None:
-    """Create a file with `data`, durable except for its name (sync the directory for that)."""
+    """Create a file with `data`. It is durable except for its name: sync the directory for that."""
     descriptor = files.create(path)
     try:
         files.write_at(descriptor, data, 0)

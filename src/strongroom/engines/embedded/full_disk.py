@@ -1,7 +1,7 @@
 """The engine on a full disk: the log is overwritten, and the reserve is used and refilled.
 
-Lives here: when, and for which item of a group. Must not live here: how much of the reserve a
-purpose may use (reserve.py), groups (group_commit.py).
+Lives here: when this happens, and for which item of a group. Must not live here: how much of the
+reserve a purpose may use (reserve.py), groups (group_commit.py).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from strongroom.engines.embedded.reserve import Reserve, is_full
 from strongroom.engines.embedded.serial_point import QueuedWork
 from strongroom.values import Purpose
 
-# How often free space is looked for, and how often the log is checkpointed at most, so that it can
+# The interval of checks for free space, and the shortest interval of checkpoints that let the log
 # be overwritten.
 RESERVE_RETRY_S: Final = 1.0
 
@@ -28,17 +28,17 @@ _log = logging.getLogger(__name__)
 
 
 class BetweenGroups(Protocol):
-    """Committer.between_groups."""
+    """The type of Committer.between_groups."""
 
     def __call__(self, work: Callable[[], object], first: bool = False) -> asyncio.Future[None]: ...
 
 
 class FullDisk:
-    """Makes space for the commits of one store, and restores the reserve. On the event loop; its
-    work runs between groups.
+    """Makes space for the commits of one store, and restores the reserve. Used on the event loop;
+    its work runs between groups.
 
     Arguments:
-        on_broken: told of an I/O error.
+        on_broken: called with an I/O error.
     """
 
     def __init__(
@@ -64,13 +64,13 @@ class FullDisk:
         return not self._reserve.is_whole
 
     def make_space(self, size_bytes: int) -> asyncio.Future[None]:
-        """Make sure that so many bytes are free on the disk, from the reserve if necessary. Raises
+        """Ensure that `size_bytes` are free on the disk, from the reserve if necessary. Raises
         Full."""
         return self._use(lambda: self._reserve.give_for(size_bytes))
 
     def make_space_for(self, item: QueuedWork, purpose: Purpose) -> bool:
-        """Have space made for an item that did not fit, before any other work between groups;
-        False if there is none left to try."""
+        """Make space for an item that did not fit, before any other work between groups. Return
+        False if there is nothing left to try."""
         now, may_give = self._loop.time(), self._reserve.may_give(purpose)
         is_due = may_give or now - self._checkpointed_at >= RESERVE_RETRY_S
         if is_due and not item.is_second_try:
@@ -83,7 +83,7 @@ class FullDisk:
         return may_give
 
     def stop(self) -> None:
-        """Look for free space no more. Idempotent."""
+        """Stop the checks for free space. Idempotent."""
         self._stopped = True
         if self._refilling is not None:
             self._refilling.cancel()
@@ -99,7 +99,8 @@ class FullDisk:
                 raise
 
     def _use(self, work: Callable[[], object], first: bool = False) -> asyncio.Future[None]:
-        """Work that may use the reserve. Afterwards, look for free space until it is whole."""
+        """Run work that may use the reserve between groups. Afterwards, check for free space until
+        the reserve is whole."""
         future = self._between_groups(work, first)
         future.add_done_callback(self._used)
         return future
@@ -111,7 +112,7 @@ class FullDisk:
         self._await_space()
 
     def _await_space(self) -> None:
-        """If the reserve is not whole, try in a second to refill it."""
+        """If the reserve is not whole, try to refill it after RESERVE_RETRY_S."""
         if self.is_low and self._refilling is None and not self._stopped:
             self._refilling = self._loop.call_later(RESERVE_RETRY_S, self._look_for_space)
 

@@ -1,6 +1,7 @@
-"""Futures that nobody need wait for.
+"""Futures that no caller need await.
 
-Lives here: how their failures are kept from being logged as forgotten. Must not live here: work.
+Lives here: how asyncio is kept from logging their exceptions as never retrieved. Must not live
+here: work.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import Any
 
 
 def retrieved(future: asyncio.Future[Any]) -> None:
-    """Take note of a failure, as a callback of `future`: the engine tells of it by itself."""
+    """Retrieve the exception of `future`, as its callback: the engine reports failures by
+    itself."""
     if not future.cancelled():
         future.exception()

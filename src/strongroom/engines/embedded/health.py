@@ -1,6 +1,6 @@
-"""Whether an embedded store serves, asked where a disk that hangs would hold it up.
+"""The health of an embedded store, checked where a hanging disk would delay it.
 
-Lives here: the question and its answers. Must not live here: who asks, what is done about it.
+Lives here: the check and its results. Must not live here: its callers, and how they react.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class HealthCheck:
     """The health of one store.
 
     Arguments:
-        free_bytes: how much space its disk has. Raises OSError.
+        free_bytes: returns the free space of its disk. Raises OSError.
     """
 
     def __init__(self, committer: Committer, free_bytes: Callable[[], int]) -> None:
@@ -27,7 +27,8 @@ class HealthCheck:
         self._asking: asyncio.Future[None] | None = None
 
     async def ask(self, timeout_s: float) -> Health:
-        """See Engine.health. It asks the serial point. All who ask meanwhile share one question."""
+        """Return the health; see Engine.health. It sends a request to the serial point; concurrent
+        callers share one request."""
         if self._committer.broken is not None:
             return Health.STOPPED
         if self._asking is None or self._asking.done():

@@ -4,8 +4,8 @@ Lives here: how much of the ballast each purpose may use, and what counts as a f
 live here: the ballast's file (ballast.py), which update has which purpose (`Purpose` in values.py),
 groups (group_commit.py).
 
-    GROWTH    is served while the whole reserve is there, and may use none of it
-    UPKEEP    is served while at least half of the reserve is there, and may use the other half
+    GROWTH    is served while the whole reserve is available, and may use none of it
+    UPKEEP    is served while at least half of the reserve is left, and may use the other half
     FREEING   is always tried, and may use all of it
 
 An update that makes no record larger is never refused because the reserve is low. It takes space in
@@ -33,12 +33,12 @@ T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
-# How many slices the ballast is released in.
+# The number of slices in which the ballast is released.
 _SLICES: Final = 16
 
 
 def is_full(error: Exception) -> bool:
-    """Whether `error`, of SQLite or of the system, says that the disk is full."""
+    """Return whether `error`, of SQLite or of the system, says that the disk is full."""
     if isinstance(error, OSError):
         return is_no_space(error)
     # When SQLite cannot make its shared-memory file long enough, it is an I/O error.
@@ -67,15 +67,15 @@ class Reserve:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all of the ballast is there."""
+        """Whether the whole ballast is available."""
         return self._held_bytes >= self._ballast.full_bytes
 
     def admits(self, purpose: Purpose) -> bool:
-        """Whether updates of this purpose that make records larger should be tried at all."""
+        """Return whether updates of this purpose that make records larger should be tried."""
         return self._held_bytes + self._spare_bytes >= self._floors[purpose]
 
     def may_give(self, purpose: Purpose) -> bool:
-        """Whether part of the ballast is left that this purpose may use."""
+        """Return whether part of the ballast is left that this purpose may use."""
         return self._held_bytes > self._floors[purpose]
 
     def give(self, purpose: Purpose) -> None:
@@ -96,8 +96,8 @@ class Reserve:
             self._cut(self._held_bytes - missing_bytes)
 
     def spend(self, work: Callable[[], T], purpose: Purpose) -> T:
-        """Do `work`. While the disk is too full for it, release a slice of the ballast and retry.
-        Raises the error of `work` when `purpose` may release no more."""
+        """Run `work` and return its result. While the disk is too full for it, release a slice of
+        the ballast and retry. Raises the error of `work` when `purpose` may release no more."""
         while True:
             try:
                 return work()
@@ -134,7 +134,7 @@ class Reserve:
             )
         try:
             self._ballast.cut(length)
-        except FileNotFoundError:  # somebody has removed it, for its space
+        except FileNotFoundError:  # another process has removed it, for its space
             length = 0
         except OSError as error:
             if not is_full(error):

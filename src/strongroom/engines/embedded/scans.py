@@ -1,10 +1,10 @@
-"""Long readings: in slices on the loop, each over one snapshot, with turns for others in between.
+"""Long reads: in time slices on the event loop, each over one snapshot, so that other work can run.
 
-Lives here: the connections that they read from, and how many at once. Must not live here: SQL
+Lives here: the connections that they read from, and how many run at once. Must not live here: SQL
 (records/sqlite.py).
 
-They do not run in threads, because SQLite's binding gives the interpreter's lock up at every row.
-Beside a busy loop, a thousand rows would cost some five hundred hand-overs of it.
+They do not run in threads, because SQLite's binding releases the interpreter's lock at every row.
+Beside a busy loop, a thousand rows would cost about five hundred switches between threads.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _AT_ONCE: Final = 4
 
 
 class Scans:
-    """Readings on connections of their own, since a pause must not hold up what others see.
+    """Long reads, each on a connection of its own: a pause must not delay what others see.
 
     Arguments:
         connect: opens a connection.
-        turns: of the loop.
+        turns: the time slices of the loop.
     """
 
     def __init__(self, connect: Callable[[], Reader], turns: SliceTurns) -> None:
@@ -39,7 +39,8 @@ class Scans:
         self._room = asyncio.Semaphore(_AT_ONCE)
 
     async def read(self, ask: Callable[[Reader], Steps[T]]) -> T:
-        """Read slice by slice. Raises apsw.Error; Unavailable when `end` comes first."""
+        """Run a query slice by slice, and return its result. Raises apsw.Error; Unavailable when
+        `end` is called first."""
         async with self._room:
             self._check()
             reader = self._idle.pop() if self._idle else self._connect()
@@ -64,7 +65,7 @@ class Scans:
             raise Unavailable("the store is closed")
 
     async def end(self) -> None:
-        """Have every reading fail at its next slice, and wait for that."""
+        """Make every read fail at its next slice, and wait until all have ended."""
         self._ended = True
         for _ in range(_AT_ONCE):
             await self._room.acquire()

@@ -1,13 +1,13 @@
-"""The serial point: what one transaction does. Its decisions are made one after the other, each of
-what those before it have changed.
+"""The serial point: the work of one transaction. Its decisions run one after the other, and each
+sees the changes of those before it.
 
-Lives here: a group, what its decisions see, and what they leave behind. Must not live here: which
-items make a group, and what becomes of it (group_commit.py), SQL (records/sqlite.py), bodies
-(bodies/unadopted.py).
+Lives here: a group, the records that its decisions see, and the changes that they make. Must not
+live here: which items make a group, and how it is committed (group_commit.py), SQL
+(records/sqlite.py), bodies (bodies/unadopted.py).
 
-It has three phases. All records are looked up, all decisions are made, and then the final state of
-each changed record is written. Each phase by itself fits into a processor's caches. A record that
-many decisions of a group change, a lock or a counter, is written once.
+A transaction has three phases. All records are looked up, all decisions run, and then the final
+state of each changed record is written. Each phase alone fits into a processor's caches. A record
+that many decisions of a group change, a lock or a counter, is written once.
 """
 
 from __future__ import annotations
@@ -39,48 +39,51 @@ from strongroom.values import Purpose
 
 
 class Bodies(Protocol):
-    """The part of the contents that takes part in the records' transaction."""
+    """The contents, as far as they take part in the records' transaction."""
 
     def location(self, content_id: int) -> Location | None:
-        """Where a written content lies that no commit has adopted."""
+        """Return the location of a written content that no commit has adopted; None for any other
+        id."""
         ...
 
     def adopting(self, content_id: int) -> None:
-        """The open transaction adopts it: it may not be forgotten before the outcome is known."""
+        """Take note that the open transaction adopts a content. It may not be deleted before the
+        outcome is known."""
         ...
 
     def settle(self, adopted: Sequence[int], live: Sequence[tuple[int, int]]) -> None:
-        """A durable commit adopted contents and changed segments' (id, live bytes)."""
+        """Take note that a durable commit adopted contents. `live` has (segment id, change of its
+        live bytes)."""
         ...
 
     def unsettle(self, adopted: Sequence[int]) -> None:
-        """The transaction that adopted these did not happen."""
+        """Take note that the transaction that would have adopted these contents did not happen."""
         ...
 
 
 class QueuedWork(msgspec.Struct):
-    """One decision, or one piece of the engine's own work, that waits for its group."""
+    """A decision, or a piece of the engine's own work, that waits for its group."""
 
     future: asyncio.Future[Any]
     reads: Sequence[Ref]
     decide: Decide[Any] | None
     work: Callable[[Group], Any] | None = None
     purpose: Purpose = Purpose.GROWTH
-    # On a full disk: whether it is retried after a checkpoint that was made for it.
+    # On a full disk: whether a checkpoint was made for it, and this is its retry.
     is_second_try: bool = False
 
 
 @dataclass(slots=True)
 class Group:
-    """The work of one transaction so far. Its decisions are made in one go, so `now`, store time
-    when it began, is the time of all of them."""
+    """The work of one transaction so far. `now` is store time when it began. All of its decisions
+    use this time, because they run without a pause."""
 
     now: int
     items: list[QueuedWork] = field(default_factory=list)
     answers: list[tuple[asyncio.Future[Any], object, Exception | None]] = field(
         default_factory=list
     )
-    # Records as they were before it, and those that it changes, as they will be.
+    # The records before the group; and those that it changes, with their new values.
     known: dict[Ref, Record | None] = field(default_factory=dict)
     changed: dict[Ref, Record | None] = field(default_factory=dict)
     adopted: list[int] = field(default_factory=list)
@@ -90,11 +93,11 @@ class Group:
 
 
 class SerialPoint:
-    """Makes the decisions of groups, within the open transaction. On the event loop.
+    """Runs the decisions of groups, within the open transaction. Used on the event loop.
 
     Arguments:
-        writer: has the transaction open.
-        reserve: which purposes it admits now.
+        writer: the connection with the open transaction.
+        reserve: says which purposes are admitted at present.
     """
 
     def __init__(
@@ -112,7 +115,7 @@ class SerialPoint:
         self._reserve = reserve
 
     def look_up(self, item: QueuedWork, group: Group) -> None:
-        """Records that the item's decision will see, as they were before the group."""
+        """Look up the records that the item's decision will see, as they were before the group."""
         known, look = group.known, self._cache.look
         read: dict[Ref, Record | None] = {}
         for ref in item.reads:
@@ -122,16 +125,16 @@ class SerialPoint:
             if record is UNKNOWN:
                 read[ref] = record = self._writer.get(ref)
             known[ref] = record
-        # What is there may be asked for again, and what is absent beside it. Where nothing is yet,
-        # something is being created, which as a rule is not.
+        # An existing record may be read again, and so may an absent one beside it. Where no record
+        # exists yet, one is being created, and its absence is rarely read again.
         if any(read.values()):
             self._cache.keep(list(read), list(read.values()))
 
     def take(self, item: QueuedWork, group: Group) -> None:
-        """Run the item's decision or its work, and add the answer to those of the group.
+        """Run the item's decision or its work, and add its result to the group's answers.
 
-        Raises: apsw.Error, OSError: the store is broken, or full; DataDamaged: the transaction is
-            rolled back; any exception of the work.
+        Raises: apsw.Error, OSError: the store is broken, or full; DataDamaged: the transaction must
+        be rolled back; any exception of the work.
         """
         group.items.append(item)
         if item.decide is not None:
@@ -150,9 +153,9 @@ class SerialPoint:
             commit = decide(records, stamp)
             if commit.steps:
                 self._check(commit.steps, item.purpose, group)
-        except (apsw.Error, DataDamaged):  # no refusal: nothing of the group may go on
+        except (apsw.Error, DataDamaged):  # no refusal: the group must fail
             raise
-        except StopIteration as refusal:  # which no future can carry
+        except StopIteration as refusal:  # a future cannot carry it
             group.answers.append((item.future, None, RuntimeError(repr(refusal))))
             return
         except Exception as refusal:
@@ -163,7 +166,7 @@ class SerialPoint:
         group.answers.append((item.future, commit.result, None))
 
     def purpose(self, group: Group) -> Purpose:
-        """The purpose of a group of one item, after it was rolled back. Raises apsw.Error,
+        """Return the purpose of a group of one item, after it was rolled back. Raises apsw.Error,
         DataDamaged."""
         (item,) = group.items
         after = {ref: record and record.value for ref, record in group.changed.items()}
@@ -171,7 +174,7 @@ class SerialPoint:
         return purpose_of(item.purpose, adopts, after, lambda ref: self._before(ref, group))
 
     def _check(self, steps: Sequence[Step], purpose: Purpose, group: Group) -> None:
-        """Everything that can refuse a commit, before the first of its writes."""
+        """Make every check that can refuse a commit, before the first of its writes."""
         weight = check_steps(steps)
         if weight.adopts:
             adopted = [content_id for step in steps for content_id in step.adopt]
@@ -185,7 +188,7 @@ class SerialPoint:
         group.size_bytes += weight.size_bytes
 
     def _grows(self, steps: Sequence[Step], group: Group) -> bool:
-        """Whether a commit makes its records larger, in all, than they are just before it."""
+        """Return whether a commit makes its records larger in all than just before it."""
         changed = group.changed
 
         def current(ref: Ref) -> Record | None:
@@ -194,7 +197,7 @@ class SerialPoint:
         return growth_bytes(values_after(steps), current) > 0
 
     def _before(self, ref: Ref, group: Group) -> Record | None:
-        """A record as it was before the group."""
+        """Return a record as it was before the group."""
         return group.known[ref] if ref in group.known else self._writer.get(ref)
 
     def _apply(self, steps: Sequence[Step], stamp: int, group: Group) -> None:
@@ -223,7 +226,7 @@ class SerialPoint:
             self._raise_ceiling(ceiling, group)
 
     def finish(self, group: Group) -> None:
-        """Write what its decisions changed. Raises: as `take`."""
+        """Write the records that the group's decisions changed. Raises: see `take`."""
         if group.changed:
             self._writer.put_all(group.changed)
         if group.wrote and (ceiling := self._time.rise_soon(self._time.now())) is not None:

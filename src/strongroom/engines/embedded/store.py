@@ -1,7 +1,7 @@
 """The embedded engine: records in SQLite, contents in segment files, one process, one directory.
 
-Lives here: how the parts are put together, opened and closed, and the contract's methods. Must not
-live here: what the parts do. See directory.py for the layout, serial_point.py for decisions.
+Lives here: how the parts are connected, opened and closed, and the contract's methods. Must not
+live here: the parts themselves. See directory.py for the layout, serial_point.py for decisions.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class EmbeddedOptions:
 
 
 class EmbeddedEngine(WaitingEngine):
-    """A store in a data directory. Made by `open_store`; used on one event loop."""
+    """A store in a data directory. `open_store` makes it; it is used on one event loop."""
 
     def __init__(
         self,
@@ -169,7 +169,7 @@ class EmbeddedEngine(WaitingEngine):
         self._compacting = asyncio.create_task(self._compactor.run()) if options.compact else None
 
     def on_fatal(self, callback: Callable[[EngineError], None]) -> None:
-        """Have `callback` called, once, when an I/O error has stopped the store."""
+        """Register `callback`. It is called once, when an I/O error has stopped the store."""
         self._fatal.append(callback)
 
     def update(
@@ -179,7 +179,8 @@ class EmbeddedEngine(WaitingEngine):
         decide: Decide[T],
         purpose: Purpose = Purpose.GROWTH,
     ) -> Awaitable[T]:
-        """See Engine.update. Decides at the serial point, so nothing is ever decided in vain."""
+        """See Engine.update. The decision runs at the serial point, so it never has to run again
+        because of a conflict."""
         check_partition(partition)
         check_reads(reads)
         self._check_serving()
@@ -259,15 +260,15 @@ class EmbeddedEngine(WaitingEngine):
         await self._committer.decided()
 
     async def health(self, timeout_s: float) -> Health:
-        """See Engine.health. It asks the serial point, which a disk that hangs holds up."""
+        """See Engine.health. The request goes to the serial point, which a hanging disk delays."""
         return Health.STOPPED if self._closed else await self._health.ask(timeout_s)
 
     def release_memory(self) -> None:
-        """Free memory that is only kept for speed."""
+        """Free memory that only serves speed."""
         self.contents.release_memory()
 
     async def compact_once(self) -> bool:
-        """Compact one segment now; False when none is less than half alive."""
+        """Compact one segment now. Return False when no segment is less than half alive."""
         self._check_serving()
         return await self._compactor.compact_once()
 
@@ -289,7 +290,7 @@ class EmbeddedEngine(WaitingEngine):
             self._compacting.cancel()
             await asyncio.gather(self._compacting, return_exceptions=True)
         self._segments.stop()
-        # Before the committer is drained: what a thread finishes may leave work for it.
+        # Stop the threads before the committer is drained: their last results may add work to it.
         await asyncio.to_thread(self._io_threads.shutdown)
         if self._committer.broken is None:
             self._ceiling.lower()
@@ -309,7 +310,7 @@ class EmbeddedEngine(WaitingEngine):
             try:
                 close()
             except apsw.Error as error:
-                # What is in the log is durable; the next start takes it from there.
+                # The log is durable; the next start recovers it.
                 _log.warning("the log was left as it is: %s", error)
         self._directory.close()
 
@@ -348,11 +349,11 @@ async def open_store(
     """Open a data directory, or create it when there is none.
 
     Arguments:
-        clock: where time comes from.
-        test_clock: time can be moved by hand; only on a directory that was created so.
+        clock: the source of time.
+        test_clock: whether time can be moved; only for a directory that was created with it.
 
     Raises: DirectoryInUse, UnknownFormat, NotADataDirectory, TestClockMismatch, Damaged,
-        Unavailable (the records cannot be opened), OSError.
+    Unavailable (the records cannot be opened), OSError.
     """
     options = options or EmbeddedOptions()
     files = options.files or OsFiles()
@@ -369,7 +370,7 @@ async def open_store(
         begin_log(writer, files)
         frames = log_frames(writer.connection)
         reserve.spend(lambda: clear_log_tail(home.layout, files, frames), Purpose.FREEING)
-        # A segment whose name the last run did not make durable is written to by this one.
+        # This run may write to a segment whose name the last run did not make durable.
         files.sync_directory(home.layout.segments)
         home.finish_creation()
         reserve.refill(writer.spare_bytes())
@@ -387,7 +388,7 @@ async def open_store(
 
 
 def _sync_log(files: Files, path: str) -> None:
-    """Make durable what a killed process wrote to the log: readers are about to see it."""
+    """Make a killed process's writes to the log durable, before readers see them."""
     try:
         descriptor = files.reopen(path)
     except FileNotFoundError:

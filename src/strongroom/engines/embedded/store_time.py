@@ -1,7 +1,8 @@
-"""Store time that survives a restart: stamps, and the durable ceiling that no answer passes.
+"""Store time that survives a restart: stamps, and the durable ceiling that no answered time
+exceeds.
 
-Lives here: when the ceiling must rise, and by how much; ids that follow from time. Must not live
-here: how the ceiling is stored (ceiling.py), or the clock itself (clock.py).
+Lives here: when the ceiling must rise, and by how much; ids derived from time. Must not live here:
+how the ceiling is stored (ceiling.py), or the clock itself (clock.py).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ class DurableTime:
     """Stamps and store time under a ceiling.
 
     Arguments:
-        clock: where time comes from.
+        clock: the source of time.
         ceiling: the durable ceiling that the last run left.
     """
 
@@ -28,19 +29,19 @@ class DurableTime:
         self._last_stamp = ceiling
         self._moved_to = 0
         self.ceiling = ceiling
-        # What the open transaction wrote; it becomes the ceiling when that is durable.
+        # The ceiling in the open transaction; it applies once that is durable.
         self._written = ceiling
 
     def now(self) -> int:
-        """Store time, never smaller than a stamp that was given. It may be above the ceiling: then
-        it must not be answered yet."""
+        """Return store time, never smaller than a stamp that was given. It may exceed the ceiling:
+        then it must not be answered yet."""
         return max(self._time.now(), self._last_stamp)
 
     def stamp(self, now: int) -> int:
-        """A new stamp; answered only under a ceiling (see `rise`).
+        """Return a new stamp. It may be answered only under a ceiling (see `rise`).
 
         Arguments:
-            now: the last answer of `now`; nobody has been told a later time since.
+            now: the last result of `now`; no later time has been answered since.
         """
         self._last_stamp = max(now, self._last_stamp + 1)
         return self._last_stamp
@@ -51,29 +52,33 @@ class DurableTime:
             raise ValueError(f"{stamp} lies in the future: the store has given no such stamp yet")
 
     def rise(self, needed: int) -> int | None:
-        """The ceiling to write in this transaction so that `needed` may be answered, or None."""
+        """Return the ceiling to write in this transaction so that `needed` may be answered; None if
+        it need not rise."""
         if needed <= self._written:
             return None
         self._written = needed + CEILING_AHEAD
         return self._written
 
     def is_stale_soon(self, now: int) -> bool:
-        """Whether the ceiling should rise before the next answer has to wait for it."""
+        """Return whether the ceiling should rise now, so that no later answer has to wait for
+        it."""
         return now > self.ceiling - _RISE_BEFORE
 
     def rise_soon(self, now: int) -> int | None:
-        """The ceiling to write in a transaction that is synced anyway, or None."""
+        """Return the ceiling to write in a transaction that is synced anyway; None if it need not
+        rise."""
         return self.rise(now + _RISE_BEFORE)
 
     def settle(self, durable: bool) -> None:
-        """The transaction ended: what it wrote is the ceiling, or is forgotten."""
+        """End the transaction: adopt the ceiling that it wrote if it is durable, else discard
+        that."""
         if durable:
             self.ceiling = self._written
         self._written = self.ceiling
 
     def last_used(self) -> int:
-        """The lowest ceiling that a clean end may leave: nothing above it was ever answered, and
-        time was not moved beyond it."""
+        """Return the lowest ceiling that a clean stop may leave. No time above it was ever
+        answered, and time was not moved beyond it."""
         return max(self._last_stamp, self._moved_to, min(self._time.now(), self.ceiling))
 
     def advance(self, seconds: float) -> None:
@@ -83,7 +88,7 @@ class DurableTime:
 
 
 class ContentIds:
-    """The ids of contents: each is new, and about the time when it was given.
+    """The ids of contents. Each is new, and close to the time when it was given.
 
     Arguments:
         last: no id up to this one is given again.
@@ -94,6 +99,6 @@ class ContentIds:
         self._last = last
 
     def new(self) -> int:
-        """An id that was never given before, above all others."""
+        """Return an id that was never given before, greater than all others."""
         self._last = max(self._time.now(), self._last + 1)
         return self._last

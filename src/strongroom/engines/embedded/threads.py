@@ -1,9 +1,9 @@
 """Thread pools that start all of their threads at once.
 
-Lives here: how such a pool is made. Must not live here: what runs on it. A pool usually starts a
-thread when the first work comes. When memory or processes are limited, that start may fail in the
-middle of a request, although its work is queued. Or the new thread dies before it signals that it
-runs, and the thread that started it (here the event loop) waits for ever.
+Lives here: how such a pool is made. Must not live here: its work. A pool usually starts a thread
+when the first work arrives. When memory or processes are limited, that start may fail in the middle
+of a request, although its work is queued. Or the new thread dies before it signals that it runs.
+Then the thread that started it (here the event loop) waits for ever.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 
 def started_pool(threads: int, name: str) -> ThreadPoolExecutor:
-    """A pool whose threads are all running.
+    """Return a pool whose threads are all running.
 
     Arguments:
-        threads: how many.
+        threads: their number.
         name: the prefix of their names.
 
-    Raises: MemoryError: there is no memory for so many, or the system allows no more. Python does
-        not say which: it raises RuntimeError for both.
+    Raises: MemoryError: there is no memory for so many threads, or the system allows no more.
+    Python does not say which: it raises RuntimeError for both.
     """
     pool = ThreadPoolExecutor(threads, name)
     all_run = threading.Barrier(threads)

@@ -1,1 +1,1 @@
-"""Bodies in segment files: how they come in, where they lie, how space comes back."""
+"""Bodies in segment files: how they are written, where they are stored, how space is reclaimed."""

@@ -1,10 +1,10 @@
-"""Buffers for writing past the page cache: aligned as the disk wants them, and used again.
+"""Buffers for writes that bypass the page cache: aligned as the disk requires, and reused.
 
-Lives here: the pool, and how much of it each body in flight may fill. Must not live here: what is
-written. Memory that is touched for the first time costs more than the copy into it, so buffers that
-were given back are kept. All bodies in flight share a fixed number of large buffers. A body that
-finds none gets a small one, so a crowd of slow clients neither fills memory nor stops the others.
-Source: open(2), O_DIRECT: addresses, lengths and offsets are multiples of the disk's block.
+Lives here: the pool, and how many buffers each body in flight may fill. Must not live here: what is
+written. The first access to new memory costs more than the copy into it, so returned buffers are
+kept. All bodies in flight share a fixed number of large buffers. A body that finds none gets a
+small one. So many slow clients neither fill memory nor stop the others. Source: open(2), O_DIRECT:
+addresses, lengths and offsets are multiples of the disk's block.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ import mmap
 from collections.abc import Iterable
 from typing import Final
 
-# Of a whole page of the cache as well: two bodies never have a part in one.
+# The alignment is a multiple of the cache's page too, so that two bodies never share one.
 ALIGNMENT_BYTES: Final = max(4096, mmap.PAGESIZE)
 BUFFER_BYTES: Final = 256 * 1024
 SMALL_BUFFER_BYTES: Final = 4 * ALIGNMENT_BYTES
-# The most large buffers that all bodies in flight use together.
+# The number of large buffers that all bodies in flight may use together.
 LENT_MAX: Final = 64
-# How many spare large buffers are kept: at most, while no body is in flight, and more per body.
+# The number of spare large buffers that are kept: the maximum, while no body is in flight, and per
+# body in flight.
 _KEPT_MAX: Final = 64
 _KEPT_IDLE: Final = 12
 _KEPT_PER_USER: Final = 4
@@ -27,17 +28,18 @@ _SHARE_MAX: Final = 4
 
 
 def aligned(size_bytes: int) -> int:
-    """`size_bytes` rounded up to what can be written past the cache."""
+    """Return `size_bytes` rounded up to a multiple of the alignment."""
     return -(-size_bytes // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
 
 
 def new_buffer(size_bytes: int) -> mmap.mmap:
-    """Aligned memory, empty until it is touched."""
+    """Return new aligned memory. It takes no space until it is used."""
     return mmap.mmap(-1, size_bytes, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 
 
 class Buffers:
-    """The buffers of one store. On the event loop; their bytes belong to whoever took them.
+    """The buffers of one store. Used on the event loop; the bytes of a lent buffer belong to its
+    user.
 
     Attributes:
         lent: how many large buffers are taken and not given back.
@@ -49,21 +51,21 @@ class Buffers:
         self._users = 0
 
     def begin(self) -> None:
-        """A body comes that will take buffers."""
+        """Register a body that will take buffers."""
         self._users += 1
 
     def end(self) -> None:
-        """It is over, and has given back what it took."""
+        """Unregister a body that has given its buffers back."""
         self._users -= 1
         del self._kept[self._kept_max() :]
 
     def share(self) -> int:
-        """How many full buffers a body may have before it waits for those being written."""
+        """Return how many full buffers a body may have before it waits for those being written."""
         return max(1, min(_SHARE_MAX, _KEPT_MAX // max(1, 2 * self._users)))
 
     def take(self) -> mmap.mmap:
-        """A buffer, not cleared. It has BUFFER_BYTES, or SMALL_BUFFER_BYTES if LENT_MAX large ones
-        are lent or memory is short.
+        """Return a buffer, not cleared. It has BUFFER_BYTES, or SMALL_BUFFER_BYTES if LENT_MAX
+        large ones are lent or memory is short.
 
         Raises: OSError: there is no memory.
         """
@@ -77,7 +79,7 @@ class Buffers:
         return buffer
 
     def give(self, buffers: Iterable[mmap.mmap]) -> None:
-        """Give buffers back that nobody writes any more."""
+        """Give back buffers that nobody writes any more."""
         for buffer in buffers:
             if len(buffer) == BUFFER_BYTES:
                 self.lent -= 1

@@ -1,7 +1,7 @@
-"""Reclaiming dead space while serving: what lives in a mostly dead segment moves to another.
+"""Compaction while serving: the live contents of a mostly dead segment move to another one.
 
-Lives here: which segments, in which order, and the proof that a copy is right before a row points
-to it. Must not live here: allocation (segments.py), the end of the files (unlinking.py).
+Lives here: which segments are compacted, in which order, and the check of each copy before a row
+refers to it. Must not live here: allocation (segments.py), the removal of files (unlinking.py).
 
 The bound on waste: a sealed segment less than half alive is always being emptied. So waste is at
 most the live bytes plus the open segments.
@@ -40,7 +40,7 @@ _Move = tuple[int, Location, Location]
 
 
 class Compactor:
-    """Empties segments in the background of one store. On the event loop."""
+    """Empties the segments of one store in the background. Used on the event loop."""
 
     def __init__(
         self,
@@ -60,11 +60,11 @@ class Compactor:
         self._buffer = memoryview(new_buffer(_PIECE_BYTES))
 
     def wake(self) -> None:
-        """There may be something to do."""
+        """Signal that a segment may need compaction."""
         self._due.set()
 
     async def run(self) -> None:
-        """Compact whenever there is something to do, until cancelled."""
+        """Compact whenever a segment needs it, until cancelled."""
         is_waiting = False
         while True:
             await self._due.wait()
@@ -74,7 +74,8 @@ class Compactor:
                     pass
                 is_waiting = False
             except EngineError as error:
-                # Full, busy, unreadable, or stopped; what has changed for the better, nobody says.
+                # The store is full, busy, unreadable or stopped. Nothing signals the end of that,
+                # so retry.
                 if not is_waiting:
                     _log.warning("compaction waits: %s", error)
                 is_waiting = True
@@ -84,7 +85,8 @@ class Compactor:
                 asyncio.get_running_loop().call_later(_RETRY_S, self._due.set)
 
     async def compact_once(self) -> bool:
-        """Empty the deadest segment that is less than half alive; False when there is none.
+        """Empty the segment with the fewest live bytes of those less than half alive. Return False
+        when there is none.
 
         Raises: Full, CommitUnknown, Unavailable.
         """
@@ -101,16 +103,17 @@ class Compactor:
                 is_empty = False
             if is_empty:
                 self._segments.unlinking.retire(victim)
-            else:  # it stays, with its damaged contents; go on with the others
+            else:  # it stays, with its damaged contents
                 victim.damaged = True
             return True
 
     def _forget(self, victim: Segment) -> Awaitable[bool]:
-        """Delete the segment's row, durably; False if a content lies there all the same."""
+        """Delete the segment's row, durably. The result is False if a content is still stored
+        there."""
         return self._committer.work(lambda group: self._writer.forget_segment(victim.id))
 
     async def _empty(self, victim: Segment) -> bool:
-        """Move all live contents out of a segment; False if damaged ones were left there."""
+        """Move all live contents out of a segment. Return False if damaged ones were left there."""
         after = 0
         while rows := self._rows(victim, after, _ROWS_MAX):
             page = _page(rows)
@@ -157,8 +160,8 @@ class Compactor:
             self._release(rooms)
             raise
         moved = self._committer.work(lambda group: self._repoint(moves, group))
-        # Until it is known whether the rows point there, these segments are not compacted. So the
-        # work goes on where its caller is cancelled.
+        # These segments are not compacted until the outcome of this commit is known. So the work
+        # continues when its caller is cancelled.
         moved.add_done_callback(retrieved)
         moved.add_done_callback(lambda _: self._release(rooms))
         await asyncio.shield(moved)
@@ -179,7 +182,7 @@ class Compactor:
             try:
                 return await asyncio.shield(job)
             except asyncio.CancelledError:
-                # The room may not be given up while the thread still writes there.
+                # The room may not be released while the thread still writes there.
                 while not job.done():
                     with suppress(asyncio.CancelledError):
                         await asyncio.wait([job])
@@ -203,7 +206,7 @@ class Compactor:
                 position += count
                 left -= count
         except _Unreadable as error:
-            # What cannot be read stays where it is: no reason to stop serving the rest.
+            # Unreadable contents stay in their place; the rest of the store still serves.
             _log.critical("%s cannot be read: %s", path, error)
             return False
         return left == 0 and checksum == source.crc64
@@ -216,12 +219,13 @@ class Compactor:
 
 
 def _copied_bytes(live_bytes: int) -> int:
-    """The most space that the copies take: the copy of a large body is padded to a page."""
+    """Return the most space that the copies can take: the copy of a large body is padded to a
+    page."""
     return live_bytes + live_bytes // 64 + ALIGNMENT_BYTES
 
 
 def _page(rows: Sequence[tuple[int, Location]]) -> Sequence[tuple[int, Location]]:
-    """The first rows that together are short enough to be copied before one commit."""
+    """Return the first rows whose contents are together small enough for one commit."""
     size_bytes = 0
     for count, (_, location) in enumerate(rows, 1):
         size_bytes += location.length
@@ -231,12 +235,12 @@ def _page(rows: Sequence[tuple[int, Location]]) -> Sequence[tuple[int, Location]
 
 
 class _Unreadable(Exception):
-    """The old place of a content cannot be read; the new one is not to blame."""
+    """The old place of a content cannot be read. The new place did not fail."""
 
 
 def _pieces(path: str, source: Location, buffer: memoryview) -> Iterator[int]:
-    """Fill `buffer` with one piece after the other: how many bytes each has. All but the last have
-    as many as it holds, unless the file ends early."""
+    """Fill `buffer` with one piece after the other, and yield the length of each. All but the last
+    fill it, unless the file ends early."""
     left = source.length
     try:
         with open(path, "rb") as file:

@@ -1,7 +1,7 @@
 """The consequences of a failed write or sync of a segment.
 
-Lives here: which failures stop the store, and what the caller is told. Must not live here: retries;
-nothing is tried again.
+Lives here: which failures stop the store, and which error the caller gets. Must not live here:
+retries; nothing is tried again.
 """
 
 from __future__ import annotations
@@ -16,24 +16,23 @@ class Failures:
     """Failures of one store's segments.
 
     Arguments:
-        on_broken: told of each that stops the store.
+        on_broken: called with each failure that stops the store.
     """
 
     def __init__(self, on_broken: Callable[[Exception], None]) -> None:
         self._on_broken = on_broken
 
     def of_write(self, error: OSError) -> EngineError:
-        """The error that a failed write means for its caller: Full, Busy, or the end of the
-        store."""
+        """Return the caller's error for a failed write: Full, Busy, or the end of the store."""
         if is_no_space(error):
             return Full()
         if lacks_handles(error):
-            # Nothing was written: this caller is refused, and the disk is not to blame.
+            # Nothing was written: only this caller is refused, since the disk has not failed.
             return Busy(f"a segment cannot be opened now: {error}")
         return self.fatal(error, "an I/O error")
 
     def fatal(self, error: BaseException, what: str) -> Unavailable:
-        """Stop the store after `what`; the error for those who wait."""
+        """Stop the store after `what`, and return the error for the waiters."""
         stopped = Unavailable(f"the store has stopped after {what}: {error}")
         self._on_broken(error if isinstance(error, Exception) else stopped)
         return stopped

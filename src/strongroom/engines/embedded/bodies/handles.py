@@ -1,7 +1,7 @@
 """The open files of segments: how each is opened, and how many stay open.
 
 Lives here: the three handles that a segment may have. Must not live here: what is written or synced
-through them (pours.py, syncs.py), who may write where (segments.py).
+through them (pours.py, syncs.py), which body may be written where (segments.py).
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ _READERS_MAX: Final = 64
 
 
 class Handles:
-    """The open files of all segments. Those for reading are kept for the next reader, the least
-    used being closed first; those for writing until their segment is sealed or rests."""
+    """The open files of all segments. Files for reading stay open for the next reader; the least
+    recently used are closed first. Files for writing stay open until their segment is sealed or
+    idle."""
 
     def __init__(self, files: Files) -> None:
         self.files = files
@@ -26,7 +27,7 @@ class Handles:
         self._stopped = False
 
     def writing(self, segment: Segment) -> int:
-        """The descriptor for writing, opened when it is first needed. Raises OSError,
+        """Return the descriptor for writing; open it when it is first needed. Raises OSError,
         Unavailable."""
         if segment.descriptor is None:
             self.check_open()
@@ -34,14 +35,14 @@ class Handles:
         return segment.descriptor
 
     def writing_past_cache(self, segment: Segment) -> int:
-        """Like `writing`, of aligned bytes at aligned offsets only."""
+        """Return a descriptor like that of `writing`, only for aligned bytes at aligned offsets."""
         if segment.past_cache is None:
             self.check_open()
             segment.past_cache = self.files.open_past_cache(segment.path)
         return segment.past_cache
 
     def reading(self, segment: Segment) -> BinaryIO:
-        """The file for reading, which stays open while the segment is pinned. Raises Busy,
+        """Return the file for reading. It stays open while the segment is pinned. Raises Busy,
         Unavailable."""
         if segment.reader is None:
             try:
@@ -70,7 +71,7 @@ class Handles:
             del self._reading[segment.id]
 
     def close_writing(self, segment: Segment) -> None:
-        """Close what a segment is written through."""
+        """Close a segment's descriptors for writing."""
         descriptors = (segment.descriptor, segment.past_cache)
         segment.descriptor = segment.past_cache = None
         for descriptor in descriptors:
@@ -83,7 +84,7 @@ class Handles:
         self.close_writing(segment)
 
     def stop(self) -> None:
-        """Open nothing more for writing."""
+        """Open no more files for writing."""
         self._stopped = True
 
     def check_open(self) -> None:

@@ -1,7 +1,7 @@
-"""Taking bodies in: each is durable, and its checksum known, before it has an id.
+"""The intake of bodies: each is durable, and its checksum known, before it gets an id.
 
-Lives here: which bodies go which way, and what one that fails leaves behind. Must not live here:
-how bytes are gathered and written (pours.py), where there is room (segments.py), or who owns the
+Lives here: how each body is written, and the cleanup after a failure. Must not live here: how bytes
+are gathered and written (pours.py), where there is room (segments.py), or which partition owns the
 content.
 """
 
@@ -22,8 +22,8 @@ class BodyWriter:
     """Writes bodies.
 
     Arguments:
-        unadopted: takes over each body that is durable.
-        new_id: unique, rising ids.
+        unadopted: takes over each durable body.
+        new_id: returns unique, rising ids.
     """
 
     def __init__(

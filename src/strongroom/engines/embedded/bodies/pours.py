@@ -1,12 +1,13 @@
-"""How one body gets into its room: gathered, checksummed and written in pieces, on threads.
+"""The writing of one body into its room: gathered, checksummed and written in pieces, on threads.
 
-Lives here: the two ways. A small body shares a segment with others and goes through the page cache.
-A large one, or one of unknown length, has a segment's tail to itself and goes past the cache. The
-copy into the cache costs more than the disk, and would push out what is read often. Must not live
-here: where there is room (segments.py), syncing, or who owns the content (intake.py).
+Lives here: the two ways to write. A small body shares a segment with others and goes through the
+page cache. A large one, or one of unknown length, has a segment's tail to itself and bypasses the
+cache. The copy into the cache costs more than the disk, and would evict what is read often. Must
+not live here: where there is room (segments.py), syncs, or which partition owns the content
+(intake.py).
 
-What is written past the cache is only ever appended, in order. So no page of it can have been read,
-by anybody, before it is there: the kernel keeps no stale one.
+Writes that bypass the cache only ever append, in order. So no process can have read one of their
+pages before it is written, and the kernel's cache holds no stale page.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ if TYPE_CHECKING:
     from hashlib import _Hash
 
 _PIECE_BYTES: Final = 256 * 1024
-# Below this, checksum and write cost less than the hand-over to a thread.
+# Below this size, checksum and write cost less than the hand-over to a thread.
 _INLINE_BYTES: Final = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """One body's order to write: `size_bytes` as it was declared, None = it was not; whether to
-    compute the MD5 as well."""
+    """The parameters for writing one body: `size_bytes` as declared, or None; whether to compute
+    the MD5."""
 
     segments: SegmentStore
     room: Room
@@ -47,7 +48,7 @@ class Order:
 
 
 class Pour(ABC):
-    """One body on its way into its room."""
+    """The state of one body while it is written."""
 
     def __init__(self, order: Order) -> None:
         self.room = order.room
@@ -62,14 +63,14 @@ class Pour(ABC):
         self._job: asyncio.Future[None] | None = None
 
     async def pour(self, chunks: AsyncIterable[bytes]) -> None:
-        """Write all chunks. Raises ValueError when they are not as long as was said."""
+        """Write all chunks. Raises ValueError when they have another length than declared."""
         said = self._said_bytes
         async for chunk in chunks:
             self.size_bytes += len(chunk)
             if said is not None and self.size_bytes > said:
                 raise ValueError("a content is longer than was said")
             await self._take(chunk)
-            del chunk  # else it stays in memory while the next one is waited for
+            del chunk  # else it stays in memory during the wait for the next one
         if said is not None and self.size_bytes < said:
             raise ValueError("a content is shorter than was said")
         await self._take_rest()
@@ -77,7 +78,7 @@ class Pour(ABC):
         self._end()
 
     def abandon(self) -> None:
-        """Give the room up; only when no thread writes there any more."""
+        """Give the room up, once no thread writes there any more."""
         if self._job is None:
             self._give_up()
         else:
@@ -89,11 +90,11 @@ class Pour(ABC):
 
     @abstractmethod
     async def _take_rest(self) -> None:
-        """No more will."""
+        """Write the remaining bytes: the body has ended."""
 
     @abstractmethod
     def _end(self) -> None:
-        """Nothing more is written: let go of what that needed. Idempotent."""
+        """Release what the writing needed. Idempotent."""
 
     def _give_up(self) -> None:
         self._end()
@@ -104,7 +105,7 @@ class Pour(ABC):
         self._give_up()
 
     def _begin_job(self, job: Callable[[], None]) -> asyncio.Future[None]:
-        """The next piece is gathered while this one is written."""
+        """Start to write a piece on a thread; the next piece is gathered meanwhile."""
         self._job = self._loop.run_in_executor(self._executor, job)
         return self._job
 
@@ -124,7 +125,7 @@ class Pour(ABC):
 
 
 class SharedPour(Pour):
-    """A small body of known length, among others: through the page cache."""
+    """A small body of known length, in a shared segment: written through the page cache."""
 
     def __init__(self, order: Order) -> None:
         super().__init__(order)
@@ -165,7 +166,7 @@ class SharedPour(Pour):
 
 
 class TailPour(Pour):
-    """A large body, or one of unknown length, in a segment's tail: past the page cache."""
+    """A large body, or one of unknown length, in a segment's tail: written past the page cache."""
 
     def __init__(self, order: Order, buffers: Buffers) -> None:
         super().__init__(order)
@@ -207,7 +208,8 @@ class TailPour(Pour):
         self._filling, self._filled_bytes = None, 0
 
     async def _write_full(self) -> None:
-        """Write what is full, unless the disk is busy and there is room to gather more."""
+        """Write the full buffers. If the disk is busy and more buffers are available, gather more
+        instead."""
         busy = self._job is not None and not self._job.done()
         if not busy or len(self._full) >= self._buffers.share():
             await self._finish_job()
@@ -222,7 +224,7 @@ class TailPour(Pour):
             self._hand_over(last_bytes or len(self._full[-1]))
 
     def _hand_over(self, last_bytes: int) -> None:
-        """Have a thread write the full buffers; of the last one, `last_bytes`."""
+        """Start to write the full buffers on a thread. The last one holds `last_bytes` bytes."""
         try:
             descriptor = self._handles.writing_past_cache(self.room.segment)
         except OSError as error:
@@ -232,7 +234,7 @@ class TailPour(Pour):
         job = self._begin_job(lambda: self._write(descriptor, buffers, last_bytes, start))
         self._full = []
         self._handed_bytes += sum(map(len, buffers[:-1])) + aligned(last_bytes)
-        # As soon as they are written: the client may take long to send more.
+        # Give them back as soon as they are written: the client may take long to send more.
         job.add_done_callback(lambda _: self._buffers.give(buffers))
 
     def _write(
@@ -240,7 +242,7 @@ class TailPour(Pour):
     ) -> None:
         views = [memoryview(buffer) for buffer in buffers]
         last, padded_bytes = views.pop(), aligned(last_bytes)
-        # What an earlier body left in the buffer is not for the disk.
+        # Bytes that an earlier body left in the buffer must not reach the disk.
         last[last_bytes:padded_bytes] = bytes(padded_bytes - last_bytes)
         for view in views:
             self._digest(view)

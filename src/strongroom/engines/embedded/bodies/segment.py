@@ -1,6 +1,6 @@
-"""One segment file as the store knows it, and a place in it where a body is written.
+"""The state of one segment file, and a room in it where a body is written.
 
-Lives here: the two structs. Must not live here: who may write where (segments.py).
+Lives here: the two structs. Must not live here: which body may be written where (segments.py).
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from strongroom.engines.embedded.records.sqlite import Location
 
 @dataclass(slots=True, eq=False)
 class Segment:
-    """One file. `busy` counts reservations, syncs, and contents that nothing adopted yet."""
+    """One segment file. `busy` counts reservations, syncs, and contents that no commit adopted
+    yet."""
 
     id: int
     path: str
@@ -22,12 +23,12 @@ class Segment:
     live_bytes: int = 0
     sealed: bool = False
     descriptor: int | None = None
-    past_cache: int | None = None  # another one, whose writes go past the page cache
+    past_cache: int | None = None  # a second one, whose writes bypass the page cache
     reader: BinaryIO | None = None
     pins: int = 0
     busy: int = 0
     named: bool = False  # its directory entry is durable
-    gone: bool = False  # no row points here any more: unlink it with the last pin
+    gone: bool = False  # no row refers to it any more: unlink it with the last pin
     damaged: bool = False  # a checksum failed: never delete it
     syncing: bool = False
     next_sync: asyncio.Future[None] | None = None
@@ -35,16 +36,17 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """A place to write in a segment, from `offset` on. In a tail, which begins aligned, nobody else
-    writes until it is finished; elsewhere the next room begins right behind this one."""
+    """A place to write in a segment, from `offset` on. A tail begins aligned, and no other body is
+    written there until it is finished. Elsewhere the next room begins directly after this one."""
 
     segment: Segment
     offset: int
     is_tail: bool
 
     def location(self, length: int, crc64: int) -> Location:
-        """Where a content of `length` bytes lies that was written here.
+        """Return the location of a content of `length` bytes that was written here.
 
-        An empty one lies at the front: the bytes before this room are others', and may be lost.
+        An empty content is located at offset 0: the bytes before this room belong to others, and
+        may be lost.
         """
         return Location(self.segment.id, self.offset if length else 0, length, crc64)

@@ -46,7 +46,7 @@ class SegmentContent:
         return data if length == len(data) else data[offset : offset + length]
 
     async def slices(self, offset: int, length: int) -> AsyncIterator[FileSlice | bytes]:
-        """See Opened.slices: one piece."""
+        """Yield one piece; see Opened.slices."""
         self._check(offset, length)
         if not length:
             return

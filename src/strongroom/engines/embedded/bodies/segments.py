@@ -1,12 +1,12 @@
-"""Segment files: where bodies lie, who may append where, and when one is sealed.
+"""Segment files: where bodies are stored, where each may be appended, and when one is sealed.
 
-Lives here: allocation and sealing, and what the store's parts share of its segments. Must not live
-here: those parts (handles.py, syncs.py, unlinking.py), streaming a body in (intake.py), moving
-bodies (compaction.py), rows (records/sqlite.py).
+Lives here: allocation and sealing, and the objects that the store's parts share about its segments.
+Must not live here: those parts (handles.py, syncs.py, unlinking.py), streaming a body in
+(intake.py), moving bodies (compaction.py), rows (records/sqlite.py).
 
-A body is appended and synced before the commit that names it, so bytes without a row are dead. A
-segment is shared by small bodies; a large one has a segment's tail to itself. Everything here runs
-on the event loop, except what is handed to the executor.
+A body is appended and synced before the commit that names it, so bytes without a row are dead.
+Small bodies share a segment; a large one has a segment's tail to itself. Everything here runs on
+the event loop, except work for the executor.
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ from strongroom.engines.embedded.files import Files
 from strongroom.engines.embedded.records.sqlite import Location, SegmentRow
 
 SEGMENT_BYTES: Final = 256 * 1024 * 1024
-# From here on a body has a segment's tail, and its syncs, to itself.
+# From this size on, a body has a segment's tail, and its syncs, to itself.
 LARGE_BODY_BYTES: Final = 1024 * 1024
-# So many segments that wait for the next large body keep their descriptors. Where there are more,
-# one is sealed that is dead, or that has so many dead bytes.
+# The number of segments that wait for the next large body and keep their descriptors. Above it, a
+# segment is sealed if it is dead or has this many dead bytes.
 _IDLE_MAX: Final = 8
 _CROWDED_DEAD_BYTES: Final = 16 * 1024 * 1024
-# Dead bytes in an open segment are worth a file of their own from here on, when space is short.
+# When space is short, an open segment with this many dead bytes is sealed, so that it can be
+# compacted.
 _SEAL_EARLY_BYTES: Final = 1024 * 1024
 
 _log = logging.getLogger(__name__)
@@ -46,16 +47,16 @@ class SegmentStore:
     """The segments of one data directory.
 
     Arguments:
-        new_id: unique, rising ids.
-        on_sealed: told the id of a segment that will never grow again.
-        on_dead_space: told that there may be something to compact.
-        on_broken: told when a write or a sync failed; nothing is tried again.
+        new_id: returns unique, rising ids.
+        on_sealed: called with the id of a segment that will never grow again.
+        on_dead_space: called when a segment may need compaction.
+        on_broken: called when a write or a sync failed; nothing is tried again.
 
     Attributes:
-        by_id: the segments whose files are there.
+        by_id: the segments whose files exist.
         handles: their open files.
-        failures: what a failed write to one of them means.
-        unlinking: the end of those in which nothing lives.
+        failures: the consequences of a failed write to one of them.
+        unlinking: removes dead segments.
         durable: see Syncs.durable.
     """
 
@@ -97,7 +98,8 @@ class SegmentStore:
         self._idle: list[Segment] = []
 
     def load(self, rows: Sequence[SegmentRow]) -> None:
-        """Take over what the last run left, with durable names; tails beyond the rows are dead."""
+        """Load the segments of the last run; their names are durable. Bytes beyond the rows'
+        contents are dead."""
         known = {row.id: row for row in rows}
         for segment_id in self._layout.segment_ids():
             path = self._layout.segment(segment_id)
@@ -106,7 +108,7 @@ class SegmentStore:
             segment.sealed = row.sealed or segment.end >= self._segment_bytes
             self.by_id[segment_id] = segment
             if segment.end < row.reach_bytes:
-                # What is appended there would be read as the content that was cut off.
+                # Bytes appended there would be read as the content that was cut off.
                 segment.sealed = segment.damaged = True
                 _log.critical("segment %016x has been cut off: contents are lost", segment_id)
             elif not segment.sealed:
@@ -121,7 +123,7 @@ class SegmentStore:
         self._on_dead_space()
 
     def reserve(self, length: int | None) -> Room:
-        """Room for a body of so many bytes; None = of any length."""
+        """Return room for a body of `length` bytes; None = of unknown length."""
         if length is None or length >= self._large_body_bytes:
             segment = self._open_segment()
             segment.busy += 1
@@ -135,7 +137,7 @@ class SegmentStore:
         return room
 
     def finish_tail(self, room: Room, length: int) -> None:
-        """Nobody writes in a tail any more, after `length` bytes: others may append behind it."""
+        """Finish a tail after `length` bytes: other bodies may be appended after it."""
         segment = room.segment
         segment.end = room.offset + length if length else segment.end
         if segment.end < self._segment_bytes:
@@ -143,7 +145,7 @@ class SegmentStore:
         self._seal_if_full(segment)
 
     def release(self, segment: Segment) -> None:
-        """A reservation, a sync, or the wait of a content for its commit has ended."""
+        """End a reservation, a sync, or the wait of a content for its commit."""
         segment.busy -= 1
         self._seal_if_full(segment)
         self._look_for_dead(segment)
@@ -151,7 +153,7 @@ class SegmentStore:
             self._rest(segment)
 
     def count_live(self, changes: Iterable[tuple[int, int]]) -> None:
-        """A durable commit changed segments' (id, live bytes)."""
+        """Apply the changes of a durable commit: (segment id, change of its live bytes)."""
         for segment_id, change in changes:
             if (segment := self.by_id.get(segment_id)) is not None:
                 segment.live_bytes += change
@@ -159,7 +161,7 @@ class SegmentStore:
                     self._look_for_dead(segment)
 
     def pin(self, location: Location) -> SegmentContent:
-        """A content that stays readable until it is closed. Raises Unavailable."""
+        """Return a content that stays readable until it is closed. Raises Unavailable."""
         segment = self.by_id.get(location.segment)
         if segment is None:
             raise Unavailable(f"segment {location.segment:016x} is missing")
@@ -168,12 +170,12 @@ class SegmentStore:
         return SegmentContent(self.unlinking.unpin, segment, reader, location)
 
     def stop(self) -> None:
-        """Begin nothing more that takes a thread; what runs is finished."""
+        """Begin no more work on threads; running work is finished."""
         self.handles.stop()
         self.unlinking.stop()
 
     def close(self) -> None:
-        """Close every file; after `stop`, and the threads' end."""
+        """Close every file. Call it after `stop`, when the threads have ended."""
         for segment in self.by_id.values():
             self.handles.close(segment)
 
@@ -183,7 +185,8 @@ class SegmentStore:
         segment_id = self._new_id()
         path = self._layout.segment(segment_id)
         try:
-            # Who writes opens it in his way: a crowd of uploads needs one descriptor each.
+            # Each writer opens the file in its own mode, so that many uploads need one descriptor
+            # each.
             self._files.close(self._files.create(path))
         except OSError as error:
             raise self.failures.of_write(error) from error
@@ -201,7 +204,8 @@ class SegmentStore:
         self._on_sealed(segment.id)
 
     def _rest(self, segment: Segment) -> None:
-        """Of the segments that wait for a body, a crowd of uploads must not leave all open."""
+        """Close the descriptors of an idle segment: many uploads would else leave many of them
+        open."""
         if not (segment.busy or segment.sealed) and segment in self._idle:
             self.handles.close_writing(segment)
 
@@ -214,7 +218,8 @@ class SegmentStore:
             self._on_dead_space()
 
     def _is_missed(self, segment: Segment) -> bool:
-        """Whether an open segment's dead bytes matter: to the disk, or since so many are open."""
+        """Return whether an open segment's dead bytes matter: to a full disk, or because many are
+        open."""
         dead_bytes = segment.end - segment.live_bytes
         if len(self._idle) > _IDLE_MAX and segment in self._idle:
             return not segment.live_bytes or dead_bytes >= _CROWDED_DEAD_BYTES
@@ -222,12 +227,12 @@ class SegmentStore:
             return False
         try:
             return dead_bytes * 4 > self._files.free_bytes(self._layout.path)
-        except OSError as error:  # those who wait for their commit must not pay for it
+        except OSError as error:  # waiters for a commit must not fail because of it
             _log.warning("how full the disk is cannot be told: %s", error)
             return False
 
     def _seal_early(self, segment: Segment) -> None:
-        """Nothing more goes into a segment that is not full, so that it can be compacted."""
+        """Seal a segment that is not full, so that it can be compacted."""
         if self._shared is segment:
             self._shared = None
         if segment in self._idle:

@@ -1,7 +1,7 @@
-"""Syncs of segments: one for all who wait, and the next for those who come meanwhile.
+"""Syncs of segments: all waiters share one, and those that arrive during it share the next.
 
-Lives here: when a segment is synced, and who is told. Must not live here: what was written
-(pours.py), where there is room (segments.py).
+Lives here: when a segment is synced, and how waiters learn the outcome. Must not live here: what
+was written (pours.py), where there is room (segments.py).
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from strongroom.engines.embedded.futures import retrieved
 
 
 class Syncs:
-    """The syncs of one store's segments. On the event loop; each runs in the executor.
+    """The syncs of one store's segments. Used on the event loop; each runs in the executor.
 
     Arguments:
-        directory: in which the segments lie. It is synced once after a segment was created.
-        on_ended: told of the end of each sync, which has kept its segment busy.
+        directory: the directory of the segments. It is synced once after a segment was created.
+        on_ended: called at the end of each sync, which has kept its segment busy.
     """
 
     def __init__(
@@ -42,9 +42,10 @@ class Syncs:
         self._loop = asyncio.get_running_loop()
 
     def durable(self, segment: Segment) -> asyncio.Future[None]:
-        """Done when everything written to `segment` before this call is durable. Shield it.
+        """Return a future that is done when everything written to `segment` before is durable.
+        Shield it.
 
-        All who wait share a sync: whoever comes while one runs waits for the next.
+        All waiters share a sync. A caller that arrives while one runs waits for the next.
         """
         if segment.next_sync is not None:
             return segment.next_sync
@@ -86,10 +87,10 @@ class Syncs:
         segment.syncing = False
         error = job.exception()
         if isinstance(error, OSError) and lacks_handles(error):
-            # The directory could not be opened. Whoever tries again syncs it again.
+            # The directory could not be opened. The next sync syncs it again.
             waiting.set_exception(self._failures.of_write(error))
         elif error is not None:
-            # Not even "no space" may be tried again here: the kernel may have dropped the pages.
+            # Even after "no space" no retry is safe here: the kernel may have dropped the pages.
             stopped = self._failures.fatal(error, "a failed sync")
             waiting.set_exception(stopped)
             if segment.next_sync is not None:

@@ -1,9 +1,9 @@
 """Contents that are durable and that no commit has adopted yet.
 
-Lives here: what becomes of each: adopted by a commit, or forgotten. Must not live here: where its
-bytes lie (segments.py), the transaction that adopts it (serial_point.py).
+Lives here: the end of each: adopted by a commit, or deleted. Must not live here: where its bytes
+are stored (segments.py), the transaction that adopts it (serial_point.py).
 
-A content is never forgotten while a transaction that adopts it is under way. `discard` waits for
+A content is never deleted while a transaction that adopts it is in progress. `discard` waits for
 its outcome.
 """
 
@@ -25,7 +25,7 @@ class Unadopted:
         self._discarded: set[int] = set()
 
     def keep(self, content_id: int, location: Location) -> None:
-        """A reservation became a written content."""
+        """Register a written content; it takes over a reservation in its segment."""
         self._written[content_id] = location
 
     def discard(self, content_id: int) -> None:

@@ -1,4 +1,4 @@
-"""The end of segments: their files go when no row, no reader and no backup needs them.
+"""The removal of segments: their files are deleted when no row, reader or backup needs them.
 
 Lives here: pins, and when a dead segment is unlinked. Must not live here: when a segment is dead
 (compaction.py).
@@ -20,12 +20,12 @@ _log = logging.getLogger(__name__)
 
 
 class Unlinking:
-    """Removes the segments of one store that are gone. On the event loop.
+    """Removes the dead segments of one store. Used on the event loop.
 
     Arguments:
-        by_id: all segments; those that are removed leave it.
+        by_id: all segments; removed segments are deleted from it.
         backup_lock: a backup holds it while it needs the files.
-        on_left: told that `reap` must be called again later.
+        on_left: called when `reap` must be called again later.
     """
 
     def __init__(
@@ -48,20 +48,21 @@ class Unlinking:
         self._stopped = False
 
     def unpin(self, segment: Segment) -> None:
-        """Give a pin back; the last one of a segment that is gone takes the file with it."""
+        """Release a pin. The last pin of a dead segment removes its file."""
         segment.pins -= 1
         if segment.gone and not segment.pins and not self.reap():
-            # The files are kept just now: somebody must come back for this one.
+            # The files must be kept at present: another call must remove this one.
             self._on_left()
 
     def retire(self, segment: Segment) -> None:
-        """No row points into the segment, durably: it goes with its last pin."""
+        """Mark a segment that durably has no rows as dead: its file is removed with its last
+        pin."""
         segment.gone = True
         self.reap()
 
     def reap(self) -> bool:
-        """Unlink what is gone and not pinned; False when that must be tried again later, because a
-        backup keeps the files, say."""
+        """Unlink all dead segments that are not pinned. Return False when this must be tried again
+        later, for example because a backup needs the files."""
         doomed = [one for one in self._by_id.values() if one.gone and not one.pins]
         if not doomed:
             return True
@@ -78,7 +79,7 @@ class Unlinking:
     def _may_unlink(self) -> bool:
         try:
             return self._backup_lock.acquire()
-        except OSError as error:  # too many open files, perhaps: the dead can wait
+        except OSError as error:  # too many open files, perhaps: try again later
             _log.warning("dead segments cannot be removed now: %s", error)
             return False
 
@@ -96,5 +97,5 @@ class Unlinking:
         self.reap()
 
     def stop(self) -> None:
-        """Begin nothing more; what runs is finished."""
+        """Begin no more work; running work is finished."""
         self._stopped = True
