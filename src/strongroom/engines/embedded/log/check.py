@@ -1,4 +1,4 @@
-"""Finds out whether SQLite's log has lost an acknowledged commit. Pure: bytes in, a verdict out.
+"""The check whether SQLite's log has lost an acknowledged commit. Pure: bytes in, a verdict out.
 
 Lives here: how damage is distinguished from a torn commit, which a power cut, a kill or a full disk
 leaves. Must not live here: the format (wal_format.py), the reaction to damage (log/gate.py).
@@ -9,8 +9,9 @@ silently. The two differ, because every commit is synced before the next one wri
 
 - At most one commit is unacknowledged. It is the last, and no frame is chained to it.
 - Frames that an older log left in the file have other salts.
-- A commit that was rolled back, on a full disk say, leaves frames with the salts of this log. Its
-  last frame, which would have ended the commit, is incomplete, so that frame's checksum is wrong.
+- A commit that was rolled back, for example on a full disk, leaves frames with the salts of this
+  log. Its last frame, which would have ended the commit, is incomplete, so that frame's checksum is
+  wrong.
 - After each recovery the log starts afresh, before the first commit (log/gate.py). So leftovers of
   two torn commits are never in one log.
 - The header is synced before the first frame. A bad header before whole frames is damage.
@@ -21,8 +22,8 @@ frame is right. It also counts if the checksum of the next frame is right and st
 latter requires that the disk writes the frame's header in one piece: at a sector boundary, parts of
 two headers may be mixed.
 
-A frame with one changed bit is recognised (wal_format.as_written), and the chain continues from
-it. So one flipped bit is found anywhere, except in the very last commit.
+A frame with one changed bit is recognised (wal_format.as_written), and the chain continues from it.
+So one flipped bit is found anywhere, except in the very last commit.
 """
 
 from __future__ import annotations
@@ -45,20 +46,20 @@ from strongroom.engines.embedded.log.wal_format import (
 from strongroom.engines.embedded.log.wal_sums import Order, Sum
 
 SECTOR_BYTES: Final = 512
-_HEADER: Final = 0  # stands for the header where frames are numbered
+_HEADER: Final = 0  # the number that stands for the header among the frames
 _COMMIT_PAGES_AT: Final = 4
 _ORDERS: Final[tuple[Order, ...]] = ("<", ">")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogVerdict:
-    """The frames of a log, and which part of it SQLite would keep.
+    """The frames of a log, and the part of it that SQLite would keep.
 
     Arguments:
         frames: how many frames of this log there are.
         kept_bytes: the length up to the last commit that SQLite accepts.
-        refused_frame: the first frame that SQLite refuses, counted from 1; 0 is the header; None
-            if SQLite keeps all of this log.
+        refused_frame: the first frame that SQLite refuses, counted from 1; 0 is the header; None if
+            SQLite keeps all of this log.
         cut_frames: frames of this log that SQLite would drop.
         cut_commits: commits that end among them, as far as that can be proved.
         is_lost: whether an acknowledged commit is among them.
@@ -73,12 +74,12 @@ class LogVerdict:
 
 
 def judge(file: BinaryIO, page_bytes: int) -> LogVerdict:
-    """Judge a log from its first byte to its last.
+    """Return the verdict on a log, which is read from its first byte to its last.
 
     Takes about a tenth of a millisecond for a page of 8 KiB, and a few MiB of memory.
 
     Arguments:
-        file: the log; nobody writes to it meanwhile.
+        file: the log; it must not be written during the call.
         page_bytes: the size of a page, for a log whose header is unreadable.
 
     Raises: OSError.
@@ -97,7 +98,8 @@ def judge(file: BinaryIO, page_bytes: int) -> LogVerdict:
 
 
 def _judge_without_header(file: BinaryIO, head: bytes, page_bytes: int) -> LogVerdict:
-    """SQLite takes the log for empty. Look for frames that agree among themselves."""
+    """Return the verdict on a log whose header is bad. SQLite treats such a log as empty, so search
+    for frames that form a chain."""
     found = LogVerdict()
     for order in _ORDERS:
         evidence = _Evidence(order, None)
@@ -118,8 +120,8 @@ def _judge_without_header(file: BinaryIO, head: bytes, page_bytes: int) -> LogVe
 
 @dataclass(slots=True)
 class _Seen:
-    """A frame that was examined. Its checksum starts from `seed`; `counted`: it ends a commit that
-    was counted."""
+    """An examined frame. Its checksum starts from `seed`; `counted`: it ends a commit that was
+    counted."""
 
     frame: Frame
     seed: Sum
@@ -143,7 +145,7 @@ class _Evidence:
         self.is_followed = False  # a commit has a frame of a later one behind it
 
     def take(self, frame: Frame, seed: Sum) -> None:
-        """Examine the next frame as it is in the file, and find out whether it is chained."""
+        """Examine the next frame of the file, and check whether it is chained."""
         salts = self._salts
         if salts is None and self._last is not None:
             salts = self._last.frame.salts
@@ -152,7 +154,7 @@ class _Evidence:
         self.add(frame, seed, is_ours=is_ours, is_chained=is_chained)
 
     def add(self, frame: Frame, seed: Sum, *, is_ours: bool, is_chained: bool) -> None:
-        """Note the next frame. `seed`: the checksum of the one before it."""
+        """Record the next frame. `seed`: the checksum of the one before it."""
         self.frames += is_ours
         counted = False
         if is_chained:
@@ -164,8 +166,8 @@ class _Evidence:
         self._last = _Seen(frame, seed, counted)
 
     def _note_followed(self, by_a_copy: bool) -> None:
-        """The next frame is chained to the last one. So the stored checksum of the last frame is
-        the one that SQLite wrote."""
+        """Count the last frame's commit, because the next frame is chained to it. So the stored
+        checksum of the last frame is the one that SQLite wrote."""
         last = self._last
         if last is None or not last.frame.commit_pages:
             return
@@ -175,8 +177,8 @@ class _Evidence:
         self.is_followed = self.is_followed or not by_a_copy
 
     def _is_copy(self, frame: Frame) -> bool:
-        """Whether the frame repeats the one before it, to fill the sector after a commit. The
-        frame before may be torn; its checksum shows what it was."""
+        """Return whether the frame repeats the one before it, to fill the sector after a commit.
+        The frame before may be torn; its checksum shows its original content."""
         last = self._last
         if last is None or not frame.commit_pages:
             return False
@@ -190,7 +192,8 @@ class _Evidence:
 
 
 class _Reading:
-    """A log from its first frame on: as SQLite reads it, and then further."""
+    """The evaluation of a log from its first frame on: first as SQLite reads it, then beyond
+    that."""
 
     def __init__(self, header: LogHeader) -> None:
         self._header = header
@@ -247,8 +250,9 @@ class _Reading:
         self._commit_pages = frame.commit_pages or self._commit_pages
 
     def _likely(self, sizes: tuple[int, ...], number: int) -> int:
-        """The size that a commit may have had, among these. A database does not shrink, and each
-        page by which it grows is in the log. 0 (the frame ends no commit) if no size fits."""
+        """Return the most likely size of the database after a commit. A database does not shrink,
+        and each page by which it grows is in the log. Return 0 (the frame ends no commit) if no
+        size fits and 0 is possible."""
         least = self._commit_pages
         for pages in sizes:
             if pages and (least is None or least <= pages <= least + number):
@@ -256,7 +260,7 @@ class _Reading:
         return 0 if 0 in sizes else sizes[0]
 
     def verdict(self) -> LogVerdict:
-        """The findings, after the last frame."""
+        """Return the verdict, after the last frame."""
         evidence = self._evidence
         frames = self._valid_frames + evidence.frames
         cut_frames = frames - self._kept_frames
@@ -272,7 +276,7 @@ class _Reading:
 
 
 def _lies_in_one_sector(frame: Frame) -> bool:
-    """Whether the disk writes a frame's header, from its size on, in one piece."""
+    """Return whether the disk writes a frame's header, from its size on, in one piece."""
     start = frame.offset + _COMMIT_PAGES_AT
     end = frame.offset + FRAME_HEAD_BYTES - 1
     return start // SECTOR_BYTES == end // SECTOR_BYTES

@@ -1,8 +1,8 @@
-"""When SQLite's log goes into its database: beside the writers, and now and then instead of them.
+"""Checkpoints: when SQLite's log is written back to its database, during or between commits.
 
 Lives here: thresholds, and the thread that checkpoints. Must not live here: commits. A checkpoint
-that finds the disk full, or cannot open its files, leaves the log as it was; one that fails
-otherwise stops the engine.
+that finds the disk full, or cannot open its files, leaves the log unchanged. A checkpoint that
+fails otherwise stops the engine.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Checkpointer:
     """Keeps the log short.
 
     Arguments:
-        committer: lends the time between two transactions for truncating the log.
-        on_broken: told when a checkpoint failed while it read or wrote, but for a full disk.
+        writer: the connection whose commits are watched.
+        on_broken: called when a read or write of a checkpoint failed, unless the disk is full.
     """
 
     def __init__(
@@ -66,9 +66,10 @@ class Checkpointer:
         writer.connection.set_wal_hook(self._after_commit)
 
     def look(self, committer: Committer) -> None:
-        """After a commit: start what is due. On the loop."""
+        """Start a checkpoint or an extension of the log if one is due. Call it after each commit,
+        on the loop."""
         pages = self._log_pages
-        if pages < self._seen_pages:  # the log began again
+        if pages < self._seen_pages:  # the log restarted
             self._tried_at, self._truncate_at = 0, TRUNCATE_PAGES
         self._seen_pages = pages
         if self._running:
@@ -93,7 +94,7 @@ class Checkpointer:
             )
 
     def close(self) -> None:
-        """Wait for a running checkpoint and stop."""
+        """Wait for a running checkpoint, and stop."""
         self._thread.shutdown()
         if self._connection is not None:
             self._connection.close()
@@ -108,8 +109,8 @@ class Checkpointer:
         checkpoint(self._connection, truncate=False)
 
     def _restart(self) -> None:
-        # Between groups, since the log restarts only when all of it is in the database. The file
-        # is not truncated: on a full disk other programs would take its space.
+        # This runs between groups, since the log restarts only when all of it is in the database.
+        # The file is not truncated: on a full disk other programs would take its space.
         if checkpoint(self._writer.connection, truncate=False):
             self._log_pages = 0
 
@@ -124,8 +125,8 @@ class Checkpointer:
             self._judge(done.exception())
 
     def _passed(self, committer: Committer, job: Future[None]) -> None:
-        """Bring in what came meanwhile, which is little, so that the log begins again. A sync that
-        overwrites costs two thirds of one that makes the file longer."""
+        """Checkpoint the few frames written since the job began, so that the log restarts. A sync
+        that overwrites costs two thirds of one that extends the file."""
         if (error := job.exception()) is None:
             committer.between_groups(self._restart).add_done_callback(self._between_done)
         else:
@@ -136,7 +137,7 @@ class Checkpointer:
         if isinstance(error, apsw.FullError):
             _log.warning("the log cannot be checkpointed: the disk is full")
         elif isinstance(error, apsw.CantOpenError):
-            # Too many open files, perhaps: nothing was touched, so it can be tried again.
+            # Too many open files, perhaps: nothing was changed, so it can be tried again.
             _log.warning("the log cannot be checkpointed now: %s", error)
         elif isinstance(error, (apsw.Error, OSError)):
             self._on_broken(error)
@@ -144,7 +145,7 @@ class Checkpointer:
 
 def begin_log(writer: Writer, files: Files) -> None:
     """Checkpoint the log of the last run before anything is read. If the disk is full, the log
-    stays as it is. Raises apsw.Error, OSError."""
+    stays unchanged. Raises apsw.Error, OSError."""
     try:
         _fold(writer, _keeps_file(writer, files))
     except apsw.FullError:
@@ -169,8 +170,8 @@ def _fold(writer: Writer, keeps_file: bool) -> None:
 
 
 def _keeps_file(writer: Writer, files: Files) -> bool:
-    """Whether the log's file keeps its length. On a full disk, other programs would take the space
-    that it releases. Without space in the log nothing can be changed, not even deleted."""
+    """Return whether the log's file keeps its length. On a full disk, other programs would take the
+    space that it releases. Without space in the log nothing can be changed, not even deleted."""
     path = f"{writer.connection.filename}-wal"
     try:
         is_long = os.path.getsize(path) > 2 * PASSIVE_PAGES * PAGE_BYTES

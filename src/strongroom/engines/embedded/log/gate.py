@@ -1,4 +1,4 @@
-"""Checks and cleans SQLite's log when a data directory is opened.
+"""The check and the cleanup of SQLite's log when a data directory is opened.
 
 Lives here: a damaged log is refused, a torn one is reported, leftovers are removed, and an operator
 may cut a damaged log on purpose. Must not live here: how damage is recognised (log/check.py).
@@ -29,8 +29,8 @@ _log = logging.getLogger(__name__)
 
 
 def refuse_damaged_log(layout: DirectoryLayout) -> None:
-    """Check the log of a directory that no server has open. Call it before SQLite opens the log,
-    since SQLite drops what it refuses.
+    """Refuse a damaged log of a directory that no server has open. Call it before SQLite opens the
+    log, since SQLite drops the frames that it refuses.
 
     Logs a warning when the last commit is incomplete. Raises: Damaged, OSError.
     """
@@ -42,14 +42,14 @@ def refuse_damaged_log(layout: DirectoryLayout) -> None:
 
 
 def refuse_damaged_idle_log(layout: DirectoryLayout) -> None:
-    """As `refuse_damaged_log`, but skip the check if a server has the directory open: the server
-    has checked the log, and writes to it now.
+    """Check the log like `refuse_damaged_log`, unless a server has the directory open. Such a
+    server has checked the log, and writes to it at present.
 
     Raises: Damaged, OSError.
     """
     if not _verdict(layout).cut_frames:
         return
-    # Only now, so that a server that starts at the same time finds the lock free.
+    # Take the lock only now, so that a server that starts at the same time finds it free.
     lock = FileLock(layout.lock)
     if lock.acquire():
         try:
@@ -62,11 +62,11 @@ def clear_log_tail(layout: DirectoryLayout, files: Files, frames: int | None) ->
     """Overwrite the frames after those that SQLite counts, in a log that could not be emptied. Call
     it after the checkpoint at the start, and before the first commit.
 
-    A whole commit may lie there: a server was killed in its sync while a backup had the log open.
-    SQLite then goes on by the index that it shares with the backup, which lacks that commit.
+    A whole commit may follow them, if a server was killed in its sync while a backup had the log
+    open. SQLite then uses the index that it shares with the backup, which lacks that commit.
 
     Arguments:
-        frames: how many SQLite counts. With None, SQLite did not tell: all whole commits stay.
+        frames: the number that SQLite counts. If it is unknown (None), all whole commits stay.
 
     Raises: OSError.
     """
@@ -94,14 +94,14 @@ def cut_damaged_log(directory: str | os.PathLike[str]) -> str | None:
 
     The damaged log is kept beside the new one.
 
-    Returns: a sentence that says what was given up; None when the log is not damaged.
+    Returns: a sentence that says which commits were given up; None when the log is not damaged.
     Raises: DirectoryInUse, NotADataDirectory, UnknownFormat, FileExistsError, OSError.
     """
     layout = DirectoryLayout(os.path.abspath(directory))
     layout.read_format()
     server, readers = FileLock(layout.lock), FileLock(layout.backup_lock)
     try:
-        # SQLite's file is about to be replaced: nobody may have it open.
+        # SQLite's file is about to be replaced: no process may have it open.
         if not (server.acquire() and readers.acquire()):
             raise DirectoryInUse(
                 f"a server, a backup or a doctor has {layout.path} open; stop it first"
@@ -123,7 +123,7 @@ def _cut(layout: DirectoryLayout, files: Files) -> str | None:
         write_file(files, kept, data)
     elif not _holds(kept, data):
         raise FileExistsError(f"{kept} is there already, from an earlier cut; move it away first")
-    if os.path.lexists(new):  # an earlier try was interrupted
+    if os.path.lexists(new):  # an earlier attempt was interrupted
         files.unlink(new)
     write_file(files, new, data[: verdict.kept_bytes])
     files.sync_directory(layout.path)

@@ -1,12 +1,12 @@
-"""Room in SQLite's log ahead of its use.
+"""Preallocated space in SQLite's log.
 
-Lives here: when the log's file is made longer, and by how much. Must not live here: what stands in
-it, checkpoints. Source: "WAL-mode File Format", section "The WAL File Format".
+Lives here: when the log's file is extended, and by how much. Must not live here: the log's content,
+checkpoints. Source: "WAL-mode File Format", section "The WAL File Format".
 
-A sync that overwrites costs two thirds of one that makes a file longer, because the file system
-must store the new length. So the file grows by a MiB of zeros at a time, until it is as long as it
-becomes between two checkpoints. SQLite ends its reading of a log where a frame's salts are not the
-log's: zeros are never taken for a frame.
+A sync that overwrites costs two thirds of one that extends a file, because the file system must
+store the new length. So the file grows by a MiB of zeros at a time, until it has the length that it
+reaches between two checkpoints. SQLite stops reading a log at a frame whose salts are not the
+log's, so it never takes zeros for a frame.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _log = logging.getLogger(__name__)
 STEP_BYTES: Final = 1024 * 1024
 _AHEAD_BYTES: Final = STEP_BYTES // 4
 _FRAME_BYTES: Final = PAGE_BYTES + 24
-# What is left on the disk is for data.
+# The free space below this is left for data.
 _FREE_BYTES_MIN: Final = 64 * STEP_BYTES
 
 
 def is_scarce(files: Files, path: str) -> bool:
-    """Whether the disk of `path` has so little free space that a log is neither preallocated nor
-    truncated. Raises OSError."""
+    """Return whether the disk of `path` has so little free space that a log is neither preallocated
+    nor truncated. Raises OSError."""
     return files.free_bytes(path) < _FREE_BYTES_MIN
 
 
@@ -37,8 +37,8 @@ class LogSpace:
     """The length of one log's file.
 
     Arguments:
-        path: of the log.
-        most_pages: as far as it is worth it.
+        path: the path of the log.
+        most_pages: the length, in pages, up to which the file is extended.
     """
 
     def __init__(self, files: Files, path: str, most_pages: int) -> None:
@@ -48,14 +48,14 @@ class LogSpace:
         self._end_bytes = 0
 
     def is_short(self, pages: int) -> bool:
-        """Whether the file should be made longer, now that the log has so many pages."""
+        """Return whether the file should be extended, when the log has so many pages."""
         used_bytes = pages * _FRAME_BYTES
         return self._end_bytes < min(used_bytes + _AHEAD_BYTES, self._most_bytes)
 
     def lengthen(self) -> None:
-        """Make it longer, if that is possible: zeros that cannot be written are no loss.
+        """Extend the file, if that is possible. A failure is harmless.
 
-        While no transaction is open. Nothing is synced: the next commit does that.
+        Call it while no transaction is open. Nothing is synced: the next commit does that.
         """
         try:
             self._end_bytes = self._lengthened_bytes()
@@ -78,5 +78,5 @@ class LogSpace:
             files.close(descriptor)
 
     def emptied(self) -> None:
-        """The file has been cut to nothing."""
+        """Take note that the file has been truncated to zero bytes."""
         self._end_bytes = 0

@@ -1,8 +1,8 @@
 """SQLite's write-ahead log as bytes: its header, its frames, and their checksums.
 
-Lives here: how a log is laid out, and which changes explain a wrong checksum. Must not live here:
-the checksum's arithmetic (wal_sums.py), and what damage means (log/check.py). Source: "WAL-mode
-File Format" of SQLite's documentation, section "The WAL File Format".
+Lives here: the layout of a log, and which changes explain a wrong checksum. Must not live here: the
+checksum's arithmetic (wal_sums.py), and what damage means (log/check.py). Source: "WAL-mode File
+Format" of SQLite's documentation, section "The WAL File Format".
 
     header   magic, version, page size, checkpoint number, salt-1, salt-2, checksum-1, checksum-2
     frame    page number, size after the commit, salt-1, salt-2, checksum-1, checksum-2; the page
@@ -35,7 +35,7 @@ _READ_BYTES: Final = 1024 * 1024
 
 
 class LogHeader(NamedTuple):
-    """A header whose checksum holds."""
+    """A header with a correct checksum."""
 
     order: Order
     page_bytes: int
@@ -45,7 +45,7 @@ class LogHeader(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A frame as it stands in the file. `number` counts from 1; `commit_pages` is the size of the
+    """A frame as read from the file. `number` counts from 1; `commit_pages` is the size of the
     database after the commit that the frame ends, in pages, or 0."""
 
     number: int
@@ -57,12 +57,12 @@ class Frame:
 
     @property
     def offset(self) -> int:
-        """Where the frame begins in the file."""
+        """The frame's offset in the file."""
         return HEADER_BYTES + (self.number - 1) * len(self.data)
 
 
 def parse_header(data: bytes) -> LogHeader | None:
-    """Parse a log's first bytes; None where SQLite would take the log for empty."""
+    """Parse a log's first bytes. Return None where SQLite would take the log for empty."""
     if len(data) < HEADER_BYTES:
         return None
     magic, _, page_bytes, _, _, _, first, second = _HEADER.unpack_from(data)
@@ -77,19 +77,19 @@ def parse_header(data: bytes) -> LogHeader | None:
 
 
 def stored_sum(header: bytes) -> Sum:
-    """The checksum that a header states, whether it holds or not."""
+    """Return the checksum stored in a header, whether it is correct or not."""
     *_, first, second = _HEADER.unpack_from(header)
     return first, second
 
 
 def parse_frame(number: int, data: bytes) -> Frame:
-    """The frame `number` from its bytes."""
+    """Parse the bytes of the frame `number`."""
     page_number, commit_pages, salts, first, second = _FRAME_HEAD.unpack_from(data)
     return Frame(number, page_number, commit_pages, salts, (first, second), data)
 
 
 def frames(file: BinaryIO, page_bytes: int) -> Iterator[Frame]:
-    """All complete frames of a log, in order. Reads about a MiB at a time."""
+    """Yield all complete frames of a log, in order. Reads about a MiB at a time."""
     size_bytes = FRAME_HEAD_BYTES + page_bytes
     file.seek(HEADER_BYTES)
     number = 0
@@ -100,22 +100,22 @@ def frames(file: BinaryIO, page_bytes: int) -> Iterator[Frame]:
 
 
 def frame_sum(order: Order, seed: Sum, data: bytes) -> Sum:
-    """The checksum that a frame with these bytes should have, when `seed` is that of the frame
+    """Return the correct checksum of a frame with these bytes; `seed` is that of the frame
     before."""
     head = chained(order, seed, data[:_CHECKED_HEAD_BYTES])
     return chained(order, head, data[FRAME_HEAD_BYTES:])
 
 
 class PriorFrames(NamedTuple):
-    """The forms that a frame may have had before it changed. `commit_pages`: the possible sizes in
-    the original frame; `sums`: its possible checksums."""
+    """The possible originals of a changed frame. `commit_pages`: the possible sizes in the original
+    frame; `sums`: its possible checksums."""
 
     commit_pages: tuple[int, ...]
     sums: tuple[Sum, ...]
 
 
 def as_written(order: Order, seed: Sum, frame: Frame) -> PriorFrames | None:
-    """The original frame, if at most its salts and one other bit have changed; else None.
+    """Return the original frame, if at most its salts and one other bit have changed; else None.
 
     About one torn frame in 2^46 is mistaken for a changed one: the checksum has 64 bits, and some
     100,000 single-bit changes are possible. Which bit has changed is often ambiguous, since changes
@@ -148,8 +148,8 @@ def _is_one_bit(one: Sum, other: Sum) -> bool:
 
 
 def _changed_words(order: Order, right: Sum, frame: Frame) -> Iterator[tuple[int, int]]:
-    """The words in which one changed bit would explain the frame's checksum, each with the mask of
-    that bit (big-endian). The frame's page number is word 0, its size is word 1.
+    """Yield the words in which one changed bit would explain the frame's checksum, each with the
+    mask of that bit (big-endian). The frame's page number is word 0, its size is word 1.
 
     A word's weight in the checksum is a pair of neighbouring Fibonacci numbers (wal_sums.py). At
     least one of the two is odd, so it has an inverse modulo 2^32.

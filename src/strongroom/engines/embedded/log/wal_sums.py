@@ -28,7 +28,7 @@ WORD_MASK: Final = 0xFFFFFFFF
 _WORD_BITS: Final = 32
 _ROWS: Final = 8
 _APART: Final = 3
-# Below that, to move rows takes longer than to sum them.
+# Below this size, to move rows takes longer than to sum them.
 _FOLDED_BYTES_MIN: Final = 4096
 
 Order = Literal["<", ">"]
@@ -42,7 +42,7 @@ _EIGHTS: Final = struct.Struct("<8I")
 
 
 def chained(order: Order, seed: Sum, data: bytes) -> Sum:
-    """The checksum of `data`, whose length is a multiple of 8, that starts from `seed`."""
+    """Return the checksum of `data`, whose length is a multiple of 8, that starts from `seed`."""
     if order == ">":
         words = array("I", data)
         words.byteswap()
@@ -55,7 +55,7 @@ def chained(order: Order, seed: Sum, data: bytes) -> Sum:
 def _one_by_one(seed: Sum, data: bytes) -> Sum:
     first, second = seed
     long_bytes = len(data) - len(data) % _EIGHTS.size
-    # Eight words at a time, reduced once.
+    # Sum eight words at a time, and reduce once.
     for a, b, c, d, e, f, g, h in _EIGHTS.iter_unpack(data[:long_bytes]):
         first += a + second
         second += b + first
@@ -72,10 +72,10 @@ def _one_by_one(seed: Sum, data: bytes) -> Sum:
 
 
 class _Plan(NamedTuple):
-    """How data of one length is folded.
+    """The constants for folding data of one length.
 
     `weights`: (F(m + 1), F(m)) of each row but the last, for its distance m from the last.
-    `masks`: every third word, from the first, second and third on.
+    `masks`: every third word, starting at the first, second and third word.
     """
 
     row_bytes: int
@@ -116,7 +116,7 @@ def _folded(seed: Sum, data: bytes) -> Sum:
         folded |= words & mask
     first, second = seed
     here, next_to_it = weights[0]
-    # The seed is moved like a row: `second` is a word behind which the row begins, `first` the
+    # The seed is moved like a row: `second` acts as the word just before the row, `first` as the
     # word before that one.
     seed = (
         (next_to_it * second + (here - next_to_it) * first) & WORD_MASK,
@@ -124,5 +124,5 @@ def _folded(seed: Sum, data: bytes) -> Sum:
     )
     text = folded.to_bytes(row_bytes + WORD_BYTES, "little")
     first, second = _one_by_one(seed, text[:row_bytes])
-    # What was moved one place behind the last word counts in `first` only.
+    # Words moved one place beyond the last word count in `first` only.
     return (first + int.from_bytes(text[row_bytes:], "little")) & WORD_MASK, second

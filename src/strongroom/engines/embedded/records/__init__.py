@@ -1,1 +1,1 @@
-"""Records in SQLite: pages with checksums, caches of what was read, walks through all of it."""
+"""Records in SQLite: pages with checksums, caches of records, walks through all records."""

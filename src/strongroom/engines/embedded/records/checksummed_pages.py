@@ -1,8 +1,8 @@
-"""Connections to SQLite on which every page of the database is verified when it is read.
+"""Connections to SQLite that verify every page of the database when it is read.
 
-Lives here: the checksum VFS, how a connection is set up, and what an error of SQLite's says about
-damage. Must not live here: SQL of records (records/sqlite.py). Source: "The Checksum VFS Shim" of
-SQLite's documentation; apsw ships it as an extension.
+Lives here: the checksum VFS, how a connection is set up, and which errors of SQLite mean damage.
+Must not live here: SQL of records (records/sqlite.py). Source: "The Checksum VFS Shim" of SQLite's
+documentation; apsw ships it as an extension.
 
 The last eight bytes of each page are a checksum of the rest of the page. A checkpoint writes it
 with the page into the database. The log's frames have checksums of their own, which SQLite verifies
@@ -29,7 +29,7 @@ _registering = threading.Lock()
 
 
 def register_checksum_vfs() -> None:
-    """Make CHECKSUM_VFS known to SQLite. The process's default VFS stays what it was. Idempotent.
+    """Register CHECKSUM_VFS with SQLite. The process's default VFS stays unchanged. Idempotent.
 
     Raises: Unavailable when this build of apsw comes without it.
     """
@@ -53,7 +53,7 @@ def register_checksum_vfs() -> None:
 def connect(
     path: str, vfs: str | None, cache_kib: int, schema: str | None = None
 ) -> apsw.Connection:
-    """A connection set up for durable commits, manual checkpoints and verified pages.
+    """Return a connection set up for durable commits, manual checkpoints and verified pages.
 
     Arguments:
         vfs: a VFS over CHECKSUM_VFS; None is CHECKSUM_VFS itself.
@@ -95,8 +95,8 @@ def _check_verifies(connection: apsw.Connection, path: str) -> None:
 
 
 def create_copy(path: str) -> apsw.Connection:
-    """A new database as the target of a backup. Its first page is written at once, since the VFS
-    writes checksums only into a database whose first page asks for them."""
+    """Create a new database as the target of a backup, and return its connection. Its first page is
+    written at once: the VFS writes checksums only if the first page requires them."""
     register_checksum_vfs()
     target = apsw.Connection(path, vfs=CHECKSUM_VFS)
     try:
@@ -110,7 +110,8 @@ def create_copy(path: str) -> apsw.Connection:
 
 
 def checkpoint(connection: apsw.Connection, truncate: bool) -> bool:
-    """Bring the log into the database; True when all of it was. Raises apsw.Error."""
+    """Write the log back to the database. Return whether all of it was written. Raises
+    apsw.Error."""
     mode = apsw.SQLITE_CHECKPOINT_TRUNCATE if truncate else apsw.SQLITE_CHECKPOINT_PASSIVE
     try:
         frames, done = connection.wal_checkpoint(mode=mode)
@@ -120,8 +121,9 @@ def checkpoint(connection: apsw.Connection, truncate: bool) -> bool:
 
 
 def log_frames(connection: apsw.Connection) -> int | None:
-    """How many frames of the log SQLite counts; its next commit is written behind them. None when
-    it does not tell just now. Brings into the database what it can. Raises apsw.Error."""
+    """Return how many frames of the log SQLite counts; its next commit is written after them.
+    Return None when SQLite cannot tell at present. A passive checkpoint is made for that. Raises
+    apsw.Error."""
     try:
         frames, _ = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
     except (apsw.BusyError, apsw.FullError):
@@ -130,23 +132,23 @@ def log_frames(connection: apsw.Connection) -> int | None:
 
 
 def stop_verifying(connection: apsw.Connection) -> None:
-    """Let this connection read damaged pages as they are, to find out what is in them."""
+    """Let this connection read damaged pages without verification, to find out what is in them."""
     connection.pragma("checksum_verification", False)
 
 
 def is_damage(error: BaseException) -> bool:
-    """Whether SQLite read a page whose checksum differs."""
+    """Return whether SQLite read a page whose checksum differs."""
     return getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_DATA
 
 
 def record_name(ref: Ref) -> str:
-    """A record's address for people who read logs."""
+    """Return a record's address as text for logs."""
     kind = "hidden record" if ref.key.hidden else "record"
     return f"{kind} {ref.partition.keyspace!r} {ref.partition.name!r} {ref.key.name!r}"
 
 
 def unreadable(error: apsw.Error, what: str = "the records") -> EngineError:
-    """The error for a caller when reading `what` failed: DataDamaged or Unavailable."""
+    """Return the error for a caller when reading `what` failed: DataDamaged or Unavailable."""
     if is_damage(error):
         return DataDamaged(f"{what}: the checksum of its page in the records' file differs")
     return Unavailable(f"{what} cannot be read: {error}")

@@ -1,4 +1,5 @@
-"""Conditions of scans as SQL that SQLite computes by itself, without a call of Python for a record.
+"""Conditions of scans as SQL that SQLite evaluates by itself, without a Python call for each
+record.
 
 Lives here: the expression for each kind of condition. Must not live here: what a condition means
 (engines/conditions.py), the statements around it (face_scan.py).
@@ -22,9 +23,10 @@ from strongroom.engines.conditions import (
     NumberWithin,
 )
 
-# Each costs about a tenth of a microsecond per record. Beyond, to read the record costs less.
+# Each part costs about a tenth of a microsecond per record. With more of them, to read the record
+# costs less.
 _LEAVES_MAX: Final = 16
-# SQLite reads a decimal number to 15 digits at least, and Python to the nearest binary64 number.
+# SQLite reads a decimal number to at least 15 digits, and Python to the nearest binary64 number.
 _ROUNDING: Final = 1e-13
 _LEAST: Final = 1e-300
 
@@ -32,7 +34,7 @@ Value = bytes | int | float
 
 
 class Test(NamedTuple):
-    """An expression over the column `value`, and the values for its marks."""
+    """An expression over the column `value`, and the values for its placeholders."""
 
     sql: str
     values: tuple[Value, ...]
@@ -76,8 +78,8 @@ def _test(condition: Condition) -> Test:
 
 
 def _behind(condition: NumberWithin | BytesWithin, length: int) -> Test:
-    """The bytes behind the mark. Where there is no mark they are any others: then too much is
-    returned, which is allowed."""
+    """Return an expression for the bytes after the mark. In a value without the mark it yields
+    other bytes. The scan may then return too many records, which is allowed."""
     skip_bytes, mark = condition.skip_bytes, condition.mark
     if not skip_bytes:
         return Test("substr(value, instr(value, ?) + ?, ?)", (mark, len(mark), length))
@@ -86,5 +88,5 @@ def _behind(condition: NumberWithin | BytesWithin, length: int) -> Test:
 
 
 def _below(bound: float) -> float:
-    """A number that SQLite never takes for one above `bound`."""
+    """Return a lower number than `bound`, by more than SQLite's rounding error."""
     return bound - abs(bound) * _ROUNDING - _LEAST if math.isfinite(bound) else bound

@@ -1,13 +1,13 @@
-"""Room in the database's file for everything that stands in the log.
+"""Space in the database's file for all pages that the log holds.
 
-Lives here: when the file is made longer, and by how much. Must not live here: the log's own file
+Lives here: when the file is extended, and by how much. Must not live here: the log's own file
 (log/space.py), checkpoints.
 
-A commit stands in the log first; its pages go into the database with a later checkpoint. If the
-disk became full in between, the log could neither be brought in nor be overwritten. Then nothing
-could be changed any more, not even deleted. So the file is made longer before a commit that adds
-pages to the database. SQLite does that itself, in chunks, when it is told the size. Another
-descriptor of the same file would lose SQLite's locks when it is closed. Source: "Standard File
+A commit is written to the log first; a later checkpoint writes its pages to the database. If the
+disk became full in between, the log could neither be checkpointed nor be overwritten. Then nothing
+could be changed any more, not even deleted. So the file is extended before a commit that adds pages
+to the database. SQLite does that itself, in chunks, when it gets the size as a hint. A second
+descriptor of the same file would drop SQLite's locks when it is closed. Source: "Standard File
 Control Opcodes", SQLITE_FCNTL_CHUNK_SIZE and SQLITE_FCNTL_SIZE_HINT.
 """
 
@@ -22,16 +22,16 @@ CHUNK_BYTES: Final = 256 * 1024
 
 
 def grow_in_chunks(connection: apsw.Connection) -> None:
-    """Have the database's file be a multiple of the chunk, for what this connection does to it."""
+    """Make this connection extend the database's file in multiples of the chunk."""
     chunk = ctypes.c_int(CHUNK_BYTES)
     connection.file_control("main", apsw.SQLITE_FCNTL_CHUNK_SIZE, ctypes.addressof(chunk))
 
 
 class DatabaseRoom:
-    """The room of one database.
+    """The space of one database.
 
     Arguments:
-        connection: the one that writes.
+        connection: the connection that writes.
         page_bytes: the size of its pages.
     """
 
@@ -42,7 +42,7 @@ class DatabaseRoom:
         self._durable_pages = self._pages = self._page_count()
 
     def make(self) -> None:
-        """Make room for the pages that the open transaction adds. Raises apsw.FullError."""
+        """Extend the file for the pages that the open transaction adds. Raises apsw.FullError."""
         pages = self._page_count()
         if pages <= self._pages:
             return
@@ -52,12 +52,12 @@ class DatabaseRoom:
                 "main", apsw.SQLITE_FCNTL_SIZE_HINT, ctypes.addressof(size)
             )
         except apsw.IOError as error:
-            # Nothing depends yet on what could not be written.
+            # No commit depends yet on the bytes that could not be written.
             raise apsw.FullError("the database's file cannot be made longer") from error
         self._pages = pages
 
     def settle(self, durable: bool) -> None:
-        """The transaction ended: its pages are there, or are not."""
+        """End the transaction: count its pages if it is durable, else discard them."""
         if durable:
             self._durable_pages = self._pages
         self._pages = self._durable_pages

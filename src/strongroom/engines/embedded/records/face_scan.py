@@ -3,10 +3,10 @@
 Lives here: the statements of a scan, and how far it goes. Must not live here: the other statements
 of a reader (sqlite.py), when the next slice is read (scans.py).
 
-A reading is one snapshot. Until it is exhausted or closed, its connection shows that snapshot to
-others too. With a condition, SQLite chooses among the records of a slice. A slice is so many
-records that are looked at, whether they are chosen or not. So a condition that nothing satisfies
-pauses as often.
+A scan is one snapshot. Until it is exhausted or closed, its connection shows that snapshot to
+others too. With a condition, SQLite filters the records of a slice. A slice then is a number of
+records that are examined, whether they satisfy the condition or not. So a scan whose condition no
+record satisfies pauses as often.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from strongroom.engines.conditions import Condition
 from strongroom.engines.embedded.records.condition_sql import Test, test_of
 from strongroom.slices import Steps
 
-# How many records are taken from SQLite at a time: a tenth of a millisecond's work.
+# The number of records that are taken from SQLite at a time: a tenth of a millisecond's work.
 SLICE_RECORDS: Final = 256
-# How many it looks at for a condition: half a millisecond.
+# The number of records that it examines for a condition at a time: half a millisecond.
 _SLICE_LOOKED: Final = 1024
 
 _COLUMNS: Final = "SELECT partition, key, value, version FROM face"
-# Pairs are indexed by whether there is an upper bound.
+# The pairs are indexed by whether there is an upper bound.
 _SCAN: Final = (
     f"{_COLUMNS} WHERE keyspace = ? AND (partition, key) >= (?, ?) ORDER BY partition, key LIMIT ?",
     f"{_COLUMNS} WHERE keyspace = ? AND (partition, key) >= (?, ?) AND (partition, key) < (?, ?) "
     "ORDER BY partition, key LIMIT ?",
 )
-# Comparisons of pairs cost as much as the condition: records of one partition, and those of whole
-# partitions, are found without.
+# Comparisons of pairs cost as much as the condition. Records of one partition, and those of whole
+# partitions, are found without them.
 _INSIDE: Final = (
     "WHERE keyspace = ? AND partition = ? AND key >= ?",
     "WHERE keyspace = ? AND partition = ? AND key >= ? AND key < ?",
@@ -59,7 +59,7 @@ class ScanRequest(NamedTuple):
 
 
 class FaceScan:
-    """One page.
+    """The scan for one page.
 
     Attributes:
         last: the last record that was read, or where the scan begins.
@@ -67,7 +67,7 @@ class FaceScan:
 
     def __init__(self, connection: apsw.Connection, asked: ScanRequest) -> None:
         self._connection = connection
-        # Of its own: one that is left half way must be closed to end its read transaction.
+        # A separate cursor: it is closed when the scan stops early, to end its read transaction.
         self._cursor = connection.cursor()
         self._asked = asked
         self._columns: tuple[list[Any], ...] = ([], [], [], [])
@@ -75,7 +75,7 @@ class FaceScan:
         self.last = asked.first
 
     def read(self) -> Steps[Page]:
-        """The page. Raises apsw.Error."""
+        """Read and return the page. Raises apsw.Error."""
         where = self._asked.where
         test = None if where is None else test_of(where)
         try:
@@ -90,7 +90,7 @@ class FaceScan:
         bounds = first if until is None else first + until
         given = (keyspace, *bounds, max_records + 1)
         rows = self._cursor.execute(_SCAN[until is not None], given)
-        # In batches, since a loop over single rows costs more than they do.
+        # Take batches, since a loop over single rows costs more than the rows.
         while batch := list(itertools.islice(rows, SLICE_RECORDS)):
             resume = self._take(batch)
             if resume is not None:
@@ -115,13 +115,13 @@ class FaceScan:
                 yield
             return first
         finally:
-            # SQLite itself ends it when a page cannot be read.
+            # SQLite itself ends the transaction when a page cannot be read.
             if ends_snapshot and self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
 
     def _slice(self, first: Position) -> tuple[str, tuple[bytes, ...], Position | None]:
-        """The slice that begins at `first`, as a clause and its values, and where the next slice
-        begins (None = nothing is left)."""
+        """Return the slice that begins at `first`, as a clause and its values, and where the next
+        slice begins (None = nothing is left)."""
         keyspace, until = self._asked.keyspace, self._asked.until
         last = None if until is None or until.partition != first.partition else until.key
         if first.key or last is not None:
@@ -151,7 +151,7 @@ class FaceScan:
         return _INSIDE[last is not None], bounds, rest
 
     def _end(self, source: str, bounds: tuple[bytes, ...]) -> Position | None:
-        """The first record behind a slice of these; None when they all are one slice."""
+        """Return the first record after a slice of these; None when they all fit into one slice."""
         for one in self._cursor.execute(_SLICE_END.format(source), (*bounds, _SLICE_LOOKED)):
             return Position(*one)
         return None
@@ -162,7 +162,8 @@ class FaceScan:
         return self._cursor.execute(statement, (*bounds, *test.values, room + 1)).fetchall()
 
     def _take(self, batch: Sequence[Any]) -> Position | None:
-        """Add rows as far as there is room. Returns: the place of the first that is left over."""
+        """Add rows as far as there is room. Return the position of the first row left over, or
+        None."""
         if not batch:
             return None
         parts = tuple(zip(*batch, strict=True))
@@ -178,8 +179,8 @@ class FaceScan:
 
 
 def _fitting(rows: Sequence[Sequence[Any]], records: int, size_bytes: int) -> tuple[int, int]:
-    """How many of the rows (partition, key, value, version), by column, there is room for, and
-    what they weigh. The last of them may weigh more than what is left."""
+    """Return how many of the rows (partition, key, value, version), by column, fit, and their size.
+    The last of them may exceed the space that is left."""
     partitions, names, values, _ = rows
     weight = sum(map(len, partitions)) + sum(map(len, names)) + sum(map(len, values))
     if len(values) <= records and weight < size_bytes:

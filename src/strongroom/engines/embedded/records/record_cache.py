@@ -1,16 +1,17 @@
-"""Committed records in memory, for reads of a few: a hit costs a tenth of what SQLite asks.
+"""A cache of committed records for small reads: a hit costs a tenth of a read from SQLite.
 
-Lives here: what is kept, and when it may be told. Must not live here: reading or writing it.
+Lives here: which records are cached, and when they may be answered. Must not live here: reading or
+writing records.
 
-A hit always equals one committed snapshot, by this rule. The records that a commit writes are
-dropped before it can be seen, and are not kept again until it is over. So a commit under way
-changes no record that is here, and all records here together are one snapshot.
+Hits always belong to one committed snapshot, by this rule. The records that a commit writes are
+removed before the commit becomes visible, and are not cached again until it is over. So a commit in
+progress changes no cached record, and all cached records together are one snapshot.
 
-What is read once is not kept (seen_once.py): it may be one of a million.
+A record that is read for the first time is not cached (seen_once.py): it may be one of a million.
 
-What is kept lies in two halves. When the younger is full the older is dropped, and they change
-places; what is asked for meanwhile moves to the younger. So nothing is ever looked for to be thrown
-away, and what is asked for stays.
+The cache has two halves. When the younger is full, the older is dropped, and the younger takes its
+place. A hit in the older half moves the record to the younger. So no search for a victim is needed,
+and records in use stay.
 """
 
 from __future__ import annotations
@@ -23,19 +24,19 @@ from strongroom.engines.base import Record, Ref
 from strongroom.engines.embedded.records.seen_once import SeenOnce
 
 SIZE_BYTES_MAX: Final = 8 * 1024 * 1024
-# A reference, a record, their parts, and their place in the dictionary.
+# The memory of a reference, a record, their parts, and their place in the dictionary.
 _OVERHEAD_BYTES: Final = 600
-# Larger values would push out many small ones, and save less than they cost.
+# Larger values would displace many small ones, and save less than they cost.
 _VALUE_BYTES_MAX: Final = 16 * 1024
 
-# As many as can be kept, or so.
+# About as many as can be cached.
 _READ_ONCE_PLACES: Final = 8192
 
 _Half = dict[Ref, Record | None]
 
 
 class Uncached(enum.Enum):
-    """The result for a record that is not cached; None says that there is none."""
+    """The result for a record that is not cached; None means that the record is absent."""
 
     UNKNOWN = enum.auto()
 
@@ -44,24 +45,25 @@ UNKNOWN: Final = Uncached.UNKNOWN
 
 
 class RecordCache:
-    """Records that were read again, and that some are absent. On the event loop."""
+    """Records that were read more than once, absent ones included. Used on the event loop."""
 
     def __init__(self, size_bytes_max: int = SIZE_BYTES_MAX) -> None:
         self._half_bytes = size_bytes_max // 2
-        self._left_bytes = self._half_bytes  # in the younger half
+        self._left_bytes = self._half_bytes  # of the younger half
         self._read_once = SeenOnce(_READ_ONCE_PLACES)
         self._younger: _Half = {}
         self._older: _Half = {}
         self._barred: Collection[Ref] = ()
-        self._missed: list[Ref] = []  # of these, what was known
+        self._missed: list[Ref] = []  # those of the barred that were cached
 
     def get(self, refs: Sequence[Ref]) -> list[Record | None] | None:
-        """The records from one snapshot, in the order asked; None unless all are here."""
+        """Return the records from one snapshot, in the order of `refs`; None unless all are
+        cached."""
         found = list(map(self._younger.get, refs))
         return self._get_older(refs) if None in found else found
 
     def look(self, ref: Ref) -> Record | Uncached | None:
-        """As `get`, of one record."""
+        """Return one cached record, like `get`; UNKNOWN if it is not cached."""
         found = self._younger.get(ref, UNKNOWN)
         if found is UNKNOWN and ref in self._older:
             found = self._older.pop(ref)
@@ -70,7 +72,7 @@ class RecordCache:
         return found
 
     def _get_older(self, refs: Sequence[Ref]) -> list[Record | None] | None:
-        """As `get`, where one of them is absent, or not in the younger half."""
+        """Return the records like `get`, where one is absent or not in the younger half."""
         found: list[Record | None] = []
         for ref in refs:
             record = self.look(ref)
@@ -80,7 +82,7 @@ class RecordCache:
         return found
 
     def keep(self, refs: Sequence[Ref], records: Sequence[Record | None]) -> None:
-        """Remember what was just read, in one snapshot, if that was not for the first time."""
+        """Cache records that were just read, in one snapshot, unless this was the first read."""
         if not self._read_once.again(refs[-1]):
             return
         for ref, record in zip(refs, records, strict=True):
@@ -89,19 +91,19 @@ class RecordCache:
         self._turn_when_full()
 
     def bar(self, refs: Collection[Ref]) -> None:
-        """A commit that writes these is about to begin; there is one at a time.
+        """Prepare for a commit that writes these records; there is one at a time.
 
         Arguments:
-            refs: they stay as they are until it is over.
+            refs: the collection must not change until `lift`.
         """
         self._barred = refs
         self._missed = [ref for ref in refs if self._forget(ref)]
 
     def lift(self, committed: Mapping[Ref, Record | None]) -> None:
-        """It is over. What it wrote is kept where something was kept before.
+        """End that commit. The records that it wrote are cached again if they were cached before.
 
         Arguments:
-            committed: all that it wrote; nothing when it failed.
+            committed: all that it wrote; empty when it failed.
         """
         self._barred = ()
         for ref in self._missed:
@@ -110,7 +112,7 @@ class RecordCache:
         self._turn_when_full()
 
     def _forget(self, ref: Ref) -> bool:
-        """Whether it was known."""
+        """Remove a record. Return whether it was cached."""
         if ref in self._younger:
             self._left_bytes += _size_bytes(ref, self._younger.pop(ref))
             self._older.pop(ref, None)

@@ -1,4 +1,4 @@
-"""All records of a database in order, and the names of the records on damaged pages.
+"""A walk over all records of a database in order, with the names of records on damaged pages.
 
 Lives here: the walk, and how it continues after damage. Must not live here: what records mean. The
 values on a page with a wrong checksum are never used. Only the names on it are read, to tell an
@@ -15,7 +15,7 @@ import apsw
 from strongroom.engines.base import Key, Partition, Record, Ref
 from strongroom.engines.embedded.records.checksummed_pages import is_damage, stop_verifying
 
-# Pairs are indexed by `Key.hidden`.
+# The pairs are indexed by `Key.hidden`.
 _RECORDS: Final = (
     "SELECT keyspace, partition, key, value, version FROM face "
     "WHERE (keyspace, partition, key) >= (?, ?, ?) ORDER BY keyspace, partition, key",
@@ -34,7 +34,7 @@ Walked = tuple[Ref, Record | None]
 
 
 def walk(connection: apsw.Connection, connect: Callable[[], apsw.Connection]) -> Iterator[Walked]:
-    """All records, in order, face keys first.
+    """Yield all records, in order, face keys first.
 
     Arguments:
         connection: verifies pages.
@@ -80,12 +80,12 @@ class _Walk:
             yield self._ref(keyspace, partition, name), Record(value, version)
 
     def _damaged(self, is_stuck: bool) -> Generator[Walked, None, bool]:
-        """Yield the names from here on, up to the first record that can be read. Return whether
-        there is one.
+        """Yield the names from here on, up to the first readable record. Return whether there is
+        one.
 
         Arguments:
-            is_stuck: count the first record as damaged, although it can be read by itself: the
-                walk has failed at it before.
+            is_stuck: count the first record as damaged, although it can be read by itself: the walk
+                has failed at it before.
         """
         other = self._connect()
         stop_verifying(other)
@@ -116,6 +116,6 @@ class _Walk:
 
 
 def _snapshot_again(connection: apsw.Connection) -> None:
-    """SQLite ends a snapshot when a page cannot be read."""
+    """Begin a new snapshot: SQLite ends one when a page cannot be read."""
     if not connection.in_transaction:
         connection.execute("BEGIN")

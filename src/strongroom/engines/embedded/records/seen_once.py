@@ -1,7 +1,7 @@
-"""Whether something was asked for before, in little memory, for caches that keep only what is.
+"""A filter for caches: it tells in little memory whether a key was requested before.
 
-Lives here: the marks. Must not live here: what is kept. To keep what is asked for once would cost
-half of what reading it did, and push out what is asked for all the time.
+Lives here: the marks. Must not live here: the cached data. To cache a record at its first read
+would cost half as much as the read, and displace records that are read often.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Hashable
 
 
 class SeenOnce:
-    """Remembers by their hashes what was seen, each until another falls into the same place.
+    """Remembers the hashes of keys, each until another key maps to the same place.
 
     Arguments:
         places: how many can be remembered.
@@ -22,7 +22,7 @@ class SeenOnce:
         self._marks = array("q", bytes(8 * places))
 
     def again(self, one: Hashable) -> bool:
-        """Whether it was seen before, as far as that is remembered; from now on it was."""
+        """Return whether a key was seen before, as far as that is remembered, and remember it."""
         mark = hash(one)
         place = mark % self._places
         was_seen = self._marks[place] == mark
