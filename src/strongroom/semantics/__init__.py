@@ -1,1 +1,1 @@
-"""The law of Azure Storage as pure functions: (state, request, now) -> state or error."""
+"""The rules of Azure Storage as pure functions: (state, request, now) -> state or error."""

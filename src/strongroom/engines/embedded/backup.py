@@ -85,17 +85,18 @@ def restore(
     progress: Progress | None = None,
     accept_damage: bool = False,
 ) -> None:
-    """Make a new data directory `target` from the backup `source`, which stays as it is.
+    """Make a new data directory `target` from the backup `source`, which stays unchanged.
 
     The copy is checked before it can be used: its records, and the checksums of all bodies.
 
     Arguments:
-        target: a directory that does not exist or is empty, or what a killed restore left.
-        progress: told how many bytes of the segments are done.
-        accept_damage: make use of what there is, although the check has found something wrong.
+        target: a directory that does not exist, is empty, or holds the rest of a killed restore.
+        progress: called with the number of segment bytes that are done, and of all.
+        accept_damage: complete the restore without that check, so that a damaged backup can be
+            used.
 
     Raises: NotADataDirectory (no backup, or an interrupted one), UnknownFormat, FileExistsError,
-        Damaged (the backup is not whole), OSError, apsw.Error.
+        Damaged (the backup is damaged or incomplete), OSError, apsw.Error.
     """
     home = DirectoryLayout(os.path.abspath(source))
     found = home.read_format()

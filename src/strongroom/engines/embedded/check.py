@@ -29,7 +29,7 @@ _PIECE_BYTES: Final = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that is wrong: in what, and how."""
+    """A problem that a check has found, and its place."""
 
     place: str
     problem: str

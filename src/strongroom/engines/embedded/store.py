@@ -83,8 +83,8 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddedOptions:
-    """The options that tests make small. `vfs` names an apsw VFS; `files` changes everything else
-    on disk; `log_ahead`: the log is made longer ahead of its use."""
+    """Options that tests change, mostly to make limits small. `vfs` names an apsw VFS; `files`
+    makes all other changes on disk. `log_ahead`: extend the log before its space is needed."""
 
     files: Files | None = None
     vfs: str | None = None

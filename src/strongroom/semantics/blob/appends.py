@@ -1,4 +1,4 @@
-"""Append blobs: what an append and a seal are refused for, and which copies are sealed.
+"""Append blobs: when an append or a seal is refused, and which copies are sealed.
 
 Lives here: the rules as pure functions of values. Must not live here: records, bytes, headers.
 Sources: "Append Block", "Append Blob Seal", "Copy Blob"; conditions.md section 6.
@@ -19,8 +19,9 @@ SINCE: Final = "2015-02-21"
 
 
 class AppendConditions(msgspec.Struct, frozen=True):
-    """x-ms-blob-condition-appendpos: the length that the blob must have.
-    x-ms-blob-condition-maxsize: the length that it may have afterwards. None = not sent."""
+    """The conditions of append blobs; None = not sent. `position` is x-ms-blob-condition-appendpos:
+    the length that the blob must have. `max_size_bytes` is x-ms-blob-condition-maxsize: the length
+    that it may have afterwards."""
 
     position: int | None = None
     max_size_bytes: int | None = None
@@ -30,18 +31,18 @@ NO_CONDITIONS: Final = AppendConditions()
 
 
 def require_version(version: str) -> None:
-    """Raises FeatureVersionMismatch for an x-ms-version without append blobs."""
+    """Raise FeatureVersionMismatch for an x-ms-version without append blobs."""
     if version < SINCE:
         raise StorageError(blob_errors.FEATURE_VERSION_MISMATCH)
 
 
 def block_bytes_max(version: str) -> int:
-    """How large an appended block may be under an x-ms-version."""
+    """Return the maximum length of an appended block under an x-ms-version."""
     return next(row[1] for row in limits.APPEND_SIZES_BY_VERSION if version >= row[0])
 
 
 def check(conditions: AppendConditions, size_bytes: int, added_bytes: int = 0) -> None:
-    """Judge the conditions that only append blobs have.
+    """Check the conditions that only append blobs have.
 
     Arguments:
         size_bytes: the blob's length.
@@ -57,7 +58,7 @@ def check(conditions: AppendConditions, size_bytes: int, added_bytes: int = 0) -
 
 
 def require_appendable(sealed: bool, count: int) -> None:
-    """Check that a blob of `count` blocks takes one more.
+    """Check that one more block may be appended to a blob of `count` blocks.
 
     Raises: BlobIsSealed; BlockCountExceedsLimit above 50,000.
     """
@@ -68,13 +69,13 @@ def require_appendable(sealed: bool, count: int) -> None:
 
 
 def sealed_copy(kind: BlobKind, sealed: bool, asked: bool | None) -> bool:
-    """Whether a copy is sealed.
+    """Return whether a copy is sealed.
 
     Arguments:
         kind, sealed: of the source.
-        asked: x-ms-seal-blob; None = not sent, the copy is as its source.
+        asked: x-ms-seal-blob; None = not sent, so the copy is sealed if its source is.
 
-    Raises: InvalidBlobType when a copy is to be sealed that is no append blob.
+    Raises: InvalidBlobType when a seal is requested for a blob that is no append blob.
     """
     if asked and kind is not BlobKind.APPEND:
         raise StorageError(blob_errors.INVALID_BLOB_TYPE)

@@ -1,6 +1,6 @@
-"""Block blobs: what block ids may be, and which blocks a committed list names.
+"""Block blobs: the rules for block ids, and which blocks a committed list names.
 
-Must not live here: where block contents lie, XML. Sources: "Put Block", "Put Block List".
+Must not live here: where block contents are stored, XML. Sources: "Put Block", "Put Block List".
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Sources = Mapping[BlockListKind, tuple[Mapping[bytes, Block], ...]]
 
 
 def block_id(text: str) -> bytes:
-    """The decoded id of the query parameter blockid.
+    """Return the decoded id of the query parameter blockid.
 
     Raises: InvalidQueryParameterValue unless it is base64 of 1 to 64 bytes.
     """
@@ -31,15 +31,15 @@ def block_id(text: str) -> bytes:
 
 
 def block_id_text(decoded: bytes) -> str:
-    """The id as Get Block List writes it."""
+    """Return the id as Get Block List writes it."""
     return base64.b64encode(decoded).decode("ascii")
 
 
 def check_id_length(decoded: bytes, length_bytes: int | None) -> None:
-    """All staged ids of a blob are of one length.
+    """Check that an id has the length of the blob's staged ids.
 
     Arguments:
-        length_bytes: the length of those already staged, None when there are none.
+        length_bytes: the length of the ids already staged, None when there are none.
 
     Raises: InvalidBlobOrBlock.
     """
@@ -48,13 +48,13 @@ def check_id_length(decoded: bytes, length_bytes: int | None) -> None:
 
 
 def require_list_length(count: int) -> None:
-    """Raises BlockListTooLong above 50,000 entries."""
+    """Raise BlockListTooLong above 50,000 entries."""
     if count > limits.COMMITTED_BLOCKS_MAX:
         raise StorageError(blob_errors.BLOCK_LIST_TOO_LONG)
 
 
 def check_staged_count(count: int) -> None:
-    """Check a blob's number of uncommitted blocks, a new one counted.
+    """Check a blob's number of uncommitted blocks, including the new one.
 
     Raises: BlockCountExceedsLimit above 100,000.
     """
@@ -68,10 +68,10 @@ def check_staged_count(count: int) -> None:
 def block_sources(
     committed: Mapping[bytes, Block], uncommitted: Mapping[bytes, Block]
 ) -> Sources[Block]:
-    """Where the entries of each kind look for their blocks.
+    """Return where the entries of each kind search for their blocks.
 
     Arguments:
-        committed: the blob's present blocks by decoded id; of two with the same id the first.
+        committed: the blob's present blocks by decoded id; of two with the same id, the first.
         uncommitted: the staged blocks by decoded id.
     """
     return {
@@ -84,8 +84,8 @@ def block_sources(
 def named_blocks(
     requested: Iterable[tuple[BlockListKind, str]], sources: Sources[Block]
 ) -> Iterator[Block]:
-    """The blocks that the entries of a list name, in its order. The same block may be named again
-    and again. Raises InvalidBlockList for an entry that names no block."""
+    """Yield the blocks that the entries of a list name, in its order. A block may be named several
+    times. Raises InvalidBlockList for an entry that names no block."""
     for kind, text in requested:
         decoded = _decoded(text)
         found = None if decoded is None else _first(decoded, sources[kind])

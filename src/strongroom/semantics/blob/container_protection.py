@@ -1,9 +1,9 @@
-"""Time-based policies and legal holds of containers: what they mean to a blob, and how they may
+"""Time-based policies and legal holds of containers: their effect on a blob, and how they may
 change.
 
-Lives here: pure functions of one container's protection. Must not live here: what a protection
-refuses (immutability.py), where it is kept (account_switches.py), flags. Source: "Container-level
-WORM policies for immutable blob data", "Legal holds for immutable blob data".
+Lives here: pure functions of one container's protection. Must not live here: which requests a
+protection refuses (immutability.py), where it is stored (account_switches.py), flags. Source:
+"Container-level WORM policies for immutable blob data", "Legal holds for immutable blob data".
 
 | policy   | longer          | shorter | locked  | removed | appends switched |
 | -------- | --------------- | ------- | ------- | ------- | ---------------- |
@@ -27,16 +27,16 @@ _DAY_TICKS: Final = 24 * 60 * 60 * TICKS_PER_S
 
 
 class ProtectionError(ValueError):
-    """A protection that cannot be, or that may not be reached from the one that there is."""
+    """A protection that is invalid, or that the current protection may not be changed to."""
 
 
 def of_state(
     protection: ContainerProtection, kind: BlobKind, created: int, modified: int
 ) -> Immutability:
-    """The container's protection for one state of a blob.
+    """Return the container's protection for one state of a blob.
 
-    The policy counts from the blob's creation. Where blocks may be appended, it counts from the
-    last change of an append blob.
+    The policy counts from the blob's creation. If appends are permitted, it counts from the last
+    change of an append blob.
 
     Arguments:
         created, modified: ticks.
@@ -51,11 +51,11 @@ def of_state(
 def with_retention(
     before: ContainerProtection, days: int | None, lock: bool, appends: bool | None
 ) -> ContainerProtection:
-    """The protection after a policy was set, extended, or locked.
+    """Return the protection after a policy was set, extended, or locked.
 
     Arguments:
-        days: None = as it is.
-        appends: whether Append Block is permitted; None = as it is.
+        days: None = unchanged.
+        appends: whether Append Block is permitted; None = unchanged.
 
     Raises: ProtectionError.
     """
@@ -83,14 +83,16 @@ def with_retention(
 
 
 def without_retention(before: ContainerProtection) -> ContainerProtection:
-    """The protection after the policy was removed. Raises ProtectionError when it is locked."""
+    """Return the protection after the policy was removed. Raises ProtectionError when it is
+    locked."""
     if before.locked:
         raise ProtectionError("the policy is locked: it cannot be removed")
     return msgspec.structs.replace(before, retention_days=0, extensions=0)
 
 
 def with_holds(before: ContainerProtection, tags: Iterable[str]) -> ContainerProtection:
-    """The protection with these legal holds too. Raises ProtectionError for what is no tag."""
+    """Return the protection with these legal holds added. Raises ProtectionError for an invalid
+    tag."""
     added = (tag.lower() for tag in tags)
     return _checked(
         msgspec.structs.replace(before, holds=tuple(dict.fromkeys((*before.holds, *added))))
@@ -98,7 +100,8 @@ def with_holds(before: ContainerProtection, tags: Iterable[str]) -> ContainerPro
 
 
 def without_holds(before: ContainerProtection, tags: Iterable[str]) -> ContainerProtection:
-    """The protection without these legal holds. Raises ProtectionError for one that is not set."""
+    """Return the protection without these legal holds. Raises ProtectionError for one that is not
+    set."""
     removed = {tag.lower() for tag in tags}
     missing = removed.difference(before.holds)
     if missing:

@@ -1,4 +1,4 @@
-"""Copies of blobs: what the type and the lease of the destination must be.
+"""Copies of blobs: the rules for the type and the lease of the destination.
 
 Must not live here: the states of a copy (semantics/core/copies.py). Source: "Copy Blob".
 """

@@ -1,8 +1,8 @@
-"""Encryption scopes: which one a write has, and which a container permits.
+"""Encryption scopes: which scope a write has, and which a container permits.
 
 Lives here: the rules as pure functions. Must not live here: headers, records. Sources: "Encryption
 scopes for Blob storage", "Create Container"; reference sections 2 and 12. A scope is a name that a
-client gives and is told again; all data is stored in the same way.
+client sets, and that responses repeat; all data is stored in the same way.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DENY_HEADER: Final = "x-ms-deny-encryption-scope-override"
 
 
 def read_scope(name: str, value: str) -> str:
-    """The scope that a header names; "" is the account's own. Raises InvalidHeaderValue."""
+    """Return the scope that a header names; "" is the account's own. Raises InvalidHeaderValue."""
     if value == ACCOUNT_SCOPE:
         return ""
     if not is_encryption_scope(value):
@@ -30,12 +30,12 @@ def read_scope(name: str, value: str) -> str:
 
 
 def scope_of_new(given: str, default: str, is_denied: bool) -> str:
-    """The scope of a blob that is written.
+    """Return the scope of a blob that is written.
 
     Arguments:
         given: the scope that the request names.
-        default: the container's, "" = the account's own.
-        is_denied: whether the container denies its writes another scope.
+        default: the container's default scope; "" = the account's own.
+        is_denied: whether the container refuses writes with another scope.
 
     Raises: StorageError RequestForbiddenByContainerEncryptionPolicy.
     """
@@ -47,7 +47,7 @@ def scope_of_new(given: str, default: str, is_denied: bool) -> str:
 
 
 def require_same(given: str | None, scope: str) -> None:
-    """Refuse a scope for a change of a blob that has another one.
+    """Refuse a change of a blob under another encryption scope than the blob's.
 
     Raises: StorageError BlobCustomerSpecifiedEncryptionMismatch.
     """

@@ -1,4 +1,4 @@
-"""Immutability policies and legal holds of blobs: what they refuse, and how they may change.
+"""Immutability policies and legal holds of blobs: which requests they refuse, how they may change.
 
 Lives here: the rules as tables and pure functions of one blob's protection. Must not live here:
 records, the headers that carry a policy, containers. Sources: "Set Blob Immutability Policy", "Set
@@ -7,7 +7,7 @@ Blob Legal Hold", "Version-level WORM policies for immutable blob data"; referen
 | request                                        | hold, or policy in force | expired policy |
 | ---------------------------------------------- | ------------------------ | -------------- |
 | change of content, metadata or properties      | refused                  | refused        |
-| overwrite that leaves nothing of what is there | refused                  | refused        |
+| overwrite that keeps nothing of the old state  | refused                  | refused        |
 | deletion                                       | refused                  | allowed        |
 | tier, tags, lease, snapshot, staged blocks     | allowed                  | allowed        |
 
@@ -38,8 +38,8 @@ _DAY_TICKS: Final = 24 * 60 * 60 * TICKS_PER_S
 
 
 class Immutability(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The protection of one blob: a policy that ends at `until` (ticks, 0 = there is none) and may
-    be `locked`, and a legal `hold`."""
+    """The protection of one blob: a policy that ends at `until` (ticks, 0 = no policy) and may be
+    `locked`, and a legal `hold`."""
 
     until: int = 0
     locked: bool = False
@@ -47,7 +47,7 @@ class Immutability(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def mode(self) -> str:
-        """The policy's mode as it is reported."""
+        """The policy's mode as responses report it."""
         return "locked" if self.locked else "unlocked"
 
 
@@ -60,7 +60,7 @@ class Attempt(enum.Enum):
 
 
 def refuse(protection: Immutability | None, attempt: Attempt, now: int) -> None:
-    """Refuse what a hold or a policy forbids.
+    """Refuse an attempt that a hold or a policy forbids.
 
     Arguments:
         now: store time in ticks.
@@ -76,7 +76,7 @@ def refuse(protection: Immutability | None, attempt: Attempt, now: int) -> None:
 
 
 def joined(one: Immutability | None, other: Immutability | None) -> Immutability | None:
-    """The protection of a state that has both."""
+    """Return the combined protection of a state that has both."""
     if one is None or other is None:
         return one or other
     until, locked = max((one.until, one.locked), (other.until, other.locked))
@@ -84,7 +84,7 @@ def joined(one: Immutability | None, other: Immutability | None) -> Immutability
 
 
 def require_usable(until: int, now: int) -> None:
-    """Refuse the end of a policy that has passed, or lies further ahead than any may.
+    """Refuse an end of a policy that has passed, or lies too far in the future.
 
     Raises: StorageError InvalidHeaderValue.
     """
@@ -96,10 +96,10 @@ def require_usable(until: int, now: int) -> None:
 
 
 def with_policy(before: Immutability | None, until: int, locked: bool, now: int) -> Immutability:
-    """The protection after a policy was set.
+    """Return the protection after a policy was set.
 
     Raises: StorageError InvalidHeaderValue; BlobImmutableDueToPolicy when a locked policy would be
-        shortened or unlocked.
+    shortened or unlocked.
     """
     require_usable(until, now)
     before = before or Immutability()
@@ -112,7 +112,7 @@ def with_policy(before: Immutability | None, until: int, locked: bool, now: int)
 
 
 def without_policy(before: Immutability | None) -> Immutability | None:
-    """The protection after the policy was deleted; None = there is none any more.
+    """Return the protection after the policy was deleted; None = no protection is left.
 
     Raises: StorageError BlobImmutableDueToPolicy when the policy is locked.
     """
@@ -127,6 +127,7 @@ def without_policy(before: Immutability | None) -> Immutability | None:
 
 
 def with_hold(before: Immutability | None, hold: bool) -> Immutability | None:
-    """The protection after the legal hold was set or cleared; None = there is none any more."""
+    """Return the protection after the legal hold was set or cleared; None = no protection is
+    left."""
     after = msgspec.structs.replace(before or Immutability(), hold=hold)
     return after if after.hold or after.until else None

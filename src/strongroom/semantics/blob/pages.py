@@ -1,4 +1,4 @@
-"""Page blobs: sizes, ranges, sequence numbers, tiers, and what an incremental copy allows.
+"""Page blobs: sizes, ranges, sequence numbers, tiers, and the rules of incremental copies.
 
 Lives here: the rules as pure functions of values. Must not live here: records, bytes, headers.
 Sources: "Put Blob", "Put Page", "Set Blob Properties", "Incremental Copy Blob", "Premium page blob
@@ -19,7 +19,7 @@ from strongroom.values import ByteRange
 PAGE_BYTES: Final = 512
 SEQUENCE_MAX: Final = 2**63 - 1
 _GIB: Final = 1024 * limits.MIB
-# The tiers of premium page blobs, the lowest first, and the longest blob that each takes.
+# The tiers of premium page blobs, the lowest first, and the maximum length of a blob in each.
 _TIERS: Final = {
     "P4": 32 * _GIB,
     "P6": 64 * _GIB,
@@ -41,7 +41,7 @@ class IncrementalCopy(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     Attributes:
         source: the source's account, container, blob and generation, as one text.
-        source_snapshot: the time of the snapshot that was ordered last, in ticks.
+        source_snapshot: the time of the source's snapshot in the last copy request, in ticks.
         snapshot: the time of the blob's own snapshot that the last complete copy made, 0 = none.
         copied: the snapshot of the source that this copy copied, 0 = none.
     """
@@ -80,15 +80,15 @@ class SequenceAction(enum.Enum):
 
 
 def check_size(name: str, value: str, size_bytes: int) -> int:
-    """The length of a page blob. Raises InvalidHeaderValue unless it is a multiple of 512 and at
-    most 8 TiB."""
+    """Return the length of a page blob. Raises InvalidHeaderValue unless it is a multiple of 512
+    and at most 8 TiB."""
     if size_bytes % PAGE_BYTES or size_bytes > limits.PAGE_BLOB_BYTES_MAX:
         raise invalid_header(name, value, "A page blob has a multiple of 512 bytes, at most 8 TiB.")
     return size_bytes
 
 
 def page_range(given: ByteRange) -> tuple[int, int]:
-    """(offset, length) of whole pages. Raises InvalidPageRange."""
+    """Return (offset, length) of whole pages. Raises InvalidPageRange."""
     first, last = given.first, given.last
     if last is None or first % PAGE_BYTES or (last + 1) % PAGE_BYTES or last < first:
         raise StorageError(blob_errors.INVALID_PAGE_RANGE)
@@ -98,13 +98,13 @@ def page_range(given: ByteRange) -> tuple[int, int]:
 
 
 def check_within(offset: int, length: int, size_bytes: int) -> None:
-    """Raises InvalidPageRange for pages beyond the end of the blob."""
+    """Raise InvalidPageRange for pages beyond the end of the blob."""
     if offset + length > size_bytes:
         raise StorageError(blob_errors.INVALID_PAGE_RANGE)
 
 
 def check_sequence(wanted: SequenceConditions, number: int) -> None:
-    """Raises SequenceNumberConditionNotMet (412) unless the blob's number meets all conditions."""
+    """Raise SequenceNumberConditionNotMet (412) unless the blob's number meets all conditions."""
     meets = (
         (wanted.at_most is None or number <= wanted.at_most)
         and (wanted.below is None or number < wanted.below)
@@ -115,11 +115,11 @@ def check_sequence(wanted: SequenceConditions, number: int) -> None:
 
 
 def next_number(action: SequenceAction, given: int | None, number: int) -> int:
-    """The sequence number after an action.
+    """Return the sequence number after an action.
 
     Arguments:
-        given: x-ms-blob-sequence-number, which `check_action` has seen.
-        number: the blob's.
+        given: x-ms-blob-sequence-number, already validated by `check_action`.
+        number: the blob's current number.
 
     Raises: SequenceNumberIncrementTooLarge (409).
     """
@@ -132,32 +132,36 @@ def next_number(action: SequenceAction, given: int | None, number: int) -> int:
 
 
 def require_usual(state: PageState | None) -> None:
-    """Raises OperationNotAllowedOnIncrementalCopyBlob (409) for an incremental copy blob."""
+    """Raise OperationNotAllowedOnIncrementalCopyBlob (409) for an incremental copy blob."""
     if state is not None and state.incremental is not None:
         raise StorageError(blob_errors.OPERATION_NOT_ALLOWED_ON_INCREMENTAL_COPY_BLOB)
 
 
 def read_tier(name: str, value: str) -> str:
-    """The tier that a header names, in any case. Raises InvalidHeaderValue."""
+    """Return the tier that a header names, in any case. Raises InvalidHeaderValue."""
     if value.upper() in _TIERS:
         return value.upper()
     raise invalid_header(name, value)
 
 
 def takes(tier: str, size_bytes: int) -> bool:
-    """Whether a blob of this tier may be so long. A tier of other blobs bounds nothing."""
+    """Return whether a blob of this tier may have this length. Tiers of other blob types set no
+    limit."""
     return size_bytes <= _TIERS.get(tier, size_bytes)
 
 
 def check_tier(tier: str | None, size_bytes: int) -> None:
-    """Raises BlobTierInadequateForContentLength (409) for a blob that is too long for its tier."""
+    """Raise BlobTierInadequateForContentLength (409) for a blob that is too long for its tier."""
     if tier is not None and not takes(tier, size_bytes):
         raise StorageError(blob_errors.BLOB_TIER_INADEQUATE_FOR_CONTENT_LENGTH)
 
 
 def check_new_tier(before: str | None, tier: str, size_bytes: int) -> None:
-    """Raises, for Set Blob Tier: InvalidBlobTier (400) for a tier of block blobs,
-    CannotChangeToLowerTier, BlobTierInadequateForContentLength (409)."""
+    """Check a new tier for Set Blob Tier.
+
+    Raises: InvalidBlobTier (400) for a tier of block blobs, CannotChangeToLowerTier,
+    BlobTierInadequateForContentLength (409).
+    """
     if tier not in _TIERS:
         raise StorageError(blob_errors.INVALID_BLOB_TIER)
     if before is not None and _TIERS[tier] < _TIERS[before]:
@@ -166,14 +170,14 @@ def check_new_tier(before: str | None, tier: str, size_bytes: int) -> None:
 
 
 def check_next_source(before: IncrementalCopy, source: str, snapshot: int) -> None:
-    """Whether an incremental copy blob may be given this source next.
+    """Check that an incremental copy blob may be copied from this source next.
 
     Arguments:
         source: see IncrementalCopy.
         snapshot: the time of the source's snapshot, in ticks.
 
     Raises: IncrementalCopyBlobMismatch for another source, and
-        IncrementalCopyOfEralierVersionSnapshotNotAllowed for an earlier snapshot (409).
+    IncrementalCopyOfEralierVersionSnapshotNotAllowed for an earlier snapshot (409).
     """
     if before.source != source:
         raise StorageError(blob_errors.INCREMENTAL_COPY_BLOB_MISMATCH)

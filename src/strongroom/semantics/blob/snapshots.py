@@ -1,4 +1,4 @@
-"""Snapshots and versions: their times, and what a delete does to them.
+"""Snapshots and versions: their times, and the effect of a delete on them.
 
 Must not live here: how they are stored. Sources: "Snapshot Blob", "Delete Blob", "Blob versioning".
 """
@@ -36,7 +36,8 @@ class DeletionScope:
 
 
 def version_time(text: str) -> int:
-    """The ticks of a version's id as it was given out. Raises InvalidQueryParameterValue."""
+    """Return the ticks of a version's id as responses give it. Raises
+    InvalidQueryParameterValue."""
     try:
         return snapshot_time(text)
     except StorageError:
@@ -45,19 +46,20 @@ def version_time(text: str) -> int:
 
 
 def check_delete_type(value: str | None) -> None:
-    """Refuse a kind of deletion that there is not. Raises InvalidQueryParameterValue."""
+    """Refuse an unknown kind of deletion. Raises InvalidQueryParameterValue."""
     if value is not None and value.lower() != PERMANENT:
         raise invalid_query(DELETE_TYPE, value, f"The value must be {PERMANENT}.")
 
 
 def check_one_state(snapshot: int | None, version: int | None) -> None:
-    """A request names a snapshot or a version, not both. Raises InvalidQueryParameterValue."""
+    """Refuse a request that names both a snapshot and a version. Raises
+    InvalidQueryParameterValue."""
     if snapshot is not None and version is not None:
         raise invalid_query(VERSION_PARAMETER, "", "Not allowed together with snapshot.")
 
 
 def delete_option(value: str | None) -> DeleteSnapshots | None:
-    """The value of x-ms-delete-snapshots. Raises InvalidHeaderValue."""
+    """Return the value of x-ms-delete-snapshots. Raises InvalidHeaderValue."""
     if value is None:
         return None
     try:
@@ -69,7 +71,7 @@ def delete_option(value: str | None) -> DeleteSnapshots | None:
 def check_delete_target(
     option: DeleteSnapshots | None, is_snapshot: bool, is_version: bool = False
 ) -> None:
-    """A delete of one snapshot or version says nothing about others. Raises
+    """Refuse x-ms-delete-snapshots in a delete of one snapshot or version. Raises
     InvalidQueryParameterValue."""
     if option is not None and (is_snapshot or is_version):
         name = "snapshot" if is_snapshot else VERSION_PARAMETER
@@ -77,9 +79,9 @@ def check_delete_target(
 
 
 def deletion(option: DeleteSnapshots | None, has_snapshots: bool) -> DeletionScope:
-    """The scope of a delete of a base blob.
+    """Return the scope of a delete of a base blob.
 
-    Raises: SnapshotsPresent (409) when there are some and nothing was said about them.
+    Raises: SnapshotsPresent (409) when snapshots exist and the request has no option for them.
     """
     if option is None and has_snapshots:
         raise StorageError(blob_errors.SNAPSHOTS_PRESENT)
@@ -89,7 +91,7 @@ def deletion(option: DeleteSnapshots | None, has_snapshots: bool) -> DeletionSco
 
 
 def snapshot_in_url(name: str, value: str) -> tuple[int, str]:
-    """The ticks of the snapshot that a URL names, and the path of the URL, decoded.
+    """Return the ticks of the snapshot that a URL names, and the path of the URL, decoded.
 
     Raises: InvalidHeaderValue.
     """

@@ -1,4 +1,4 @@
-"""The searches of Find Blobs by Tags: their grammar, whether tags match, and where pages end.
+"""The queries of Find Blobs by Tags: their grammar, whether tags match, and where pages end.
 
     query       = condition *( "AND" condition )
     condition   = key operator "'" value "'" / "@container" "=" "'" name "'"
@@ -7,7 +7,7 @@
 
 Must not live here: the index (store/blob/tag_index.py). Source: "Find Blobs by Tags", "Remarks";
 "Manage and find Azure Blob data with blob index tags". Values are compared as texts, character by
-character. A blob matches if it has every tag that is named, with a value that fits.
+character. A blob matches if it has every tag that the query names, with a value in its range.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from strongroom.semantics.core.tag_expressions import Tokens
 PARAMETER: Final = "where"
 _MARKER_VERSION: Final = b"\x01"
 _MARKER_CHARS_MAX: Final = 8192
-# A key, a value, a name of three bytes for each character, and the token.
+# The maximum of a key, a value, a name of three bytes for each character, and the token.
 _ENTRY_BYTES_MAX: Final = 4096
 
 
 class ValueRange(NamedTuple):
-    """The values that a query wants of one tag; None is an open end."""
+    """The values of one tag that match a query; None is an open end."""
 
     low: str | None = None
     above_low: bool = False
@@ -40,7 +40,7 @@ class ValueRange(NamedTuple):
     below_high: bool = False
 
     def holds(self, value: str) -> bool:
-        """Whether a tag's value is in the range."""
+        """Return whether a tag's value is in the range."""
         low, high = self.low, self.high
         if low is not None and (value <= low if self.above_low else value < low):
             return False
@@ -48,19 +48,20 @@ class ValueRange(NamedTuple):
 
     @property
     def is_exact(self) -> bool:
-        """Whether the range is one value."""
+        """Whether the range is a single value."""
         both = self.low is not None and self.low == self.high
         return both and not (self.above_low or self.below_high)
 
 
 class TagQuery(msgspec.Struct, frozen=True):
-    """A search by tags: `container` None = in all; `ranges` by the tag's key, at least one."""
+    """A query by tags. `container` None means all containers; `ranges` has at least one tag's
+    key."""
 
     container: str | None
     ranges: dict[str, ValueRange]
 
     def matches(self, found: Mapping[str, str]) -> bool:
-        """Whether a blob with these tags is searched for."""
+        """Return whether a blob with these tags matches."""
         for key, wanted in self.ranges.items():
             value = found.get(key)
             if value is None or not wanted.holds(value):
@@ -69,7 +70,7 @@ class TagQuery(msgspec.Struct, frozen=True):
 
 
 class Resume(NamedTuple):
-    """Where a page begins: in which container, and at which entry of its index."""
+    """The start of a page: its container, and its entry of the container's index."""
 
     container: str
     entry: bytes
@@ -80,7 +81,7 @@ START: Final = Resume("", b"")
 
 @lru_cache(maxsize=64)
 def parse(text: str) -> TagQuery:
-    """The query of the parameter `where`.
+    """Return the query in the parameter `where`.
 
     Raises: StorageError InvalidQueryParameterValue, which names `where`.
     """
@@ -97,7 +98,7 @@ def parse(text: str) -> TagQuery:
 
 
 def parse_here(text: str) -> TagQuery:
-    """The query of a search in one container, which its URL names. Raises: as `parse`."""
+    """Return the query of a search in one container, which its URL names. Raises: see `parse`."""
     found = parse(text)
     if found.container is not None:
         raise invalid_query(PARAMETER, text, "@container is for searches of the whole account.")
@@ -105,7 +106,7 @@ def parse_here(text: str) -> TagQuery:
 
 
 class _Reader:
-    """One text as it is read: what its conditions so far ask for."""
+    """The state of the parser of one text: the conditions read so far."""
 
     def __init__(self, text: str) -> None:
         self.container: str | None = None
@@ -115,11 +116,11 @@ class _Reader:
         self.tokens = Tokens(text, lambda: self.refusal(form))
 
     def refusal(self, reason: str) -> Exception:
-        """400 InvalidQueryParameterValue that names `where` and says why."""
+        """Return 400 InvalidQueryParameterValue, which names `where` and the reason."""
         return invalid_query(PARAMETER, self._text, reason)
 
     def condition(self) -> None:
-        """Read one comparison and narrow the search by it."""
+        """Parse one comparison and add it to the query."""
         tokens = self.tokens
         if tokens.kind == "at":
             self._container()
@@ -153,7 +154,8 @@ class _Reader:
 
 
 def encode_marker(resume: Resume | None) -> str:
-    """NextMarker: opaque text for where the next page begins; empty when nothing is left."""
+    """Return NextMarker: an opaque text for the start of the next page; empty when nothing is
+    left."""
     if resume is None:
         return ""
     packed = msgspec.msgpack.encode(resume)
@@ -161,7 +163,7 @@ def encode_marker(resume: Resume | None) -> str:
 
 
 def decode_marker(marker: str) -> Resume:
-    """The position of a marker that `encode_marker` made; the start for an empty text.
+    """Return the position in a marker of `encode_marker`; the start for an empty text.
 
     Raises: StorageError InvalidQueryParameterValue for any other text.
     """
@@ -176,12 +178,12 @@ def decode_marker(marker: str) -> Resume:
         found = msgspec.msgpack.decode(raw[1:], type=Resume)
         if not names.is_container_name(found.container) or len(found.entry) > _ENTRY_BYTES_MAX:
             raise ValueError(marker)
-    except ValueError:  # also what msgspec raises
+    except ValueError:  # also raised by msgspec
         raise foreign_marker(marker) from None
     return found
 
 
 def foreign_marker(marker: str) -> StorageError:
-    """400 InvalidQueryParameterValue that names `marker`."""
+    """Return 400 InvalidQueryParameterValue that names `marker`."""
     reason = "The value is not a marker that this search has returned."
     return invalid_query("marker", marker, reason)

@@ -1,6 +1,6 @@
-"""Blob index tags: how x-ms-tags is written, and what a tag may be.
+"""Blob index tags: the format of x-ms-tags, and the rules for a tag.
 
-Must not live here: expressions over tags (semantics/core/tag_expressions.py), searches by tags
+Must not live here: expressions over tags (semantics/core/tag_expressions.py), queries by tags
 (tag_queries.py). Source: "Set Blob Tags" and "Put Blob", header x-ms-tags; reference section 10.
 """
 
@@ -22,9 +22,9 @@ _TEXT: Final = re.compile(r"[A-Za-z0-9 +\-./:=_]*")
 
 
 def from_header(value: str) -> Metadata:
-    """The tags of `k=v&k2=v2`, percent-encoded, sorted by key.
+    """Return the tags of `k=v&k2=v2`, percent-encoded, sorted by key.
 
-    Raises: StorageError InvalidHeaderValue for what a blob cannot have (see `check`).
+    Raises: StorageError InvalidHeaderValue for tags that `check` would refuse.
     """
     pairs = []
     for pair in value.split("&") if value else ():
@@ -36,11 +36,10 @@ def from_header(value: str) -> Metadata:
 
 
 def check(pairs: Sequence[tuple[str, str]]) -> Metadata:
-    """The tags of a document, sorted by key.
+    """Return the tags of a document, sorted by key.
 
     Raises: StorageError EmptyTagName, InvalidTag (a character outside `[A-Za-z0-9 +-./:=_]`),
-        DuplicateTagNames, TagsTooLarge (more than 10, a key over 128 or a value over 256
-        characters).
+    DuplicateTagNames, TagsTooLarge (more than 10, a key over 128 or a value over 256 characters).
     """
     broken = violation(pairs)
     if broken is not None:
@@ -49,7 +48,7 @@ def check(pairs: Sequence[tuple[str, str]]) -> Metadata:
 
 
 def violation(pairs: Sequence[tuple[str, str]]) -> ErrorCode | None:
-    """The first rule that a blob's tags would break, None when they break none."""
+    """Return the first rule that a blob's tags would break, None when they break none."""
     if len(pairs) > TAGS_MAX:
         return blob_errors.TAGS_TOO_LARGE
     for key, value in pairs:
@@ -65,7 +64,7 @@ def violation(pairs: Sequence[tuple[str, str]]) -> ErrorCode | None:
 
 
 def is_tag(key: str, value: str) -> bool:
-    """Whether a key and a value may make a tag."""
+    """Return whether a key and a value may make a tag."""
     return (
         1 <= len(key) <= KEY_CHARS_MAX
         and len(value) <= VALUE_CHARS_MAX

@@ -1,8 +1,8 @@
-"""The records in SQLite: its schema, and the statements of the writer and of the readers.
+"""The records in SQLite: the schema, and the statements of the writer and of the readers.
 
-Lives here: SQL, and nothing else that knows of it. Must not live here: when to commit
-(group_commit.py), threads, or files. A reader sees only what is durable: with synchronous=FULL the
-log is synced before its index shows the new frames to anyone.
+Lives here: the SQL of records, and nothing else. Must not live here: when to commit
+(group_commit.py), threads, or files. A reader sees only durable data: with synchronous=FULL the log
+is synced before its index shows the new frames to any reader.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ from strongroom.engines.embedded.records.record_walk import Walked, walk
 from strongroom.slices import Steps
 
 _WRITER_CACHE_KIB: Final = 12 * 1024
-# Of a million records, enough for all pages above the leaves; records are kept one by one
-# (record_cache.py).
+# For a million records, enough for all pages above the leaves; single records are cached in
+# record_cache.py.
 _READER_CACHE_KIB: Final = 4 * 1024
 _SCANNER_CACHE_KIB: Final = 2 * 1024
 
@@ -72,12 +72,12 @@ CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 INSERT INTO meta VALUES ('ceiling', 0);
 """
 
-# Pairs are indexed by `Key.hidden`, or by whether there is an upper bound.
+# The pairs are indexed by `Key.hidden`, or by whether there is an upper bound.
 _GET: Final = (
     "SELECT value, version FROM face WHERE keyspace = ? AND partition = ? AND key = ?",
     "SELECT value, version FROM hidden WHERE keyspace = ? AND partition = ? AND key = ?",
 )
-# Two records in one statement, which sees one snapshot without a transaction around it.
+# Two records in one statement. It sees one snapshot without a transaction.
 _GET_BOTH: Final = tuple(
     tuple(
         f"{first.replace(' FROM', ', 0 FROM')} UNION ALL {second.replace(' FROM', ', 1 FROM')}"
@@ -120,7 +120,7 @@ _Row = tuple[bytes, bytes, bytes, int, bytes]
 
 
 class Location(NamedTuple):
-    """Where a content lies."""
+    """The place of a content in the segment files."""
 
     segment: int
     offset: int
@@ -138,17 +138,17 @@ class SegmentRow(NamedTuple):
 
 
 def signed(crc64: int) -> int:
-    """A CRC64 as the signed integer that SQLite stores."""
+    """Return a CRC64 as the signed integer that SQLite stores."""
     return crc64 - _CRC_MODULUS if crc64 >= _CRC_MODULUS // 2 else crc64
 
 
 def location_of(row: tuple[Any, ...]) -> Location:
-    """A row of `contents` without its id."""
+    """Return the location in a row of `contents` without its id."""
     return Location(row[0], row[1], row[2], row[3] % _CRC_MODULUS)
 
 
 def _find(execute: Callable[..., Any], ref: Ref) -> Any:
-    """The row of a record, None when there is none. Raises apsw.Error, DataDamaged."""
+    """Return the row of a record, None when there is none. Raises apsw.Error, DataDamaged."""
     (keyspace, partition), (hidden, name) = ref
     try:
         return execute(_GET[hidden], (keyspace, partition, name)).get
@@ -159,7 +159,7 @@ def _find(execute: Callable[..., Any], ref: Ref) -> Any:
 
 
 class Writer:
-    """The one connection that writes. Used by one thread at a time: the loop's or the commits'."""
+    """The only connection that writes. Used by one thread at a time: the loop's or the commits'."""
 
     def __init__(self, path: str, vfs: str | None, create: bool) -> None:
         self.connection = connect(path, vfs, _WRITER_CACHE_KIB, _SCHEMA if create else None)
@@ -175,18 +175,18 @@ class Writer:
         self._execute("COMMIT")
 
     def rollback(self) -> None:
-        """Forget the transaction, if SQLite has not done so itself."""
+        """Discard the transaction, if SQLite has not done so itself."""
         if self.connection.in_transaction:
             self._execute("ROLLBACK")
 
     def get(self, ref: Ref) -> Record | None:
-        """A record as this transaction sees it. Raises apsw.Error; DataDamaged, and then SQLite
-        has rolled the transaction back."""
+        """Return a record as this transaction sees it. Raises apsw.Error; DataDamaged, after which
+        SQLite has rolled the transaction back."""
         row = _find(self._execute, ref)
         return None if row is None else Record._make(row)
 
     def put_all(self, records: Mapping[Ref, Record | None]) -> None:
-        """Write records, or delete those that are to be absent."""
+        """Write records, or delete those whose value here is None."""
         puts: tuple[list[_Row], list[_Row]] = ([], [])
         for ((keyspace, partition), (hidden, name)), record in records.items():
             if record is None:
@@ -205,7 +205,7 @@ class Writer:
         self._execute(_LIVE, (segment, length))
 
     def drop(self, content_id: int) -> Location | None:
-        """Delete a content's row; None when it is gone."""
+        """Delete a content's row and return its location. Return None when there is no such row."""
         row = self._execute(_LOCATE, (content_id,)).get
         if row is None:
             return None
@@ -215,7 +215,8 @@ class Writer:
         return location
 
     def move(self, content_id: int, source: Location, target: Location) -> bool:
-        """Point a content at its copy, if it still points at `source`."""
+        """Change a content's location to that of its copy. Return False if the content is no longer
+        at `source`."""
         self._execute(
             "UPDATE contents SET segment = ?, offset = ? "
             "WHERE id = ? AND segment = ? AND offset = ?",
@@ -228,32 +229,32 @@ class Writer:
         return True
 
     def seal(self, segment: int) -> None:
-        """Note that a segment will never grow again."""
+        """Record that a segment will never grow again."""
         self._execute(
             "INSERT INTO segments VALUES (?, 0, 1) ON CONFLICT DO UPDATE SET sealed = 1", (segment,)
         )
 
     def forget_segment(self, segment: int) -> bool:
-        """Delete the row of a segment in which no content lies; False when one does."""
+        """Delete the row of a segment without contents. Return False when it has one."""
         if self._execute("SELECT id FROM contents WHERE segment = ? LIMIT 1", (segment,)).get:
             return False
         self._execute("DELETE FROM segments WHERE id = ?", (segment,))
         return True
 
     def raise_ceiling(self, ceiling: int) -> None:
-        """Note that no time up to `ceiling` may come again."""
+        """Record that no time up to `ceiling` may be given again."""
         self._execute("UPDATE meta SET value = ? WHERE name = 'ceiling'", (ceiling,))
 
     def ceiling(self) -> int:
-        """The ceiling in force."""
+        """Return the ceiling in force."""
         return int(self._execute("SELECT value FROM meta WHERE name = 'ceiling'").get)
 
     def last_content(self) -> int:
-        """The largest content id in use, 0 when there is none."""
+        """Return the largest content id in use, 0 when there is none."""
         return int(self._execute("SELECT ifnull(max(id), 0) FROM contents").get)
 
     def segments(self) -> list[SegmentRow]:
-        """The rows of all segments."""
+        """Return the rows of all segments."""
         rows = self._execute(
             "SELECT id, live_bytes, sealed, CASE WHEN sealed THEN 0 ELSE "
             "(SELECT max(offset + length) FROM contents WHERE segment = segments.id) END "
@@ -262,13 +263,15 @@ class Writer:
         return [SegmentRow(row[0], row[1], bool(row[2]), row[3] or 0) for row in rows]
 
     def spare_bytes(self) -> int:
-        """How much more fits into the database before its file grows. Raises apsw.Error."""
+        """Return how many more bytes fit into the database before its file grows. Raises
+        apsw.Error."""
         return PAGE_BYTES * int(self._execute("PRAGMA freelist_count").get)
 
     def truncate_log(self, timeout_ms: int) -> bool:
-        """Bring all of the log into the database and empty it; False when readers are in the way.
+        """Write all of the log back to the database and empty it. Return False when readers prevent
+        that.
 
-        Holds everyone up: between transactions only. Raises apsw.Error.
+        Call it between transactions only: it blocks all other work. Raises apsw.Error.
         """
         self.connection.set_busy_timeout(timeout_ms)
         try:
@@ -280,7 +283,7 @@ class Writer:
         self.connection.close()
 
 
-# As `_make`, but without a call of Python for each row.
+# Like `_make`, but without a Python call for each row.
 _item = cast("Callable[[Any], Item]", functools.partial(tuple.__new__, Item))
 
 
@@ -295,20 +298,20 @@ class Reader:
         self._is_held = False
 
     def hold(self) -> None:
-        """Read from one snapshot until `let_go`: to enter and to leave one takes the system longer
-        than to find a record in it."""
+        """Read from one snapshot until `let_go`. To begin and to end a snapshot takes longer than
+        to find a record in it."""
         if not self._is_held:
             self._execute("BEGIN")
             self._is_held = True
 
     def let_go(self) -> None:
-        """Read what is committed from now on."""
+        """End the held snapshot, so that later reads see newer commits."""
         if self._is_held:
             self._is_held = False
             self.release()
 
     def get(self, ref: Ref) -> Record | None:
-        """One record. Raises apsw.Error, DataDamaged."""
+        """Return one record. Raises apsw.Error, DataDamaged."""
         try:
             row = _find(self._execute, ref)
         except DataDamaged:
@@ -317,7 +320,7 @@ class Reader:
         return None if row is None else record_of(row)
 
     def get_all(self, refs: Sequence[Ref]) -> list[Record | None]:
-        """Records from one snapshot, in the order asked."""
+        """Return records from one snapshot, in the order of `refs`."""
         if len(refs) == 1:
             return [self.get(refs[0])]
         if len(refs) == 2:
@@ -341,15 +344,15 @@ class Reader:
                 found[at] = record_of((value, version))
         except apsw.IOError as error:
             for ref in (one, other) if is_damage(error) else ():
-                self.get(ref)  # raises, with its name
+                self.get(ref)  # raises, with the record's name
             raise
         return found
 
     def range(self, ref: Ref, until: bytes | None, max_records: int) -> Steps[list[Item]]:
-        """Records of one partition from `ref` on, in order, from one snapshot."""
+        """Return records of one partition from `ref` on, in order, from one snapshot."""
         (keyspace, partition), (hidden, first) = ref
         bounds = (first,) if until is None else (first, until)
-        # A cursor of its own: one that is left half way must be closed to end its read transaction.
+        # A separate cursor: it is closed when the read stops early, to end its read transaction.
         cursor = self._connection.cursor()
         items: list[Item] = []
         try:
@@ -367,7 +370,7 @@ class Reader:
         return items
 
     def scan(self, asked: ScanRequest) -> Steps[Page]:
-        """A page of face records from one snapshot."""
+        """Return a page of face records from one snapshot."""
         scanning = FaceScan(self._connection, asked)
         try:
             return (yield from scanning.read())
@@ -377,12 +380,12 @@ class Reader:
             raise self._unreadable(error, last) from error
 
     def _unreadable(self, error: apsw.Error, last: Ref) -> EngineError:
-        """The error for a caller when reading failed after the record `last`."""
+        """Return the error for a caller when reading failed after the record `last`."""
         self.let_go()
         return unreadable(error, f"what follows the {record_name(last)}")
 
     def locate(self, content_id: int) -> Location | None:
-        """Where an adopted content lies. Raises apsw.Error, DataDamaged."""
+        """Return the location of an adopted content, or None. Raises apsw.Error, DataDamaged."""
         try:
             row = self._execute(_LOCATE, (content_id,)).get
         except apsw.IOError as error:
@@ -401,18 +404,19 @@ class Reader:
         return [(row[0], location_of(row[1:])) for row in rows]
 
     def snapshot(self) -> None:
-        """Keep seeing the state of now until `release`, or until a page is damaged."""
+        """Keep reading the current state until `release`, or until a page is damaged."""
         self._execute("BEGIN")
         self._execute("SELECT value FROM meta").fetchall()
 
     def release(self) -> None:
         """End the snapshot."""
         if self._connection.in_transaction:
-            # Not a commit, which would fail on damage that was found meanwhile.
+            # Not a commit, which would fail on damage that was found in the meantime.
             self._connection.execute("ROLLBACK")
 
     def segment_sums(self) -> list[tuple[int, int, int, int, bool]]:
-        """(segment, sum of lengths, furthest end, live_bytes as noted, sealed) of every segment."""
+        """Return (segment, sum of lengths, furthest end, recorded live_bytes, sealed) of every
+        segment."""
         rows: list[tuple[Any, ...]] = self._execute(
             "SELECT ids.id, ifnull(sum(length), 0), ifnull(max(offset + length), 0), "
             "ifnull(live_bytes, 0), ifnull(sealed, 0) "
@@ -423,16 +427,17 @@ class Reader:
         return [(row[0], row[1], row[2], row[3], bool(row[4])) for row in rows]
 
     def content_ids(self) -> Iterator[int]:
-        """The ids of all contents, ascending."""
+        """Yield the ids of all contents, ascending."""
         for row in self._connection.cursor().execute("SELECT id FROM contents ORDER BY id"):
             yield row[0]
 
     def records(self) -> Iterator[Walked]:
-        """All records, in order, face keys first. Raises apsw.Error."""
+        """Yield all records, in order, face keys first. Raises apsw.Error."""
         return walk(self._connection, lambda: connect(self._path, self._vfs, _SCANNER_CACHE_KIB))
 
     def findings(self) -> Iterator[str]:
-        """The errors that SQLite itself finds, until it can read no further. Raises apsw.Error."""
+        """Yield the errors that SQLite itself finds, until it can read no further. Raises
+        apsw.Error."""
         for (problem,) in self._execute("PRAGMA integrity_check"):
             if problem != "ok":
                 yield str(problem)
