@@ -1,10 +1,10 @@
-"""Access tiers: which there are, and what an archived blob refuses.
+"""Access tiers: the list of tiers, and which requests an archived blob refuses.
 
 Lives here: the rules as pure functions of tiers. Must not live here: records, the headers that
-report a tier. Sources: "Set Blob Tier", "Access tiers for blob data"; reference section 11.
-A tier of None is the account's own, which every blob has that was never given one.
+report a tier. Sources: "Set Blob Tier", "Access tiers for blob data"; reference section 11. A tier
+of None is the account's default tier. A blob that was never given a tier has it.
 
-Out of the archive, a blob is rehydrated. It stays archived until that ends, and meanwhile:
+A blob leaves the archive by rehydration. It stays archived until that ends, and until then:
 
 | Set Blob Tier                          | answer                                                 |
 | -------------------------------------- | ------------------------------------------------------ |
@@ -34,7 +34,7 @@ TIERS: Final = (*_ONLINE, ARCHIVE)
 
 
 class Rehydration(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A rehydration under way: to which tier, with which priority, and until when (ticks)."""
+    """A rehydration in progress: its target tier, its priority, and its end (ticks)."""
 
     tier: str
     priority: str
@@ -47,10 +47,10 @@ class Rehydration(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 def rehydrated_again(pending: Rehydration, tier: str, priority: str, until: int) -> Rehydration:
-    """The rehydration after Set Blob Tier was asked for once more.
+    """Return the rehydration after a repeated Set Blob Tier.
 
     Arguments:
-        until: when one that begins now would end.
+        until: the end of a rehydration that begins now.
 
     Raises: StorageError BlobBeingRehydrated for another tier.
     """
@@ -62,7 +62,7 @@ def rehydrated_again(pending: Rehydration, tier: str, priority: str, until: int)
 
 
 def read_tier(name: str, value: str) -> str:
-    """The tier that a header names, in any case. Raises InvalidHeaderValue."""
+    """Return the tier that a header names, in any case. Raises InvalidHeaderValue."""
     for word in TIERS:
         if value.lower() == word.lower():
             return word
@@ -70,19 +70,20 @@ def read_tier(name: str, value: str) -> str:
 
 
 def read_any_tier(name: str, value: str) -> str:
-    """The tier that a header names, of block blobs or of page blobs. Raises InvalidHeaderValue."""
+    """Return the tier that a header names, of block blobs or of page blobs. Raises
+    InvalidHeaderValue."""
     return pages.read_tier(name, value) if value.upper() in pages.TIERS else read_tier(name, value)
 
 
 def check_given(kind: BlobKind, tier: str, size_bytes: int, before: str | None = None) -> None:
-    """Refuse a tier that a blob of this type and length cannot be given.
+    """Refuse a tier that a blob of this type and length cannot have.
 
     Arguments:
         tier: as `read_any_tier` returns it.
         before: the tier that the blob was given before; None = none, or the blob is new.
 
     Raises: StorageError AccessTierNotSupportedForBlobType for an append blob; InvalidHeaderValue
-        for a block blob; as pages.check_new_tier for a page blob.
+    for a block blob; see pages.check_new_tier for a page blob.
     """
     if kind is BlobKind.APPEND:
         raise StorageError(blob_errors.ACCESS_TIER_NOT_SUPPORTED_FOR_BLOB_TYPE)
@@ -93,13 +94,14 @@ def check_given(kind: BlobKind, tier: str, size_bytes: int, before: str | None =
 
 
 def require_online(tier: str | None) -> None:
-    """Refuse what needs the content of a blob. Raises StorageError BlobArchived."""
+    """Refuse a request that needs the content of an archived blob. Raises StorageError
+    BlobArchived."""
     if tier == ARCHIVE:
         raise StorageError(blob_errors.BLOB_ARCHIVED)
 
 
 def require_copy_tier(source: str | None, wanted: str | None) -> None:
-    """Refuse a copy of an archived blob unless the copy is given a tier that can be read.
+    """Refuse a copy of an archived blob unless the copy gets an online tier.
 
     Raises: StorageError BlobArchived.
     """
@@ -108,15 +110,15 @@ def require_copy_tier(source: str | None, wanted: str | None) -> None:
 
 
 def leaves_archive(before: str | None, after: str) -> bool:
-    """Whether setting this tier makes an archived blob readable again."""
+    """Return whether setting this tier makes an archived blob readable again."""
     return before == ARCHIVE and after != ARCHIVE
 
 
 def inherited(before: str | None, size_bytes: int) -> str | None:
-    """The tier of a blob that replaces another and is given none: that of the other.
+    """Return the tier of a blob that replaces another without naming a tier: that of the other.
 
-    It is not kept where nobody could read what was just written, or where it is too low for the
-    length of a page blob.
+    It is not inherited if it is Archive, because the new content could not be read. It is not
+    inherited either if it is too low for the length of a page blob.
     """
     if before is None or before == ARCHIVE or not pages.takes(before, size_bytes):
         return None

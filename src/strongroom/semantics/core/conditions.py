@@ -1,6 +1,6 @@
-"""Conditional requests: which combinations of conditions are allowed, and what they decide.
+"""Conditional requests: which combinations of conditions are allowed, and when each is met.
 
-Lives here: the truth of If-Match, If-None-Match, If-Modified-Since, If-Unmodified-Since and
+Lives here: the evaluation of If-Match, If-None-Match, If-Modified-Since, If-Unmodified-Since and
 x-ms-if-tags for reads, writes, containers and copy sources. Must not live here: header parsing
 (wire/core/headers.py), existence checks other than those the rules themselves contain. Source:
 "Specifying conditional headers for Blob service operations".
@@ -49,7 +49,7 @@ NONE: Final = Conditions()
 
 
 class ContainerConditions(enum.Enum):
-    """Which conditions an operation on a container accepts."""
+    """The conditions that an operation on a container accepts."""
 
     NONE = "none"
     MODIFIED_SINCE = "If-Modified-Since"
@@ -57,7 +57,7 @@ class ContainerConditions(enum.Enum):
 
 
 def require_read_combination(conditions: Conditions, version: str) -> None:
-    """Check what can be refused before anything is read.
+    """Refuse invalid combinations of a read's conditions before anything is read.
 
     Arguments:
         version: x-ms-version of the request; reads had the rules of writes before 2013-08-15.
@@ -72,8 +72,9 @@ def require_read_combination(conditions: Conditions, version: str) -> None:
 
 
 def require_write_combination(conditions: Conditions) -> None:
-    """Check that at most If-Match with If-Unmodified-Since, or If-None-Match with
-    If-Modified-Since, or one alone is given, and one ETag in each.
+    """Refuse invalid combinations of a write's conditions. At most If-Match with
+    If-Unmodified-Since, or If-None-Match with If-Modified-Since, or a single one may be given, with
+    one ETag in each.
 
     Raises: MultipleConditionHeadersNotSupported.
     """
@@ -91,7 +92,7 @@ def check_read(
     version: str,
     tags: Mapping[str, str] = _NO_TAGS,
 ) -> None:
-    """Judge a read of something that exists.
+    """Check the conditions of a read of an existing resource.
 
     Arguments:
         stamp: the ETag's number.
@@ -113,7 +114,7 @@ def check_read(
 
 
 def not_modified(stamp: int, modified: int) -> StorageError:
-    """304 with the headers that it must carry."""
+    """Return the error 304 with the headers that it must have."""
     headers = (("ETag", etag_text(stamp)), ("Last-Modified", rfc1123(modified)))
     return StorageError(errors.NOT_MODIFIED, headers=headers)
 
@@ -127,12 +128,12 @@ def check_write(
     tags: Mapping[str, str] = _NO_TAGS,
     failed: ErrorCode = errors.CONDITION_NOT_MET,
 ) -> None:
-    """Judge a write.
+    """Check the conditions of a write.
 
     Arguments:
-        exists: whether there is a committed blob; `stamp`, `modified` and `tags` are its own then.
+        exists: whether a committed blob exists; `stamp`, `modified` and `tags` are then its own.
         creates: whether the operation would create the blob (Put Blob, Put Block List, Copy).
-        failed: the row for a failing condition (TargetConditionNotMet for a copy's destination).
+        failed: the error for an unmet condition (TargetConditionNotMet for a copy's destination).
 
     Raises: MultipleConditionHeadersNotSupported, BlobNotFound, BlobAlreadyExists, `failed`.
     """
@@ -144,8 +145,8 @@ def check_write(
     if not exists:
         met = conditions.if_match is None
     elif conditions.if_none_match == ANY:
-        # Anything but a creation has nothing to protect from: the service ignores the asterisk
-        # there.
+        # Only a creation can violate `If-None-Match: *`: the service ignores the asterisk in other
+        # writes.
         if creates:
             raise StorageError(blob_errors.BLOB_ALREADY_EXISTS)
         met = True
@@ -161,7 +162,7 @@ def check_source(
     modified: int,
     tags: Mapping[str, str] = _NO_TAGS,
 ) -> None:
-    """Judge the source of a copy, which exists, with the pair rules of writes.
+    """Check the conditions on the existing source of a copy, with the pair rules of writes.
 
     Raises: SourceConditionNotMet (412), MultipleConditionHeadersNotSupported.
     """
@@ -178,10 +179,10 @@ def check_read_source(
     modified: int,
     tags: Mapping[str, str] = _NO_TAGS,
 ) -> None:
-    """Judge the source of a From URL operation, which exists, with the rules of reads.
+    """Check the conditions on the existing source of a From URL operation, with the rules of reads.
 
-    Raises: SourceConditionNotMet (412) where a read answers 412, CannotVerifyCopySource (304)
-        where a read answers 304. Both with the status and the code that the read has.
+    Raises: SourceConditionNotMet (412) where a read answers 412, CannotVerifyCopySource (304) where
+    a read answers 304. Both carry the read's status and code in their headers.
     """
     if conditions is NONE:
         return
@@ -192,7 +193,7 @@ def check_read_source(
 
 
 def source_unmet(row: ErrorCode) -> StorageError:
-    """A condition on the source of a From URL operation does not hold."""
+    """Return the error for an unmet condition on the source of a From URL operation."""
     return StorageError(
         row,
         headers=(
@@ -203,7 +204,7 @@ def source_unmet(row: ErrorCode) -> StorageError:
 
 
 def require_container_conditions(conditions: Conditions, accepted: ContainerConditions) -> None:
-    """Check that only what the operation accepts is given.
+    """Refuse conditions that the operation does not accept.
 
     Raises: ConditionHeadersNotSupported; MultipleConditionHeadersNotSupported for both dates.
     """
@@ -221,9 +222,9 @@ def require_container_conditions(conditions: Conditions, accepted: ContainerCond
 
 
 def check_container(conditions: Conditions, modified: int, accepted: ContainerConditions) -> None:
-    """Judge an operation on a container that exists.
+    """Check the conditions of an operation on an existing container.
 
-    A waiting read, which takes ETags, is judged by `check_read` instead.
+    A waiting read, which accepts ETags, uses `check_read` instead.
 
     Raises: ConditionNotMet (412), and those of `require_container_conditions`.
     """
@@ -239,7 +240,8 @@ def _listed(etags: tuple[str, ...], stamp: int) -> bool:
 
 
 def modified_since(modified: int, moment: int) -> bool:
-    """Whether something changed after a date. Headers have whole seconds, so only these count."""
+    """Return whether something changed after a date. Headers have whole seconds, so only these
+    count."""
     return modified // TICKS_PER_S > moment // TICKS_PER_S
 
 
@@ -264,7 +266,7 @@ def _changed(conditions: Conditions, stamp: int, modified: int, version: str) ->
         return since is None or modified_since(modified, since)
     if not _listed(etags, stamp):
         return True
-    # One success is enough, except by the old rules, where the ETag alone decides.
+    # One met condition is enough, except by the old rules, where only the ETag counts.
     return version >= READ_RULES_SINCE and since is not None and modified_since(modified, since)
 
 

@@ -1,7 +1,8 @@
-"""Copies: the states of a copy, what it reports, and what it forbids while it is pending.
+"""Copies: the states of a copy, the progress that it reports, and the requests that a pending copy
+refuses.
 
-Must not live here: moving of bytes, sources and their addresses. Sources: "Copy Blob", "Abort Copy
-Blob", "Copy Blob From URL", "Copy File", "Abort Copy File".
+Must not live here: the transfer of bytes, sources and their addresses. Sources: "Copy Blob", "Abort
+Copy Blob", "Copy Blob From URL", "Copy File", "Abort Copy File".
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ class CopyStatus(enum.Enum):
 class Copy(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The last copy to a blob or file. A blob keeps it until it is written by other means.
 
-    `id` is a GUID; `completed` is the tick at which it ended, 0 while pending; `description` says
-    why a copy failed.
+    `id` is a GUID; `completed` is the tick at which it ended, 0 while pending; `description` is the
+    reason why a copy failed.
     """
 
     id: str
@@ -40,32 +41,33 @@ class Copy(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 def started(copy_id: str, source: str, total_bytes: int) -> Copy:
-    """A copy that has just begun."""
+    """Return a copy that has just begun."""
     return Copy(copy_id, CopyStatus.PENDING, source, 0, total_bytes)
 
 
 def advanced(copy: Copy, copied_bytes: int) -> Copy:
-    """The pending copy, further on; progress never goes back or beyond the total."""
+    """Return the pending copy with its new progress, which never decreases or exceeds the total."""
     reached = min(max(copied_bytes, copy.copied_bytes), copy.total_bytes)
     return msgspec.structs.replace(copy, copied_bytes=reached)
 
 
 def succeeded(copy: Copy, now: int) -> Copy:
-    """The copy, complete at tick `now`."""
+    """Return the copy as complete at tick `now`."""
     return msgspec.structs.replace(
         copy, status=CopyStatus.SUCCESS, copied_bytes=copy.total_bytes, completed=now
     )
 
 
 def failed(copy: Copy, description: str, now: int) -> Copy:
-    """The copy, given up at tick `now` for the reason in `description`."""
+    """Return the copy as failed at tick `now`, for the reason in `description`."""
     return msgspec.structs.replace(
         copy, status=CopyStatus.FAILED, description=description, completed=now
     )
 
 
 def aborted(copy: Copy | None, copy_id: str, now: int) -> Copy:
-    """The pending copy called `copy_id`, aborted at tick `now`; its destination is left empty.
+    """Return the pending copy called `copy_id` as aborted at tick `now`; its destination is left
+    empty.
 
     Raises: NoPendingCopyOperation, CopyIdMismatch (409).
     """
@@ -78,12 +80,12 @@ def aborted(copy: Copy | None, copy_id: str, now: int) -> Copy:
 
 
 def is_pending(copy: Copy | None) -> bool:
-    """Whether a copy to the blob is under way."""
+    """Return whether a copy to the blob is in progress."""
     return copy is not None and copy.status is CopyStatus.PENDING
 
 
 def require_none_pending(copy: Copy | None) -> None:
-    """Refuse what must not happen to the destination of a pending copy: writes, snapshots, leases.
+    """Refuse requests that the destination of a pending copy forbids: writes, snapshots, leases.
 
     Raises: PendingCopyOperation (409).
     """
@@ -92,5 +94,5 @@ def require_none_pending(copy: Copy | None) -> None:
 
 
 def progress_text(copy: Copy) -> str:
-    """x-ms-copy-progress: `copied/total` in bytes."""
+    """Return x-ms-copy-progress: `copied/total` in bytes."""
     return f"{copy.copied_bytes}/{copy.total_bytes}"

@@ -1,6 +1,6 @@
-"""Cross-origin resource sharing: which rules are valid, which rule answers a request.
+"""Cross-origin resource sharing: which rules are valid, and which rule applies to a request.
 
-Must not live here: XML, the store of rules. Source: "Cross-Origin Resource Sharing (CORS) support
+Must not live here: XML, the storage of rules. Source: "Cross-Origin Resource Sharing (CORS) support
 for Azure Storage".
 """
 
@@ -41,7 +41,8 @@ def preflight(
     method: str | None,
     requested_headers: Sequence[str],
 ) -> Extras:
-    """The headers that answer a preflight request: those of the first rule that allows all of it.
+    """Return the headers that answer a preflight request: those of the first rule that allows all
+    of it.
 
     Arguments:
         origin, method: Origin and Access-Control-Request-Method, None when missing.
@@ -67,13 +68,13 @@ def actual(
     method: str,
     response_headers: Iterable[str],
 ) -> Extras:
-    """The headers that CORS adds to the answer of any other request.
+    """Return the headers that CORS adds to the response of any other request.
 
     Arguments:
         origin: the Origin header, None when missing.
-        response_headers: the names of the answer's own headers, of which a rule exposes some.
+        response_headers: the names of the response's own headers, of which a rule exposes some.
     """
-    # Whatever the origin is, the answer to another one may differ: caches must know.
+    # The response may depend on the origin, so caches need this header with any origin.
     vary: Extras = (("Vary", "Origin"),) if rules else ()
     if not origin:
         return vary
@@ -116,8 +117,9 @@ def _matches(rule: CorsRule, origin: str, method: str) -> bool:
 
 
 def _is_subdomain(origin: str, pattern: str) -> bool:
-    """Whether a pattern such as `http://*.contoso.com` covers an origin: the same scheme and port,
-    and one or more labels in front of the domain. The domain itself is not covered."""
+    """Return whether a pattern such as `http://*.contoso.com` covers an origin. It needs the same
+    scheme and port, and one or more labels in front of the domain. The domain itself is not
+    covered."""
     scheme, wildcard, domain = pattern.partition(_SUBDOMAINS)
     if not wildcard:
         return False

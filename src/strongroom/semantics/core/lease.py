@@ -1,8 +1,8 @@
-"""Leases: five states, five verbs, and what a lease id means to other operations.
+"""Leases: five states, five verbs, and the effect of a lease id on other operations.
 
 Lives here: the table of transitions, the table of guards, and the pure functions that read them.
-Must not live here: clocks (now is an argument, in ticks), storage, header parsing. Every id that
-comes in is already in the lower-case D form. Sources: "Lease Blob" and "Lease Container" of the
+Must not live here: clocks (now is an argument, in ticks), storage, header parsing. Every id
+argument is already in the lower-case D form. Sources: "Lease Blob" and "Lease Container" of the
 Azure Storage REST reference; error codes from "Blob service error codes".
 """
 
@@ -49,7 +49,7 @@ class LeaseVerb(Heading):
 
 
 class Given(Heading):
-    """How the ids (for a break: the period) of a request stand to the lease."""
+    """The relation of a request's ids (for a break: of its period) to the lease."""
 
     NO_ID = "no id"
     CURRENT = "the lease's id"
@@ -60,10 +60,11 @@ class Given(Heading):
 
 
 class LeaseUse(Heading):
-    """The demand that an operation other than Lease makes on the lease.
+    """The lease condition of an operation other than Lease.
 
-    NONE: the id is ignored. READ and its like: no id needed, but a given one must hold. WRITE and
-    its like, and DELETE_CONTAINER: the id is needed while the lease is locked.
+    NONE: the id is ignored. READ and the other READ members: no id is needed, but a given one must
+    match. WRITE and the other WRITE members, and DELETE_CONTAINER: the id is needed while the lease
+    is locked.
     """
 
     NONE = "none"
@@ -89,9 +90,9 @@ _BROKEN_NO_RENEW = errors.LEASE_IS_BROKEN_AND_CANNOT_BE_RENEWED
 
 _COLUMNS: Final = (_A, _L, _G, _B, _E)
 
-# Rows: a verb and what was given. Columns: available, leased, breaking, broken, expired. A cell is
-# the state that follows, or the refusal. Ids that a record of an earlier lease keeps still count
-# as its id.
+# Rows: a verb and the relation of its id to the lease. Columns: available, leased, breaking,
+# broken, expired. A cell is the next state, or the error. The id of a broken or expired lease still
+# counts as its id.
 _ROWS: Final[dict[tuple[LeaseVerb, Given], tuple[LeaseState | ErrorCode, ...]]] = {
     (LeaseVerb.ACQUIRE, Given.NO_ID): (_L, _PRESENT, _PRESENT, _L, _L),
     (LeaseVerb.ACQUIRE, Given.CURRENT): (_L, _L, _BREAKING_NO_ACQUIRE, _L, _L),
@@ -133,7 +134,7 @@ _FILE_ABSENT = file_errors.LEASE_NOT_PRESENT_WITH_FILE_OPERATION
 _FILE_OTHER = file_errors.LEASE_ID_MISMATCH_WITH_FILE_OPERATION
 _MISSING = errors.LEASE_ID_MISSING
 
-# The same columns; a cell is None (go on) or the refusal.
+# The same columns; a cell is None (allowed) or the error.
 _GUARD_ROWS: Final[dict[tuple[LeaseUse, Given], tuple[ErrorCode | None, ...]]] = {
     (LeaseUse.NONE, Given.NO_ID): (None,) * 5,
     (LeaseUse.NONE, Given.CURRENT): (None,) * 5,
@@ -170,7 +171,7 @@ _GUARD_ROWS: Final[dict[tuple[LeaseUse, Given], tuple[ErrorCode | None, ...]]] =
     (LeaseUse.WRITE_FILE, Given.OTHER): (_FILE_ABSENT, _FILE_OTHER, _FILE_OTHER, _LOST, _LOST),
 }
 
-# The noun of the messages.
+# The noun in the messages.
 _KINDS: Final = {
     LeaseUse.READ_CONTAINER: LeaseKind.CONTAINER,
     LeaseUse.DELETE_CONTAINER: LeaseKind.CONTAINER,
@@ -188,7 +189,7 @@ GUARDS: Final[dict[tuple[LeaseState, LeaseUse, Given], ErrorCode | None]] = {
 
 
 def state(lease: Lease | None, now: int) -> LeaseState:
-    """The state of a stored lease at tick `now`; a timer that ends at `now` has ended."""
+    """Return the state of a stored lease at tick `now`; a timer that ends at `now` has ended."""
     if lease is None:
         return LeaseState.AVAILABLE
     if lease.breaks:
@@ -199,19 +200,19 @@ def state(lease: Lease | None, now: int) -> LeaseState:
 
 
 def status(lease: Lease | None, now: int) -> str:
-    """x-ms-lease-status: `locked` while leased or breaking, otherwise `unlocked`."""
+    """Return x-ms-lease-status: `locked` while leased or breaking, otherwise `unlocked`."""
     return "locked" if state(lease, now) in _LOCKED else "unlocked"
 
 
 def reported_duration(lease: Lease | None, now: int) -> str | None:
-    """x-ms-lease-duration: `infinite` or `fixed` while leased, None in every other state."""
+    """Return x-ms-lease-duration: `infinite` or `fixed` while leased, None in every other state."""
     if lease is None or state(lease, now) is not LeaseState.LEASED:
         return None
     return "infinite" if lease.duration_s == INFINITE else "fixed"
 
 
 def next_change(lease: Lease | None, now: int) -> int | None:
-    """The tick at which the state changes by time alone, or None when it stays as it is."""
+    """Return the tick at which the state next changes by time alone; None when it never does."""
     found = state(lease, now)
     if lease is None or found not in _LOCKED:
         return None
@@ -219,10 +220,10 @@ def next_change(lease: Lease | None, now: int) -> int | None:
 
 
 def after_write(lease: Lease | None, now: int) -> Lease | None:
-    """The lease of a blob after a permitted write: what is expired or broken is cleared.
+    """Return the lease of a blob after a permitted write: an expired or broken lease is cleared.
 
-    From then on the old id is that of no lease, so its holder cannot renew over a change it has not
-    seen. A container's lease is not cleared by writes.
+    After that the old id matches no lease, so its holder cannot renew and overlook the change.
+    Writes do not clear a container's lease.
     """
     return lease if state(lease, now) in _LOCKED else None
 
@@ -243,12 +244,12 @@ def acquire(
     now: int,
     kind: LeaseKind = LeaseKind.BLOB,
 ) -> Lease:
-    """Take the lease, or give the one that is held a new duration.
+    """Acquire the lease, or give the held lease a new duration.
 
     Arguments:
         duration_s: -1 or 15 to 60 (see `require_duration`).
         proposed_id: the id that the caller wants, or None.
-        fresh_id: the id to use when none was proposed; None = one was.
+        fresh_id: the id to use without a proposed one; may be None otherwise.
 
     Raises: LeaseAlreadyPresent, LeaseIsBreakingAndCannotBeAcquired.
     """
@@ -259,7 +260,7 @@ def acquire(
 
 
 def renew(lease: Lease | None, given_id: str, now: int, kind: LeaseKind = LeaseKind.BLOB) -> Lease:
-    """Start the clock again with the lease's own duration; an expired lease revives.
+    """Restart the lease with its own duration; an expired lease becomes active again.
 
     Raises: LeaseIdMismatchWithLeaseOperation, LeaseIsBrokenAndCannotBeRenewed.
     """
@@ -275,7 +276,7 @@ def change(
     now: int,
     kind: LeaseKind = LeaseKind.BLOB,
 ) -> Lease:
-    """Give the lease another id; its expiry stays. Asking again with the same ids succeeds again.
+    """Give the lease another id; its expiry stays. A repeated request with the same ids succeeds.
 
     Raises: LeaseNotPresentWithLeaseOperation, LeaseIdMismatchWithLeaseOperation,
     LeaseIsBreakingAndCannotBeChanged.
@@ -289,7 +290,7 @@ def change(
 
 
 def release(lease: Lease | None, given_id: str, now: int, kind: LeaseKind = LeaseKind.BLOB) -> None:
-    """Free the lease at once: what remains is no lease.
+    """Check that the lease may be released; after that there is no lease.
 
     Raises: LeaseIdMismatchWithLeaseOperation.
     """
@@ -302,11 +303,12 @@ def break_(
     now: int,
     kind: LeaseKind = LeaseKind.BLOB,
 ) -> tuple[Lease, int]:
-    """End the lease without its id; returns the lease and x-ms-lease-time, the seconds left of it.
+    """Break the lease without its id. Return the lease and x-ms-lease-time, the seconds until it
+    ends.
 
     Arguments:
-        period_s: how long it may still run, or None: what remains of a fixed lease, 0 of an
-            infinite one. It never prolongs what remains of a fixed lease or of an earlier break.
+        period_s: how long it may still run. None means the rest of a fixed lease, 0 for an infinite
+            one. It never prolongs the rest of a fixed lease or of an earlier break.
 
     Raises: LeaseNotPresentWithLeaseOperation.
     """
@@ -317,7 +319,7 @@ def break_(
     assert lease is not None
     if found is LeaseState.BROKEN:
         return lease, 0
-    # Rounded up, so that who waits that long finds it broken.
+    # Rounded up, so that the lease is broken after a wait of that length.
     lease_time_s = (breaks - now + TICKS_PER_S - 1) // TICKS_PER_S
     return Lease(lease.id, lease.duration_s, lease.expires, breaks), lease_time_s
 
@@ -337,7 +339,7 @@ def guard(lease: Lease | None, given_id: str | None, use: LeaseUse, now: int) ->
 def _relation(lease: Lease | None, given_id: str | None) -> Given:
     if given_id is None:
         return Given.NO_ID
-    # Without a lease there is nothing that an id could match; the table's cells agree for both.
+    # Without a lease no id can match; the table's cells are the same for both.
     return Given.CURRENT if lease is not None and lease.id == given_id else Given.OTHER
 
 

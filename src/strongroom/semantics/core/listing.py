@@ -1,20 +1,20 @@
 """Listing with prefix, delimiter and marker: one page, built from records as they are read.
 
-Lives here: which records become items, when a common prefix stands for many, where to read next,
+Lives here: which records become items, when a common prefix replaces its names, where to read next,
 where the next page begins. Must not live here: reading. Names are compared as UTF-8 bytes. Source:
 "List Blobs".
 
-The reader asks for `first`, `until` and `want`, reads, and feeds what it got, until `done`:
+The caller reads `want` records between `first` and `until`, and feeds the result, until `done`:
 
-    page = Page(prefix, delimiter, max_results, decode_marker(marker))
+    page = PageBuilder(prefix, delimiter, max_results, decode_marker(marker))
     while not page.done:
         page.feed(*read(page.first, page.until, page.want))
     page.items, page.marker
 
-A position inside a common prefix means that the prefix has not been listed yet. All that was read
-of it so far cannot be seen. Once it is listed, the position lies behind everything that it stands
-for, so a million blobs below one prefix cost one read. A reader that has worked enough may call
-`cut`: a page may be short, even empty, if it carries a marker.
+A position inside a common prefix means that the prefix has not been listed yet: no record of it
+read so far is visible. Once it is listed, the position lies after all of its names, so a million
+blobs below one prefix cost one read. A caller that has read enough may call `cut`: a page may be
+short, even empty, if it carries a marker.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ Position = tuple[bytes, bytes]
 """(name, key below the name): where reading goes on; need not be a record."""
 
 START: Final[Position] = (b"", b"")
-# Larger than any byte of UTF-8: name + this sorts behind all names that begin with the name.
+# Larger than any byte of UTF-8: name + this sorts after all names that begin with the name.
 _BEHIND: Final = b"\xff"
 _MARKER_VERSION: Final = b"\x01"
 _KEY_BYTES_MAX: Final = 1024
 _MARKER_CHARS_MAX: Final = 8192
-# A name of UTF-16 characters is at most three times as many bytes.
+# A name in UTF-8 has at most three bytes for each UTF-16 character.
 _NAME_BYTES_MAX: Final = 3 * limits.BLOB_NAME_CHARS_MAX
 _WANT_LEAST: Final = 100
-# The largest page, and one more, which tells where the next begins.
+# The largest page, and one more record, which shows where the next page begins.
 WANT_MOST: Final = limits.LIST_RESULTS_MAX + 1
 
 
@@ -55,10 +55,9 @@ class PageBuilder(Generic[T]):
 
     Arguments:
         prefix: only names that begin with it are listed.
-        delimiter: names that have it behind the prefix are listed as one `Prefix`; empty = none
-            are.
+        delimiter: names that contain it after the prefix are listed as one `Prefix`; empty = none.
         max_results: how many items the page may hold, at least 1.
-        start: where the page begins (`START`, a decoded marker, what `start_at` gives).
+        start: where the page begins (`START`, a decoded marker, or the result of `start_at`).
     """
 
     def __init__(self, prefix: str, delimiter: str, max_results: int, start: Position) -> None:
@@ -66,7 +65,7 @@ class PageBuilder(Generic[T]):
         self._delimiter = delimiter.encode("utf-8", "surrogatepass")
         self._max_results = max_results
         self._want = _WANT_LEAST
-        self._listed: bytes | None = None  # what the delimiter folded last, of this reading
+        self._listed: bytes | None = None  # the prefix that was listed last, in this read
         self.items: list[T | Prefix] = []
         """What the page lists, in order."""
         self.first: Position = max(start, (self._prefix, b""))
@@ -81,26 +80,26 @@ class PageBuilder(Generic[T]):
 
     @property
     def want(self) -> int:
-        """How many records to ask for: few while prefixes make reading jump, else what is
-        missing."""
+        """How many records to read next: few while listed prefixes let the read skip names, else
+        the missing ones."""
         missing = self._max_results - len(self.items) + 1
         return min(self._want if self._delimiter else max(missing, _WANT_LEAST), WANT_MOST)
 
     def feed(
         self, records: Iterable[tuple[bytes, bytes, T | None]], resume: Position | None
     ) -> None:
-        """Take what was read from `first` on.
+        """Add the records that were read from `first` on.
 
         Arguments:
-            records: (name, key, item) in order; item None = it cannot be seen in this list.
-            resume: where the reader stopped, None = it came to the end.
+            records: (name, key, item) in order; item None = it is not visible in this list.
+            resume: where the read stopped, None = it reached the end.
         """
         self.take(records)
         self.go_on(resume)
 
     def take(self, records: Iterable[tuple[bytes, bytes, T | None]]) -> bool:
-        """Take some of what was read from `first` on; `go_on` follows. Returns: whether the page
-        is complete."""
+        """Add some of the records that were read from `first` on; call `go_on` after the last.
+        Return whether the page is complete."""
         listed = self._listed
         for name, key, item in records:
             if listed is not None and name.startswith(listed):
@@ -115,7 +114,7 @@ class PageBuilder(Generic[T]):
         return False
 
     def go_on(self, resume: Position | None) -> None:
-        """Read on at `resume`, unless the page is complete; see `feed`."""
+        """Set where to read next, `resume`, unless the page is complete; see `feed`."""
         listed, self._listed = self._listed, None
         if self.done:
             return
@@ -130,7 +129,7 @@ class PageBuilder(Generic[T]):
         self._finish_if_beyond()
 
     def cut(self) -> None:
-        """End the page where it is."""
+        """End the page at the current position."""
         if not self.done:
             self._finish(self.first)
 
@@ -148,19 +147,19 @@ class PageBuilder(Generic[T]):
 
 
 def start_at(start: Position, name: str) -> Position:
-    """Where a page begins that lists only names from `name` on, `name` included.
+    """Return where a page begins that lists only names from `name` on, `name` included.
 
     Arguments:
-        start: where its marker says that it begins; the later of the two counts.
+        start: the position in its marker; the later of the two counts.
         name: the first name that may be listed; empty = any.
     """
-    # No name is as long as this: what stands behind it makes no difference.
+    # No name is as long as this, so the rest of the text makes no difference.
     first = name.encode("utf-8", "surrogatepass")[: _NAME_BYTES_MAX + len(_BEHIND)]
     return max(start, (first, b""))
 
 
 def encode_marker(position: Position | None) -> str:
-    """NextMarker: opaque text for a position; empty when there is none."""
+    """Return NextMarker: an opaque text for a position; empty when there is none."""
     if position is None:
         return ""
     name, key = position
@@ -169,7 +168,7 @@ def encode_marker(position: Position | None) -> str:
 
 
 def decode_marker(marker: str | None) -> Position:
-    """The position of a marker that `encode_marker` made; the start for None or empty text.
+    """Return the position in a marker of `encode_marker`; the start for None or empty text.
 
     Raises: InvalidQueryParameterValue for any other text.
     """

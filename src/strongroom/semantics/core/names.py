@@ -1,4 +1,4 @@
-"""Which names accounts, containers, blobs and metadata may have.
+"""The names that accounts, containers, blobs and metadata may have.
 
 Must not live here: splitting of URLs (wire/core/path.py). Source: "Naming and referencing
 containers, blobs, and metadata".
@@ -30,12 +30,13 @@ _METADATA_VALUE: Final = re.compile(r"[\t\x20-\x7e]*")
 
 
 def is_container_name(name: str) -> bool:
-    """Whether a container can have the name at all."""
+    """Return whether the name is valid for a container."""
     return is_queue_name(name) or name in SPECIAL_CONTAINERS
 
 
 def check_container(name: str) -> None:
-    """3 to 63 of `[a-z0-9-]`, letter or digit at both ends, no `--`; or a special container.
+    """Check a container's name: 3 to 63 of `[a-z0-9-]`, letter or digit at both ends, no `--`; or a
+    special container.
 
     Raises: OutOfRangeInput for the length, InvalidResourceName for the characters.
     """
@@ -44,19 +45,20 @@ def check_container(name: str) -> None:
 
 
 def is_queue_name(name: str) -> bool:
-    """Whether a queue can have the name at all."""
+    """Return whether the name is valid for a queue."""
     least, most = _PLACE_CHARS
     return least <= len(name) <= most and _has_form(name)
 
 
 @lru_cache(_NAMES_REMEMBERED)
 def _has_form(name: str) -> bool:
-    """Of a name that is no longer than it may be: nearly every request names one of a few."""
+    """Return whether a name of valid length has valid characters. The result is cached: nearly
+    every request uses one of a few names."""
     return _CONTAINER.fullmatch(name) is not None
 
 
 def check_queue(name: str) -> None:
-    """3 to 63 of `[a-z0-9-]`, letter or digit at both ends, no `--`.
+    """Check a queue's name: 3 to 63 of `[a-z0-9-]`, letter or digit at both ends, no `--`.
 
     Raises: OutOfRangeInput for the length, InvalidResourceName for the characters.
     """
@@ -64,22 +66,23 @@ def check_queue(name: str) -> None:
 
 
 def is_table_name(name: str) -> bool:
-    """Whether a table can have the name at all."""
+    """Return whether the name is valid for a table."""
     least, most = _PLACE_CHARS
     return least <= len(name) <= most and _is_free_table_name(name)
 
 
 @lru_cache(_NAMES_REMEMBERED)
 def _is_free_table_name(name: str) -> bool:
-    """As `_has_form`, and not the name that stands for all tables."""
+    """Return whether a name of valid length has valid characters, and is not the reserved name."""
     return _TABLE.fullmatch(name) is not None and name.lower() != RESERVED_TABLE
 
 
 def check_table(name: str) -> None:
-    """3 to 63 letters and digits, a letter first; `tables` is reserved, in any case.
+    """Check a table's name: 3 to 63 letters and digits, a letter first; `tables` is reserved, in
+    any case.
 
-    Raises: OutOfRangeInput for the length, InvalidResourceName for the characters, InvalidInput
-        for the reserved name.
+    Raises: OutOfRangeInput for the length, InvalidResourceName for the characters, InvalidInput for
+    the reserved name.
     """
     _check(name, _TABLE)
     if name.lower() == RESERVED_TABLE:
@@ -110,8 +113,8 @@ def check_blob(name: str, container: str = "") -> None:
 
 
 def check_metadata(pairs: Iterable[tuple[str, str]]) -> Metadata:
-    """Names are C# identifiers of ASCII, unique but for case; values are printable ASCII; names and
-    values are at most 8 KiB together. Returns the pairs as they were given.
+    """Check metadata, and return the pairs unchanged. Names are C# identifiers of ASCII, unique
+    regardless of case; values are printable ASCII; names and values are at most 8 KiB together.
 
     Raises: EmptyMetadataKey, InvalidMetadata, MetadataTooLarge.
     """

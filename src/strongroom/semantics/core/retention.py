@@ -1,6 +1,6 @@
-"""How long what was deleted is kept: when its retention ends, and how many days are left.
+"""The retention of deleted resources: when it ends, and how many days are left.
 
-Must not live here: what is kept (services/). Source: "Soft delete for blobs", "Soft delete for
+Must not live here: what is retained (services/). Source: "Soft delete for blobs", "Soft delete for
 containers": 1 to 365 days, counted from the deletion with the retention in force then.
 """
 
@@ -14,10 +14,10 @@ DAY_TICKS: Final = 24 * 60 * 60 * TICKS_PER_S
 
 
 def retention_end(deleted: int, days: int) -> int:
-    """The tick from which on nobody can get back what was deleted at the tick `deleted`."""
+    """Return the tick from which on a resource deleted at the tick `deleted` cannot be restored."""
     return deleted + days * DAY_TICKS
 
 
 def remaining_days(until: int, now: int) -> int:
-    """RemainingRetentionDays: a day that has begun counts whole (unverified)."""
+    """Return RemainingRetentionDays: a partial day counts as a whole one (unverified)."""
     return max(0, -((now - until) // DAY_TICKS))

@@ -1,6 +1,6 @@
 """The times by which snapshots of blobs and of shares are named.
 
-Must not live here: which snapshots there are. Sources: "Snapshot Blob", "Snapshot Share".
+Must not live here: which snapshots exist. Sources: "Snapshot Blob", "Snapshot Share".
 """
 
 from __future__ import annotations
@@ -16,11 +16,10 @@ _TIME: Final = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{
 
 
 def snapshot_time(text: str, name: str = "snapshot") -> int:
-    """The ticks of a snapshot's time as it was given out.
+    """Return the ticks of a snapshot's time as responses give it.
 
     Arguments:
-        name: the query parameter that it was given in.
-
+        name: the query parameter with the time.
     Raises: InvalidQueryParameterValue.
     """
     found = _TIME.fullmatch(text)

@@ -6,12 +6,11 @@
     key          = name / DQUOTE characters DQUOTE
     operator     = "=" / "<>" / ">" / ">=" / "<" / "<="
 
-Find Blobs by Tags has a smaller grammar of the same tokens (semantics/blob/tag_queries.py): a
-`Tokens` is given how its text is refused.
+Find Blobs by Tags has a smaller grammar of the same tokens (semantics/blob/tag_queries.py). So a
+`Tokens` takes the error for an invalid text as an argument.
 
-Must not live here: tags' storage, searches. Source: "Specifying conditional headers for
-Blob service operations", x-ms-if-tags. Comparison is ordinal; a tag that is missing satisfies no
-test.
+Must not live here: tags' storage, searches. Source: "Specifying conditional headers for Blob
+service operations", x-ms-if-tags. Comparison is ordinal; a missing tag satisfies no test.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ OPERATORS: Final[dict[str, Callable[[str, str], bool]]] = {
 
 @dataclass(frozen=True, slots=True)
 class TagComparison:
-    """`key operator 'value'`."""
+    """A comparison: `key operator 'value'`."""
 
     key: str
     operator: str
@@ -53,14 +52,14 @@ class TagComparison:
 
 @dataclass(frozen=True, slots=True)
 class TagConjunction:
-    """Every part holds."""
+    """A conjunction: every part holds."""
 
     parts: tuple[Expression, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class TagDisjunction:
-    """At least one part holds."""
+    """A disjunction: at least one part holds."""
 
     parts: tuple[Expression, ...]
 
@@ -70,7 +69,7 @@ Expression = TagComparison | TagConjunction | TagDisjunction
 
 @lru_cache(maxsize=64)
 def parse(text: str) -> Expression:
-    """The expression of a header's value. Raises InvalidHeaderValue (400)."""
+    """Parse the expression in a header's value. Raises InvalidHeaderValue (400)."""
     tokens = Tokens(text, lambda: invalid_header(HEADER, text))
     parser = _Parser(tokens)
     found = parser.either(0)
@@ -80,7 +79,7 @@ def parse(text: str) -> Expression:
 
 
 def matches(expression: Expression, tags: Mapping[str, str]) -> bool:
-    """Whether a blob with these tags satisfies the expression."""
+    """Return whether a blob with these tags satisfies the expression."""
     if isinstance(expression, TagComparison):
         value = tags.get(expression.key)
         return value is not None and OPERATORS[expression.operator](value, expression.value)
@@ -90,14 +89,14 @@ def matches(expression: Expression, tags: Mapping[str, str]) -> bool:
 
 
 class Tokens:
-    """The tokens of one text; `kind` and `text` are those of the token that comes next.
+    """The tokens of one text; `kind` and `text` describe the next token.
 
     Kinds: `mark` (a parenthesis), `operator`, `value`, `key` (in double quotes), `word`, `at` (a
-    word behind `@`); None at the end.
+    word after `@`); None at the end.
 
     Arguments:
         source: the text, of at most 8192 characters.
-        refusal: makes the error for a text that is no expression.
+        refusal: makes the error for an invalid text.
     """
 
     def __init__(self, source: str, refusal: Callable[[], Exception]) -> None:
@@ -111,7 +110,7 @@ class Tokens:
         self.advance()
 
     def take(self, kind: str) -> str:
-        """The text of the next token, which must be of this kind."""
+        """Take the next token, which must be of this kind, and return its text."""
         if self.kind != kind:
             raise self.refusal()
         text = self.text
@@ -123,14 +122,14 @@ class Tokens:
         return self.take("key") if self.kind == "key" else self.take("word")
 
     def take_keyword(self, word: str) -> bool:
-        """Whether the next token was this word, in any case; it is taken then."""
+        """Take the next token if it is this word, in any case. Return whether it was."""
         if self.kind != "word" or self.text.upper() != word:
             return False
         self.advance()
         return True
 
     def advance(self) -> None:
-        """Go on to the next token."""
+        """Read the next token."""
         if self._at == len(self._source):
             self.kind = None
             return
@@ -144,7 +143,7 @@ class Tokens:
 
 
 class _Parser:
-    """Recursive descent over the tokens of one text."""
+    """A recursive-descent parser over the tokens of one text."""
 
     def __init__(self, tokens: Tokens) -> None:
         self._tokens = tokens

@@ -1,10 +1,9 @@
-"""Messages of a queue: when they are seen, how often they were taken, when they are gone.
+"""Messages of a queue: when they are visible, how often they were dequeued, when they expire.
 
-Lives here: the state of a message, and what each verb makes of it, as pure functions of (message,
-request, now). The rule for pop receipts that no longer hold lives here too. Must not live here:
-clocks (now is an argument, in ticks), keys and records, receipts as text (pop_receipts.py).
-Sources: "Put Message", "Get Messages", "Update Message", "Delete Message" of the Azure Storage REST
-reference.
+Lives here: the state of a message, and the effect of each verb on it, as pure functions of
+(message, request, now). The rule for stale pop receipts lives here too. Must not live here: clocks
+(now is an argument, in ticks), keys and records, receipts as text (pop_receipts.py). Sources: "Put
+Message", "Get Messages", "Update Message", "Delete Message" of the Azure Storage REST reference.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class Message(msgspec.Struct, frozen=True, array_like=True):
 
 
 def require_lifetime(visibility_s: int, ttl_s: int, version: str) -> None:
-    """Check `messagettl`, and that the message can be seen before it expires.
+    """Check `messagettl`, and that the message becomes visible before it expires.
 
     Arguments:
         ttl_s: seconds, or -1 = never.
@@ -64,17 +63,18 @@ def require_lifetime(visibility_s: int, ttl_s: int, version: str) -> None:
 
 
 def require_text(text: str) -> None:
-    """At most 65,536 bytes of UTF-8. Raises RequestBodyTooLarge."""
-    # UTF-8 has one to four bytes for each character: most texts need not be encoded to know.
+    """Check that a text has at most 65,536 bytes of UTF-8. Raises RequestBodyTooLarge."""
+    # UTF-8 has one to four bytes for each character, so most texts need not be encoded for the
+    # check.
     most = limits.MESSAGE_TEXT_BYTES_MAX
     if len(text) > most or (len(text) * 4 > most and len(text.encode()) > most):
         raise errors.body_too_large(most)
 
 
 def put(message_id: str, visibility_s: int, ttl_s: int, now: int) -> Message:
-    """A new message, visible after `visibility_s` and expired after `ttl_s` (-1 = never).
+    """Return a new message, visible after `visibility_s` and expired after `ttl_s` (-1 = never).
 
-    One that would expire after the year 9999 never does: answers could not show that time.
+    A message that would expire after the year 9999 never expires: responses cannot show that time.
     """
     expires = now + ttl_s * TICKS_PER_S
     if ttl_s == INFINITE or expires > LATEST_TICKS:
@@ -83,20 +83,20 @@ def put(message_id: str, visibility_s: int, ttl_s: int, now: int) -> Message:
 
 
 def is_expired(message: Message, now: int) -> bool:
-    """Whether it is gone; a message that expires at `now` has expired."""
+    """Return whether the message has expired; one that expires at `now` has."""
     return message.expires != NEVER and message.expires <= now
 
 
 def get(message: Message, visibility_s: int, now: int) -> Message:
-    """The message after a retrieval: counted, and hidden for `visibility_s`, beyond its expiry
-    too."""
+    """Return the message after a retrieval: its count is higher, and it is hidden for
+    `visibility_s`, even beyond its expiry."""
     return msgspec.structs.replace(
         message, visible=now + visibility_s * TICKS_PER_S, dequeued=message.dequeued + 1
     )
 
 
 def update(message: Message, visibility_s: int, now: int) -> Message:
-    """The message hidden for `visibility_s` from now on; the count stays.
+    """Return the message hidden for `visibility_s` from now on; the count stays.
 
     Raises: OutOfRangeQueryParameterValue when that is later than its expiry.
     """
@@ -108,13 +108,13 @@ def update(message: Message, visibility_s: int, now: int) -> Message:
 
 
 def held(message: Message | None, message_id: str, now: int) -> Message:
-    """The message that a genuine pop receipt leads to, if that still is the one it was given for.
+    """Return the message at the place of a genuine pop receipt, if it is still the same message.
 
     Arguments:
-        message: what lies where the receipt points; None = nothing does any more.
+        message: the message at the receipt's place; None = no message is there any more.
         message_id: the id in the URL.
 
-    Raises: StorageError, the row of STALE_RECEIPT; MessageNotFound when it has expired.
+    Raises: StorageError with STALE_RECEIPT; MessageNotFound when it has expired.
     """
     if message is None or message.id != message_id:
         raise stale()
@@ -124,5 +124,5 @@ def held(message: Message | None, message_id: str, now: int) -> Message:
 
 
 def stale() -> StorageError:
-    """The refusal of a pop receipt that does not hold."""
+    """Return the error for a stale pop receipt."""
     return StorageError(STALE_RECEIPT)

@@ -1,15 +1,16 @@
-"""Pop receipts: what a retrieval gives, and only it can give.
+"""Pop receipts: signed tokens that only a retrieval, put or update can issue.
 
 Lives here: a receipt as text. It names the place where its retrieval, put or update has left the
-message. The next one moves the message elsewhere, so a receipt ends by itself. Must not live here:
-whether the message is still there (messages.py), keys and randomness (both are arguments). Source:
-"Get Messages", "Delete Message": a receipt is opaque, and one of no such form is refused.
+message. The next one moves the message elsewhere, so the old receipt becomes stale by itself. Must
+not live here: whether the message is still there (messages.py), keys and randomness (both are
+arguments). Source: "Get Messages", "Delete Message": a receipt is opaque, and a malformed one is
+refused.
 
     place (17 bytes) | MAC over the place with the queue's secret (12) | CRC-32 of both (4)
 
-in base64 for URLs: 44 characters without padding. The CRC shows that a text is no receipt, or is a
+in base64 for URLs: 44 characters without padding. The CRC shows that a text is no receipt, or a
 damaged one. A receipt of another queue, or of an earlier queue of this name, has a correct CRC. The
-CRC protects nothing: the MAC does.
+CRC is no protection against forgery; the MAC is.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _SIGNED: Final = slice(None, PLACE_BYTES + _MAC_BYTES)
 
 
 def seal(secret: bytes, place: bytes) -> str:
-    """The receipt of a place.
+    """Return the receipt of a place.
 
     Arguments:
         secret: the queue's own.
@@ -42,7 +43,7 @@ def seal(secret: bytes, place: bytes) -> str:
 
 
 def open_receipt(secret: bytes, text: str) -> bytes | None:
-    """The place that a receipt was given for; None when this secret has not sealed it.
+    """Return the place in a receipt; None when it was not sealed with this secret.
 
     Raises: InvalidQueryParameterValue for a text that is no receipt.
     """

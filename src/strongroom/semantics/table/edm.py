@@ -1,13 +1,14 @@
 """The values of table entities: the eight primitive types, their JSON forms, their limits.
 
-Lives here: a property's value as it is sent <-> as it is stored, each in one form. Must not live
-here: entities as a whole (entities.py), documents (wire/table/odata.py). Source: "Understanding the
-Table service data model", "Payload format for Table service operations", OData 3.0 JSON format.
+Lives here: the conversion of a property's value between its form in requests and its stored form.
+Must not live here: entities as a whole (entities.py), documents (wire/table/odata.py). Source:
+"Understanding the Table service data model", "Payload format for Table service operations", OData
+3.0 JSON format.
 
-The fragment, in which an entity's properties are stored and (at minimal metadata) sent, is the
-inside of a JSON object: `"Name":"x","Size@odata.type":"Edm.Int64","Size":"12"`. A type that JSON
-itself does not show stands right before its property. These are Int64, DateTime, Guid, Binary, and
-a Double that JSON has no number for.
+The fragment is the form in which an entity's properties are stored and (at minimal metadata) sent.
+It is the inside of a JSON object: `"Name":"x","Size@odata.type":"Edm.Int64","Size":"12"`. A type
+that JSON does not show is annotated directly before its property. These are Int64, DateTime, Guid,
+Binary, and a Double that JSON has no number for.
 """
 
 from __future__ import annotations
@@ -35,10 +36,10 @@ _MOMENT: Final = re.compile(
     r"(?:[Zz]|([+-])(\d\d):?([0-5]\d))?",
     re.ASCII,
 )
-# As far as a zone of the world may be away from UTC (ISO 8601 as XML Schema has it).
+# The largest offset of a time zone from UTC (ISO 8601 as in XML Schema).
 _OFFSET_MAX_S: Final = 14 * 3600
 _GUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-# Zeros in front are not counted: Python refuses to read thousands of them.
+# Leading zeros are not counted: Python refuses to read thousands of them.
 _INTEGER: Final = re.compile(r"([+-]?)0*([0-9]{1,20})")
 _DOUBLE: Final = re.compile(
     r"[+-]?(?:\d{1,400}\.?\d{0,400}|\.\d{1,400})(?:[eE][+-]?\d{1,5})?", re.ASCII
@@ -61,7 +62,7 @@ class EdmType(enum.Enum):
     BINARY = "Edm.Binary"
 
 
-# Their JSON values tell them; so do those of Doubles that are finite.
+# Types that their JSON values show; finite Doubles are shown too.
 _TOLD_BY_JSON: Final = (EdmType.STRING, EdmType.INT32, EdmType.BOOLEAN)
 
 Untold = int | float | UUID | bytes
@@ -71,7 +72,7 @@ EdmValue = Scalar | Untold
 
 
 class Typed(msgspec.Struct, frozen=True):
-    """A value whose type JSON does not tell, with its type."""
+    """A value whose type JSON does not show, with its type."""
 
     type: EdmType
     value: Untold
@@ -83,15 +84,15 @@ Double where it is finite), else Typed. So each has one form, and most are never
 
 
 class NotOfType(ValueError):
-    """A text or JSON value that is none of the type's; the text says why."""
+    """A text or JSON value that is invalid for the type; the message says why."""
 
 
 class OutOfRange(ValueError):
-    """A moment before 1601 or after 9999; the text is as the service's refusal quotes it."""
+    """A time before 1601 or after 9999; the text is the one that the service's error quotes."""
 
 
 def value_of(raw: object, type_name: str | None) -> Value:
-    """The value that a property of a request's document has.
+    """Return the value of a property in a request's document.
 
     Arguments:
         raw: the JSON value: str, bool, int or float. (null, objects and arrays are not values.)
@@ -136,7 +137,7 @@ def _of_type(raw: object, kind: EdmType) -> EdmValue:
 
 
 def parse(text: str, kind: EdmType) -> EdmValue:
-    """The value of a text: of a JSON string, or of a literal without its marks.
+    """Return the value of a text: of a JSON string, or of a literal without its marks.
 
     Raises: NotOfType, OutOfRange.
     """
@@ -171,7 +172,8 @@ def _integer(raw: object, bounds: tuple[int, int], kind: EdmType) -> int:
 
 
 def parse_integer(text: str) -> int | None:
-    """A whole number of decimal digits; None when it is none, or has more than any type holds."""
+    """Return an integer of decimal digits; None if the text is none, or has more digits than any
+    type."""
     found = _INTEGER.fullmatch(text)
     return None if found is None else int(found[1] + found[2])
 
@@ -191,7 +193,7 @@ def _double(raw: object) -> float:
 
 
 def _finite(value: float) -> float:
-    # What is infinite says so; a number that turns out so was too large.
+    # A value that is meant to be infinite is a text; an infinite number here was too large.
     if not math.isfinite(value):
         raise NotOfType("the value does not fit into Edm.Double")
     return value
@@ -205,14 +207,15 @@ def _binary(text: str) -> bytes:
 
 
 def parse_hex(text: str) -> bytes:
-    """The bytes of a literal of a filter. Raises: NotOfType."""
+    """Return the bytes of a binary literal in a filter. Raises: NotOfType."""
     if _HEX.fullmatch(text) is None:
         raise NotOfType("a binary constant has two hexadecimal digits for each byte")
     return bytes.fromhex(text)
 
 
 def parse_moment(text: str) -> int:
-    """Ticks of an ISO 8601 time: seven digits count, more are cut; without a zone it is UTC.
+    """Return the ticks of an ISO 8601 time. Seven digits of the fraction count, and more are cut.
+    Without a zone it is UTC.
 
     Raises: NotOfType; OutOfRange before 1601.
     """
@@ -236,8 +239,8 @@ def parse_moment(text: str) -> int:
 
 
 def fragment(properties: Mapping[str, Value]) -> bytes:
-    """Properties as they are stored: the inside of a JSON object. Where the JSON value does not
-    show a property's type, an annotation stands in front."""
+    """Return properties in their stored form: the inside of a JSON object. If the JSON value does
+    not show a property's type, an annotation precedes it."""
     if Typed not in map(type, properties.values()):
         return msgspec.json.encode(dict(properties))[1:-1]
     members: dict[str, object] = {}
@@ -251,12 +254,12 @@ def fragment(properties: Mapping[str, Value]) -> bytes:
 
 
 def pair(name: str, value: Value) -> bytes:
-    """A property by itself, as `fragment` has it."""
+    """Return a single property, in the form of `fragment`."""
     return fragment({name: value})
 
 
 def _json_text(typed: Typed) -> str:
-    """The JSON string of a value whose type stands beside it."""
+    """Return the JSON string of a value whose type is annotated."""
     kind, value = typed.type, typed.value
     if kind is EdmType.DATE_TIME:
         assert isinstance(value, int)
@@ -281,12 +284,12 @@ _SIZES_BYTES: Final[dict[type | EdmType, int]] = {
 
 
 def bare(value: Value) -> EdmValue:
-    """The value without its type."""
+    """Return the value without its type."""
     return value.value if isinstance(value, Typed) else value
 
 
 def size_bytes(value: Value) -> int:
-    """The size that counts for a value: a string's UTF-16 form, binary data as it is."""
+    """Return the size that counts for a value: a string in UTF-16, binary data unencoded."""
     content = bare(value)
     if isinstance(content, str):
         return 2 * len(content) if content.isascii() else len(content.encode("utf-16-le"))
