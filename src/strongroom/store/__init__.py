@@ -1,1 +1,1 @@
-"""How values become keys and bytes: the keyspace map, record codecs, bodies."""
+"""The mapping of values to keys and bytes: the keyspace map, record codecs, bodies."""

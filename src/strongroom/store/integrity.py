@@ -1,25 +1,27 @@
-"""Does everything in a store refer to what is there, and is everything there referred to?
+"""The integrity check of a store: every reference has its target, and every target its reference.
 
 Lives here: the check over one snapshot, blob by blob. Its memory grows with the number of contents
 and of tags, an integer each, and not with the records. Must not live here: checksums and files
 (engines/embedded/check.py), rules of Azure.
 
-What must hold:
- 1. Every record has a known place (keys.py) and decodes.
- 2. A head counts its snapshots and versions. A snapshot that is not deleted has a head, and what
-    has versions has a head or a vacant one.
- 3. An inline body lies beside its blob, in its length and with its checksum; every inline body
+The rules that must hold:
+ 1. Every record has a known key (keys.py) and decodes.
+ 2. A head counts its snapshots and versions. A snapshot that is not deleted has a head, and
+    versions have a head or a vacant one.
+ 3. An inline body is stored beside its blob, with its length and its checksum; every inline body
     belongs to one.
- 4. A block list is there, has as many blocks as is said, and they add up to the blob's length.
+ 4. A block list exists, has as many blocks as its blob says, and their lengths add up to the blob's
+    length.
  5. An upload counts its blocks.
- 6. A content that a blob names is there, and is named inside one blob only; every content is named.
-    (A body that was given up may name contents that are dropped already.)
+ 6. A content that a blob names exists, and is named inside one blob only; every content is named.
+    (A body that was given up may name contents that are already dropped.)
  7. The maps of page blobs agree with the states that bodies name (core/extents/check.py).
- 8. What is still to be cleaned or copied has a job.
+ 8. A pending cleanup or copy has a job.
  9. The messages of a queue agree with each other (queue/integrity.py).
-10. What is deleted and kept, a container or something of a blob, has a job that ends that.
-11. An entity has all its records and lies in a table (table/integrity.py).
-12. Each tag of a blob has its entry in the index. Each entry is that of a tag, or has a job that
+10. A deleted and retained container, and a blob with a deleted and retained state, has a job that
+    ends its retention.
+11. An entity has all its records and belongs to a table (table/integrity.py).
+12. Each tag of a blob has its entry in the index. Each entry belongs to a tag, or has a job that
     removes it (blob/tag_integrity.py).
 13. The names of a share agree with its directories and files (file/integrity.py).
 """
@@ -49,18 +51,18 @@ _FILES: Final = b"a"
 
 
 class Inspected(Protocol):
-    """One moment of a store, as engines/embedded/check.py gives it."""
+    """A snapshot of a store, as engines/embedded/check.py provides it."""
 
     def records(self) -> Iterator[tuple[Ref, Record | None]]:
-        """All records in order, face keys first; None for one that is damaged."""
+        """Yield all records in order, face keys first; None for a damaged record."""
         ...
 
     def content_ids(self) -> Iterator[int]:
-        """The ids of all contents."""
+        """Yield the ids of all contents."""
         ...
 
     def read_content(self, content_id: int) -> Iterator[bytes]:
-        """The bytes of a content."""
+        """Return the bytes of a content, in pieces."""
         ...
 
 
@@ -89,7 +91,7 @@ class Integrity:
         self._version_count = 0
 
     def counts(self) -> dict[str, int]:
-        """The number of records seen, once `findings` is exhausted."""
+        """Return the number of records of each kind, once `findings` is exhausted."""
         return {
             "containers": self._container_count,
             "blobs": self._blob_count,
@@ -107,7 +109,7 @@ class Integrity:
         }
 
     def findings(self, progress: Progress | None = None) -> Iterator[Finding]:
-        """Everything that does not hold. Raises: OSError and the engine's errors."""
+        """Yield every violation. Raises: OSError and the engine's errors."""
         yield from self._survey()
         self._contents = set(self._inspected.content_ids())
         for generation, name in self._kept.items():
@@ -131,7 +133,8 @@ class Integrity:
             yield Finding(place, problem)
 
     def _survey(self) -> Iterator[Finding]:
-        """Containers and jobs, which blobs are judged by, and every record outside of blobs."""
+        """Note all containers and jobs, on which the check of blobs depends, and check every record
+        outside of blobs."""
         for ref, record in self._inspected.records():
             self._record_count += 1
             keyspace = ref.partition.keyspace
@@ -147,7 +150,7 @@ class Integrity:
                 yield Finding(_place(ref), str(error))
 
     def _note(self, ref: Ref, record: Record) -> bool:
-        """Take in a record that is no blob's; False when none has this place."""
+        """Note a record that is no blob's. Return False when its key is unknown."""
         keyspace = ref.partition.keyspace
         if keyspace[:1] == b"c" and ref.key == keys.CONTAINER_KEY:
             self._containers.add(records.CONTAINER.decode(record.value).generation)
@@ -188,7 +191,8 @@ class Integrity:
         return True
 
     def _partitions(self) -> Iterator[tuple[Partition, list[FoundRecord], list[FoundRecord]]]:
-        """The blobs' partitions in order, each with its face and its hidden records."""
+        """Yield the partitions of blobs and files in order, each with its face and its hidden
+        records."""
         faces = _grouped(itertools.takewhile(_is_face, self._inspected.records()))
         hidden = _grouped(itertools.dropwhile(_is_face, self._inspected.records()))
         face_next, hidden_next = next(faces, None), next(hidden, None)
@@ -272,7 +276,7 @@ class Integrity:
                 yield problem
 
     def _is_swept(self, generation: int) -> bool:
-        """Whether a job cleans up after this container."""
+        """Return whether a job cleans up after this container."""
         return any(job[:2] == (JobKind.SWEEP_CONTAINER, generation) for job in self._jobs)
 
     def _read_whole(self, content: int) -> bytes:
@@ -299,7 +303,7 @@ def _grouped(
 
 
 def _is_owner_of_contents(keyspace: bytes) -> bool:
-    """Whether the partitions of a keyspace are those of blobs or files."""
+    """Return whether the partitions of a keyspace are those of blobs or files."""
     return keyspace[:1] in (b"b", _FILES) and len(keyspace) == 9
 
 

@@ -1,4 +1,4 @@
-"""Entities: what may be stored, and what each write makes of what was there.
+"""Entities: which entities may be stored, and the effect of each write on them.
 
 Lives here: limits of keys and properties, insert, update, merge, delete and the two upserts as one
 pure function, entity tags as numbers. Must not live here: JSON documents (wire/), records (store/).
@@ -38,7 +38,7 @@ a decision that is made again must see the same."""
 
 
 class EntityChange(enum.Enum):
-    """The kind of a write, and its demand on the entity."""
+    """The kind of a write, and its requirement on the entity."""
 
     INSERT = "insert"
     """There must be none."""
@@ -56,14 +56,15 @@ MERGES: Final = (EntityChange.MERGE, EntityChange.INSERT_OR_MERGE)
 
 
 class StoredEntity(msgspec.Struct, frozen=True):
-    """An entity as it is kept: its Timestamp in ticks, its properties as a fragment (edm.py)."""
+    """The stored form of an entity: its Timestamp in ticks, its properties as a fragment
+    (edm.py)."""
 
     timestamp: int
     fragment: bytes
 
 
 class WantedEntity(msgspec.Struct, frozen=True):
-    """A write. `match` is the Timestamp that the entity must still have; None = any."""
+    """A requested write. `match` is the Timestamp that the entity must still have; None = any."""
 
     change: EntityChange
     properties: Properties = {}
@@ -78,7 +79,7 @@ def check_key(name: str, key: str) -> None:
     """
     if not key.isascii() and _SURROGATE.search(key):
         raise invalid(f"The {name} is not well-formed text.")
-    # A character counts two at most: only what is near the limit is measured.
+    # A character counts two at most, so only texts near the limit are measured.
     if 2 * len(key) > KEY_CHARS_MAX and _utf16_chars(key) > KEY_CHARS_MAX:
         raise StorageError(table_errors.PROPERTY_VALUE_TOO_LARGE)
     if _KEY_ILLEGAL.search(key):
@@ -86,7 +87,7 @@ def check_key(name: str, key: str) -> None:
 
 
 def require_keys(partition_key: str | None, row_key: str | None) -> tuple[str, str]:
-    """Both keys, as an insert must give them. Raises: StorageError PropertiesNeedValue."""
+    """Return both keys, which an insert must have. Raises: StorageError PropertiesNeedValue."""
     if partition_key is None or row_key is None:
         raise StorageError(table_errors.PROPERTIES_NEED_VALUE)
     return partition_key, row_key
@@ -115,7 +116,7 @@ def check_values(properties: Properties) -> None:
         if type(value) is str:
             if not value.isascii() and _SURROGATE.search(value):
                 raise invalid(f"The value of {name} is not well-formed text.")
-            # A character counts four bytes at most: only what is near the limit is measured.
+            # A character counts four bytes at most, so only texts near the limit are measured.
             may_be_large = 4 * len(value) > edm.VALUE_BYTES_MAX
         else:
             may_be_large = type(value) is Typed
@@ -124,12 +125,12 @@ def check_values(properties: Properties) -> None:
 
 
 def invalid(reason: str) -> StorageError:
-    """400 InvalidInput that says what is wrong."""
+    """Return 400 InvalidInput with the reason."""
     return StorageError(errors.INVALID_INPUT, f"{errors.INVALID_INPUT.message} {reason}")
 
 
 def out_of_range(name: str, value: str) -> StorageError:
-    """400 OutOfRangeInput as the service words it for keys and moments."""
+    """Return 400 OutOfRangeInput with the service's wording for keys and times."""
     message = f"The '{name}' parameter of value '{value[:1024]}' is out of range."
     return StorageError(errors.OUT_OF_RANGE_INPUT, message)
 
@@ -137,13 +138,13 @@ def out_of_range(name: str, value: str) -> StorageError:
 def decide(
     stored: StoredEntity | None, wanted: WantedEntity, partition_key: str, row_key: str
 ) -> bytes | None:
-    """The fragment that the entity has after a write; None = it is no more.
+    """Return the fragment that the entity has after a write; None = the entity is deleted.
 
     Arguments:
         stored: the entity before, None when there is none.
 
     Raises: StorageError EntityAlreadyExists, ResourceNotFound, UpdateConditionNotSatisfied,
-        EntityTooLarge, TooManyProperties.
+    EntityTooLarge, TooManyProperties.
     """
     change = wanted.change
     if change is EntityChange.INSERT:
@@ -167,7 +168,8 @@ def decide(
 
 
 def _merged(fragment: bytes, properties: Properties) -> tuple[bytes, int]:
-    """The stored properties with the given ones in their places; and how many they are."""
+    """Return the stored properties, each replaced by a given one of the same name, with the new
+    ones added; and their number."""
     members = members_of(fragment)
     given = {name: edm.pair(name, value) for name, value in properties.items()}
     parts: list[bytes] = []
@@ -189,12 +191,13 @@ def _merged(fragment: bytes, properties: Properties) -> tuple[bytes, int]:
 
 
 def members_of(fragment: bytes) -> _Members:
-    """The members of a fragment in order, annotations among them, each value as raw JSON."""
+    """Return the members of a fragment in order, annotations included, each value as raw JSON."""
     return _MEMBERS.decode(b"{%b}" % fragment)
 
 
 def _check_size(fragment: bytes, partition_key: str, row_key: str) -> None:
-    # A character is one byte or more here and two there; only what is near the limit is measured.
+    # A character has at least one byte in the fragment, and counts two here. Only entities near the
+    # limit are measured.
     if 4 * len(fragment) > ENTITY_BYTES_MAX // 2:
         measured = 4 + 2 * (_utf16_chars(partition_key) + _utf16_chars(row_key))
         measured += sum(itertools.starmap(_member_bytes, properties_of(fragment).items()))
@@ -203,15 +206,14 @@ def _check_size(fragment: bytes, partition_key: str, row_key: str) -> None:
 
 
 def _member_bytes(name: str, value: Value) -> int:
-    """The part of an entity's size that is due to one property: 8 bytes, its name and its value. A
-    value of varying length counts 4 bytes more. Source: "Understanding the Table service data
-    model"."""
+    """Return the size of one property in an entity: 8 bytes, its name and its value. A value of
+    varying length counts 4 bytes more. Source: "Understanding the Table service data model"."""
     varies = isinstance(edm.bare(value), (str, bytes))
     return 8 + 2 * _utf16_chars(name) + edm.size_bytes(value) + (4 if varies else 0)
 
 
 def properties_of(fragment: bytes) -> dict[str, Value]:
-    """The properties of a fragment."""
+    """Return the properties of a fragment."""
     members = members_of(fragment)
     found: dict[str, Value] = {}
     for name, raw in members.items():

@@ -1,6 +1,6 @@
-"""The names that a property of an entity may have: identifiers of C#.
+"""The valid names of an entity's property: identifiers of C#.
 
-It begins with a letter or `_`. Letters, combining marks, digits, connecting and formatting
+A name begins with a letter or `_`. Letters, combining marks, digits, connecting and formatting
 characters follow. Must not live here: which of them a request names. Source: "Understanding the
 Table service data model", section "Property names"; C# language specification, identifiers.
 """
@@ -20,22 +20,24 @@ _FURTHER: Final = _FIRST | {"Mn", "Mc", "Nd", "Pc", "Cf"}
 
 
 def are_plain(names: Collection[str]) -> bool:
-    """Whether nothing is wrong with any of these names, for sure: so with nearly all. It is asked
-    at each write; of ASCII, an identifier of Python is one of C#."""
+    """Return whether all of these names are valid by a fast check; False may still mean valid
+    names. It runs at each write: an ASCII identifier of Python is one of C#, and nearly all names
+    are."""
     if max(map(len, names), default=0) > NAME_CHARS_MAX:
         return False
     return "".join(names).isascii() and all(map(str.isidentifier, names))
 
 
 def flaw(text: str) -> ErrorCode | None:
-    """The error in a name, however long it is: PropertyNameTooLong, PropertyNameInvalid."""
+    """Return the error in a name of any length: PropertyNameTooLong, PropertyNameInvalid; None if
+    it is valid."""
     if _is_too_long(text):
         return table_errors.PROPERTY_NAME_TOO_LONG
     return None if is_name(text) else table_errors.PROPERTY_NAME_INVALID
 
 
 def is_name(text: str) -> bool:
-    """Whether a property can be called so, however long the text is."""
+    """Return whether a name is valid, apart from its length."""
     if text.isascii():
         return text.isidentifier()
     kinds = list(map(unicodedata.category, text))
@@ -43,7 +45,7 @@ def is_name(text: str) -> bool:
 
 
 def _is_too_long(text: str) -> bool:
-    """Whether a name has more than 255 UTF-16 characters."""
+    """Return whether a name has more than 255 UTF-16 characters."""
     if len(text) * 2 <= NAME_CHARS_MAX:
         return False
     return len(text) + sum(character > "\uffff" for character in text) > NAME_CHARS_MAX

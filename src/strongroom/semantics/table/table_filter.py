@@ -9,11 +9,11 @@
     literal    = 'text' / 1 / 1L / 1.5 / 1e3 / boolean / datetime'...' / guid'...'
                / X'0A0B' / binary'0A0B'           a quote inside a text is doubled
 
-Lives here: what a filter may say, and the tree that it becomes. Must not live here: what an entity
-has to be to match (table_predicate.py), where matches can lie (table_intervals.py). Source:
-"Querying tables and entities", "Query operators supported for the Table service". Other
-words are case-sensitive. `True` and the like name a property if the other side of a comparison is
-a constant. Microsoft's limit of 15 comparisons is not enforced; a limit of 100 is.
+Lives here: the grammar of a filter, and the tree that it is parsed into. Must not live here: which
+entities match (table_predicate.py), where matches can lie (table_intervals.py). Source: "Querying
+tables and entities", "Query operators supported for the Table service". Other words are
+case-sensitive. `True` and the like name a property if the other side of a comparison is a constant.
+Microsoft's limit of 15 comparisons is not enforced; a limit of 100 is.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from strongroom.semantics.table.edm import EdmType
 
 COMPARISONS_MAX: Final = 100
 _CHARS_MAX: Final = 16 * 1024
-# A query made by a program nests as deeply as it has comparisons.
+# A query that a program builds may be nested as deeply as it has comparisons.
 _DEPTH_MAX: Final = 100
 _INT64: Final = range(-(2**63), 2**63)
 
 
 class Operator(enum.Enum):
-    """How a property relates to a literal."""
+    """The operator between a property and a literal."""
 
     EQ = "eq"
     NE = "ne"
@@ -49,9 +49,9 @@ class Operator(enum.Enum):
 
 
 class Family(enum.Enum):
-    """Which values can be compared with each other, and as what.
+    """The kinds of values that can be compared with each other, and their Python form.
 
-    STRING: str; NUMBER: int or float, whichever of the three types it has; BOOLEAN: bool; DATETIME:
+    STRING: str; NUMBER: int or float, for all three types of numbers; BOOLEAN: bool; DATETIME:
     ticks; GUID: the lower-case text with dashes; BINARY: bytes.
     """
 
@@ -82,35 +82,35 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """A boolean property by itself: it must be true."""
+    """A boolean property without an operator: it must be true."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """`true` or `false` by itself: all entities match, or none."""
+    """`true` or `false` without an operator: all entities match, or none."""
 
     value: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """The part does not hold."""
+    """A negation: the part does not hold."""
 
     part: Expression
 
 
 @dataclass(frozen=True, slots=True)
 class Conjunction:
-    """Every part holds; none of them is a `Conjunction`."""
+    """Every part holds; no part is itself a `Conjunction`."""
 
     parts: tuple[Expression, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Disjunction:
-    """At least one part holds; none of them is an `Disjunction`."""
+    """At least one part holds; no part is itself a `Disjunction`."""
 
     parts: tuple[Expression, ...]
 
@@ -139,10 +139,10 @@ _SPACE: Final = re.compile(r"\s*")
 
 @lru_cache(maxsize=256)
 def parse(text: str) -> Expression:
-    """The expression of a filter, decoded from the URL.
+    """Return the expression of a filter, decoded from the URL.
 
-    Raises: StorageError InvalidInput, with the position (from 1) of what cannot be read;
-        NotImplemented for functions and arithmetic, with their name.
+    Raises: StorageError InvalidInput, with the position (from 1) of the error; NotImplemented for
+    functions and arithmetic, with their name.
     """
     if len(text) > _CHARS_MAX:
         raise _invalid(f"It is longer than {_CHARS_MAX} characters.")
@@ -153,7 +153,7 @@ def parse(text: str) -> Expression:
 
 
 def names(expression: Expression) -> tuple[str, ...]:
-    """The properties that an expression looks at, in order, each once."""
+    """Return the properties that an expression names, in order, each once."""
     if isinstance(expression, Comparison | Flag):
         return (expression.name,)
     if isinstance(expression, Constant):
@@ -168,7 +168,7 @@ def _invalid(reason: str) -> StorageError:
 
 
 class _Parser:
-    """Recursive descent over one text; `_found` is the token that comes next, None at the end."""
+    """A recursive-descent parser of one text; `_found` is the next token, None at the end."""
 
     def __init__(self, source: str) -> None:
         self._source = source
@@ -306,8 +306,8 @@ def _boolean(word: str) -> Literal | None:
 
 
 def _with_boolean(left: str, right: str) -> tuple[str | Literal, str | Literal]:
-    """The sides of an operator, both words. One may be a Boolean constant: the right one, if it is
-    `True` or the like, else the left one."""
+    """Return the two sides of an operator, given as words. One may be a Boolean constant: the right
+    one, if it is `True` or the like, else the left one."""
     constant = _boolean(right)
     return (left, constant) if constant is not None else (_boolean(left) or left, right)
 
@@ -326,11 +326,12 @@ def _quoted(text: str) -> str:
 
 
 def _number(text: str) -> Literal | None:
-    """An Int32 or Int64 (with or without its L) or a Double; None when it is none of them."""
+    """Return an Int32 or Int64 (with or without its L) or a Double; None when it is none of
+    them."""
     digits, suffix = (text[:-1], text[-1]) if text[-1].isalpha() else (text, "")
     if suffix in ("", "L", "l") and digits.lstrip("+-").isdigit():
         value = edm.parse_integer(digits)
-        # None is looked for in a range by going through it.
+        # A range tests None by comparing it with each of its members.
         if value is None or value not in _INT64:
             return None
         return Literal(Family.NUMBER, value)
@@ -341,7 +342,8 @@ def _number(text: str) -> Literal | None:
 
 
 def _typed(prefix: str, text: str) -> Literal | None:
-    """`datetime'...'` and the like; None when it is no value of that type."""
+    """Return the literal `datetime'...'` and the like; None when the value is invalid for the
+    type."""
     try:
         if prefix in ("X", "x", "binary"):
             return Literal(Family.BINARY, edm.parse_hex(text))
@@ -350,6 +352,6 @@ def _typed(prefix: str, text: str) -> Literal | None:
         if prefix == "guid":
             return Literal(Family.GUID, str(edm.parse(text, EdmType.GUID)))
     except ValueError:
-        # What is out of range is a ValueError too.
+        # OutOfRange is a ValueError too.
         return None
     return None

@@ -1,13 +1,13 @@
-"""Where the matches of a $filter can lie: ranges of keys that hold all of them.
+"""The intervals of keys in which the matches of a $filter can lie.
 
 Lives here: from an expression to sorted, disjoint intervals over (PartitionKey, RowKey), and how
 they are cut. Must not live here: whether an entity matches (table_predicate.py). Source: "Query
 timeout and pagination", "Design for querying": point, range and partition queries by keys.
 
-Comparisons of other properties are taken as true, so the intervals are a necessary condition. No
-match lies outside, and more than the matches may lie inside. Keys are compared by their UTF-8
-bytes. No key has a character below U+0020. So `key + 0x01` lies behind a key and all that is stored
-with it (keys.py). It lies before the next key.
+Comparisons of other properties are taken as true, so the intervals are a necessary condition: no
+match lies outside, and other entities may lie inside. Keys are compared by their UTF-8 bytes. No
+key has a character below U+0020. So `key + 0x01` lies after a key and all records stored with it
+(keys.py), and before the next key.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ Position = tuple[bytes, bytes]
 
 START: Final[Position] = (b"", b"")
 _BEHIND: Final = b"\x01"
-# Longer texts are no keys; positions stay within what an engine takes.
+# Longer texts are no keys; the limit keeps positions within those of an engine.
 _KEY_BYTES_MAX: Final = 2048
 _BOXES_MAX: Final = 128
 _CROSSED_MAX: Final = 1024
 
 
 class Interval(NamedTuple):
-    """`first` <= position < `until`; `until` None = to the end."""
+    """The positions with `first` <= position < `until`; `until` None = to the end."""
 
     first: Position
     until: Position | None
 
     def is_point(self) -> bool:
-        """Whether it can hold one entity only, the one at `first`."""
+        """Return whether it can hold only one entity, the one at `first`."""
         return self.until == (self.first[0], self.first[1] + _BEHIND)
 
 
 class _Range(NamedTuple):
-    """Keys: first <= key < until."""
+    """The keys with first <= key < until."""
 
     first: bytes
     until: bytes | None
@@ -75,7 +75,7 @@ ALL: Final = (Interval(START, None),)
 
 @lru_cache(maxsize=256)
 def intervals(expression: Expression | None) -> tuple[Interval, ...]:
-    """Sorted, disjoint intervals that hold every entity that matches; None = all entities."""
+    """Return sorted, disjoint intervals that hold every matching entity; None = all entities."""
     if expression is None:
         return ALL
     return _merged(_interval(box) for box in _boxes(expression, negated=False))
@@ -84,7 +84,7 @@ def intervals(expression: Expression | None) -> tuple[Interval, ...]:
 def cut(
     found: Iterable[Interval], first: Position = START, until: Position | None = None
 ) -> tuple[Interval, ...]:
-    """The parts of sorted intervals that lie within first <= position < until."""
+    """Return the parts of sorted intervals that lie within first <= position < until."""
     kept = []
     for interval in found:
         begin = max(interval.first, first)
@@ -95,21 +95,21 @@ def cut(
 
 
 def from_key(partition_key: str, row_key: str | None) -> Position:
-    """Where the entities begin that are not before a key; without a RowKey, not before the
-    partition."""
+    """Return the first position that is not before a key. Without a RowKey, the position is the
+    partition's beginning."""
     return _lower(partition_key, True), b"" if row_key is None else _lower(row_key, True)
 
 
 def through_key(partition_key: str, row_key: str | None) -> Position:
-    """Where the entities end that are not behind a key; without a RowKey, not behind the
-    partition."""
+    """Return the end of the positions that are not after a key. Without a RowKey, it is the end of
+    the partition."""
     if row_key is None:
         return _upper(partition_key, True), b""
     return _lower(partition_key, True), _upper(row_key, True)
 
 
 def by_partition(found: Iterable[Interval]) -> tuple[tuple[Interval, ...], ...]:
-    """Sorted intervals in groups: those that share a partition stand in one."""
+    """Return sorted intervals in groups: intervals that share a partition are in one group."""
     groups: list[tuple[Interval, ...]] = []
     for interval in found:
         until = groups[-1][-1].until if groups else START
@@ -121,7 +121,7 @@ def by_partition(found: Iterable[Interval]) -> tuple[tuple[Interval, ...], ...]:
 
 
 def _boxes(expression: Expression, negated: bool) -> list[_Box]:
-    """Boxes that hold all keys for which the expression (or its negation) can hold."""
+    """Return boxes that hold all keys for which the expression (or its negation) can hold."""
     if isinstance(expression, Not):
         return _boxes(expression.part, not negated)
     if isinstance(expression, Constant):
@@ -144,7 +144,7 @@ def _boxes(expression: Expression, negated: bool) -> list[_Box]:
 
 
 def _bounded(boxes: list[_Box]) -> list[_Box]:
-    """Each once; the one box around all when there are too many to go on with."""
+    """Remove duplicates. Return the one box around all when there are too many."""
     boxes = list(dict.fromkeys(boxes))
     if _EVERYWHERE in boxes:
         return [_EVERYWHERE]
@@ -197,8 +197,8 @@ def _ranges(operator: Operator, key: str) -> list[_Range]:
 
 
 def _lower(key: str, inclusive: bool) -> bytes:
-    """Where the keys begin that are greater than a text, or equal to it. What is behind a NUL, or
-    too much, can be in no key."""
+    """Return where the keys begin that are greater than a text, or equal to it. No key contains a
+    NUL or is too long, so the rest of such a text does not count."""
     beginning, nul, _ = key.partition("\0")
     name = beginning.encode("utf-8", "surrogatepass")
     if len(name) > _KEY_BYTES_MAX:
@@ -207,7 +207,7 @@ def _lower(key: str, inclusive: bool) -> bytes:
 
 
 def _upper(key: str, inclusive: bool) -> bytes:
-    """Where the keys end that are less than a text, or equal to it."""
+    """Return where the keys end that are less than a text, or equal to it."""
     beginning, nul, _ = key.partition("\0")
     name = beginning.encode("utf-8", "surrogatepass")
     if len(name) > _KEY_BYTES_MAX:
@@ -230,8 +230,8 @@ def _meet(one: _Range, other: _Range) -> _Range | None:
 
 
 def _interval(box: _Box) -> Interval:
-    """The least interval around a box: of the first partition only its rows, and of the last when
-    there is but one."""
+    """Return the smallest interval around a box. In its first partition it begins at the first row;
+    in a box of a single partition it also ends at the last row."""
     partitions, rows = box
     first = (partitions.first, rows.first)
     if partitions.is_point() and rows.until is not None:

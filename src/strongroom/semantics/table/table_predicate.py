@@ -1,16 +1,16 @@
-"""Whether an entity matches a $filter: an expression, compiled once, asked for many entities.
+"""The predicate of a $filter: an expression, compiled once, evaluated for many entities.
 
 Lives here: how the values of each type compare. Must not live here: the grammar (table_filter.py),
-what is read (table_intervals.py). Source: "Querying tables and entities", "Differences between
-Table service and OData".
+which entities are read (table_intervals.py). Source: "Querying tables and entities", "Differences
+between Table service and OData".
 
 A comparison holds only between values that can be compared (`Family`). A property that an entity
-lacks, or has with another type, satisfies no comparison, not even `ne`. `not` of it then holds. The
-three types of numbers compare with each other as numbers; text, keys and binary values by their
-bytes (text as UTF-8), false before true. Keys are text, Timestamp is a DateTime.
+lacks, or has with another type, satisfies no comparison, not even `ne`; its negation by `not` then
+holds. The three types of numbers compare with each other as numbers. Text, keys and binary values
+compare by their bytes (text as UTF-8), false before true. Keys are text, Timestamp is a DateTime.
 
 Stored properties are the inside of a JSON object (edm.py). Only those that the filter names are
-decoded, all entities at once; the decoder skips the others.
+decoded, for all entities at once; the decoder skips the others.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ TIMESTAMP: Final = "Timestamp"
 
 
 class Candidates:
-    """Entities as they are stored, by column.
+    """Stored entities, by column.
 
     Arguments:
         partition_keys, row_keys: as UTF-8.
@@ -54,7 +54,7 @@ class Candidates:
         fragments: their other properties as the inside of a JSON object.
 
     Attributes:
-        is_one_partition: all of them have the same partition key.
+        is_one_partition: whether all of them have the same partition key.
     """
 
     __slots__ = ("fragments", "is_one_partition", "partition_keys", "row_keys", "timestamps")
@@ -74,14 +74,14 @@ class Candidates:
 
     @classmethod
     def of(cls, entities: Sequence[tuple[bytes, bytes, int, bytes]]) -> Candidates:
-        """Entities that are there one by one, as (partition key, row key, Timestamp, fragment)."""
+        """Make candidates from single entities: (partition key, row key, Timestamp, fragment)."""
         if not entities:
             return cls((), (), (), ())
         partition_keys, row_keys, timestamps, fragments = zip(*entities, strict=True)
         return cls(partition_keys, row_keys, timestamps, fragments)
 
     def parts(self, count: int) -> list[Candidates]:
-        """They in groups of at most `count`."""
+        """Split the candidates into groups of at most `count`."""
         if 0 < len(self.fragments) <= count:
             return [self]
         return [self._part(slice(at, at + count)) for at in range(0, len(self.fragments), count)]
@@ -91,20 +91,21 @@ class Candidates:
         return Candidates(*names, self.timestamps[here], self.fragments[here])
 
     def entity(self, at: int) -> Entity:
-        """One of them, by its place."""
+        """Return the entity at an index."""
         partition, row = self.partition_keys[at].decode(), self.row_keys[at].decode()
         return Entity(partition, row, self.timestamps[at], self.fragments[at])
 
     def columns(self, names: tuple[str, ...]) -> list[_Column]:
-        """The values of these properties for each entity; all entities are decoded in one go."""
+        """Return the values of these properties for each entity; all entities are decoded in one
+        call."""
         document = b"[{" + b"},{".join(self.fragments) + b"}]" if self.fragments else b"[]"
         named = _decoder(names).decode(document)
         return [_Column(named, at) for at in range(len(names))]
 
 
 class _Column:
-    """One property of each entity: its JSON value and its annotation, both None where there is
-    none, and which types there are."""
+    """One property of each entity: its JSON values and its annotations, None where it is absent.
+    `types` and `kinds_there` are the sets of types and annotations that occur."""
 
     __slots__ = ("kinds", "kinds_there", "types", "values")
 
@@ -116,7 +117,7 @@ class _Column:
 
 
 class _Page(NamedTuple):
-    """Entities, and the properties of them that the filter names."""
+    """Entities, with the properties that the filter names."""
 
     candidates: Candidates
     columns: Sequence[_Column]
@@ -145,7 +146,7 @@ _DOUBLE: Final = EdmType.DOUBLE.value
 
 @lru_cache(maxsize=256)
 def predicate(expression: Expression) -> Predicate:
-    """The predicate of an expression; those that are asked for again are remembered."""
+    """Return the predicate of an expression; repeated ones are cached."""
     return Predicate(expression)
 
 
@@ -162,20 +163,21 @@ class Predicate:
         self._test = _compiled(expression, {name: at for at, name in enumerate(self._names)})
 
     def select(self, candidates: Candidates) -> list[bool]:
-        """Which of the entities match, in their order."""
+        """Return for each entity, in order, whether it matches."""
         found = self._test(_Page(candidates, candidates.columns(self._names)))
         return [found] * len(candidates.fragments) if isinstance(found, bool) else found
 
 
 @lru_cache(maxsize=256)
 def _decoder(names: tuple[str, ...]) -> msgspec.json.Decoder[list[Any]]:
-    """Decodes these properties and their types; of name number i as `v<i>` and `t<i>`."""
+    """Return a decoder of these properties and their types; name number i becomes `v<i>` and
+    `t<i>`."""
     fields: list[tuple[str, Any, Any]] = []
     for at, name in enumerate(names):
         fields.append((f"v{at}", Any, msgspec.field(name=name, default=None)))
         kind = msgspec.field(name=f"{name}@odata.type", default=None)
         fields.append((f"t{at}", str | None, kind))
-    # The class is made here, so it is no type to the type checker.
+    # The class is made at run time, so it is no type for the type checker.
     named: Any = msgspec.defstruct("Named", fields, gc=False)
     return msgspec.json.Decoder(list[named])
 
@@ -203,8 +205,8 @@ def _opposite(part: Test) -> Test:
 
 
 def _joined(expression: Conjunction | Disjunction, parts: list[Test]) -> Test:
-    """Both: false as soon as one part is false of all; either: true as soon as one is true of
-    all."""
+    """Return the test for `and` or `or`. `and` ends with the first part that is false of all
+    entities, `or` with the first that is true of all."""
     decides = isinstance(expression, Disjunction)
     join = operator.or_ if decides else operator.and_
 
@@ -235,7 +237,8 @@ _COLUMNS: Final[dict[str, Callable[[Candidates], Sequence[Any]]]] = {
 
 
 def _system_test(comparison: Comparison) -> Test:
-    """A key as its bytes, Timestamp as ticks; what has another type never matches."""
+    """Return the test of a system property. A key is compared as bytes, Timestamp as ticks; a
+    literal of another type never matches."""
     compare, literal = _OPERATIONS[comparison.operator], comparison.literal
     family = Family.DATETIME if comparison.name == TIMESTAMP else Family.STRING
     if literal.family is not family:
@@ -273,8 +276,8 @@ def _property_test(comparison: Comparison, at: int) -> Test:
     return test
 
 
-# How a value is stored, so that the stored forms compare as the values do: annotation, JSON type,
-# JSON value.
+# The stored form of a value of each family, which compares as the value does: annotation, JSON
+# type, JSON value.
 _STORED: Final[dict[Family, Callable[[Any], tuple[str | None, type, Any]]]] = {
     Family.STRING: lambda value: (None, str, value),
     Family.BOOLEAN: lambda value: (None, bool, value),

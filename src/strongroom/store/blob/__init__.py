@@ -1,1 +1,1 @@
-"""The records of blobs: their bodies, and the check of their records."""
+"""The records of blobs: their bodies, and their integrity check."""

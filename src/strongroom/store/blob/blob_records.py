@@ -1,7 +1,7 @@
 """The records of blobs, and their codecs.
 
-Lives here: heads and snapshots, uploads and their staged blocks, and what was retired. Must not
-live here: bodies, whose stored forms the blob's record holds (bodies/), rules, keys.
+Lives here: heads and snapshots, uploads and their staged blocks, and retired bodies. Must not live
+here: the stored forms of bodies, which a blob's record holds (bodies/), rules, keys.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from strongroom.values import BlobKind, ContentProperties, Lease, Metadata
 
 
 class Deletion(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A blob or snapshot that was deleted and is kept: the stamp of that, and when it ends."""
+    """The deletion of a blob or snapshot that is retained: its stamp, and when the retention
+    ends."""
 
     deleted: int
     until: int
@@ -32,18 +33,19 @@ class BlobRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A blob's head, one of its snapshots or previous versions. `committed` False: only blocks were
     staged so far.
 
-    `snapshots` counts the base blob's snapshots (0 in a snapshot's own record), but not those that
-    are deleted and kept. `tagged` is the token of the head's tags, 0 without tags: only entries of
-    the tag index that end in it count. `sealed`: nothing can be appended any more. `deletion`: this
-    one is deleted and kept. `shares`: a version or a kept snapshot may have the same body. `page`
-    is what only a page blob has.
+    `snapshots` counts the base blob's snapshots (0 in a snapshot's own record), except those that
+    are deleted and retained. `tagged` is the token of the head's tags, 0 without tags: only entries
+    of the tag index that end in it count. `sealed`: nothing can be appended any more. `deletion`:
+    this state is deleted and retained. `shares`: a version or a retained snapshot may have the same
+    body. `page` is state that only a page blob has.
 
-    `version` is the version's id; 0 = it is none. In the head's place, `versions` counts the
-    previous ones, those that are deleted and kept included. `vacant`: there is no blob. Its place
-    is held for its versions, and the record says what the last state was like, without a body.
-    `immutability` protects this state alone, None = nothing does. `rehydration`: it is archived
-    until that ends; readers settle it first (services/). `scope` is its encryption scope, "" = the
-    account's own. `accessed` is when it was last written or read, to a day; 0 where that was not
+    `version` is the version's id; 0 = this is no version. In the head's record, `versions` counts
+    the previous ones, including those that are deleted and retained. `vacant`: the blob does not
+    exist. The record holds the head's key for its versions, and keeps the last state without a
+    body.
+    `immutability` protects this state alone, None = unprotected. `rehydration`: the blob is
+    archived until that ends; readers settle it first (services/). `scope` is its encryption scope,
+    "" = the account's own. `accessed` is the day of the last write or read; 0 if that was not
     tracked.
     """
 
@@ -77,8 +79,8 @@ class BlobRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Upload(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The blocks being staged on a blob. `number` is the stamp of the upload's first block,
-    `id_bytes` the length of all its ids, `touched` the stamp of the last block."""
+    """The blocks staged on a blob. `number` is the stamp of the upload's first block, `id_bytes`
+    the length of all its ids, `touched` the stamp of the last block."""
 
     number: int
     id_bytes: int
@@ -94,7 +96,7 @@ class StagedBlock(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Retired(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Bodies that one commit gave up and that others of the blob may still share."""
+    """Bodies that one commit gave up and that other states of the blob may still share."""
 
     bodies: tuple[AnyBody, ...]
 
@@ -106,8 +108,8 @@ RETIRED: Final = Codec(Retired)
 
 
 def visible(record: Record | None) -> BlobRecord | None:
-    """The head, snapshot or version of a record, None where there is none. What was deleted and is
-    kept is none, nor is a vacant place. Raises DamagedRecord."""
+    """Return the head, snapshot or version in a record. Return None for an absent record, a deleted
+    and retained state, or a vacant head. Raises DamagedRecord."""
     found = BLOB.of(record)
     if found is None or found.deletion is not None or found.vacant:
         return None
@@ -115,7 +117,8 @@ def visible(record: Record | None) -> BlobRecord | None:
 
 
 def as_version(head: BlobRecord) -> BlobRecord:
-    """A head as a previous version. One that is no version yet is called by its last change."""
+    """Return a head as a previous version. A head without a version id gets the stamp of its last
+    change."""
     return msgspec.structs.replace(
         head,
         version=head.version or head.etag,
@@ -128,7 +131,7 @@ def as_version(head: BlobRecord) -> BlobRecord:
 
 
 def as_vacant(last: BlobRecord) -> BlobRecord:
-    """The record for the head's place when only previous versions are left."""
+    """Return the record for the head's key when only previous versions are left."""
     return msgspec.structs.replace(
         last,
         vacant=True,

@@ -1,8 +1,8 @@
 """The check of one blob: its head, snapshots, versions, bodies, staged blocks, and the contents
 that they name.
 
-Lives here: what store/integrity.py says under 2 to 6, inside one partition. Must not live here:
-other partitions, contents themselves, what one kind of body must be like (bodies/).
+Lives here: rules 2 to 6 of store/integrity.py, inside one partition. Must not live here: other
+partitions, contents themselves, the rules for one kind of body (bodies/).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ReadContent = Callable[[int], bytes]
 
 
 class FoundRecord(NamedTuple):
-    """One record of the blob's partition."""
+    """A record of the blob's partition."""
 
     key: Key
     value: bytes
@@ -56,14 +56,14 @@ class _Beside:
 
 
 class BlobCheck:
-    """One blob, taken in by `take` and judged by `problems`.
+    """The check of one blob: `take` reads its records, `problems` checks them.
 
     Attributes:
-        head, snapshots, versions, upload: what was found; snapshots by their ticks, versions by
+        head, snapshots, versions, upload: the records found; snapshots by their ticks, versions by
             their ids.
-        needed: contents that must be there.
+        needed: contents that must exist.
         given_up: contents that a retired body names; some may be dropped already.
-        has_waste: whether a sweeper has something to do here.
+        has_waste: whether the blob needs a sweep.
     """
 
     def __init__(self, read_content: ReadContent, partition: Partition) -> None:
@@ -76,7 +76,7 @@ class BlobCheck:
         self.has_waste = False
         self._read_content = read_content
         self._maps = extents.MapsCheck(partition)
-        # The stamps at which living bodies see each map; the one that is the head's.
+        # By map, the stamps at which live bodies read it; and the number of the head's map.
         self._states: dict[int, list[int]] = {}
         self._head_map = -1
         self._hidden: dict[bytes, bytes] = {}
@@ -86,7 +86,7 @@ class BlobCheck:
         self._problems: list[str] = []
 
     def take(self, face: list[FoundRecord], hidden: list[FoundRecord]) -> None:
-        """Decode everything. Raises DamagedRecord, ValueError for a key that nothing has."""
+        """Decode all records. Raises DamagedRecord, ValueError for an unknown key."""
         for found in face:
             self._take_face(found)
         for found in hidden:
@@ -120,7 +120,7 @@ class BlobCheck:
             self._hidden[name] = found.value
 
     def problems(self) -> Iterator[str]:
-        """The violations; afterwards `needed`, `given_up` and `has_waste` are complete."""
+        """Yield the violations; afterwards `needed`, `given_up` and `has_waste` are complete."""
         if self.head is not None and not self.head.vacant:
             self._judge_body(self.head, "the head", HEAD)
         self._judge_counts()
@@ -159,12 +159,12 @@ class BlobCheck:
 
     @property
     def snapshot_count(self) -> int:
-        """How many snapshots there are that are not deleted."""
+        """The number of snapshots that are not deleted."""
         return sum(one.deletion is None for one in self.snapshots.values())
 
     @property
     def has_kept(self) -> bool:
-        """Whether something is deleted and kept until its retention ends."""
+        """Whether a state is deleted and retained until its retention ends."""
         heads = () if self.head is None else (self.head,)
         kept = (*heads, *self.snapshots.values(), *self.versions.values())
         return any(one.deletion is not None for one in kept)
@@ -186,18 +186,19 @@ class BlobCheck:
             return BodyFindings(beside.size_bytes, body.named.contents, (str(error),))
 
     def claim(self, key: Key) -> bytes | None:
-        """A hidden record that belongs to a body."""
+        """Return a hidden record that belongs to a body, and mark it as used."""
         self._claimed.add(key.name)
         return self._hidden.get(key.name)
 
     def claim_range(self, first: bytes, until: bytes) -> list[tuple[bytes, bytes]]:
-        """Hidden records that belong to a body, in the order of their names."""
+        """Return hidden records that belong to a body, in the order of their names, and mark them
+        as used."""
         found = sorted(pair for pair in self._hidden.items() if first <= pair[0] < until)
         self._claimed.update(name for name, _ in found)
         return found
 
     def claim_map(self, number: int, at: int | None, is_head: bool) -> None:
-        """A body sees a map at a stamp; None = it is retired."""
+        """Note that a body reads a map at a stamp; None = the body is retired."""
         states = self._states.setdefault(number, [])
         if at is not None:
             states.append(at)
@@ -218,7 +219,7 @@ class BlobCheck:
         self.has_waste = self.has_waste or self._maps.has_waste
 
     def read_content(self, content: int) -> bytes | None:
-        """A content's bytes; None when it is missing."""
+        """Return a content's bytes; None when it is missing."""
         try:
             return self._read_content(content)
         except ContentMissing:

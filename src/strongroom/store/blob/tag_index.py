@@ -1,20 +1,21 @@
-"""The index of blobs by their tags: which entries a blob has, and the steps that keep them.
+"""The index of blobs by their tags: the entries of a blob, and the steps that maintain them.
 
 Lives here: entries, the steps around a commit that changes tags of a blob or of its versions, and
-how an entry is checked. Must not live here: searching (services/blob/tags/), what a tag may be
+how an entry is checked. Must not live here: searches (services/blob/tags/), the rules for a tag
 (semantics).
 
-The index is exact at once, although an entry lies in another partition than its blob:
+The index is always exact, although an entry lies in another partition than its blob:
 
-    1. a job is recorded that removes whatever entries are left over,
+    1. a job is recorded that removes stale entries,
     2. the new tags' entries are added, each ending in the token of this commit,
     3. the blob's head is committed; it names the token of its tags,
     4. the old tags' entries are removed, and the job.
 
 An entry counts only while the blob's head names its token. So after a crash between any two steps
-there may be entries that do not count, never a tag without its entry. No two commits share a token:
-what one removes, none other has added. Snapshots have no entries. Those of a previous version
-lie apart and name its id too. They count while the version's own record names their token.
+there may be stale entries, but never a tag without its entry. No two commits share a token, so no
+commit removes entries that another has added. Snapshots have no entries. The entries of a previous
+version are separate and name its id too. They count while the version's own record names their
+token.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ from strongroom.values import TICKS_PER_S, Metadata
 
 ENTRY: Final = b"\x01"
 """The value of each entry: the version of its form."""
-# Long after the commit, which removes the job itself: only a crash leaves it.
+# The delay is long, because the commit removes the job itself: only a crash leaves it.
 _SWEEP_AFTER_TICKS: Final = 60 * TICKS_PER_S
 
 
 class Tagged(NamedTuple):
-    """The tags and their token of a blob, or of its previous version with this id."""
+    """The token and the tags of a blob, or of its previous version with this id."""
 
     token: int = 0
     tags: Metadata = ()
@@ -57,21 +58,21 @@ class Retagged(NamedTuple):
 
     @property
     def is_tagged(self) -> bool:
-        """Whether one of the two has entries."""
+        """Whether the record before or after the commit has entries."""
         before, after = self.before, self.after
         return bool((before is not None and before.tagged) or (after is not None and after.tagged))
 
 
 def tagged(record: BlobRecord | None, version: int = 0) -> Tagged:
-    """The tags of a head or version that have entries; those stored without a token have none."""
+    """Return the tags of a head or version that have entries; tags without a token have none."""
     if record is None or not record.tagged:
         return NO_TAGS
     return Tagged(record.tagged, record.tags, version)
 
 
 def with_token(head: BlobRecord, before: BlobRecord | None, stamp: int) -> BlobRecord:
-    """The head as the commit `stamp` writes it: tags that stay keep their token, and so their
-    entries; others have the commit's."""
+    """Return the head as the commit `stamp` writes it. Unchanged tags keep their token, and so
+    their entries; other tags get the commit's stamp as token."""
     kept = tagged(before)
     token = 0
     if head.tags:
@@ -82,7 +83,7 @@ def with_token(head: BlobRecord, before: BlobRecord | None, stamp: int) -> BlobR
 
 
 def entries(generation: int, name: str, of: Tagged) -> list[Ref]:
-    """All entries of a blob's tags."""
+    """Return all entries of a blob's tags."""
     token, version = of.token, of.version
     return [
         tag_keys.tag_entry(generation, key, value, name, token, version) for key, value in of.tags
@@ -90,7 +91,7 @@ def entries(generation: int, name: str, of: Tagged) -> list[Ref]:
 
 
 def counts(record: BlobRecord | None, token: int) -> bool:
-    """Whether an entry with this token leads to this head or version."""
+    """Return whether an entry with this token refers to this head or version."""
     return record is not None and record.committed and record.tagged == token
 
 
@@ -100,7 +101,7 @@ def steps(
     stamp: int,
     changes: Iterable[Retagged],
 ) -> tuple[list[Step], list[Step]]:
-    """The steps before and after the one that writes the blob's records.
+    """Return the steps before and after the one that writes the blob's records.
 
     Arguments:
         stamp: the commit's.
@@ -128,14 +129,14 @@ def _write(ref: Ref, value: bytes | None) -> Step:
 
 
 def named(job: Job) -> list[Tagged]:
-    """The tags whose entries a job looks after."""
-    # A job that an earlier release ordered names no versions.
+    """Return the tags whose entries a job may have to remove."""
+    # A job of an earlier release names no versions.
     versions = job.versions or (0,) * len(job.tags)
     return [Tagged(*one, version) for one, version in zip(job.tags, versions, strict=True)]
 
 
 def left_over(job: Job, found: Mapping[int, BlobRecord | None]) -> list[tuple[Partition, Key]]:
-    """The entries of a job that do not count, whatever commits have happened since.
+    """Return the entries of a job that do not count at present.
 
     Arguments:
         found: the blob's head under 0, and the versions that the job names under their ids.

@@ -1,7 +1,7 @@
-"""The check of the index of tags: no tag lacks its entry, and no entry is left over for ever.
+"""The check of the tag index: every tag has its entry, and no stale entry stays for ever.
 
-Lives here: what store/integrity.py says under 10. Must not live here: the index (tag_index.py),
-other records of blobs (integrity.py).
+Lives here: rule 12 of store/integrity.py. Must not live here: the index (tag_index.py), other
+records of blobs (integrity.py).
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from strongroom.store.core.records import Job, JobKind
 
 
 class TagEntriesCheck:
-    """All entries of a store: taken in one by one, then claimed by the blobs that have the tags.
+    """All entries of a store: noted one by one, then claimed by the blobs that have the tags.
 
     Attributes:
-        entry_count: how many were taken in.
+        entry_count: how many were noted.
     """
 
     def __init__(self) -> None:
@@ -28,7 +28,8 @@ class TagEntriesCheck:
         self._jobs: set[tuple[int, str]] = set()
 
     def take(self, ref: Ref, record: Record) -> bool:
-        """Take in a record of the index; False when none has this place. Raises ValueError."""
+        """Note a record of the index. Return False when its key is none of the index. Raises
+        ValueError."""
         keyspace = ref.partition.keyspace
         if ref.key != tag_keys.TAG_KEY or not tag_keys.is_tag_entries(keyspace):
             return False
@@ -42,16 +43,15 @@ class TagEntriesCheck:
         return True
 
     def take_job(self, job: Job) -> None:
-        """Note a job that sweeps tags, since its index entries may be left over without being an
-        error."""
+        """Note a job that sweeps tags, since the stale entries that it will remove are no error."""
         if job.kind is JobKind.SWEEP_TAGS:
             self._jobs.add((job.generation, job.blob))
 
     def missing(
         self, generation: int, name: str, record: BlobRecord | None, version: int = 0
     ) -> Iterator[str]:
-        """The entries that the index lacks of the tags of a blob, or of its version with this id;
-        the entries are claimed."""
+        """Yield the tags of a blob, or of its version with this id, that have no entry in the
+        index. The entries found are claimed."""
         if record is not None and record.tags and not record.tagged and record.deletion is None:
             yield "its tags are in no index; set them again, and searches find it"
         for ref in tag_index.entries(generation, name, tag_index.tagged(record, version)):
@@ -67,11 +67,11 @@ class TagEntriesCheck:
         records: Iterable[tuple[Ref, Record | None]],
         is_swept: Callable[[int], bool],
     ) -> Iterator[tuple[str, str]]:
-        """(place, problem) of each entry that no blob has claimed and no job removes.
+        """Yield (place, problem) of each entry that no blob has claimed and no job removes.
 
         Arguments:
             records: all records, once more.
-            is_swept: whether a job cleans up after the container of this generation.
+            is_swept: returns whether a job cleans up after the container of this generation.
         """
         if not self._unclaimed:
             return

@@ -1,10 +1,10 @@
 """Bodies of blobs: one module for each kind, and the interface that all kinds share (body.py).
 
-Lives here: where the bytes of a blob lie, and how they are read, adopted, shared, retired, swept,
-copied and checked. Must not live here: Azure's rules, HTTP.
-Nothing outside of this package knows one kind from another; a test sees to that.
+Lives here: where the bytes of a blob are stored, and how they are read, adopted, shared, retired,
+swept, copied and checked. Must not live here: Azure's rules, HTTP.
+Code outside of this package does not distinguish kinds; a test enforces that.
 
-| kind     | its bytes lie in                                          | made by        |
+| kind     | its bytes are stored in                                   | made by        |
 | -------- | --------------------------------------------------------- | -------------- |
 | `Empty`  | nothing                                                   | received.py    |
 | `Within` | the blob's record: up to 512 bytes                        | received.py    |
@@ -15,10 +15,10 @@ Nothing outside of this package knows one kind from another; a test sees to that
 | `Pages`  | a map of sparse content (store/core/extents)              | pages.py       |
 
 A new kind is a module with a subclass of `Body`, its name in kinds.py, and a function that makes a
-`NewBody`. Two rules let a kind change in place (blocks are appended, pages are written):
+`NewBody`. Two rules allow a kind to change in place (blocks are appended, pages are written):
  1. Its stored form carries the stamp of its last change. Readers and sweeps compare stored forms,
     so two states of a body must never be equal.
- 2. `Body.snapshot` answers the form that the head has from then on, for example one with a new
+ 2. `Body.snapshot` returns the form that the head has from then on, for example one with a new
     generation. Parts of earlier generations then belong to the snapshot and are never written
-    again. `Body.let_go` drops the parts that no other living form can see.
+    again. `Body.let_go` drops the parts that no other live form refers to.
 """

@@ -1,12 +1,12 @@
-"""The body of an append blob: blocks that were put one behind the other.
+"""The body of an append blob: blocks that were appended one after the other.
 
-Lives here: where the blocks lie, how one is appended, and the copy of such a body. Must not live
-here: what an append is refused for (semantics/blob/appends.py).
+Lives here: where the blocks are stored, how one is appended, and the copy of such a body. Must not
+live here: when an append is refused (semantics/blob/appends.py).
 
 Each block has a hidden record under the body's number and the offset at which the block ends
-(keys.appended). So an append writes that record and the head, however many blocks there are, and a
-range begins with the first record behind its offset. Blocks never change, and an append only adds
-one behind all others. So a stored form is a prefix of every later one, and a snapshot shares the
+(keys.appended). So an append writes only that record and the head, for any number of blocks. A
+range begins with the first record after its offset. Blocks never change, and an append only adds
+one after all others. So a stored form is a prefix of every later one, and a snapshot shares the
 blocks of the head.
 """
 
@@ -40,7 +40,8 @@ from strongroom.store.blob.bodies.within import inspect_bytes, verified
 from strongroom.store.core import keys
 from strongroom.store.core.records import Codec
 
-# How many records one look reads: about so many bytes of small blocks, and at most so many.
+# The records of one read hold about this many bytes of small blocks; there are at most so many
+# records.
 _LOOK_BYTES: Final = 512 * 1024
 _LOOK_RECORDS_MAX: Final = 1000
 
@@ -76,8 +77,8 @@ class Appended(Body, frozen=True, array_like=True, tag=6):
     is_in_parts: ClassVar[bool] = True
 
     async def open(self, place: BodyPlace, offset: int, length: int, take: Take[P]) -> OpenBody[P]:
-        """See Body.open. The records are read in pages while the bytes are taken, so what is left
-        is not known: a registered reader keeps all of it."""
+        """See Body.open. The records are read in pages while the bytes are consumed, so the
+        remaining contents are not known: a registered reader keeps all of them."""
         writer = functools.partial(copy_appended, self.count)
         end = offset + length
         found = await self._look(place, offset, end) if length else []
@@ -115,7 +116,7 @@ class Appended(Body, frozen=True, array_like=True, tag=6):
                 found = await self._look(place, offset, end)
 
     async def _look(self, place: BodyPlace, offset: int, end: int) -> list[_Found]:
-        """The blocks from the one that holds the byte at `offset`, some or all up to `end`. Raises
+        """Return the blocks from the one with the byte at `offset`, some or all up to `end`. Raises
         ContentMissing."""
         average_bytes = max(1, self.size_bytes // max(1, self.count))
         few = max(16, _LOOK_BYTES // average_bytes)
@@ -141,14 +142,15 @@ class Appended(Body, frozen=True, array_like=True, tag=6):
         return self.count
 
     def includes(self, earlier: Body) -> bool:
-        """See Body.includes. A later form of the same body has all its blocks."""
+        """Return whether this is a later form of the same body; it then has all blocks of
+        `earlier`. See Body.includes."""
         if not isinstance(earlier, Appended):
             return False
         return self.number == earlier.number and self.size_bytes >= earlier.size_bytes
 
     async def let_go(self, sweep: BodySweep) -> Named:
-        """See Body.let_go. Blocks behind this form's end may belong to forms that were not yet
-        there when `live` was read, so they stay."""
+        """See Body.let_go. Blocks after this form's end may belong to forms that did not exist when
+        `live` was read, so they stay."""
         place = sweep.place
         shared = (body for body in sweep.live if isinstance(body, Appended))
         kept = max((body.size_bytes for body in shared if body.number == self.number), default=0)
@@ -185,8 +187,8 @@ class Appended(Body, frozen=True, array_like=True, tag=6):
 
 
 class NewAppended(msgspec.Struct, frozen=True):
-    """An append blob's body that no commit has taken yet: empty, or a copy. `count` blocks were
-    appended to what it is a copy of."""
+    """An append blob's body that no commit has taken yet: empty, or a copy. `count` is the number
+    of blocks appended to the source of the copy."""
 
     parts: tuple[Received, ...] = ()
     count: int = 0
@@ -213,8 +215,8 @@ class NewAppended(msgspec.Struct, frozen=True):
 
 
 def append(body: Body, added: Received, change: BodyChange) -> Body:
-    """Put a block behind the body of an append blob; returns the form that the head has from now
-    on. The commit adopts the block's content."""
+    """Append a block to the body of an append blob, and return the head's new form. The commit
+    adopts the block's content."""
     assert isinstance(body, Appended)
     end = body.size_bytes + added.size_bytes
     _put(change, body.number, end, added)
@@ -222,14 +224,14 @@ def append(body: Body, added: Received, change: BodyChange) -> Body:
 
 
 def appended_contents(name: bytes, value: bytes) -> Collection[int]:
-    """The content that a block's record names, if any. Raises DamagedRecord."""
+    """Return the content that a block's record names, if any. Raises DamagedRecord."""
     content = APPENDED.decode(value).content
     return () if content is None else (content,)
 
 
 async def copy_appended(count: int, contents: Contents, feed: Feed) -> NewAppended:
-    """Store the bytes of an append blob's body again. The copy says the same number of blocks and
-    has few records, so that one commit can take it.
+    """Store the bytes of an append blob's body again. The copy keeps the number of blocks but has
+    few records, so that one commit can take it.
 
     Raises: what `feed` raises; Full, Unavailable. Nothing is left behind then.
     """
@@ -266,12 +268,13 @@ def _put(change: BodyChange, number: int, end: int, added: Received) -> None:
 
 
 def _end(found: Sequence[_Found]) -> int:
-    """Where the last block ends; 0 where there is none."""
+    """Return the offset at which the last block ends; 0 without blocks."""
     return found[-1].start + found[-1].block.size_bytes if found else 0
 
 
 def _joined(found: Sequence[_Found], offset: int, end: int) -> bytes:
-    """The bytes [offset, end) of blocks that have theirs in their records. Raises DataDamaged."""
+    """Return the bytes [offset, end) of blocks whose bytes are in their records. Raises
+    DataDamaged."""
     if not found:
         return b""
     data = b"".join([verified(one.block.data, one.block.crc64) for one in found])

@@ -1,7 +1,7 @@
-"""Blocks of a committed list: their stored form, and where the bytes of a range lie.
+"""The blocks of a committed list: their stored form, and where the bytes of a range are stored.
 
-Lives here: pure values. Must not live here: where the list itself lies (listed.py), which blocks a
-client may name (semantics/blob/blocks.py).
+Lives here: pure values. Must not live here: where the list itself is stored (listed.py), which
+blocks a client may name (semantics/blob/blocks.py).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from strongroom.store.core.records import Codec
 
 
 class ListedBlock(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One block of a committed list: raw id, length, and where it lies. A staged block has a
-    content of its own; the blocks of a copy lie one after another in a few."""
+    """One block of a committed list: raw id, length, and location. A staged block has a content of
+    its own; the blocks of a copy follow one another in a few contents."""
 
     id: bytes
     size_bytes: int
@@ -27,13 +27,12 @@ class ListedBlock(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 _BLOCKS: Final[Codec[tuple[ListedBlock, ...]]] = Codec(tuple[ListedBlock, ...])
-# To decode, to locate or to encode so many takes some tenths of a millisecond.
+# To decode, to locate or to encode this many blocks takes some tenths of a millisecond.
 _SEGMENT_BLOCKS: Final = 500
 
 
 class BlockSegment(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Consecutive blocks of a list, encoded; with their number and the length of all of them
-    together."""
+    """Consecutive blocks of a list, encoded; with their number and their total length."""
 
     count: int
     size_bytes: int
@@ -48,14 +47,14 @@ _SEGMENTS: Final[Codec[tuple[BlockSegment, ...]]] = Codec(tuple[BlockSegment, ..
 
 
 class StoredBlockList(msgspec.Struct, frozen=True):
-    """A committed list as it is stored, in segments. So a reader of a range decodes only the
-    segments that it needs, and others get turns between the segments of a long list."""
+    """The stored form of a committed list, in segments. So a reader of a range decodes only the
+    segments that it needs, and other work can run between the segments of a long list."""
 
     segments: tuple[BlockSegment, ...] = ()
 
     @property
     def count(self) -> int:
-        """How many blocks there are."""
+        """The number of blocks."""
         return sum(segment.count for segment in self.segments)
 
     @property
@@ -65,7 +64,7 @@ class StoredBlockList(msgspec.Struct, frozen=True):
 
     @classmethod
     def decode(cls, data: bytes) -> StoredBlockList:
-        """A stored list. Raises DamagedRecord."""
+        """Return the list in `data`. Raises DamagedRecord."""
         if not _BLOCKS.wrote(data):
             return cls(_SEGMENTS.decode(data))
         # The form that earlier versions stored: one segment, without its numbers.
@@ -74,11 +73,11 @@ class StoredBlockList(msgspec.Struct, frozen=True):
         return cls((BlockSegment(len(blocks), size_bytes, data),))
 
     def encode(self) -> bytes:
-        """The form that is stored."""
+        """Return the stored form."""
         return _SEGMENTS.encode(self.segments)
 
     def contents(self) -> Steps[frozenset[int]]:
-        """The contents that the blocks lie in. Raises DamagedRecord."""
+        """Return the contents that hold the blocks. Raises DamagedRecord."""
         found = set[int]()
         for segment in self.segments:
             found.update(block.content for block in segment.blocks())
@@ -86,7 +85,7 @@ class StoredBlockList(msgspec.Struct, frozen=True):
         return frozenset(found)
 
     def locate(self, offset: int, length: int) -> Steps[deque[Span]]:
-        """Where the bytes [offset, offset + length) lie. Raises DamagedRecord."""
+        """Return the spans of the bytes [offset, offset + length). Raises DamagedRecord."""
         found = deque[Span]()
         start, end = 0, offset + length
         for segment in self.segments:
@@ -104,15 +103,15 @@ class StoredBlockList(msgspec.Struct, frozen=True):
 
 
 class ListWriter:
-    """A list in the making. A segment is encoded as soon as it is full, so that the list is never
-    in memory as a whole."""
+    """Builds a list. A segment is encoded as soon as it is full, so that the list is never in
+    memory as a whole."""
 
     def __init__(self) -> None:
         self._segments: list[BlockSegment] = []
         self._blocks: list[ListedBlock] = []
 
     def add(self, blocks: Iterable[ListedBlock]) -> Steps[None]:
-        """Append blocks, with a pause behind each segment."""
+        """Append blocks, with a pause after each segment."""
         for block in blocks:
             self._blocks.append(block)
             if len(self._blocks) == _SEGMENT_BLOCKS:
@@ -126,7 +125,7 @@ class ListWriter:
         self._blocks.clear()
 
     def end(self) -> StoredBlockList:
-        """The list. No block may be added behind it."""
+        """Return the list. No more blocks may be added after this call."""
         if self._blocks:
             self._end_segment()
         return StoredBlockList(tuple(self._segments))
@@ -143,13 +142,13 @@ class Span(msgspec.Struct, frozen=True, gc=False):
     length: int
 
     def is_followed_by(self, other: Span) -> bool:
-        """Whether the other begins where this one ends."""
+        """Return whether the other begins where this one ends."""
         return self.content == other.content and self.offset + self.length == other.offset
 
 
 def spans(blocks: Sequence[ListedBlock], offset: int, length: int) -> Iterator[Span]:
-    """Where the bytes [offset, offset + length) of a list of blocks lie, one by one. Blocks that
-    lie one after another in a content are one span."""
+    """Yield the spans of the bytes [offset, offset + length) of a list of blocks. Blocks that
+    follow one another in a content are one span."""
     last: Span | None = None
     end = offset + length
     start = 0

@@ -1,6 +1,6 @@
 """The interface that all kinds of bodies share.
 
-Lives here: `Body`, and the protocols of what its methods are handed. Must not live here: any one
+Lives here: `Body`, and the protocols of its methods' arguments. Must not live here: any single
 kind, Azure's rules.
 """
 
@@ -34,7 +34,7 @@ Take = Callable[[Opened, Span], AsyncIterator[P]]
 
 
 class Source(Protocol):
-    """Where the bytes of a new body come from: a request, or the source of a copy."""
+    """The source of a new body's bytes: a request, or the source of a copy."""
 
     size_bytes: int | None
 
@@ -42,10 +42,10 @@ class Source(Protocol):
 
 
 class Feed(Source, Protocol):
-    """A source that is taken in pieces of a wanted length."""
+    """A source that can be read in pieces of a requested length."""
 
     def next_bytes(self, size_bytes: int) -> AsyncIterator[bytes]:
-        """The next `size_bytes` bytes."""
+        """Yield the next `size_bytes` bytes."""
         ...
 
 
@@ -62,26 +62,26 @@ class BodyChange(Protocol):
         ...
 
     def adopt(self, content: int) -> None:
-        """The partition owns this content from now on."""
+        """Make the partition the owner of this content."""
         ...
 
     def drop(self, content: int) -> None:
-        """The partition gives this content up, and nothing else can name it."""
+        """Drop this content, which nothing else can name."""
         ...
 
     def retire(self, body: Body) -> None:
-        """Note that the blob no longer has this body, and sweep it later. Other records of the blob
-        may still share it."""
+        """Record that the blob no longer has this body, so that it is swept later. Other records of
+        the blob may still share it."""
         ...
 
 
 class Removal(Protocol):
-    """Collects what a sweep removes."""
+    """Collects the records and contents that a sweep removes."""
 
     async def add(
         self, partition: Partition, gone: Iterable[Key] = (), drop: Iterable[int] = ()
     ) -> None:
-        """Remove these records and contents. What was added first goes first."""
+        """Remove these records and contents, in the order of the calls."""
         ...
 
 
@@ -91,7 +91,7 @@ class InspectedBody(Protocol):
     Attributes:
         which: the words for it in a problem's text.
         past: which state it is; HEAD for the head.
-        size_bytes: the length that the blob's record says.
+        size_bytes: the length in the blob's record.
     """
 
     which: str
@@ -99,26 +99,27 @@ class InspectedBody(Protocol):
     size_bytes: int
 
     def record(self, key: Key) -> bytes | None:
-        """A hidden record, which belongs to this body."""
+        """Return a hidden record, which belongs to this body."""
         ...
 
     def records(self, first: bytes, until: bytes) -> list[tuple[bytes, bytes]]:
-        """The names and values of the hidden records with first <= name < until, in order. They
-        belong to this body."""
+        """Return the names and values of the hidden records with first <= name < until, in order.
+        They belong to this body."""
         ...
 
     def content(self, content: int) -> bytes | None:
-        """The bytes of a content; None when it is missing."""
+        """Return the bytes of a content; None when it is missing."""
         ...
 
     def claim_map(self, number: int, at: int) -> None:
-        """The body is the map `number` (store/core/extents) as it was at the stamp `at`."""
+        """Note that the body is the map `number` (store/core/extents) in its state at the stamp
+        `at`."""
         ...
 
 
 class NewBody(Protocol):
-    """A body that is durable and that no commit has taken yet. `crc64` is None when the digest of
-    the whole is not known."""
+    """A durable body that no commit has taken yet. `crc64` is None when the checksum of the whole
+    is not known."""
 
     @property
     def size_bytes(self) -> int: ...
@@ -127,12 +128,12 @@ class NewBody(Protocol):
     def crc64(self) -> int | None: ...
 
     def take(self, change: BodyChange) -> Body:
-        """Make this the body of the head that `change` writes. Returns the form to store in the
+        """Make this the body of the head that `change` writes. Return the form to store in the
         record."""
         ...
 
     def discard(self, contents: Contents) -> None:
-        """Give it up: no commit takes it."""
+        """Discard the body: no commit takes it."""
         ...
 
 
@@ -141,8 +142,8 @@ CopyWriter = Callable[[Contents, Feed], Awaitable[NewBody]]
 
 
 class BodyPlace(msgspec.Struct, frozen=True):
-    """Where the parts of a body are looked up: the store and the blob's partition. `beside` are the
-    records that were read together with the blob's own, in the order of `read_with` (kinds.py)."""
+    """The location of a body's parts: the store and the blob's partition. `beside` are the records
+    that were read together with the blob's own, in the order of `read_with` (kinds.py)."""
 
     store: StorageEngine
     partition: Partition
@@ -150,7 +151,7 @@ class BodyPlace(msgspec.Struct, frozen=True):
 
 
 class OpenBody(msgspec.Struct, Generic[P], frozen=True):
-    """Bytes of a body, which stay readable until `close` was called (None: nothing to close).
+    """The bytes of a body. They stay readable until `close` is called (None: nothing to close).
 
     `left` are the spans of a body in parts that are still to be read; None = they are not known.
     `copy_writer` stores the bytes of the whole body again in the same structure; None when any
@@ -167,11 +168,11 @@ class BodySweep(msgspec.Struct, frozen=True):
     """A sweep of one blob's partition.
 
     Attributes:
-        place: without records beside it.
-        live: the bodies of the partition that may be shared and are still named.
+        place: the blob's partition, without records beside it.
+        live: the shareable bodies of the partition that are still named.
         readers: the readers of this process.
         horizon: the readers of other gateways see all commits with smaller stamps.
-        removal: collects what is removed.
+        removal: collects the records and contents to remove.
     """
 
     place: BodyPlace
@@ -186,15 +187,15 @@ class StillRead(Exception):
 
 
 class Named(NamedTuple):
-    """Records of the blob's partition, and contents."""
+    """The records of the blob's partition, and the contents, that a stored form names."""
 
     keys: tuple[Key, ...] = ()
     contents: tuple[int, ...] = ()
 
 
 class BodyFindings(NamedTuple):
-    """Doctor's findings on a body: its length (None: bytes are missing), the contents that must be
-    there, and what is wrong."""
+    """Doctor's findings on a body: its length (None: bytes are missing), the contents that must
+    exist, and the problems."""
 
     size_bytes: int | None
     contents: Collection[int] = ()
@@ -202,56 +203,58 @@ class BodyFindings(NamedTuple):
 
 
 class Body(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Where the bytes of a blob are. A blob's record holds one of its subclasses.
+    """The description of where the bytes of a blob are. A blob's record holds one of its
+    subclasses.
 
     Attributes:
         is_shared: whether the head and snapshots may share one body, which is then retired and
             swept. Other bodies are dropped by the commit that gives them up.
         is_in_parts: whether it is read part by part. A reader must register (`Readers`) before it
-            looks at the record that names the body; then no part is swept while it reads.
+            reads the record that names the body; then no part is swept while it reads.
     """
 
     is_shared: ClassVar[bool] = False
     is_in_parts: ClassVar[bool] = False
 
     async def open(self, place: BodyPlace, offset: int, length: int, take: Take[P]) -> OpenBody[P]:
-        """The bytes [offset, offset + length).
+        """Return the bytes [offset, offset + length).
 
-        Raises: ContentMissing when a part is gone; DataDamaged, also while the bytes are read.
+        Raises: ContentMissing when a part is missing; DataDamaged, also while the bytes are read.
         """
         raise NotImplementedError  # each kind has its own; a struct cannot be an abstract class
 
     async def blocks(self, place: BodyPlace) -> StoredBlockList:
-        """The committed blocks, none for a body that is not made of blocks. Raises ContentMissing,
-        DataDamaged."""
+        """Return the committed blocks, none for a body that is not made of blocks. Raises
+        ContentMissing, DataDamaged."""
         return NO_BLOCKS
 
     @property
     def appended_count(self) -> int:
-        """How many blocks were appended; 0 for the body of another type of blob."""
+        """The number of appended blocks; 0 for the body of another type of blob."""
         return 0
 
     def includes(self, earlier: Body) -> bool:
-        """Whether all parts of `earlier`, a form that was seen before, belong to this one too."""
+        """Return whether all parts of `earlier`, a form that was read before, belong to this one
+        too."""
         return self == earlier
 
     def release(self, change: BodyChange, past: Past, alone: bool) -> None:
-        """The blob's record gives its body up.
+        """Release the body, because the blob's record no longer names it.
 
         Arguments:
-            past: which state that is; HEAD for the head.
+            past: the state that had it; HEAD for the head.
             alone: whether nothing else in the partition can share the body.
         """
         if self.is_shared:
             change.retire(self)
 
     def snapshot(self, change: BodyChange, beside: Sequence[Record | None], past: Past) -> Body:
-        """A snapshot or version that `change` makes of the head gets this body. Returns the body
+        """Give this body to a snapshot or version that `change` makes of the head. Return the body
         that the head has from now on.
 
         Arguments:
             beside: as in `BodyPlace`, for the head.
-            past: which snapshot or version.
+            past: the snapshot or version.
         """
         return self
 
@@ -261,7 +264,8 @@ class Body(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return 0
 
     def without(self, snapshot: Body) -> Body:
-        """The form of the head's body after the snapshot that had this body was deleted."""
+        """Return the form of the head's body after the deletion of the snapshot that had the body
+        `snapshot`."""
         return self
 
     @property
@@ -279,10 +283,10 @@ class Body(msgspec.Struct, frozen=True, array_like=True, gc=False):
             return frozenset()
 
     async def let_go(self, sweep: BodySweep) -> Named:
-        """Remove what only this retired body leads to.
+        """Remove the records and contents that only this retired body names.
 
-        Returns: what must go together with the record that names the body. It leads a sweep that
-            begins again to what is left, so it goes last.
+        Returns: the records and contents to remove together with the record that names the body.
+        They go last: a sweep that starts again finds the rest through them.
 
         Raises: StillRead.
         """
@@ -294,15 +298,15 @@ class Body(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return self.named
 
     async def tidy(self, sweep: BodySweep) -> None:
-        """Remove what changes of this living body have left behind. Raises StillRead."""
+        """Remove the leftovers of changes of this live body. Raises StillRead."""
 
     def inspect(self, found: InspectedBody) -> BodyFindings:
-        """The check by doctor. Raises DamagedRecord."""
+        """Check the body, for doctor. Raises DamagedRecord."""
         raise NotImplementedError  # each kind has its own; a struct cannot be an abstract class
 
 
 async def unused(place: BodyPlace, contents: Iterable[int], live: Collection[Body]) -> set[int]:
-    """Those of `contents` of which no living body is made."""
+    """Return the `contents` that no live body consists of."""
     left = set(contents)
     for body in live:
         if not left:

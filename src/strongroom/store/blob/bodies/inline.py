@@ -1,4 +1,4 @@
-"""Bytes in a hidden record beside the blob's own: scans of blobs need not read past them."""
+"""Bytes in a hidden record beside the blob's own, so that scans of blobs need not read them."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from strongroom.store.core.keys import Past
 
 
 class Inline(Body, frozen=True, array_like=True, tag=1):
-    """The CRC64 of the bytes, which lie under `keys.inline`. A snapshot or version has a copy of
-    its own."""
+    """The CRC64 of the bytes, which are stored under `keys.inline`. A snapshot or version has a
+    copy of its own."""
 
     crc64: int
 

@@ -1,6 +1,6 @@
-"""All kinds of bodies together: which there are, and what is read and found beside a blob's record.
+"""The list of all kinds of bodies, and the hidden records that belong to them.
 
-Lives here: what needs the list of kinds. Must not live here: what one kind does.
+Lives here: code that needs the list of kinds. Must not live here: the code of one kind.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from strongroom.values import BlobKind
 _FEW_REMEMBERED: Final = 64
 
 if TYPE_CHECKING:
-    # All others know a body by its interface only.
+    # All other modules know a body by its interface only.
     AnyBody = Body
 else:
     AnyBody = Empty | Within | Inline | Stored | Listed | Appended | Pages
@@ -40,7 +40,7 @@ else:
 class HiddenKind(NamedTuple):
     """One kind of hidden records that belong to bodies.
 
-    `stray`: what doctor says of one that belongs to none, with {} for its number.
+    `stray`: doctor's text for one that belongs to no body, with {} for its number.
     `contents`: contents(name, value) -> the contents that a record names. Raises DamagedRecord.
     """
 
@@ -63,14 +63,15 @@ _HIDDEN: Final = {
 
 
 def empty_body(kind: BlobKind) -> NewBody:
-    """The body of a new blob of this type that has no bytes yet."""
+    """Return the body of a new blob of this type that has no bytes yet."""
     if kind is BlobKind.PAGE:
         return NewPages(0)
     return NewAppended() if kind is BlobKind.APPEND else NO_BYTES
 
 
 def hidden_kind(name: bytes) -> HiddenKind:
-    """Which kind of hidden record lies under a key. Raises DamagedRecord when no body has it."""
+    """Return the kind of hidden record under a key. Raises DamagedRecord when no body has such
+    keys."""
     kind = _HIDDEN.get(name[:1])
     if kind is None:
         raise DamagedRecord(f"no record has the key {name!r}")
@@ -79,6 +80,6 @@ def hidden_kind(name: bytes) -> HiddenKind:
 
 @lru_cache(_FEW_REMEMBERED)
 def read_with(past: Past | None) -> tuple[Key, ...]:
-    """The keys that are read together with the record of a head (None), a snapshot or a version,
-    whatever kind its body is (BodyPlace.beside)."""
+    """Return the keys that are read together with the record of a head (None), a snapshot or a
+    version, for any kind of body (BodyPlace.beside)."""
     return (keys.inline(*(past or HEAD)),)

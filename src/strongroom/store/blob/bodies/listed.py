@@ -1,6 +1,6 @@
 """A body made of blocks, which an immutable list names.
 
-Lives here: where a list lies, and how one is made: of blocks that clients have staged, or by
+Lives here: where a list is stored, and how one is made: of blocks that clients have staged, or by
 copying blocks. Must not live here: which blocks a client may name (semantics/blob/blocks.py).
 """
 
@@ -31,16 +31,16 @@ from strongroom.store.blob.bodies.reading import read_content, read_spans
 from strongroom.store.blob.bodies.received import NO_BYTES, Received, keep
 from strongroom.store.core import keys
 
-# Consecutive blocks of a copy are put together up to a fixed size, or to a share of the whole if
+# Consecutive blocks of a copy are stored together up to a fixed size, or to a share of the whole if
 # that is larger. So no copy needs more contents than one commit can adopt.
 GROUP_BYTES: Final = 64 * 1024 * 1024
 GROUPS_MAX: Final = 200
 
 
 class Listed(Body, frozen=True, array_like=True, tag=3):
-    """`count` blocks. Their list lies in the hidden record of `number` (keys.block_list) or, when
-    it is long, in the content `list_content`. It never changes, and the head and its snapshots may
-    share it."""
+    """`count` blocks. Their list is stored in the hidden record of `number` (keys.block_list) or,
+    when it is long, in the content `list_content`. It never changes, and the head and its snapshots
+    may share it."""
 
     number: int
     count: int
@@ -122,7 +122,7 @@ class NewList(msgspec.Struct, frozen=True):
 
 
 async def make_list(contents: Contents, blocks: StoredBlockList) -> NewList | Received:
-    """Make a body of blocks; of none, an empty one. Raises: Full, Unavailable."""
+    """Make a body of blocks; without blocks, an empty one. Raises: Full, Unavailable."""
     if not blocks.segments:
         return NO_BYTES
     return NewList(blocks.count, blocks.size_bytes, await keep(contents, blocks.encode()))
@@ -131,8 +131,8 @@ async def make_list(contents: Contents, blocks: StoredBlockList) -> NewList | Re
 async def copy_blocks(
     turns: SliceTurns, blocks: StoredBlockList, contents: Contents, feed: Feed
 ) -> NewList:
-    """Store the bytes of a body that is made of `blocks` in the same blocks. They lie one after
-    another in a few contents, so that one commit can adopt all of them.
+    """Store the bytes of a body made of `blocks` again, in the same blocks. They follow one another
+    in a few contents, so that one commit can adopt all of them.
 
     Raises: what `feed` raises; Full, Unavailable. Nothing is left behind then.
     """
@@ -154,7 +154,7 @@ async def copy_blocks(
 
 
 def _moved(blocks: Iterable[ListedBlock], content: int) -> Iterator[ListedBlock]:
-    """The blocks as they lie one after another in a content."""
+    """Yield the blocks with their new locations, one after another in a content."""
     offset_bytes = 0
     for block in blocks:
         yield ListedBlock(block.id, block.size_bytes, content, offset_bytes)

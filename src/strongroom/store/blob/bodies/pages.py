@@ -3,10 +3,10 @@
 Lives here: how a body names its map and a state of it; how both are read, shared, swept, checked
 and made. Must not live here: the map itself (store/core/extents), Azure's rules.
 
-All states of one page blob are one map: the head's, and those of its snapshots. Each change of the
-pages writes the head, whose body then says the stamp of that change. A snapshot keeps the body that
-the head had; so the stamp in it is that of the last change before the snapshot. Nothing else needs
-to be copied or counted.
+All states of one page blob share one map: the head's state, and those of its snapshots. Each change
+of the pages writes the head, whose body then has the stamp of that change. A snapshot keeps the
+body that the head had. So the stamp in it is that of the last change before the snapshot. Nothing
+else needs to be copied or counted.
 """
 
 from __future__ import annotations
@@ -48,19 +48,19 @@ from strongroom.store.core.records import DamagedRecord
 from strongroom.values import Purpose
 
 _PAGE_BYTES: Final = 512
-# How much one commit of a copy moves: so many leaves, from so many ranges.
+# The size of one commit of a copy: this many leaves, from this many ranges.
 _LEAVES_AT_ONCE: Final = 128
 _RANGES_AT_ONCE: Final = 1024
 _PAGES_OF_LEAF: Final = extents.LEAF_BYTES // _PAGE_BYTES
-# A map's records are told apart by their keys alone: the commit says in which partition they are.
+# The mutation only needs the keys of the map's records: the commit names their partition.
 _NOWHERE: Final = Partition(b"", b"")
 
 
 class Pages(Body, frozen=True, array_like=True, tag=5):
-    """The map `number` as it was at the stamp `at`.
+    """The map `number` in its state at the stamp `at`.
 
-    `pinned` is the newest snapshot's `at`; `lost` says that this snapshot was deleted. Both are of
-    the head.
+    `pinned` is the newest snapshot's `at`; `lost` means that this snapshot was deleted. Only the
+    head uses both.
     """
 
     number: int
@@ -94,7 +94,7 @@ class Pages(Body, frozen=True, array_like=True, tag=5):
         return self
 
     async def let_go(self, sweep: BodySweep) -> Named:
-        """See Body.let_go. If no younger body of the map lives, its present pages are given up."""
+        """See Body.let_go. If no younger live body has the map, its present pages are given up."""
         newest = max(_stamps(self.number, sweep), default=0)
         if self.at > newest:
             await _end(sweep, MapPlace(sweep.place.partition, self.number), newest)
@@ -106,7 +106,7 @@ class Pages(Body, frozen=True, array_like=True, tag=5):
         where = MapPlace(sweep.place.partition, self.number)
         living = list(_stamps(self.number, sweep))
         if self.at < max(living, default=0):
-            return  # the youngest body of a map does it for all
+            return  # the youngest body of a map does this for all
         work = extents.Sweep(sweep.place.store, sweep.readers, where, living, sweep.horizon)
         if not await work.run():
             raise StillRead
@@ -121,17 +121,17 @@ class Pages(Body, frozen=True, array_like=True, tag=5):
 
 
 def _stamps(number: int, sweep: BodySweep) -> Iterator[int]:
-    """The states of a map that living bodies name."""
+    """Yield the states of a map that live bodies name."""
     for body in sweep.live:
         if isinstance(body, Pages) and body.number == number:
             yield body.at
 
 
 async def _end(sweep: BodySweep, where: MapPlace, newest: int) -> None:
-    """Let the present state of a map be empty. No head names it any more, or ever will.
+    """Make the present state of a map empty: no head names it any more, or ever will.
 
     Arguments:
-        newest: the newest state that a living snapshot names, 0 = there is none.
+        newest: the newest state that a live snapshot names, 0 = there is none.
     """
     store = sweep.place.store
     if await extents.is_ended(store, where):
@@ -149,9 +149,10 @@ async def _end(sweep: BodySweep, where: MapPlace, newest: int) -> None:
 
 
 class NewPages(msgspec.Struct, frozen=True):
-    """Pages that no commit has taken yet: of none, they are an empty map.
+    """Pages that no commit has taken yet; without parts, an empty map.
 
-    `parts` are the allocated ranges of leaves, with bytes that are durable or few.
+    `parts` are the allocated ranges of leaves. Their bytes are durable, or so few that the record
+    holds them.
     """
 
     size_bytes: int
@@ -180,7 +181,7 @@ def _put_leaves(number: int, parts: Sequence[Part], change: BodyChange) -> None:
 
 
 def take_change(change: BodyChange, written: MapChange) -> None:
-    """Let a commit write what a decision on a map says."""
+    """Add the writes of a decision on a map to a commit."""
     for write in written.writes:
         change.put(write.key, write.value)
     for content in written.adopt:
@@ -214,19 +215,19 @@ async def _list(place: BodyPlace, body: Pages, offset: int, end: int, count: int
 
 
 def renewed(body: Body, change: BodyChange) -> Body:
-    """Give up what a copy that did not end has written. Returns an empty body."""
+    """Give up the pages that an unfinished copy has written. Return an empty body."""
     body.release(change, HEAD, alone=False)
     return NewPages(0).take(change)
 
 
 def is_untouched(body: Body) -> bool:
-    """Whether nothing was ever written to the map."""
+    """Return whether nothing was ever written to the map."""
     pages = _pages(body)
     return pages.at == pages.number
 
 
 class CopiedLeaves(NamedTuple):
-    """Parts of a body that are stored again, and the offset at which the copy goes on; None = it
+    """Parts of a body that were stored again, and the offset at which the copy continues; None = it
     is complete."""
 
     parts: tuple[Part, ...]
@@ -238,7 +239,7 @@ async def copy_leaves(
 ) -> CopiedLeaves:
     """Store some of a body's pages again, from an offset on. A reader must be registered.
 
-    Raises: what reading raises; Full, Unavailable. Nothing is left behind then.
+    Raises: the errors of reading; Full, Unavailable. Nothing is left behind then.
     """
     pages = _pages(body)
     found = await _list(place, pages, offset, size_bytes, _RANGES_AT_ONCE)
@@ -271,7 +272,7 @@ async def copy_leaves(
 
 
 def with_leaves(body: Body, parts: Sequence[Part], change: BodyChange) -> Body:
-    """Let a commit put copied leaves where the map has none. Returns the body with them."""
+    """Add copied leaves to a map that has none there, in a commit. Return the body with them."""
     pages = _pages(body)
     _put_leaves(pages.number, parts, change)
     return msgspec.structs.replace(pages, at=change.stamp)
@@ -280,20 +281,21 @@ def with_leaves(body: Body, parts: Sequence[Part], change: BodyChange) -> Body:
 async def list_to_copy(
     place: BodyPlace, before: Body | None, body: Body, offset: int, end: int
 ) -> Ranges:
-    """The ranges that a copy must write or clear: the changes since another state, or all that is
-    allocated. Readers must be registered."""
+    """Return the ranges that a copy must write or clear: the changes since another state, or all
+    allocated ranges. Readers must be registered."""
     if before is None:
         return await _list(place, _pages(body), offset, end, _RANGES_AT_ONCE)
     return await list_changed_pages(place, before, body, offset, end, _RANGES_AT_ONCE)
 
 
 def map_of(body: Body, partition: Partition) -> MapPlace:
-    """The map of a page blob's body. Raises DamagedRecord for a body of another kind."""
+    """Return the map of a page blob's body. Raises DamagedRecord for a body of another kind."""
     return MapPlace(partition, _pages(body).number)
 
 
 def newest_snapshot(body: Body) -> int:
-    """The state of the blob's newest snapshot, or of one that was deleted; 0 = there was none."""
+    """Return the state of the blob's newest snapshot, even if that was deleted; 0 = there was
+    none."""
     return _pages(body).pinned
 
 
@@ -303,17 +305,17 @@ def changed(
     """Decide on a mutation of a head's pages.
 
     Arguments:
-        found: what `mutation.reads` names.
-        pins: `reader`: who reads now. `snapshot`: 0 if the blob has no snapshots.
+        found: the records that `mutation.reads` names.
+        pins: `reader`: the state of present readers. `snapshot`: 0 if the blob has no snapshots.
 
-    Returns: the head's new body, and what the commit writes.
-    Raises: Outdated when the mutation was prepared for another map, or as Mutation.decide.
+    Returns: the head's new body, and the writes of the commit.
+    Raises: Outdated when the mutation was prepared for another map; see Mutation.decide.
     """
     pages = _pages(body)
     if pages.number != mutation.place.number:
         raise extents.Outdated
     if pins.snapshot and pages.lost:
-        # The newest snapshot is not known any more: the sweep decides what is still seen.
+        # The newest snapshot was deleted, so the sweep must find out which state is still needed.
         pins = Pins(0, pins.reader, pages.pinned)
     elif pins.snapshot:
         pins = Pins(pages.pinned, pins.reader)
@@ -324,14 +326,15 @@ def changed(
 async def list_pages(
     place: BodyPlace, body: Body, offset: int, end: int, max_ranges: int
 ) -> Ranges:
-    """The allocated pages of [offset, end). A reader must be registered. Raises DamagedRecord."""
+    """Return the allocated pages of [offset, end). A reader must be registered. Raises
+    DamagedRecord."""
     return await _list(place, _pages(body), offset, end, max_ranges)
 
 
 async def list_changed_pages(
     place: BodyPlace, before: Body, body: Body, offset: int, end: int, max_ranges: int
 ) -> Ranges:
-    """The parts of [offset, end) that were written or cleared between two states of one map.
+    """Return the parts of [offset, end) that were written or cleared between two states of one map.
     Readers must be registered at both. Raises DamagedRecord."""
     where, at = MapPlace(place.partition, _pages(body).number), _pages(body).at
     asked = RangeQuery(offset, end, max_ranges, _PAGE_BYTES)
@@ -339,12 +342,12 @@ async def list_changed_pages(
 
 
 def are_of_one_map(body: Body, other: Body) -> bool:
-    """Whether both are states of the same content."""
+    """Return whether both are states of the same map."""
     return _pages(body).number == _pages(other).number
 
 
 def read_pages(place: BodyPlace, body: Body, offset: int, length: int) -> AsyncIterator[bytes]:
-    """The bytes of a range, as of extents.read."""
+    """Yield the bytes of a range; see extents.read."""
     pages = _pages(body)
     where = MapPlace(place.partition, pages.number)
     return extents.read(place.store, where, pages.at, offset, length)

@@ -1,6 +1,6 @@
 """The readers of bodies in parts: the parts are not swept before they finish.
 
-Lives here: the readers of this process by blob, and what other processes learn of them. Must not
+Lives here: the readers of this process by blob, and how other processes learn of them. Must not
 live here: sweeping. Source: the contract of readers in engines/gateways.py.
 """
 
@@ -16,11 +16,11 @@ from strongroom.store.core.extents import MapReaders, MapReading
 
 
 class Readers:
-    """The readers of one process. A sweep of this process waits for those of one blob; other
+    """The readers of one process. A sweep of this process waits for the readers of one blob; other
     gateways learn of all readers together, through their marks.
 
     Attributes:
-        maps: where readers stand in bodies that change in place.
+        maps: the readers of bodies that change in place, with their stamps.
     """
 
     def __init__(self) -> None:
@@ -28,9 +28,11 @@ class Readers:
         self._active: dict[Partition, set[Reading]] = {}
 
     def begin(self, partition: Partition, gateways: Gateways) -> Reading:
-        """Register before looking at the head; call `end` when done. Raises Unavailable.
+        """Register a reader. Call this before you read the head, and `end` when done. Raises
+        Unavailable.
 
-        Of a body that changes in place, call `settled` before the look and `stand` after it.
+        For a body that changes in place, call `settled` before you read the head and `stand` after
+        it.
         """
         mark = gateways.begin_reading()
         reading = Reading(self, partition, mark, self.maps.begin(partition))
@@ -38,7 +40,7 @@ class Readers:
         return reading
 
     def finish(self, reading: Reading) -> None:
-        """Forget a reader. Idempotent."""
+        """Remove a reader. Idempotent."""
         active = self._active.get(reading.partition)
         if active is not None:
             active.discard(reading)
@@ -46,13 +48,13 @@ class Readers:
                 del self._active[reading.partition]
 
     def snapshot(self, partition: Partition) -> frozenset[Reading]:
-        """The present readers; those that come later see what was committed before."""
+        """Return the present readers; later readers see everything that was committed before."""
         return frozenset(self._active.get(partition, ()))
 
 
 class Reading:
-    """One reader of one partition. After READING_S_MAX it names the contents that it still reads,
-    so that a client that stalls holds back nothing else on other gateways.
+    """One reader of one partition. After READING_S_MAX it names the contents that it still reads.
+    So a client that stalls protects nothing else on other gateways.
 
     Attributes:
         left: the spans that are still to be read, the present one included; None = not known.
@@ -73,27 +75,27 @@ class Reading:
         self.done = False
 
     def keep(self) -> Callable[[], None]:
-        """Let it go on after the block that began it. Returns what ends it."""
+        """Keep the reader after the block that began it. Return the function that ends it."""
         self.is_kept = True
         return self.end
 
     async def settled(self) -> None:
-        """Return when the changes that were being decided at the beginning are over."""
+        """Return when the changes that were in progress at the beginning are decided."""
         await self._map.settled()
 
     def stand(self, position: int) -> None:
-        """Say which state is read: `Body.position` of the body that was found."""
+        """Record which state is read: `Body.position` of the body that was found."""
         self._map.stand(position)
 
     def narrow(self) -> None:
-        """Name the contents that are left; again after another READING_S_MAX."""
+        """Name the contents that are left, now and again after each READING_S_MAX."""
         self._timer.cancel()
         if self.left is not None:
             self._mark.narrow({span.content for span in self.left})
         self._timer = asyncio.get_running_loop().call_later(READING_S_MAX, self.narrow)
 
     def end(self) -> None:
-        """The reader is finished. Idempotent."""
+        """End the reader. Idempotent."""
         if not self.done:
             self.done = True
             self._timer.cancel()

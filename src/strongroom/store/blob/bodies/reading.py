@@ -1,7 +1,7 @@
-"""Bytes of contents: to be sent, to be read, or to be stored again.
+"""The bytes of contents: to be sent, to be read, or to be stored again.
 
-Lives here: what is verified in each case, and the reading of one content after another. Must not
-live here: which contents a body is made of.
+Lives here: how much is verified in each case, and the reading of one content after another. Must
+not live here: which contents a body consists of.
 """
 
 from __future__ import annotations
@@ -17,22 +17,23 @@ from strongroom.values import Piece
 
 
 def to_send(opened: Opened, span: Span) -> AsyncIterator[Piece]:
-    """Bytes for a socket, perhaps as slices of files. Those of a long content are not verified."""
+    """Yield bytes for a socket, perhaps as slices of files. Those of a long content are not
+    verified."""
     return aiter(opened.slices(span.offset, span.length))
 
 
 def to_read(opened: Opened, span: Span) -> AsyncIterator[bytes]:
-    """Bytes in memory. A part of a long content is not verified."""
+    """Yield bytes in memory. A part of a long content is not verified."""
     return aiter(opened.chunks(span.offset, span.length))
 
 
 def to_store(verified_bytes_max: int | None = None) -> Take[bytes]:
-    """Bytes to be stored again. Do not use them before the end was reached: a long content is
-    verified when all of it was read. A long content of which only parts are wanted is read once
-    more, to verify it; once for all spans that one such function takes.
+    """Return a function that yields bytes to be stored again. Do not use them before the end: a
+    long content is verified only when all of it was read. If only parts of a long content are
+    requested, the function first reads all of it to verify it. It does so once for all spans.
 
     Arguments:
-        verified_bytes_max: a content that is longer is not read once more; None = each is.
+        verified_bytes_max: a longer content is not read once more; None = every content is.
     """
     verified: set[int] = set()
 
@@ -41,7 +42,7 @@ def to_store(verified_bytes_max: int | None = None) -> Take[bytes]:
         is_short = verified_bytes_max is None or opened.size_bytes <= verified_bytes_max
         if is_part and is_short and span.content not in verified:
             async for _ in opened.chunks():
-                await asyncio.sleep(0)  # reading may never suspend
+                await asyncio.sleep(0)  # a read may never suspend
             verified.add(span.content)
         async for data in opened.chunks(span.offset, span.length):
             yield data
@@ -50,10 +51,10 @@ def to_store(verified_bytes_max: int | None = None) -> Take[bytes]:
 
 
 async def read_spans(store: StorageEngine, left: deque[Span], take: Take[P]) -> AsyncIterator[P]:
-    """The bytes of spans, in order; each content is pinned meanwhile. A span leaves `left` when it
-    was read. Raises ContentMissing, DataDamaged."""
+    """Yield the bytes of spans, in order; each content is pinned while it is read. A span is
+    removed from `left` after it was read. Raises ContentMissing, DataDamaged."""
     while left:
-        await store.turns.pause()  # reading may never suspend
+        await store.turns.pause()  # a read may never suspend
         span = left[0]
         opened = await store.contents.open(span.content)
         try:
@@ -65,8 +66,9 @@ async def read_spans(store: StorageEngine, left: deque[Span], take: Take[P]) -> 
 
 
 async def read_content(store: StorageEngine, content: int) -> bytes:
-    """All bytes of a content that this server made itself. Raises ContentMissing, DataDamaged."""
-    await store.turns.pause()  # reading may never suspend
+    """Return all bytes of a content that this server made itself. Raises ContentMissing,
+    DataDamaged."""
+    await store.turns.pause()  # a read may never suspend
     opened = await store.contents.open(content)
     found: list[bytes] = []
     try:

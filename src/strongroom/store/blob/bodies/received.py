@@ -1,8 +1,8 @@
 """Bodies as they arrive, from a client or from the source of a copy, until a commit takes them.
 
-Lives here: which kind a body of a length becomes. No body is ever held whole, except small ones.
+Lives here: which kind a body becomes, by its length. Only small bodies are ever whole in memory.
 Must not live here: bodies made of blocks (listed.py), digests that a client claims (intake.py).
-Source: "Put Blob", what it says of digests.
+Source: "Put Blob", its text on digests.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from strongroom.store.blob.bodies.stored import Stored
 from strongroom.store.blob.bodies.within import Within
 from strongroom.store.core import keys
 
-# About a millisecond's work for MD5.
+# About a millisecond of work for MD5.
 _DIGESTED_AT_ONCE_BYTES: Final = 512 * 1024
 
 
 class Received(msgspec.Struct, frozen=True):
-    """A body that has arrived: inline bytes, or a durable content not yet owned (exactly one is
-    set, neither for an empty body). `md5` is None when it was not asked for."""
+    """A body that has arrived: inline bytes, or a durable content that no partition owns yet.
+    Exactly one is set, neither for an empty body. `md5` is None when it was not requested."""
 
     size_bytes: int
     crc64: int
@@ -61,13 +61,13 @@ NO_BYTES: Final = Received(0, 0, None, None, None)
 
 
 def inline_body(data: bytes, md5: bool = True) -> Received:
-    """A body whose bytes are at hand and small."""
+    """Return a small body whose bytes are in memory."""
     digest = hashlib.md5(data, usedforsecurity=False).digest() if md5 else None
     return Received(len(data), crc64(data), digest, data or None, None)
 
 
 def digested(data: bytes) -> Steps[Received]:
-    """The digests of a document that is not kept."""
+    """Return the digests of a document whose bytes are not stored."""
     md5, crc, whole = hashlib.md5(usedforsecurity=False), 0, memoryview(data)
     for begin in range(0, len(data), _DIGESTED_AT_ONCE_BYTES):
         part = whole[begin : begin + _DIGESTED_AT_ONCE_BYTES]
@@ -78,11 +78,11 @@ def digested(data: bytes) -> Steps[Received]:
 
 
 async def receive(contents: Contents, source: Source, md5: bool, inline: bool = True) -> Received:
-    """Take a body in.
+    """Receive a body.
 
     Arguments:
         md5: also compute the MD5.
-        inline: whether it may be kept inline when small (blocks are always contents).
+        inline: whether a small body may be stored inline (blocks are always contents).
 
     Raises: what the source raises; Full, Unavailable.
     """
@@ -96,12 +96,13 @@ async def receive(contents: Contents, source: Source, md5: bool, inline: bool = 
 
 
 async def receive_copy(contents: Contents, source: Source) -> Received:
-    """Take in the bytes of a copy whose structure does not matter. Raises: as receive."""
+    """Receive the bytes of a copy whose structure does not matter. Raises: see `receive`."""
     return await receive(contents, source, md5=False)
 
 
 async def _fits_inline(chunks: AsyncIterator[bytes], head: list[bytes]) -> bool:
-    """Whether a body is small enough to be inline. The chunks read are appended to `head`."""
+    """Return whether a body is small enough to be inline. The chunks read are appended to
+    `head`."""
     size_bytes = 0
     async for chunk in chunks:
         head.append(chunk)
@@ -112,7 +113,7 @@ async def _fits_inline(chunks: AsyncIterator[bytes], head: list[bytes]) -> bool:
 
 
 async def keep(contents: Contents, data: bytes) -> Received:
-    """Take in bytes that this server made itself (a block list)."""
+    """Store bytes that this server made itself (a block list)."""
     if len(data) <= INLINE_BODY_BYTES_MAX:
         return inline_body(data, md5=False)
     return _of(await contents.write(_chain([data], None), len(data)))

@@ -1,4 +1,4 @@
-"""A body that is one content."""
+"""A body that consists of one content."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from strongroom.store.core.keys import Past
 
 
 class Stored(Body, frozen=True, array_like=True, tag=2):
-    """The content, which has its CRC64 with it; the head and its snapshots may share it."""
+    """The content, which is stored with its CRC64; the head and its snapshots may share it."""
 
     content: int
 
     is_shared: ClassVar[bool] = True
 
     async def open(self, place: BodyPlace, offset: int, length: int, take: Take[P]) -> OpenBody[P]:
-        """See Body.open. The content is pinned until it is closed."""
+        """See Body.open. The content is pinned until the body is closed."""
         opened = await place.store.contents.open(self.content)
         if opened.size_bytes > VERIFIED_BYTES_MAX:
             return OpenBody(take(opened, Span(self.content, offset, length)), opened.close)
@@ -50,5 +50,5 @@ class Stored(Body, frozen=True, array_like=True, tag=2):
         return Named((), (self.content,))
 
     def inspect(self, found: InspectedBody) -> BodyFindings:
-        """See Body.inspect. The engine's own check compares the bytes and their checksum."""
+        """See Body.inspect. The engine's own check verifies the checksum of the bytes."""
         return BodyFindings(found.size_bytes, (self.content,))

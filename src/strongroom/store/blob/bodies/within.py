@@ -31,14 +31,14 @@ class Within(Body, frozen=True, array_like=True, tag=4):
 
 
 def verified(data: bytes, checksum: int) -> bytes:
-    """Bytes that lie among the records. Raises DataDamaged when their checksum differs."""
+    """Return bytes that are stored in a record. Raises DataDamaged when their checksum differs."""
     if crc64(data) != checksum:
         raise DataDamaged(f"a body of {len(data)} bytes among the records: its checksum differs")
     return data
 
 
 def inspect_bytes(data: bytes, checksum: int, found: InspectedBody) -> BodyFindings:
-    """The check of bytes that lie among the records."""
+    """Check bytes that are stored in a record."""
     if crc64(data) == checksum:
         return BodyFindings(len(data))
     text = f"the bytes of {found.which} are damaged: their checksum differs"
