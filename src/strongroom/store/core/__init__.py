@@ -1,1 +1,1 @@
-"""The map of keys, and the records of containers, queues, tables, blobs and jobs."""
+"""The map of keys, and the records of containers, queues, tables, shares and jobs."""

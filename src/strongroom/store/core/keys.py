@@ -1,4 +1,4 @@
-"""The keyspace map: every place where a record can lie, as one table of functions.
+"""The keyspace map: the key of every kind of record, as one table of functions.
 
 Lives here: which keyspace, partition and key each kind of record has, and why they sort as they do.
 Must not live here: what the records contain (records.py), or when they are written (services/).
@@ -43,18 +43,18 @@ A generation is the stamp of the container's creation. A container that is delet
 has another one, so its old blobs are unreachable at once and can be swept later. Snapshots sort
 before their base blob, oldest first, the order in which List Blobs reports them.
 
-Previous versions are hidden, so a plain listing reads past none. What has any has a head too, or a
-vacant one that stands for them, so that scans find it. The keys of
-tags are in tag_keys.py, more of shares in share_keys.py.
+Previous versions are hidden, so that a plain listing does not read them. A blob with versions has a
+head, or a vacant head, so that scans find it. The keys of tags are in tag_keys.py, more keys of
+shares in share_keys.py.
 
-A message's number is the stamp of its Put. Its key says when it can be seen and which commit put it
-there (i: which message of that commit). A retrieval or update moves it. So one key never holds two
-states, and whatever names the old key is out of date. All messages of one clearing of the queue,
-its epoch, lie together, so that the next one is empty at once.
+A message's number is the stamp of its Put. Its key has the time from which it is visible and the
+commit that wrote it (i: the index in that commit). A retrieval or update moves it. So a key never
+holds two states, and a reference to an old key is stale. All messages since the queue was last
+cleared, an epoch, are in one partition, so that the next epoch is empty at once.
 
-A map (store/core/extents) says where the bytes of sparse content are. It lies in the partition of
-what owns it, a blob or a file. Its number is the stamp of its creation. A leaf is one of its spans
-of 64 KiB; `until` and `born` are stamps.
+A map (store/core/extents) locates the bytes of sparse content. It is in the partition of its owner,
+a blob or a file. Its number is the stamp of its creation. A leaf is one of its spans of 64 KiB;
+`until` and `born` are stamps.
 """
 
 from __future__ import annotations
@@ -94,14 +94,14 @@ FILE_NODE: Final = b"o"
 TEXT: Final = b"t"
 MESSAGE: Final = b"v"
 EXPIRY: Final = b"x"
-# Nearly every request names one of a few; a name that a place may have is short.
+# Nearly every request names one of a few containers, queues, tables or shares, with a short name.
 _PLACES_REMEMBERED: Final = 1024
-# Of generations, of epochs, and of the times of snapshots (0, the head, nearly always).
+# For generations, epochs, and the times of snapshots (nearly always 0, the head).
 _FEW_REMEMBERED: Final = 64
 
 
 class Past(NamedTuple):
-    """Which state of a blob, other than its head: a snapshot by its time, or a previous version by
+    """A state of a blob other than its head: a snapshot with its time, or a previous version with
     its id. Both are ticks."""
 
     ticks: int
@@ -109,7 +109,7 @@ class Past(NamedTuple):
 
 
 def number(value: int) -> bytes:
-    """Eight bytes that sort as the numbers do."""
+    """Return eight bytes that sort as the numbers do."""
     return value.to_bytes(8, "big")
 
 
@@ -125,13 +125,13 @@ def container(account: str, name: str) -> Ref:
 
 
 def deleted_place(place: Ref, generation: int) -> Ref:
-    """A container or share that was deleted and is kept for a while, beside the one of that
+    """The record of a deleted and retained container or share, beside the current one of its
     name."""
     return Ref(place.partition, Key(False, _DELETED_PLACE + number(generation)))
 
 
 def is_deleted_place(key: bytes) -> bool:
-    """Whether a key is that of a deleted container or share."""
+    """Return whether a key is that of a deleted container or share."""
     return key[:1] == _DELETED_PLACE and len(key) == 9
 
 
@@ -175,12 +175,13 @@ def file_names(generation: int) -> Partition:
 
 
 def file_name(generation: int, parent: int, folded: str) -> Ref:
-    """A name in a directory. The names of a directory lie together, in the order of their folds."""
+    """The record of a name in a directory. The names of a directory sort together, by their
+    folds."""
     return ref_of((file_names(generation), file_name_key(parent, folded)))
 
 
 def file_name_key(parent: int, folded: str) -> Key:
-    """The key of a name, or of the beginning of one."""
+    """The key of a name, or of a prefix of names."""
     return key_of((False, number(parent) + folded.encode()))
 
 
@@ -190,7 +191,7 @@ def folded_name(key: bytes) -> bytes:
 
 
 def file_node(generation: int, file_id: int) -> Ref:
-    """The record that leads from an id to its name."""
+    """The record that maps an id to its name."""
     return ref_of((file_names(generation), key_of((True, FILE_NODE + number(file_id)))))
 
 
@@ -228,24 +229,24 @@ def entities(generation: int) -> bytes:
 
 
 def entity(generation: int, partition_key: str, row_key: str) -> Ref:
-    """One entity, or the beginning of a large one."""
+    """An entity's record, or the head record of a large entity."""
     partition = partition_of((entities(generation), partition_key.encode()))
     return ref_of((partition, key_of((False, row_key.encode()))))
 
 
 def entity_chunk(row_key: bytes, index: int) -> Key:
-    """The rest of a large entity, from 0. No RowKey holds U+0000: the chunks sort right behind
-    their entity, so that one scan finds them together."""
+    """The key of a chunk of a large entity, from 0. No RowKey holds U+0000, so the chunks sort
+    directly after their entity, and one scan finds them together."""
     return Key(False, row_key + b"\0" + bytes((index,)))
 
 
 def is_entity_chunk(key: bytes) -> bool:
-    """Whether a key is that of an entity's rest."""
+    """Return whether a key is that of a chunk of an entity."""
     return len(key) > 1 and key[-2] == 0
 
 
 def any_entity_chunk(names: Iterable[bytes]) -> bool:
-    """Whether one of these keys is: asked of thousands at once."""
+    """Return whether any of these keys is that of a chunk; fast for thousands of keys."""
     return b"\0" in b"".join(names)
 
 
@@ -266,7 +267,7 @@ def blob(generation: int, name: str) -> Partition:
 
 
 def snapshot(ticks: int) -> Key:
-    """A blob's snapshot taken at `ticks`."""
+    """The key of a blob's snapshot taken at `ticks`."""
     return Key(False, _SNAPSHOT + number(ticks))
 
 
@@ -276,12 +277,12 @@ def snapshot_range() -> tuple[bytes, bytes]:
 
 
 def snapshot_ticks(key: bytes) -> int | None:
-    """The snapshot's ticks when `key` is a snapshot's, else None."""
+    """Return the ticks in a snapshot's key; None for any other key."""
     return int.from_bytes(key[1:], "big") if key[:1] == _SNAPSHOT else None
 
 
 def version(of: int) -> Key:
-    """A blob's previous version with this id."""
+    """The key of a blob's previous version with this id."""
     return Key(True, VERSION + number(of))
 
 
@@ -291,17 +292,17 @@ def version_range(first: int = 0) -> tuple[bytes, bytes]:
 
 
 def version_id(key: bytes) -> int | None:
-    """The version's id when `key` is a version's, else None."""
+    """Return the id in a previous version's key; None for any other key."""
     return int.from_bytes(key[1:], "big") if key[:1] == VERSION and len(key) == 9 else None
 
 
 def past(of: Past) -> Key:
-    """A snapshot or a previous version."""
+    """The key of a snapshot or a previous version."""
     return version(of.ticks) if of.is_version else snapshot(of.ticks)
 
 
 def past_of(key: bytes) -> Past | None:
-    """The snapshot or previous version whose key this is; None for any other key."""
+    """Return the snapshot or previous version with this key; None for any other key."""
     if (ticks := snapshot_ticks(key)) is not None:
         return Past(ticks)
     return None if (of := version_id(key)) is None else Past(of, True)
@@ -309,24 +310,24 @@ def past_of(key: bytes) -> Past | None:
 
 @lru_cache(_FEW_REMEMBERED)
 def inline(ticks: int, is_version: bool = False) -> Key:
-    """The inline bytes of a snapshot, a previous version, or the head (0). Their place is fixed, so
-    that one read of the partition returns a head together with its small body."""
+    """The key of the inline bytes of a snapshot, a previous version, or the head (0). It is fixed,
+    so that one read of the partition returns a head together with its small body."""
     return Key(True, INLINE + number(ticks) + (VERSION if is_version else b""))
 
 
 def block_list(stamp: int) -> Key:
-    """A committed block list that is short enough to lie beside the head; written once."""
+    """The key of a committed block list that is short enough to be a record; written once."""
     return Key(True, BLOCK_LIST + number(stamp))
 
 
 def appended(body: int, end: int) -> Key:
-    """A block of an append blob's body, under the offset at which it ends. The first block behind
-    an offset holds the byte there."""
+    """The key of a block of an append blob's body: the offset at which it ends. The first block
+    after an offset holds the byte there."""
     return Key(True, APPENDED + number(body) + number(end))
 
 
 def appended_range(body: int, after: int, end: int) -> tuple[bytes, bytes]:
-    """(first, until) of the blocks of a body that end behind `after`, at `end` at the latest."""
+    """(first, until) of the blocks of a body that end after `after`, at `end` at the latest."""
     return appended(body, after + 1).name, appended(body, end + 1).name
 
 
@@ -336,7 +337,7 @@ def appended_end(key: bytes) -> int:
 
 
 def retired(stamp: int) -> Key:
-    """Bodies that one commit gave up, to be dropped when nothing else names them."""
+    """The key of bodies that one commit gave up, to be dropped when nothing else names them."""
     return Key(True, RETIRED + number(stamp))
 
 
@@ -346,8 +347,8 @@ def retired_range() -> tuple[bytes, bytes]:
 
 
 def staged(upload: int, block_id: bytes, content: int) -> Key:
-    """A staged block. The content's number ends the key: of those that were staged at once under
-    one id, the last is the latest."""
+    """The key of a staged block. It ends with the content's id: of several blocks staged under one
+    block id, the last is the latest."""
     return Key(True, STAGED + number(upload) + bytes((len(block_id),)) + block_id + number(content))
 
 
@@ -383,27 +384,28 @@ def staged_id(key: bytes) -> bytes:
 
 
 def map_clears(map_number: int) -> Key:
-    """The ranges of a map that were cleared and not yet removed leaf by leaf."""
+    """The key of the ranges of a map that were cleared and not yet removed leaf by leaf."""
     return Key(True, MAP_CLEARS + number(map_number))
 
 
 def map_leaf(map_number: int, leaf: int) -> Key:
-    """The present state of one leaf of a map; leaves sort by their place in the content."""
+    """The key of the present state of one leaf of a map; leaves sort by their offset."""
     return key_of((True, MAP_LEAF + number(map_number) + leaf.to_bytes(4, "big")))
 
 
 def map_past(map_number: int, leaf: int, until: int) -> Key:
-    """A state of a leaf that ended with the stamp `until`; the states of a leaf lie together."""
+    """The key of a leaf's state that ended with the stamp `until`; a leaf's states sort
+    together."""
     return Key(True, MAP_PAST + number(map_number) + leaf.to_bytes(4, "big") + number(until))
 
 
 def map_past_end(map_number: int, leaf: int) -> bytes:
-    """The key behind all past states of a leaf."""
+    """The key after all past states of a leaf."""
     return map_past(map_number, leaf, (1 << 64) - 1).name + b"\0"
 
 
 def map_data(map_number: int, leaf: int, born: int) -> Key:
-    """The bytes that the commit `born` wrote into one leaf, when they are few."""
+    """The key of the few bytes that the commit `born` wrote into one leaf."""
     return Key(True, MAP_DATA + number(map_number) + leaf.to_bytes(4, "big") + number(born))
 
 
@@ -430,13 +432,13 @@ def map_stamp(key: bytes) -> int:
 
 @lru_cache(_FEW_REMEMBERED)
 def message_partition(generation: int, epoch: int) -> Partition:
-    """The partition of a queue's messages since it was made or last cleared."""
+    """The partition of a queue's messages since it was created or last cleared."""
     return Partition(b"m" + number(generation), number(epoch))
 
 
 def message(visible: int, stamp: int, index: int) -> Key:
-    """A message that can be seen from `visible` on, as the commit `stamp` left it; first come
-    first. `index` is its place among those of the same commit."""
+    """The key of a message, visible from `visible` on, written by the commit `stamp`; the earliest
+    sorts first. `index` is its place in that commit."""
     return Key(True, MESSAGE + number(visible) + number(stamp) + bytes((index,)))
 
 
@@ -446,7 +448,7 @@ def message_at(place: bytes) -> Key:
 
 
 def message_place(key: bytes) -> bytes:
-    """The part of a message's key that tells it from others: 17 bytes."""
+    """The part of a message's key that identifies it: 17 bytes."""
     return key[1:]
 
 
@@ -461,7 +463,7 @@ def text(message_number: int, chunk: int) -> Key:
 
 
 def expiry(expires: int, message_number: int) -> Key:
-    """The key that leads from the time at which a message expires to the message."""
+    """The key of the record that maps a message's expiry time to the message."""
     return Key(True, EXPIRY + number(expires) + number(message_number))
 
 
@@ -481,13 +483,13 @@ def expiry_number(key: bytes) -> int:
 
 
 def job(due: int, stamp: int, kind: int) -> Ref:
-    """Background work that must survive a restart, in the order in which it falls due. One commit
-    orders at most one job of a kind."""
+    """The record of background work, sorted by due time. One commit orders one job of a kind at
+    most."""
     return Ref(Partition(JOBS, number(due) + number(stamp) + bytes((kind,))), JOB_KEY)
 
 
 def job_ref(partition: bytes) -> Ref:
-    """A job that a scan of JOBS has found."""
+    """The record of a job that a scan of JOBS has found."""
     return Ref(Partition(JOBS, partition), JOB_KEY)
 
 

@@ -1,7 +1,7 @@
 """The records, and their versioned codecs.
 
-Lives here: the stored structs and how they become bytes: one version byte, then MessagePack. An
-unknown version is an error, never a guess. Must not live here: rules, keys, HTTP.
+Lives here: the stored structs and their encoding: one version byte, then MessagePack. An unknown
+version is an error, never a guess. Must not live here: rules, keys, HTTP.
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ R = TypeVar("R")
 
 
 class DamagedRecord(Exception):
-    """A record that this version cannot have written: damage, or a newer version's work."""
+    """A record that this version cannot have written: it is damaged, or a newer version wrote
+    it."""
 
 
 class ContainerRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A container. Its blobs lie in the keyspace of `generation`. Times and `etag` are stamps.
-    `deleting`: the mark of a deletion that looks whether the container is empty; 0 = none does.
-    `scope` is the default encryption scope, "" = the account's own; `denies_scopes`: no write may
-    name another one."""
+    """A container. Its blobs are in the keyspace of `generation`. Times and `etag` are stamps.
+    `deleting`: the mark of a deletion that checks whether the container is empty; 0 = there is
+    none. `scope` is the default encryption scope, "" = the account's own; `denies_scopes`: writes
+    with another scope are refused."""
 
     generation: int
     etag: int
@@ -47,7 +48,7 @@ class ContainerRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 class DeletedContainer(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A container that was deleted and can be restored before `until`. `deleted` is the stamp of
-    the deletion. The container's record has no lease any more."""
+    the deletion. The container's record no longer has a lease."""
 
     record: ContainerRecord
     deleted: int
@@ -55,8 +56,8 @@ class DeletedContainer(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class QueueRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A queue. Its messages lie in the keyspace of `generation`, in the partition of `epoch`:
-    clearing the queue begins a new one. `secret` seals its pop receipts."""
+    """A queue. Its messages are in the keyspace of `generation`, in the partition of `epoch`:
+    clearing the queue begins a new one. `secret` signs its pop receipts."""
 
     generation: int
     epoch: int
@@ -66,7 +67,7 @@ class QueueRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class TableRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A table, under its name as it was created. Its entities lie in the keyspace of
+    """A table, under its name as it was created. Its entities are in the keyspace of
     `generation`."""
 
     generation: int
@@ -75,11 +76,12 @@ class TableRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class ShareRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A share of files. What lies in it hangs under `generation`. Times and `etag` are stamps.
+    """A share of files. Its directories and files are stored under `generation`. Times and `etag`
+    are stamps.
 
-    `fold_version` is that of the table by which its names are compared (semantics/file/upcase.py).
-    `snapshots` are the stamps of its snapshots, oldest first; `lost` that of the newest one that
-    was deleted. The record of a snapshot has neither.
+    `fold_version` is the version of the table by which its names are compared
+    (semantics/file/upcase.py). `snapshots` are the stamps of its snapshots, oldest first; `lost` is
+    that of the newest deleted one. The record of a snapshot has neither.
     """
 
     generation: int
@@ -97,7 +99,7 @@ class ShareRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class DeletedShare(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A share that was deleted, as DeletedContainer."""
+    """A share that was deleted; see DeletedContainer."""
 
     record: ShareRecord
     deleted: int
@@ -105,7 +107,7 @@ class DeletedShare(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class JobKind(enum.IntEnum):
-    """Background work."""
+    """The kinds of background work."""
 
     SWEEP_CONTAINER = 1
     SWEEP_BLOB = 2
@@ -125,15 +127,17 @@ class JobKind(enum.IntEnum):
 
 
 class CopyOrder(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The source of a pending copy, and the parts of the request that outlive its answer.
+    """The source of a pending copy, and the parts of the request that are needed after its
+    response.
 
-    It reads the blob `blob` (or its snapshot) in `container` of this server while that has
-    `generation`. Or it reads `url` elsewhere, with the signature that was given in it. `etag` is
-    what the source must still have when it is opened again (None: it had none). `metadata` None =
+    The copy reads the blob `blob` (or its snapshot) in `container` of this server while that has
+    `generation`. Or it reads `url` elsewhere, with the signature in the URL. `etag` is the ETag
+    that the source must still have when it is opened again (None: it had none). `metadata` None =
     the source's. `destination` is the account/container that must still have the job's generation.
     `version` is the id of the version that is read; None = the blob or its snapshot. `service` is
-    the source's: a file's share is its `container`, and its path `blob`; `trailing_dots` says
-    whether those of its names count. The `destination` of a copy to a file is account/share/path.
+    the source's service: a file's share is its `container`, and its path `blob`; `trailing_dots`
+    says whether trailing dots in its names count. The `destination` of a copy to a file is
+    account/share/path.
     """
 
     account: str = ""
@@ -151,14 +155,14 @@ class CopyOrder(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Job(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Work to be done after the answer.
+    """Work to be done after the response.
 
-    Blob jobs name their blob. `token` is what the records must still say, else the job is void: a
+    Blob jobs name their blob. `token` must still match the records, else the job is void: it is a
     copy's id, or an upload's number. For a deleted container or share it is the name,
     account/container, that must no longer have this generation. Jobs on messages name their
     `epoch`. Jobs on files have their id, as text, in `blob`. `tags` are the tags of a blob, each
-    set with its token, whose entries may be left over. `versions` says of each set whose it is: a
-    version's id, or 0 for the blob's own.
+    set with its token, whose entries may be stale. `versions` has an owner for each set: a
+    version's id, or 0 for the blob itself.
     """
 
     kind: JobKind
@@ -186,15 +190,15 @@ class Codec(Generic[R]):
         self._decode = msgspec.msgpack.Decoder(kind).decode
 
     def encode(self, value: R) -> bytes:
-        """The record's bytes."""
+        """Return the record's bytes."""
         return self._version + self._encoder.encode(value)
 
     def wrote(self, data: bytes) -> bool:
-        """Whether stored bytes have the version of this codec."""
+        """Return whether stored bytes have the version of this codec."""
         return data[:1] == self._version
 
     def decode(self, data: bytes) -> R:
-        """The value of stored bytes. Raises DamagedRecord."""
+        """Return the value of stored bytes. Raises DamagedRecord."""
         if not self.wrote(data):
             raise DamagedRecord(f"record version {data[:1]!r} is not {self._version!r}")
         try:
@@ -203,7 +207,7 @@ class Codec(Generic[R]):
             raise DamagedRecord(f"not a {self._kind}: {error}") from error
 
     def of(self, record: Record | None) -> R | None:
-        """The value of a record that may be absent. Raises DamagedRecord."""
+        """Return the value of a record that may be absent. Raises DamagedRecord."""
         return None if record is None else self.decode(record.value)
 
 

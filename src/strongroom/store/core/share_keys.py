@@ -1,4 +1,5 @@
-"""Where the usage and the snapshots of a share lie, beside what keys.py says of shares and files.
+"""The keys of a share's usage and snapshots, in addition to the keys of shares and files in
+keys.py.
 
 Lives here: these keys. Must not live here: what the records contain (store/file/file_records.py).
 
@@ -10,10 +11,10 @@ Lives here: these keys. Must not live here: what the records contain (store/file
 | past name                  | `n` + generation | `n`        | hidden | `q` + name's key, 0, until |
 | past attributes of a file  | `a` + generation | id         | face   | `p` + until                |
 
-A past record is what a commit replaced or removed while a snapshot saw it. `until` is the stamp of
-that commit. The past records of one name lie together, oldest first, in the order of the names: no
-name holds U+0000. Past attributes are faces, so that a scan of a share's files finds those of
-deleted files too.
+A past record holds a state that a commit replaced or removed while a snapshot needed it. `until` is
+the stamp of that commit. The past records of one name sort together, oldest first, in the order of
+the names: no name holds U+0000. Past attributes are faces, so that a scan of a share's files also
+finds those of deleted files.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def snapshot_key(generation: int, stamp: int) -> Key:
 
 
 def snapshot_of(key: bytes) -> tuple[int, int] | None:
-    """The generation and the stamp of the snapshot whose key this is; None for another key."""
+    """Return the generation and the stamp in a snapshot's key; None for any other key."""
     if key[:1] != _SNAPSHOT or len(key) != 17:
         return None
     return int.from_bytes(key[1:9], "big"), int.from_bytes(key[9:], "big")
@@ -59,12 +60,12 @@ def share_usage(generation: int) -> Ref:
 
 @lru_cache(_FEW_REMEMBERED)
 def share_named(generation: int) -> Ref:
-    """The record that names the share of a generation. It is there once a snapshot was taken."""
+    """The record that names the share of a generation. It exists once a snapshot was taken."""
     return Ref(file_names(generation), NAMED_KEY)
 
 
 def past_name(name: Key, until: int) -> Key:
-    """A name as it was until a commit."""
+    """The key of a name's state until a commit."""
     return Key(True, _PAST_NAME + name.name + b"\0" + number(until))
 
 
@@ -75,14 +76,14 @@ def past_names(first: bytes, until: bytes | None) -> tuple[bytes, bytes]:
 
 
 def past_of_name(key: bytes) -> tuple[bytes, int] | None:
-    """The key of the name, and until when it was so; None where `key` is no past name's."""
+    """Return the key of the name and the end of its state; None if `key` is no past name's."""
     if key[:1] != _PAST_NAME or len(key) < 18:
         return None
     return key[1:-9], int.from_bytes(key[-8:], "big")
 
 
 def past_attributes(until: int) -> Key:
-    """The attributes of a directory or file as they were until a commit."""
+    """The key of a directory's or file's attributes until a commit."""
     return Key(False, _PAST_ATTRIBUTES + number(until))
 
 
@@ -92,18 +93,18 @@ def past_attributes_range(after: int = 0) -> tuple[bytes, bytes]:
 
 
 def past_of_attributes(key: bytes) -> int | None:
-    """Until when attributes were so; None where `key` is not that of past attributes."""
+    """Return the end of the state in a past attributes' key; None for any other key."""
     if key[:1] != _PAST_ATTRIBUTES or len(key) != 9:
         return None
     return int.from_bytes(key[1:], "big")
 
 
 def is_name(ref: Ref) -> bool:
-    """Whether this is where a name of a share lies."""
+    """Return whether this is the key of a name of a share."""
     partition, key = ref
     return partition.keyspace[:1] == b"n" and partition.name == b"n" and not key.hidden
 
 
 def is_attributes(ref: Ref) -> bool:
-    """Whether this is where the attributes of a directory or file lie."""
+    """Return whether this is the key of the attributes of a directory or file."""
     return ref.partition.keyspace[:1] == b"a" and ref.key == keys.FILE_KEY

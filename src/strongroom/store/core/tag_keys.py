@@ -1,12 +1,11 @@
-"""The keys of the index of tags: where its entries lie, and what each says.
+"""The keys of the tag index: where its entries are stored, and what each means.
 
 Lives here: the rows "tag's entry" of the keyspace map (keys.py). Must not live here: when entries
 are written (store/blob/tag_index.py), searches.
 
-The entries of a container's tags lead from a tag to the blobs that have it. Those of previous
-versions have a keyspace of their own, so a search for blobs reads none of them. A token is the
-stamp of the commit that set the tags. The blob's head, or its version, names the token whose
-entries count.
+An entry maps a tag to a blob of the container that has it. The entries of previous versions have a
+keyspace of their own, so a search for blobs reads none of them. A token is the stamp of the commit
+that set the tags. The blob's head, or its version, names the token whose entries count.
 """
 
 from __future__ import annotations
@@ -39,21 +38,22 @@ def version_tag_entries(generation: int) -> bytes:
 
 
 def is_tag_entries(keyspace: bytes) -> bool:
-    """Whether entries lie in this keyspace, of blobs or of versions."""
+    """Return whether this keyspace holds tag entries, of blobs or of versions."""
     return keyspace[:1] in (BLOBS, VERSIONS) and len(keyspace) == _KEYSPACE_BYTES
 
 
 def tag_values(key: str, value: str = "") -> bytes:
     """The prefix of the partitions of all entries of a tag with this value, without the 0 that
-    follows. Neither keys nor values nor names hold U+0000: entries sort by key, value and name."""
+    follows. Neither keys nor values nor names hold U+0000, so entries sort by key, value and
+    name."""
     return key.encode() + b"\0" + value.encode()
 
 
 def tag_entry(
     generation: int, key: str, value: str, name: str, token: int, version_id: int = 0
 ) -> Ref:
-    """The entry that leads from a tag to a blob, or to its previous version of this id (0 = the
-    blob). Each has a partition to itself, so that commits on different blobs never meet."""
+    """The entry that maps a tag to a blob, or to its previous version of this id (0 = the blob).
+    Each entry has its own partition, so that commits on different blobs never conflict."""
     entry = tag_values(key, value) + b"\0" + name.encode() + b"\0" + keys.number(token)
     if version_id:
         entry += keys.number(version_id)

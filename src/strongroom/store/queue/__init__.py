@@ -1,1 +1,1 @@
-"""The records of messages, and their check."""
+"""The records of messages, and their integrity check."""

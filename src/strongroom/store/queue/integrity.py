@@ -1,8 +1,8 @@
-"""Do a queue's messages, their texts, the ways from their expiries and the ledger agree?
+"""The check of queues: a queue's messages, their texts, their expiry records and the ledger agree.
 
 Lives here: the check of all queues. Records that belong together are summed up on both sides, and
-the sums compared. So its memory grows with the queues and not with their messages. Must not live
-here: the walk over the store (integrity.py), rules of Azure.
+the sums are compared. So its memory grows with the queues and not with their messages. Must not
+live here: the walk over the store (integrity.py), rules of Azure.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ _NUMBER_BYTES: Final = 8
 
 @dataclass(slots=True)
 class _Epoch:
-    """The messages of one partition: sums are of what messages name, less what is there."""
+    """The messages of one partition. Each sum adds the records that messages name, and subtracts
+    the records found."""
 
     ledger: Ledger | None = None
     messages: int = 0
@@ -34,7 +35,7 @@ class _Epoch:
 
 
 class MessagesCheck:
-    """The check of all queues of one snapshot: take everything in, then ask for the problems."""
+    """The check of all queues of one snapshot: `take` all records, then call `problems`."""
 
     def __init__(self) -> None:
         self.queue_count = 0
@@ -45,12 +46,12 @@ class MessagesCheck:
         self._expired: set[tuple[int, int]] = set()
 
     def take_queue(self, queue: QueueRecord) -> None:
-        """A queue's own record."""
+        """Note a queue's own record."""
         self.queue_count += 1
         self._alive[queue.generation] = queue.epoch
 
     def take_job(self, partition: bytes, job: Job) -> None:
-        """A job, whatever it is for; `partition` names it."""
+        """Note a job of any kind; `partition` names it."""
         due, stamp = keys.job_times(partition)
         if job.kind is JobKind.SWEEP_MESSAGES:
             self._swept |= {(job.generation, job.epoch), (job.generation, stamp)}
@@ -58,7 +59,8 @@ class MessagesCheck:
             self._expired.add((job.epoch, due))
 
     def take(self, ref: Ref, record: Record) -> bool:
-        """A record of a queue's messages; False when none has this place. Raises DamagedRecord."""
+        """Note a record of a queue's messages. Return False when its key is unknown. Raises
+        DamagedRecord."""
         epoch = self._epoch_of(ref)
         if epoch is None or not ref.key.hidden:
             return False
@@ -99,7 +101,7 @@ class MessagesCheck:
         return name[1:9] == keys.number(message.visible)
 
     def problems(self) -> Iterator[tuple[str, str]]:
-        """(place, what does not hold), once everything was taken in."""
+        """Yield (place, problem) for each violation, once all records were noted."""
         for generation, alive in self._alive.items():
             epoch = self._epochs.get((generation, alive), _Epoch())
             for problem in self._of_queue(alive, epoch):
@@ -126,6 +128,6 @@ class MessagesCheck:
 
 
 def _digest(name: bytes, place: bytes = b"", chunks: int = 0) -> int:
-    """A number that differs for whatever differs."""
+    """Return a hash of a record's name and content as an integer."""
     text = b"%d %b %b" % (chunks, name, place)
     return int.from_bytes(hashlib.blake2b(text, digest_size=16).digest(), "big")

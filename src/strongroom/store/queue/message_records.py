@@ -1,8 +1,7 @@
 """The records of a queue's messages, and their codecs.
 
-Lives here: the message beside its text, the way to it from its expiry, the ledger, and how a text
-becomes what is stored. Must not live here: rules (semantics/queue/messages.py), keys, the queue's
-own record (records.py).
+Lives here: the message and its text, its expiry record, the ledger, and the stored form of a text.
+Must not live here: rules (semantics/queue/messages.py), keys, the queue's own record (records.py).
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ CHUNK_BYTES: Final = 48 * 1024
 
 
 class MessageRecord(msgspec.Struct, frozen=True, array_like=True):
-    """A message: `number` is the stamp of its Put. The text is here when it is short, else in
+    """A message: `number` is the stamp of its Put. A short text is stored here, a longer one in
     `chunks` records of its own, so that a retrieval does not write it again."""
 
     message: Message
@@ -29,18 +28,18 @@ class MessageRecord(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Expiry(msgspec.Struct, frozen=True, array_like=True):
-    """Where the message that expires lies now, and how many chunks its text has."""
+    """The present place of a message that expires, and the number of its text's chunks."""
 
     place: bytes
     chunks: int = 0
 
 
 class Ledger(msgspec.Struct, frozen=True, array_like=True):
-    """The facts about an epoch as a whole. It is there from the epoch's creation to the beginning
-    of its sweep.
+    """The state of a whole epoch. It exists from the epoch's creation to the beginning of its
+    sweep.
 
     Attributes:
-        count: how many messages it holds, with those that are hidden, or expired but not swept.
+        count: the number of messages, including hidden ones and expired ones that are not swept.
         due: when the job that sweeps expired ones is due, 0 = there is none.
     """
 
@@ -55,7 +54,8 @@ TEXT: Final = Codec(bytes)
 
 
 def chunks_of(text: str) -> tuple[bytes, ...]:
-    """The chunks of a text that is too long for the message's record; none for a short one."""
+    """Return the chunks of a text that is too long for the message's record; none for a short
+    one."""
     most = limits.INLINE_TEXT_BYTES_MAX
     if len(text) * 4 <= most:
         return ()

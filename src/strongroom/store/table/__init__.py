@@ -1,1 +1,1 @@
-"""The records of entities, and their check."""
+"""The records of entities, and their integrity check."""

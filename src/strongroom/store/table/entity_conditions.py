@@ -1,15 +1,16 @@
-"""Which records can hold matches of a $filter: a condition on their bytes, for the engine.
+"""The condition on records that can hold matches of a $filter, for the engine.
 
 Lives here: from an expression to a condition of a scan. Must not live here: whether an entity
 matches (semantics/table/table_predicate.py), which range of keys is read (table_intervals.py).
 
-The condition is necessary and not sufficient: every match satisfies it. It rests on how an entity
-lies in its records (entity_records.py) and on how properties are written (semantics/table/edm.py).
-The name of a property stands between quotation marks, and a colon follows. Inside of a text, a
-backslash stands before each quotation mark. So these bytes are found nowhere else in the fragment.
+The condition is necessary and not sufficient: every match satisfies it. It depends on how an entity
+is stored in its records (entity_records.py) and on how properties are encoded
+(semantics/table/edm.py). The name of a property is in quotation marks, and a colon follows. In a
+text, a backslash precedes each quotation mark. So these bytes occur nowhere else in the fragment.
 
-The head of an entity with chunks satisfies every condition: what the filter asks for may lie in a
-chunk. Its chunks satisfy none, so a caller that finds such a head reads again without a condition.
+The head of an entity with chunks satisfies every condition: a property of the filter may be stored
+in a chunk. Its chunks satisfy none, so a caller that finds such a head reads again without a
+condition.
 """
 
 from __future__ import annotations
@@ -48,9 +49,9 @@ from strongroom.values import iso7
 
 _LEAST: Final = b""
 _MOST: Final = b"\xff"  # larger than any text
-# So many bytes of a constant decide.
+# The number of bytes of a constant that are compared.
 _TEXT_BYTES_MAX: Final = 64
-# The byte behind a quotation mark: larger than what ends a text.
+# The byte after a quotation mark: larger than the byte that ends a text.
 _BEHIND_END: Final = b"#"
 _FROM: Final = frozenset({Operator.EQ, Operator.GT, Operator.GE})
 _UP_TO: Final = frozenset({Operator.EQ, Operator.LT, Operator.LE})
@@ -59,7 +60,8 @@ _IS_LARGE: Final = LongerThan(entity_records.HEAD_BYTES_MAX)
 
 @lru_cache(maxsize=256)
 def condition(expression: Expression) -> Condition | None:
-    """The condition that the records of all matches satisfy; None when there is none on records."""
+    """Return the condition that the records of all matches satisfy; None when the filter implies
+    none."""
     found = _condition(expression)
     return None if found is None else AnyOf((found, _IS_LARGE))
 
@@ -120,7 +122,7 @@ def _number(mark: bytes, operator: Operator, value: Any) -> Condition:
     high = float(value) if operator in _UP_TO else math.inf
     plain = NumberWithin(mark, low, high, _skip_bytes(mark))
     if low <= 0 <= high:
-        return plain  # all that is written as a text counts as 0
+        return plain  # every number that is stored as a text counts as 0
     text = mark + b'"'
     infinite = b"Infinity" if operator in _FROM else b"-Infinity"
     whole = NumberWithin(text, low, high, _skip_bytes(text))
@@ -128,7 +130,8 @@ def _number(mark: bytes, operator: Operator, value: Any) -> Condition:
 
 
 def _skip_bytes(mark: bytes) -> int:
-    """How much of a record could hold the mark by chance: its Timestamp, unless that is shorter."""
+    """Return how many bytes at a record's beginning could equal the mark by chance: those of its
+    Timestamp, unless that is shorter."""
     return 0 if len(mark) > entity_records.TIMESTAMP_BYTES else entity_records.PREFIX_BYTES
 
 
@@ -141,7 +144,7 @@ def _equal(mark: bytes, literal: Literal) -> Condition:
     try:
         written = msgspec.json.encode(value)
     except UnicodeEncodeError:
-        written = b'"'  # no text that is stored equals it
+        written = b'"'  # no stored text equals it
     return Has(mark + written)
 
 
@@ -153,7 +156,8 @@ def _text(mark: bytes, operator: Operator, value: str) -> Condition:
 
 
 def _within(mark: bytes, operator: Operator, value: bytes) -> Condition:
-    """A text is written with a quotation mark behind it, which is larger than a space."""
+    """Return the condition for a range of texts. A stored text ends with a quotation mark, which is
+    larger than a space."""
     low, high = _LEAST, _MOST
     if operator in _FROM:
         low = value[:_TEXT_BYTES_MAX]

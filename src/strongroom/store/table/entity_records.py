@@ -1,10 +1,10 @@
-"""How an entity lies in its records: a head that scans return, and the rest of a large one.
+"""The records of an entity: a head that scans return, and the chunks of a large one.
 
-Lives here: the split and its reverse. Must not live here: what a fragment is
-(semantics/table/edm.py), where the records are (keys.py).
+Lives here: the split and its reverse. Must not live here: the content of a fragment
+(semantics/table/edm.py), the records' keys (keys.py).
 
-A record is a version byte, the Timestamp (8 bytes), how many chunks follow it (1 byte), and the
-fragment or its beginning. A chunk is the bytes that follow.
+A record is a version byte, the Timestamp (8 bytes), the number of chunks that follow it (1 byte),
+and the fragment or its beginning. A chunk has the bytes that follow.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ _PREFIX: Final = struct.Struct(">BQB")
 PREFIX_BYTES: Final = _PREFIX.size
 TIMESTAMP_AT: Final = 1
 TIMESTAMP_BYTES: Final = 8
-_TIMESTAMP: Final = "xQx"  # of a prefix, only that
+_TIMESTAMP: Final = "xQx"  # only the Timestamp of a prefix
 HEAD_BYTES_MAX: Final = 48 * 1024
 CHUNK_BYTES_MAX: Final = 60 * 1024
 CHUNKS_MAX: Final = 255
 
 
 class EntityHead(NamedTuple):
-    """A decoded head record. If `chunks` is not 0, the rest of `fragment` is in so many chunks."""
+    """A decoded head record. If `chunks` is not 0, the rest of `fragment` is in that many
+    chunks."""
 
     timestamp: int
     chunks: int
@@ -36,7 +37,7 @@ class EntityHead(NamedTuple):
 
 
 def encode(stored: StoredEntity) -> list[bytes]:
-    """The values of the head record and of the chunks."""
+    """Return the values of the head record and of the chunks."""
     fragment = stored.fragment
     if len(fragment) <= HEAD_BYTES_MAX:
         return [_PREFIX.pack(_VERSION, stored.timestamp, 0) + fragment]
@@ -47,12 +48,12 @@ def encode(stored: StoredEntity) -> list[bytes]:
 
 
 def timestamp_bytes(ticks: int) -> bytes:
-    """A Timestamp as a head record has it at TIMESTAMP_AT: ordered as the ticks are."""
+    """Return a Timestamp as a head record stores it at TIMESTAMP_AT: it sorts as the ticks do."""
     return ticks.to_bytes(TIMESTAMP_BYTES, "big")
 
 
 def head(value: bytes) -> EntityHead:
-    """Read a head record. Raises DamagedRecord."""
+    """Decode a head record. Raises DamagedRecord."""
     if len(value) < PREFIX_BYTES or value[0] != _VERSION:
         raise DamagedRecord(f"an entity's record begins with {value[:1]!r}")
     _, timestamp, chunks = _PREFIX.unpack_from(value)
@@ -60,13 +61,13 @@ def head(value: bytes) -> EntityHead:
 
 
 def small(values: Sequence[bytes]) -> tuple[Sequence[int], list[bytes]] | None:
-    """The Timestamps and the fragments of head records (one at least), in their order. None when
-    one of them has chunks, and so is not whole. Raises DamagedRecord."""
+    """Return the Timestamps and the fragments of head records (at least one), in their order.
+    Return None when one of them has chunks, and so is incomplete. Raises DamagedRecord."""
     prefixes = b"".join([value[:PREFIX_BYTES] for value in values])
     versions, chunks = prefixes[::PREFIX_BYTES], prefixes[PREFIX_BYTES - 1 :: PREFIX_BYTES]
     if len(prefixes) < PREFIX_BYTES * len(values) or set(versions) != {_VERSION}:
         for value in values:
-            head(value)  # one of them is the one that is corrupt
+            head(value)  # raises for the damaged one
     if any(chunks):
         return None
     timestamps = struct.unpack(f">{_TIMESTAMP * len(values)}", prefixes)
@@ -74,12 +75,12 @@ def small(values: Sequence[bytes]) -> tuple[Sequence[int], list[bytes]] | None:
 
 
 def any_large(values: Sequence[bytes]) -> bool:
-    """Whether one of these may be the head of an entity with chunks, or a chunk."""
+    """Return whether one of these may be the head of an entity with chunks, or a chunk."""
     return max(map(len, values), default=0) > HEAD_BYTES_MAX
 
 
 def whole(found: EntityHead, chunks: Sequence[bytes]) -> StoredEntity:
-    """The entity of a head and all its chunks in order. Raises DamagedRecord when some are
+    """Return the entity of a head and all its chunks in order. Raises DamagedRecord when some are
     missing."""
     if len(chunks) != found.chunks:
         raise DamagedRecord(f"an entity has {len(chunks)} of {found.chunks} chunks")

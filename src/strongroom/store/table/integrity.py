@@ -1,7 +1,7 @@
-"""Are the entities of all tables whole, and in a table?
+"""The check of tables: every entity has all its records, and belongs to a table.
 
-Lives here: the check of all tables. An entity's records come one behind the other, so its memory
-grows with the tables and not with their entities. Must not live here: the walk over the store
+Lives here: the check of all tables. An entity's records follow one another, so its memory grows
+with the tables and not with their entities. Must not live here: the walk over the store
 (integrity.py), rules of Azure.
 """
 
@@ -34,8 +34,8 @@ class _Entity:
 
 
 class EntitiesCheck:
-    """The check of all tables of one snapshot: take everything in, in the order of the records,
-    then ask for the problems."""
+    """The check of all tables of one snapshot: `take` all records, in their order, then call
+    `problems`."""
 
     def __init__(self) -> None:
         self.table_count = 0
@@ -47,18 +47,18 @@ class EntitiesCheck:
         self._broken: list[tuple[str, str]] = []
 
     def take_table(self, ref: Ref, table: TableRecord) -> bool:
-        """A table's own record; False when its place is another one's."""
+        """Note a table's own record. Return False when its key is that of another name."""
         self.table_count += 1
         self._alive.add(table.generation)
         return ref.partition.name == table.name.lower().encode()
 
     def take_job(self, job: Job) -> None:
-        """A job, whatever it is for."""
+        """Note a job of any kind."""
         if job.kind is JobKind.SWEEP_TABLE:
             self._swept.add(job.generation)
 
     def take(self, ref: Ref, record: Record) -> bool:
-        """Take in the next record of an entity. Returns False if no entity can have a record there.
+        """Note the next record of an entity. Return False if no entity can have a record there.
         Raises DamagedRecord, and ValueError for keys that are not UTF-8."""
         generation, key = ref.partition.keyspace[1:], ref.key
         if len(generation) != _NUMBER_BYTES or key.hidden:
@@ -87,7 +87,7 @@ class EntitiesCheck:
         return True
 
     def _close(self) -> None:
-        """The records of one entity are all there."""
+        """Check the open entity: all of its records have been read."""
         entity = self._open
         if entity is None:
             return
@@ -96,7 +96,7 @@ class EntitiesCheck:
             self._broken.append((entity_name(entity.place), problem))
 
     def problems(self) -> Iterator[tuple[str, str]]:
-        """(place, what does not hold), once everything was taken in."""
+        """Yield (place, problem) for each violation, once all records were noted."""
         self._close()
         self._open = None
         yield from self._broken
@@ -105,7 +105,7 @@ class EntitiesCheck:
 
 
 def _problem(entity: _Entity) -> str:
-    """The problem of an entity; empty when there is none."""
+    """Return the problem of an entity; empty when there is none."""
     there, needed = len(entity.chunks), entity.head.chunks
     if there != needed:
         return f"it has {there} of its {needed} further records"
@@ -120,7 +120,7 @@ def _problem(entity: _Entity) -> str:
 
 
 def entity_name(place: Ref) -> str:
-    """An entity for people who read findings."""
+    """Return an entity's keys as text for findings."""
     partition: Partition = place.partition
     shown = (text.decode("utf-8", "backslashreplace") for text in (partition.name, place.key.name))
     return "entity ({!r}, {!r})".format(*shown)

@@ -1,39 +1,39 @@
 """Sparse, mutable content: any range of it can be written or cleared, and snapshots share it.
 
-Lives here: the content of page blobs, and later of files, as a library for their services. Must not
-live here: rules of Azure, the owner's record, jobs.
+Lives here: the content of page blobs and files, as a library for their services. Must not live
+here: rules of Azure, the owner's record, jobs.
 
-**A map** says where the bytes of one content are. It lies in the partition of its owner, and its
-records stand beside the owner's (keys.py). A content that nothing was written to has no records.
+**A map** locates the bytes of one content. It is in the partition of its owner, beside the owner's
+records (keys.py). A content to which nothing was written has no records.
 
 **Leaves.** The content is cut into leaves of 64 KiB. A leaf's record lists its extents: which bytes
-are allocated, in which store they lie, and when they were written. A store holds what one commit
-wrote into one leaf. Up to 8 KiB lie inline in a record of their own, more in a content. A content
-has at most 64 KiB, which engines verify whole. A store belongs to one leaf. So nothing counts
-references: whether a store is in use follows from the few versions of its leaf.
+are allocated, in which store they are, and when they were written. A store holds the bytes that one
+commit wrote into one leaf. Up to 8 KiB are inline in a record of their own, more in a content. A
+content has at most 64 KiB, which engines verify whole. A store belongs to one leaf. So no
+references are counted: whether a store is in use follows from the few versions of its leaf.
 
 **Cost.** A commit writes the leaves that it touches, at most 129 for 8 MiB. A leaf record has at
 most 160 extents and 32 stores (4 KiB). A commit that would exceed this rewrites the leaf in the
 same commit, so at most 64 KiB. So does one that would leave less than half of its bytes in use.
 Whole leaves are never rewritten, so this concerns at most the two leaves at the ends of a range.
 
-**Snapshots are stamps.** Taking one writes nothing here: the owner notes the stamp of its commit.
+**Snapshots are stamps.** Taking one writes nothing here: the owner records the stamp of its commit.
 The first commit that changes a leaf afterwards keeps the version before as a past leaf, whose key
-says until when it was valid. A snapshot sees the version that was valid at its stamp. Stores are
-shared between versions. Extents carry the stamp of their writing, so what changed since a snapshot
-follows from the leaves.
+has the end of its validity. A snapshot reads the version that was valid at its stamp. Versions
+share stores. Extents carry the stamp of their writing, so the changes since a snapshot follow from
+the leaves.
 
 **Long clears are records.** A clear of more than 8 MiB is one entry in the map's list of pending
-clears. So are a truncation and the end of a content. A leaf that is older than a clear is seen
-without the bytes that it took. A sweep applies the entries leaf by leaf, and then removes them.
+clears. So are a truncation and the end of a content. A read of a leaf that is older than a clear
+leaves out the bytes that the clear covers. A sweep applies the entries leaf by leaf, and then
+removes them.
 
-**Reading.** A read of up to 256 KiB is one look (`read_short`). A longer one registers with
-`MapReaders`, and counts as a snapshot until it ends.
+**Reading.** A read of up to 256 KiB is one engine read of the records (`read_short`). A longer one
+registers with `MapReaders`, and counts as a snapshot until it ends.
 
-**Space** comes back in the commit that replaces a store, if no snapshot or reader can see it, and
-else by `Sweep`. A commit whose `MapChange.has_garbage` is set must order a sweep in an earlier
-step, and so must the deletion of a snapshot. A sweep may be run at any time, again, and twice at
-once.
+**Space** is freed in the commit that replaces a store, if no snapshot or reader needs it, and else
+by `Sweep`. A commit whose `MapChange.has_garbage` is set must order a sweep in an earlier step, and
+so must the deletion of a snapshot. A sweep may run at any time, repeatedly, and twice at once.
 
 How a service writes:
 
@@ -42,24 +42,24 @@ How a service writes:
         with readers.mutating(partition):
             await store.update(partition, [head, *mutation.reads], decide)
 
-`decide` guards as always, then adds `mutation.decide(found, stamp, readers.pins(partition,
-newest_snapshot))` to its own step. It must write the owner's record: readers stand at its version.
-Outdated means to prepare again; Backlog means to sweep first.
+`decide` checks its conditions first, then adds `mutation.decide(found, stamp,
+readers.pins(partition, newest_snapshot))` to its own step. It must write the owner's record, whose
+version is the position of readers. After Outdated, prepare again; after Backlog, sweep first.
 
-**What files will ask of it**, and get:
+**What files need from it:**
  - Ranges of any byte alignment. Allocation is exact to the byte while a leaf has at most 128 runs.
-   Beyond that, what lies between two runs of the same 512-byte sector is filled with zeros. Lists
-   may be widened to a granularity (`grain_bytes`). SMB's SET_ZERO_DATA is `clear`, its
+   Beyond that, gaps between two runs of the same 512-byte sector are filled with zeros. Lists may
+   be widened to a granularity (`grain_bytes`). SMB's SET_ZERO_DATA is `clear`, its
    QUERY_ALLOCATED_RANGES is `list_ranges`.
- - Truncation of any length in one commit; bytes that come after an extension are zeros.
- - Snapshots of a share: the stamp is given from outside. The decision reads the share's record as
-   an input, and must see each snapshot whose stamp is smaller than its own. On an engine that
-   cannot promise this, the snapshot is taken when earlier commits have become quiet.
+ - Truncation of any length in one commit; bytes added by an extension are zeros.
+ - Snapshots of a share: the stamp comes from outside. The decision reads the share's record as an
+   input, and must see each snapshot whose stamp is smaller than its own. On an engine that cannot
+   promise this, the snapshot is taken when earlier commits have become quiet.
  - Many small writes: one commit each, without a content, of about the bytes written.
 
-**An incremental copy** to another partition lists the changes between two snapshots. It reads the
-written ranges at the newer one, and writes them as a mutation each in the destination's map. It
-clears the others, and takes a snapshot there. Repeating any part of it is harmless.
+**An incremental copy** to another partition lists the changes between two snapshots. It reads each
+written range at the newer one, and writes it as a mutation in the destination's map. It clears the
+other ranges, and takes a snapshot there. Repeating any part of it is harmless.
 """
 
 from __future__ import annotations

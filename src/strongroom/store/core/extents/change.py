@@ -1,13 +1,13 @@
 """Decisions about a map: from the records found and a stamp to the writes of one commit.
 
-Lives here: `Mutation`, a write or clear that is ready to be decided, and what it makes of leaves
-whose bytes somebody may still read. Must not live here: how its bytes got to the disk (draft.py).
+Lives here: `Mutation`, a write or clear that is ready to be decided, and its effect on leaves whose
+bytes a reader may still need. Must not live here: how its bytes were stored (draft.py).
 
-Which bytes go at once. A version of a leaf is kept, as a past leaf, if the newest snapshot or
-reader is as new as the version. A store that is no longer named is dropped if it was born after the
-newest of them. Otherwise the past leaf that they see names it, and the sweep decides. The past leaf
-that a deleted snapshot saw may be gone. So a version is also kept if only it may still lead the
-sweep to such a store.
+These rules say which bytes are dropped at once. A version of a leaf is kept, as a past leaf, if the
+newest snapshot or reader is as new as the version. A store that is no longer named is dropped if it
+was born after the newest of them. Otherwise their past leaf names it, and the sweep decides. The
+past leaf of a deleted snapshot may already be removed. So a version is also kept if only it still
+leads the sweep to such a store.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ from strongroom.store.core.extents.model import (
     stores_of,
 )
 
-# How many stores one commit drops by itself. What is beyond is left to the sweep.
+# The number of stores that one commit drops by itself. The sweep drops the others.
 DROPS_MAX: Final = 1024
-# How many versions of leaves one commit keeps. More there are only where many clears are pending,
-# and snapshots were taken between them.
+# The number of versions of leaves that one commit keeps. More occur only if many clears are
+# pending, and snapshots were taken between them.
 _KEPT_MAX: Final = 640
-# The store of bytes that have arrived and have no place yet.
+# The content id of a store whose bytes have arrived but are not stored yet.
 _COMING: Final = -1
 
 
 class Outdated(Exception):
-    """A leaf changed after it was looked at, and must be rewritten: prepare the draft again."""
+    """A leaf changed after it was read, and must be rewritten: prepare the draft again."""
 
 
 class Backlog(Exception):
@@ -59,7 +59,7 @@ class Pins(NamedTuple):
     """The readers of earlier states: the stamps of the newest snapshot and of the newest reader; 0
     = there is none.
 
-    `lost`: a snapshot that was deleted, while older ones may still see what it saw.
+    `lost`: the stamp of a deleted snapshot whose state older snapshots may still share.
     """
 
     snapshot: int = 0
@@ -70,7 +70,7 @@ class Pins(NamedTuple):
 class MapChange(msgspec.Struct, frozen=True):
     """A decision's additions to its commit's step in the map's partition.
 
-    `has_garbage`: the commit leaves something behind for the sweep, so it must order one.
+    `has_garbage`: the commit leaves records for the sweep, so it must order one.
     """
 
     writes: tuple[Write, ...] = ()
@@ -80,10 +80,10 @@ class MapChange(msgspec.Struct, frozen=True):
 
 
 class Part(NamedTuple):
-    """The bytes that go into one leaf: either a content, or `data`. `runs` None = they are put over
-    what is there; else they are the whole leaf, rewritten.
+    """The bytes for one leaf: either a content, or `data`. `runs` None = they replace a part of the
+    leaf; else they are the whole leaf, rewritten.
 
-    `seen`: the versions of the leaf and of the pending clears that a rewriting was made from.
+    `seen`: the versions of the leaf and of the pending clears on which a rewrite is based.
     """
 
     span: LeafSpan
@@ -123,8 +123,8 @@ class Collector:
             self.put(self._place.leaf(number), None)
 
     def keep(self, number: int, version: Leaf, until: int) -> None:
-        """Keep a version of a leaf as a past leaf. Raises Backlog when that is too much for one
-        commit."""
+        """Keep a version of a leaf as a past leaf. Raises Backlog when the commit would keep too
+        many."""
         self._kept += 1
         if self._kept > _KEPT_MAX:
             raise Backlog
@@ -134,7 +134,7 @@ class Collector:
         )
 
     def take(self, number: int, part: Part, born: int) -> LeafStore:
-        """Make the bytes of a part a store of the leaf."""
+        """Make the bytes of a part a store of the leaf, and return it."""
         if part.content:
             self._adopt.append(part.content)
         else:
@@ -143,7 +143,7 @@ class Collector:
         return LeafStore(born, part.size_bytes, part.content)
 
     def give_up(self, number: int, store: LeafStore) -> None:
-        """Drop a store that nothing names any more."""
+        """Drop a store that is no longer named."""
         self.drops += 1
         if store.content:
             self._drop.append(store.content)
@@ -151,7 +151,7 @@ class Collector:
             self.put(self._place.data(number, store.born), None)
 
     def change(self) -> MapChange:
-        """The collected change."""
+        """Return the collected change."""
         writes = tuple(Write(key, value) for key, value in self._writes.items())
         drop = tuple(dict.fromkeys(self._drop))
         return MapChange(writes, tuple(self._adopt), drop, self.has_garbage)
@@ -163,7 +163,7 @@ class Mutation(msgspec.Struct, frozen=True):
     Attributes:
         place: the map.
         spans: the parts of leaves that it changes.
-        parts: the bytes that go into them, by leaf; a leaf without any is cleared there.
+        parts: the bytes for them, by leaf; a leaf without bytes is cleared there.
         cleared: a long clear, (start, end), which is recorded instead of applied.
     """
 
@@ -174,16 +174,16 @@ class Mutation(msgspec.Struct, frozen=True):
 
     @property
     def reads(self) -> tuple[Ref, ...]:
-        """The records that `decide` is to be handed, in this order."""
+        """The records that `decide` needs, in this order."""
         return (self.place.clears(), *(self.place.leaf(span.leaf) for span in self.spans))
 
     def decide(self, found: Sequence[Record | None], stamp: int, pins: Pins) -> MapChange:
-        """The writes of the commit.
+        """Return the writes of the commit.
 
         Arguments:
-            found: what `reads` names.
+            found: the records that `reads` names.
             stamp: the commit's.
-            pins: as they are at this call.
+            pins: the readers at the time of this call.
 
         Raises: Outdated, Backlog; DamagedRecord.
         """
@@ -198,7 +198,7 @@ class Mutation(msgspec.Struct, frozen=True):
             seen = (version_of(record), version_of(found[0]))
             after = Leaf(stamp, self._after(collector, span, versions, seen, stamp))
             if after.extents == (versions[-1].extents if versions else ()) and len(versions) < 2:
-                continue  # a clear of what is a hole already
+                continue  # a clear of a range that is a hole already
             collector.put_leaf(span.leaf, before, after)
             _retire(collector, span.leaf, versions, after, pins)
         return collector.change()
@@ -229,7 +229,8 @@ class Mutation(msgspec.Struct, frozen=True):
 
 
 def preview(span: LeafSpan, versions: Sequence[Leaf], size_bytes: int) -> Extents:
-    """A leaf as it would be without being rewritten; extents that are to come are written `NOW`.
+    """Return the extents of a leaf after a change without a rewrite; coming extents are written
+    `NOW`.
 
     Arguments:
         size_bytes: how many bytes are put into the span; 0 = it is cleared.
@@ -242,19 +243,19 @@ def preview(span: LeafSpan, versions: Sequence[Leaf], size_bytes: int) -> Extent
 
 
 def is_coming(store: LeafStore) -> bool:
-    """Whether a store of a preview stands for the bytes that are to come."""
+    """Return whether a store of a preview represents the bytes that are to come."""
     return store.content == _COMING
 
 
 def version_of(record: Record | None) -> int | None:
-    """The version of a record that may be absent."""
+    """Return the version of a record, None if it is absent."""
     return None if record is None else record.version
 
 
 def _log_clear(collector: Collector, pending: Sequence[Clear], new: Clear, pinned: int) -> None:
-    """Record a clear. Those inside of it are as good as done, unless somebody may see the state
-    between them. The end of a content is the last of its clears, and always fits. Raises Backlog.
-    """
+    """Record a clear. Pending clears inside of it are removed, unless a reader may need the
+    state between them. The end of a content is the last of its clears, and always fits. Raises
+    Backlog."""
     kept = [
         one for one in pending if one.start < new.start or one.end > new.end or one.stamp <= pinned
     ]
@@ -267,13 +268,13 @@ def _log_clear(collector: Collector, pending: Sequence[Clear], new: Clear, pinne
 def _retire(
     collector: Collector, number: int, versions: Sequence[Leaf], after: Leaf, pins: Pins
 ) -> None:
-    """Keep the versions that somebody may see, and drop what only the others name."""
+    """Keep the versions that a reader may need, and drop the stores that only the others name."""
     if not versions:
         return
     gone = stores_of(versions[0].extents).keys() - stores_of(after.extents).keys()
     pinned = max(pins)
     if collector.drops + len(gone) > DROPS_MAX:
-        # Too many for one commit: as if somebody read all of it.
+        # Too many for one commit: keep everything, as if a reader needed it.
         pinned = after.since - 1
     for version, following in zip(versions, (*versions[1:], after), strict=True):
         is_last_trace = pins.lost and any(

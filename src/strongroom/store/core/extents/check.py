@@ -1,14 +1,14 @@
-"""The check of maps for doctor: what one partition says of its sparse contents.
+"""The check of maps for doctor: whether the sparse contents of one partition are consistent.
 
-Lives here: `MapsCheck`, which takes the records of all maps of a partition in and judges each. Must
-not live here: other records, contents themselves.
+Lives here: `MapsCheck`, which reads the records of all maps of a partition and checks each map.
+Must not live here: other records, contents themselves.
 
-What must hold:
+The rules that must hold:
  1. The extents of a leaf are in order, do not overlap, and lie within the leaf and their stores.
- 2. No present leaf has bytes beyond the content's end, pending clears considered.
+ 2. No present leaf has bytes beyond the content's end, after the pending clears.
  3. The versions of a leaf follow one another.
- 4. Inline data that a version names is there, in its length and with its checksum.
- 5. Every store is of one leaf, and inline data is named by some version.
+ 4. Inline data that a version names exists, with its length and its checksum.
+ 5. Every store belongs to one leaf, and each inline data is named by a version.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ class _Map:
         self.clears: tuple[Clear, ...] = ()
         self.present: dict[int, Leaf] = {}
         self.past: dict[int, list[tuple[int, Leaf]]] = {}
-        # (leaf, born) -> length; None = damaged.
+        # By (leaf, born), the length of its inline data; None = damaged.
         self.data: dict[tuple[int, int], int | None] = {}
 
 
 class MapsCheck:
-    """The maps of one partition: `take` its records, then `judge` each map that something refers
-    to.
+    """The maps of one partition: `take` its records, then `judge` each map that a body or file
+    names.
 
     Attributes:
-        needed: contents that must be there.
-        given_up: contents that only versions name which nobody sees; some may be dropped already.
-        has_waste: whether a sweep has something to do here.
+        needed: contents that must exist.
+        given_up: contents that only versions without readers name; some may be dropped already.
+        has_waste: whether the partition needs a sweep.
     """
 
     def __init__(self, partition: Partition) -> None:
@@ -62,7 +62,7 @@ class MapsCheck:
         self._maps: dict[int, _Map] = {}
 
     def take(self, name: bytes, value: bytes) -> bool:
-        """Take a hidden record in; False when it is none of a map. Raises DamagedRecord."""
+        """Note a hidden record. Return False when it belongs to no map. Raises DamagedRecord."""
         kind, size = name[:1], len(name)
         if (kind, size) not in _SIZES:
             return False
@@ -84,14 +84,14 @@ class MapsCheck:
         return True
 
     def numbers(self) -> frozenset[int]:
-        """The numbers of the maps that have records."""
+        """Return the numbers of the maps that have records."""
         return frozenset(self._maps)
 
     def judge(self, number: int, size_bytes: int, living: Collection[int]) -> list[str]:
-        """The violations of one map.
+        """Return the violations of one map.
 
         Arguments:
-            size_bytes: the content's length now; 0 when only snapshots are left of it.
+            size_bytes: the content's present length; 0 when only its snapshots are left.
             living: the stamps of its snapshots.
         """
         one = self._maps.get(number, _Map())
@@ -120,7 +120,7 @@ class MapsCheck:
     def _named(
         self, past: list[tuple[int, Leaf]], present: Leaf | None, living: Collection[int]
     ) -> Iterator[tuple[Leaf, bool]]:
-        """The versions of a leaf, and whether somebody sees each."""
+        """Yield the versions of a leaf, each with whether a snapshot or the content needs it."""
         for until, version in past:
             is_seen = any(version.since <= stamp < until for stamp in living)
             self.has_waste = self.has_waste or not is_seen

@@ -1,10 +1,10 @@
-"""Getting a write or clear ready: its bytes become contents before the commit that names them.
+"""The preparation of a write or clear: its bytes become contents before the commit that names them.
 
-Lives here: `receive`, `clear` and `resize`, which make a `Draft`; what a draft looks at and stores;
+Lives here: `receive`, `clear` and `resize`, which make a `Draft`; what a draft reads and stores;
 how a leaf is rewritten. Must not live here: the decision (change.py).
 
-Whole leaves go to contents as they arrive, several at once so that they share a sync. Only the
-parts of leaves at both ends are kept in memory until it is known whether their leaf is to be
+Whole leaves are stored as contents as they arrive, several at once so that they share a sync. Only
+the parts of leaves at both ends stay in memory until it is known whether their leaf must be
 rewritten.
 """
 
@@ -33,19 +33,19 @@ from strongroom.store.core.extents.model import (
     leaf_of,
 )
 
-# How many leaves of one write are on their way to the disk at once.
+# The number of leaves of one write that are stored at once.
 _AT_ONCE: Final = 16
 _LATEST: Final = 1 << 64
 
 
 class Draft:
-    """A write or clear, until it is committed. Use it as `async with`: if the block fails, what it
-    has stored is discarded.
+    """A write or clear, until it is committed. Use it as `async with`: if the block fails, the
+    contents that it has stored are discarded.
 
     Arguments:
         spans: the parts of leaves that it changes.
-        whole: the contents that whole leaves have become, by leaf.
-        ends: the bytes for the other leaves; of a clear, none.
+        whole: the stored parts of whole leaves, by leaf.
+        ends: the bytes for the other leaves; a clear has none.
         cleared: a clear that is too long to be applied leaf by leaf.
     """
 
@@ -80,17 +80,18 @@ class Draft:
             _forget(self._store.contents, self._whole.values())
 
     def move(self, place: MapPlace) -> None:
-        """Let it be a draft for another map."""
+        """Make this a draft for another map."""
         self._place = place
 
     async def prepare(self, snapshot: int = 0) -> Mutation:
-        """Store what is left and return the mutation to decide on. After Outdated, again.
+        """Store the remaining bytes and return the mutation to decide on. After Outdated, call it
+        again.
 
         Arguments:
             snapshot: the stamp of the newest snapshot of the content, 0 = there is none.
 
         Raises: the engine's errors; DamagedRecord, ContentMissing, DataDamaged when a leaf that
-            must be rewritten cannot be read.
+        must be rewritten cannot be read.
         """
         edges = [span for span in self._spans if not span.is_whole]
         refs = [self._place.clears(), *(self._place.leaf(span.leaf) for span in edges)]
@@ -111,7 +112,7 @@ class Draft:
     async def _make(
         self, span: LeafSpan, record: Record | None, pending: Record | None, snapshot: int
     ) -> None:
-        """Store the bytes for a leaf of which a part changes; there are none for a plain clear."""
+        """Store the bytes for a leaf of which a part changes; a plain clear has none."""
         data = self._ends.get(span.leaf, b"")
         versions = leaves.history(leaf_of(record), span.leaf, clears_of(pending), _LATEST)
         extents = change.preview(span, versions, len(data))
@@ -137,13 +138,13 @@ async def receive(
     source: AsyncIterable[bytes | memoryview],
     length: int,
 ) -> Draft:
-    """Take in the bytes of a write at any offset.
+    """Receive the bytes of a write at any offset.
 
     Arguments:
         length: in bytes, 1 to WRITE_BYTES_MAX.
 
-    Raises: ValueError for a range outside of what a map holds, or a source of another length; Full,
-        Unavailable; what the source raises.
+    Raises: ValueError for a range beyond the limits of a map, or a source of another length; Full,
+    Unavailable; what the source raises.
     """
     if not 0 < length <= WRITE_BYTES_MAX or not 0 <= offset <= OFFSET_MAX - length:
         raise ValueError(f"one write is of 1 to {WRITE_BYTES_MAX} bytes, within {OFFSET_MAX}")
@@ -172,8 +173,8 @@ async def receive(
 
 
 def clear(store: StorageEngine, place: MapPlace, offset: int, length: int) -> Draft:
-    """Let a range of any length become a hole. Raises ValueError for a range outside of what a map
-    holds."""
+    """Return a draft that makes a range of any length a hole. Raises ValueError for a range beyond
+    the limits of a map."""
     if length < 0 or not 0 <= offset <= OFFSET_MAX - length:
         raise ValueError(f"a range lies within the {OFFSET_MAX} bytes of a map")
     if length <= WRITE_BYTES_MAX:
@@ -182,18 +183,18 @@ def clear(store: StorageEngine, place: MapPlace, offset: int, length: int) -> Dr
 
 
 def resize(store: StorageEngine, place: MapPlace, before_bytes: int, after_bytes: int) -> Draft:
-    """Let the content end somewhere else; bytes behind a new end are gone, new ones are a hole.
-    Raises ValueError for a length that a map cannot hold."""
+    """Return a draft that changes the content's length. Bytes after a new end are removed, added
+    ones are a hole. Raises ValueError for a length that a map cannot hold."""
     return clear(store, place, after_bytes, max(0, before_bytes - after_bytes))
 
 
 def end(store: StorageEngine, place: MapPlace) -> Draft:
-    """Give up the whole content. Its snapshots stay readable."""
+    """Return a draft that gives up the whole content. Its snapshots stay readable."""
     return clear(store, place, 0, OFFSET_MAX)
 
 
 async def is_ended(store: StorageEngine, place: MapPlace) -> bool:
-    """Whether the whole content was given up, and a sweep has not finished with it."""
+    """Return whether the whole content was given up, and a sweep has not finished with it."""
     (found,) = await store.read([place.clears()])
     return any(one.is_end for one in clears_of(found))
 
@@ -201,12 +202,12 @@ async def is_ended(store: StorageEngine, place: MapPlace) -> bool:
 async def store_leaf(
     contents: Contents, offset: int, data: bytes, ranges: Sequence[tuple[int, int]]
 ) -> Part:
-    """Store parts of a leaf that is new.
+    """Store parts of a new leaf.
 
     Arguments:
-        offset: of the leaf in the content, a multiple of LEAF_BYTES.
-        data: its bytes; fewer where the content ends.
-        ranges: (start, end) in the leaf of what is to be allocated, in order; at least one.
+        offset: the leaf's offset in the content, a multiple of LEAF_BYTES.
+        data: the leaf's bytes; fewer where the content ends.
+        ranges: (start, end) in the leaf of each range to allocate, in order; at least one.
     """
     laid = tuple(Run(start, end - start, leaves.NOW) for start, end in ranges)
     span = LeafSpan(offset // LEAF_BYTES, 0, len(data))
@@ -223,10 +224,10 @@ async def rewritten(
     laid: Sequence[Run],
     data: bytes = b"",
 ) -> bytes:
-    """The bytes of a leaf's runs, one after another.
+    """Return the bytes of a leaf's runs, one after another.
 
     Arguments:
-        extents: the leaf as it is to be; what is to come is `data`, at the beginning of `span`.
+        extents: the leaf's new extents; the coming bytes are `data`, at the beginning of `span`.
     """
     stored = [one for one in extents if not change.is_coming(one.store)]
     found = await fetch(store, place, [(span.leaf, one.store) for one in stored])
@@ -240,7 +241,7 @@ async def rewritten(
 
 
 async def store_part(contents: Contents, span: LeafSpan, data: bytes) -> Part:
-    """Bytes for one leaf, ready for a commit: few stay in memory, many become a content."""
+    """Prepare the bytes for one leaf: few stay in memory, more become a content."""
     if len(data) <= INLINE_BYTES_MAX:
         return Part(span, len(data), 0, data)
     written = await contents.write(_once(data), len(data))
@@ -254,7 +255,8 @@ async def _once(data: bytes) -> AsyncIterator[bytes]:
 async def _pieces(
     source: AsyncIterable[bytes | memoryview], spans: Sequence[LeafSpan]
 ) -> AsyncIterator[tuple[LeafSpan, bytes]]:
-    """The bytes of each span, copied once. Raises ValueError when the source ends early or late."""
+    """Yield the bytes of each span, copied once. Raises ValueError when the source ends early or
+    late."""
     rest = iter(spans)
     span: LeafSpan | None = next(rest)
     held: list[bytes] = []
@@ -277,7 +279,7 @@ async def _pieces(
 
 
 def _forget_stored(contents: Contents, task: asyncio.Task[Part]) -> None:
-    """Discard what a task has stored, whenever it ends."""
+    """Discard the content that a task has stored, whenever the task ends."""
     if not task.cancelled() and task.exception() is None:
         _forget(contents, (task.result(),))
 

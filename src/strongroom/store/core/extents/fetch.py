@@ -1,7 +1,7 @@
 """Reading the bytes that leaves name.
 
 Lives here: `fetch`, which reads inline data and contents, verified. Must not live here: which of
-the bytes are wanted (reading.py).
+the bytes are needed (reading.py).
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from strongroom.store.core.extents.model import LeafStore, MapPlace, decode_data
 async def fetch(
     engine: base.StorageEngine, place: MapPlace, wanted: Iterable[tuple[int, LeafStore]]
 ) -> dict[tuple[int, LeafStore], bytes]:
-    """The bytes of stores, each named with its leaf.
+    """Return the bytes of stores, each named with its leaf.
 
     A store has at most 64 KiB, so that engines verify all of it.
 
-    Raises: ContentMissing for a store that is gone; DataDamaged, DamagedRecord.
+    Raises: ContentMissing for a store that was dropped; DataDamaged, DamagedRecord.
     """
     found: dict[tuple[int, LeafStore], bytes] = {}
     inline = []

@@ -1,4 +1,4 @@
-"""The operations on one leaf: bytes put into it, cut out of it, and its rewriting.
+"""The operations on one leaf: put bytes into it, cut bytes out of it, rewrite it.
 
 Lives here: pure functions of extents. Must not live here: records, stamps of other leaves, IO.
 """
@@ -40,7 +40,7 @@ class LeafSpan(NamedTuple):
 
 
 class Run(NamedTuple):
-    """Bytes of a leaf that a rewriting lays one after another into its new store."""
+    """Bytes of a leaf that a rewrite stores one after another in its new store."""
 
     start: int
     length: int
@@ -48,7 +48,7 @@ class Run(NamedTuple):
 
 
 def spans(offset: int, length: int) -> list[LeafSpan]:
-    """The leaves that [offset, offset + length) touches, and which part of each."""
+    """Return the leaves that [offset, offset + length) touches, with the part of each."""
     end = offset + length
     found = []
     while offset < end:
@@ -60,7 +60,7 @@ def spans(offset: int, length: int) -> list[LeafSpan]:
 
 
 def cut(extents: Extents, start: int, end: int) -> Extents:
-    """The extents without [start, end)."""
+    """Return the extents without [start, end)."""
     kept: list[Extent] = []
     for one in extents:
         if one.end <= start or one.start >= end:
@@ -75,19 +75,19 @@ def cut(extents: Extents, start: int, end: int) -> Extents:
 
 
 def put(extents: Extents, new: Extent) -> Extents:
-    """The extents with `new` over what was in its place."""
+    """Return the extents with `new` in place of the bytes that it covers."""
     return tuple(sorted((*cut(extents, new.start, new.end), new)))
 
 
 def clear_within(clear: Clear, leaf: int) -> tuple[int, int]:
-    """(start, end) of the part of a clear that lies in a leaf; empty if start >= end."""
+    """Return (start, end) of the part of a clear that lies in a leaf; empty if start >= end."""
     first = leaf * LEAF_BYTES
     return max(clear.start - first, 0), min(clear.end - first, LEAF_BYTES)
 
 
 def history(leaf: Leaf | None, number: int, clears: Iterable[Clear], at: int) -> list[Leaf]:
-    """The versions of a leaf up to the stamp `at`: as it is stored, then after each pending clear
-    that takes something from it. Empty when there is no leaf.
+    """Return the versions of a leaf up to the stamp `at`: the stored one, then one after each
+    pending clear that removes bytes from it. Return an empty list without a leaf.
 
     Arguments:
         number: the leaf's.
@@ -106,7 +106,7 @@ def history(leaf: Leaf | None, number: int, clears: Iterable[Clear], at: int) ->
 
 
 def needs_rewrite(extents: Extents) -> bool:
-    """Whether a leaf has become too fragmented, or less than half of what it stores is in use."""
+    """Return whether a leaf is too fragmented, or less than half of its stored bytes are in use."""
     if not extents:
         return False
     stores = stores_of(extents)
@@ -117,13 +117,13 @@ def needs_rewrite(extents: Extents) -> bool:
 
 
 def runs(extents: Extents, snapshot: int) -> list[Run]:
-    """How a rewriting lays the extents out.
+    """Return the runs of a rewritten leaf with these extents.
 
-    Neighbours that no snapshot can tell apart become one. If there are still too many, each sector
+    Neighbours that no snapshot can distinguish become one. If there are still too many, each sector
     becomes one run: the gaps in it are then filled with zeros.
 
     Arguments:
-        snapshot: the newest snapshot that there is.
+        snapshot: the newest existing snapshot.
     """
     plain = _joined((Run(one.start, one.length, one.written) for one in extents), snapshot)
     if len(plain) <= LEAF_BYTES // SECTOR_BYTES:
@@ -157,7 +157,7 @@ def _alike(one: Run, other: Run, snapshot: int) -> bool:
 
 
 def _by_sector(found: Iterable[Run]) -> list[Run]:
-    """One run for each sector in which there is any: from its first byte to its last."""
+    """Return one run for each sector with any bytes: from its first byte to its last."""
     sectors: dict[int, Run] = {}
     for run in found:
         position, end = run.start, run.start + run.length
@@ -172,10 +172,10 @@ def _by_sector(found: Iterable[Run]) -> list[Run]:
 
 
 def laid_out(found: Sequence[Run], store: LeafStore, stamp: int) -> Extents:
-    """The extents of runs that lie one after another in a store.
+    """Return the extents of runs that are stored one after another in a store.
 
     Arguments:
-        stamp: of the commit, for what is written `NOW`.
+        stamp: of the commit, for runs that are written `NOW`.
     """
     extents = []
     offset = 0

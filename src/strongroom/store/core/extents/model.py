@@ -1,7 +1,7 @@
 """The records of a map, and their codecs.
 
 Lives here: the place of a map, its leaves, extents, stores and pending clears, their bounds, and
-how they become bytes. Must not live here: what a write makes of them (leaf.py, change.py), IO.
+their encoding. Must not live here: how a write changes them (leaf.py, change.py), IO.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from strongroom.store.core.records import Codec, DamagedRecord
 
 LEAF_BYTES: Final = 64 * KIB
 OFFSET_MAX: Final = LEAF_BYTES << 32
-# The most that one write takes, and the longest clear that is applied leaf by leaf in its commit.
+# The maximum length of one write, and of a clear that is applied leaf by leaf in its commit.
 WRITE_BYTES_MAX: Final = 8 * MIB
 INLINE_BYTES_MAX: Final = INLINE_BODY_BYTES_MAX
 SECTOR_BYTES: Final = 512
 # A leaf that would have more than this is rewritten in the same commit.
 EXTENTS_MAX: Final = 160
 STORES_MAX: Final = 32
-# A map with this many pending clears takes no more until a sweep has worked them off.
+# A map with this many pending clears accepts no more until a sweep has applied them.
 CLEARS_MAX: Final = 256
 _DATA_VERSION: Final = b"\x01"
 
 
 class MapPlace(NamedTuple):
-    """A map: the partition it lies in, and its number, the stamp of its creation."""
+    """The address of a map: its partition, and its number, the stamp of its creation."""
 
     partition: Partition
     number: int
@@ -82,7 +82,7 @@ Extents = tuple[Extent, ...]
 
 
 class Leaf(NamedTuple):
-    """One version of a leaf, which came to be with the stamp `since`."""
+    """One version of a leaf, which is valid from the stamp `since` on."""
 
     since: int
     extents: Extents
@@ -108,7 +108,8 @@ class Clears(msgspec.Struct, frozen=True, array_like=True):
 
 
 class _LeafRecord(msgspec.Struct, frozen=True, array_like=True):
-    """A leaf as stored: extents name their store by its index, and `written` 0 is the store's."""
+    """The stored form of a leaf. Extents name their store by its index; `written` 0 means the
+    store's `born`."""
 
     since: int
     stores: tuple[LeafStore, ...]
@@ -120,7 +121,7 @@ _LEAF: Final = Codec(_LeafRecord)
 
 
 def encode_leaf(leaf: Leaf) -> bytes:
-    """The record of a leaf."""
+    """Return the record of a leaf."""
     stores = tuple(stores_of(leaf.extents))
     index = {store: number for number, store in enumerate(stores)}
     extents = tuple(
@@ -135,7 +136,7 @@ def _relative(extent: Extent) -> int:
 
 
 def decode_leaf(value: bytes) -> Leaf:
-    """The leaf of a record. Raises DamagedRecord."""
+    """Return the leaf in a record. Raises DamagedRecord."""
     found = _LEAF.decode(value)
     stores = found.stores
     try:
@@ -149,24 +150,25 @@ def decode_leaf(value: bytes) -> Leaf:
 
 
 def leaf_of(record: Record | None) -> Leaf | None:
-    """The leaf of a record that may be absent. Raises DamagedRecord."""
+    """Return the leaf in a record, None if it is absent. Raises DamagedRecord."""
     return None if record is None else decode_leaf(record.value)
 
 
 def clears_of(record: Record | None) -> tuple[Clear, ...]:
-    """The pending clears of a record that may be absent. Raises DamagedRecord."""
+    """Return the pending clears in a record that may be absent. Raises DamagedRecord."""
     return () if record is None else CLEARS.decode(record.value).pending
 
 
 def stores_of(extents: Iterable[Extent]) -> dict[LeafStore, None]:
-    """The stores that extents name, each once, in the order in which they are named."""
+    """Return the stores that extents name, each once, in the order in which they are named."""
     return dict.fromkeys(extent.store for extent in extents)
 
 
 def contents_of(name: bytes, value: bytes) -> tuple[int, ...]:
-    """The contents that a record of a map names.
+    """Return the contents that a record of a map names.
 
-    For a sweep that removes a whole partition: other versions of the leaf may name them too.
+    This is for a sweep that removes a whole partition: other versions of the leaf may name them
+    too.
 
     Arguments:
         name: the record's hidden key.
@@ -180,12 +182,12 @@ def contents_of(name: bytes, value: bytes) -> tuple[int, ...]:
 
 
 def encode_data(ref: Ref, data: bytes) -> bytes:
-    """The record of inline data; its checksum covers its key too."""
+    """Return the record of inline data; its checksum covers its key too."""
     return _DATA_VERSION + crc64(data, crc64(ref.key.name)).to_bytes(8, "big") + data
 
 
 def decode_data(ref: Ref, value: bytes) -> bytes:
-    """The bytes of inline data. Raises DamagedRecord, DataDamaged."""
+    """Return the bytes of inline data. Raises DamagedRecord, DataDamaged."""
     if value[:1] != _DATA_VERSION or len(value) < 9:
         raise DamagedRecord(f"inline data of the version {value[:1]!r} is not known")
     data = value[9:]

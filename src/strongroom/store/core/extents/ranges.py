@@ -1,4 +1,4 @@
-"""Which ranges are allocated, and which have changed since a snapshot.
+"""The lists of allocated ranges, and of ranges that have changed since a snapshot.
 
 Lives here: both lists, in pages of bounded size and bounded work. Must not live here: bytes.
 """
@@ -16,13 +16,12 @@ from strongroom.store.core.extents.model import LEAF_BYTES, Extent, Extents, Map
 LEAVES_MAX: Final = 16 * 1024
 """How many leaves one page of ranges looks at: 1 GiB where everything is allocated."""
 _PAGE_LEAVES: Final = 256
-# Of the most fragmented ones: some tenths of a millisecond.
+# For the most fragmented leaves: some tenths of a millisecond.
 _LEAVES_AT_ONCE: Final = 4
 
 
 class Range(NamedTuple):
-    """The bytes [start, end) are allocated or were written; or, if `is_clear`, have become a
-    hole."""
+    """The bytes [start, end) are allocated or were written; if `is_clear`, they became a hole."""
 
     start: int
     end: int
@@ -31,17 +30,17 @@ class Range(NamedTuple):
 
 class Ranges(NamedTuple):
     """Ranges in order, without overlap; `resume` is the offset at which the next page begins, None
-    = there is no more. A long range may be cut between two pages."""
+    = nothing is left. A long range may be cut between two pages."""
 
     ranges: tuple[Range, ...]
     resume: int | None
 
 
 class RangeQuery(NamedTuple):
-    """Which ranges one page of a list is to have: those of [offset, end).
+    """The request for one page of a list: the ranges within [offset, end).
 
-    `max_ranges` of one page, at least 1. Ranges are widened to multiples of `grain_bytes`, a
-    divisor of LEAF_BYTES. `leaves_max` is how many leaves one page may look at.
+    `max_ranges` is the limit of one page, at least 1. Ranges are widened to multiples of
+    `grain_bytes`, a divisor of LEAF_BYTES. `leaves_max` is how many leaves one page may read.
     """
 
     offset: int
@@ -52,7 +51,7 @@ class RangeQuery(NamedTuple):
 
 
 async def list_ranges(engine: Engine, place: MapPlace, at: int, asked: RangeQuery) -> Ranges:
-    """The allocated ranges at a stamp.
+    """Return the allocated ranges at a stamp.
 
     Arguments:
         at: see reading.read; for a list in several pages each page may have its own.
@@ -65,11 +64,11 @@ async def list_ranges(engine: Engine, place: MapPlace, at: int, asked: RangeQuer
 async def list_changes(
     engine: Engine, place: MapPlace, since: int, at: int, asked: RangeQuery
 ) -> Ranges:
-    """The ranges that were written or cleared after the snapshot `since` and before `at`.
+    """Return the ranges that were written or cleared after the snapshot `since` and before `at`.
 
     A range that is allocated at `at` and was written in between counts as written, even with the
     same bytes. A range that was allocated at `since` and is not at `at` counts as cleared.
-    Arguments: as of `list_ranges`; `since` is the stamp of a living snapshot, not after `at`.
+    Arguments: see `list_ranges`; `since` is the stamp of a live snapshot, not after `at`.
     """
     return await _list(engine, place, (since, at), asked)
 
@@ -94,7 +93,7 @@ async def _list(engine: Engine, place: MapPlace, at: tuple[int, ...], asked: Ran
 def _take(
     page: versions.LeafPage, since: int, asked: RangeQuery, found: list[Range]
 ) -> Steps[int | None]:
-    """Add the ranges of a page. Returns: the offset of the first that finds no room."""
+    """Add the ranges of a page. Return the offset of the first range that does not fit, or None."""
     for part in parts(page.leaves, _LEAVES_AT_ONCE):
         for number, states in part:
             for one in _of_leaf(number, states, since, asked.grain_bytes):
@@ -114,7 +113,7 @@ def _take(
 def _of_leaf(
     number: int, states: tuple[Extents, ...], since: int, grain_bytes: int
 ) -> Iterator[Range]:
-    """The ranges of one leaf, widened to grains, in order."""
+    """Yield the ranges of one leaf, widened to grains, in order."""
     first = number * LEAF_BYTES
     if len(states) == 1:
         written, cleared = _grains(states[0], first, grain_bytes), []
@@ -129,7 +128,7 @@ def _of_leaf(
 
 
 def _grains(extents: Iterable[Extent], first: int, grain_bytes: int) -> list[tuple[int, int]]:
-    """The widened ranges of extents; those that touch are one."""
+    """Return the widened ranges of extents; adjacent ones are joined."""
     found: list[tuple[int, int]] = []
     for one in extents:
         start = first + one.start // grain_bytes * grain_bytes
@@ -142,7 +141,8 @@ def _grains(extents: Iterable[Extent], first: int, grain_bytes: int) -> list[tup
 
 
 def _without(ranges: list[tuple[int, int]], others: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The parts of `ranges` that lie in none of `others`; both in order and without overlap."""
+    """Return the parts of `ranges` that lie in none of `others`; both in order and without
+    overlap."""
     left: list[tuple[int, int]] = []
     index = 0
     for start, stop in ranges:

@@ -1,13 +1,13 @@
 """The readers and writers of sparse content in this process.
 
-Lives here: the registers by which a long read sees one committed state while writes go on. Must not
-live here: records, bytes.
+Lives here: the registers by which a long read sees one committed state while writes continue. Must
+not live here: records, bytes.
 
-Why a reader sees one state. It registers, and waits for the mutations that were being decided then.
-Only then does it look at the owner's record; the version that it sees there is its position. A
-mutation that decides later finds it in the register, and keeps the versions of leaves that it may
-still read. Until it has a position, mutations keep everything. So what is dropped under a reader
-was no longer part of the state that it looked at.
+Why a reader sees one state. It registers, and waits for the mutations that are being decided at
+that time. Only then does it read the owner's record; the version of that record is its position. A
+mutation that decides later finds the reader in the register, and keeps the versions of leaves that
+it may still need. Until the reader has a position, mutations keep everything. So only data outside
+of the reader's state is dropped.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ _ANYWHERE: Final = 1 << 64
 
 
 class MapReaders:
-    """The readers and mutations of all maps, by their partitions. Held state: it dies with the
-    process, and so do the reads."""
+    """The readers and mutations of all maps, by their partitions. This state is in memory only: it
+    ends with the process, and so do the reads."""
 
     def __init__(self) -> None:
         self._readers: dict[Partition, set[MapReading]] = {}
         self._mutations: dict[Partition, set[asyncio.Event]] = {}
 
     def begin(self, partition: Partition) -> MapReading:
-        """Register a reader before it looks; it calls `settled` and `stand`, and `end` when
-        done."""
+        """Register a reader before it reads the owner's record. It calls `settled` and `stand`, and
+        `end` when done."""
         running = tuple(self._mutations.get(partition, ()))
         reading = MapReading(self, partition, running)
         self._readers.setdefault(partition, set()).add(reading)
         return reading
 
     def finish(self, reading: MapReading) -> None:
-        """Forget a reader. Idempotent."""
+        """Remove a reader. Idempotent."""
         _remove(self._readers, reading.partition, reading)
 
     @contextmanager
     def mutating(self, partition: Partition) -> Iterator[None]:
-        """Around each update that decides a mutation of a map in this partition."""
+        """Wrap each update that decides a mutation of a map in this partition."""
         over = asyncio.Event()
         self._mutations.setdefault(partition, set()).add(over)
         try:
@@ -57,7 +57,7 @@ class MapReaders:
             _remove(self._mutations, partition, over)
 
     def pins(self, partition: Partition, snapshot: int) -> Pins:
-        """The readers of earlier states now; ask again in each decision.
+        """Return the present readers of earlier states; call it again in each decision.
 
         Arguments:
             snapshot: the stamp of the newest snapshot of the content, 0 = there is none.
@@ -66,7 +66,7 @@ class MapReaders:
         return Pins(snapshot, max((reading.at for reading in readers), default=0))
 
     def positions(self, partition: Partition) -> frozenset[int] | None:
-        """The stamps at which somebody reads; None while somebody is looking for his."""
+        """Return the stamps at which readers read; None while a reader has no position yet."""
         found = frozenset(reading.at for reading in self._readers.get(partition, ()))
         return None if _ANYWHERE in found else found
 
@@ -88,12 +88,12 @@ class MapReading:
             await over.wait()
 
     def stand(self, at: int) -> None:
-        """The reader reads the state of the stamp `at`: the version of the owner's record, or a
-        snapshot's stamp."""
+        """Record that the reader reads the state of the stamp `at`: the version of the owner's
+        record, or a snapshot's stamp."""
         self.at = at
 
     def end(self) -> None:
-        """The reader is finished. Idempotent."""
+        """End the reader. Idempotent."""
         self._readers.finish(self)
 
 

@@ -17,7 +17,7 @@ from strongroom.store.core.extents.model import LEAF_BYTES, Extents, MapPlace, c
 
 ZEROS: Final = bytes(4 * LEAF_BYTES)
 """A hole, or a part of one: the same object every time."""
-# The longest read that is worth being held in memory.
+# The longest read that may be held in memory.
 SHORT_BYTES_MAX: Final = 4 * LEAF_BYTES
 _WINDOW_LEAVES: Final = 16
 _LATEST: Final = 1 << 64
@@ -26,14 +26,14 @@ _LATEST: Final = 1 << 64
 async def read(
     store: StorageEngine, place: MapPlace, at: int, offset: int, length: int
 ) -> AsyncIterator[bytes]:
-    """The bytes of [offset, offset + length) as they were at a stamp, in order, holes as zeros. No
-    piece is longer than ZEROS.
+    """Yield the bytes of [offset, offset + length) at a stamp, in order, holes as zeros. No piece
+    is longer than ZEROS.
 
     Arguments:
-        at: where a registered reader stands (readers.py), or the stamp of a living snapshot. A
-            reader stands at the version of the owner's record, which each mutation writes.
+        at: the position of a registered reader (readers.py), or the stamp of a live snapshot. A
+            reader's position is the version of the owner's record, which each mutation writes.
 
-    Raises: ContentMissing, DataDamaged, DamagedRecord: something is damaged.
+    Raises: ContentMissing, DataDamaged, DamagedRecord: the data is damaged.
     """
     position, end = offset, offset + length
     first, until = offset // LEAF_BYTES, -(-end // LEAF_BYTES)
@@ -53,15 +53,15 @@ async def read(
 async def read_short(
     store: StorageEngine, place: MapPlace, owner: Ref, at: int, offset: int, length: int
 ) -> list[bytes] | None:
-    """The bytes of a short range as they are now, by one look: nobody needs to be registered.
+    """Return the present bytes of a short range, without a registered reader.
 
     Arguments:
         owner: the record that each mutation of the map writes.
-        at: its version when the caller looked at it.
+        at: the version of that record when the caller read it.
         length: at most SHORT_BYTES_MAX.
 
-    Returns: None when the owner's record is no longer of that version, or when something was
-        dropped meanwhile: look again, or register and `read`.
+    Returns: None when the owner's record has another version now, or when a store was dropped
+    during the read: retry, or register and `read`.
 
     Raises: DataDamaged, DamagedRecord.
     """
@@ -97,7 +97,7 @@ async def _bytes(
     position: int,
     end: int,
 ) -> list[tuple[int, bytes]]:
-    """(offset, bytes) of the allocated ranges in [position, end)."""
+    """Return (offset, bytes) of the allocated ranges in [position, end)."""
     wanted: list[tuple[int, int, int, model.Extent]] = []
     for number, extents in rows:
         first = number * LEAF_BYTES

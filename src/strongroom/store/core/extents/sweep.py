@@ -1,10 +1,10 @@
-"""The work that mutations and deleted snapshots of a map leave behind.
+"""The cleanup after mutations and deleted snapshots of a map.
 
-Lives here: applying pending clears leaf by leaf, and removing past leaves that nobody sees, with
-what only they name. Must not live here: when this runs, which snapshots there are.
+Lives here: applying pending clears leaf by leaf, and removing past leaves without readers, with the
+stores that only they name. Must not live here: when this runs, which snapshots exist.
 
-Each commit is right by itself, so a sweep may stop anywhere and begin again, also twice at once. A
-past leaf never gains a reader: it ended before any later snapshot or look.
+Each commit is correct by itself, so a sweep may stop anywhere and restart, also twice at once. A
+past leaf never gains a reader: it ended before any later snapshot or read.
 """
 
 from __future__ import annotations
@@ -46,20 +46,20 @@ Pace = Callable[[], Awaitable[object]]
 """Called after each commit, so that requests go first."""
 
 _PAGE_RECORDS: Final = 256
-# How many stores and past leaves one commit removes, about.
+# The approximate number of stores and past leaves that one commit removes.
 _REMOVALS: Final = 512
 _VERSIONS_AT_ONCE: Final = 8
-# How often a leaf that changes again and again is tried in one sweep.
+# How often one sweep tries a leaf that keeps changing.
 _ATTEMPTS: Final = 8
 _LATEST: Final = 1 << 64
 
 
 class Looking(Exception):
-    """A reader is in the way, or is still looking for its position."""
+    """A reader may still need the data, or has no position yet."""
 
 
 async def no_pause() -> None:
-    """Let others run once."""
+    """Yield to other tasks once."""
     await asyncio.sleep(0)
 
 
@@ -67,8 +67,8 @@ class Sweep:
     """One sweep of a map.
 
     Arguments:
-        living: the stamps of the snapshots that there are; looked up after the records that ordered
-            the sweep, by the caller.
+        living: the stamps of the existing snapshots. The caller reads them after the records that
+            ordered the sweep.
         horizon: readers of other gateways see all commits with smaller stamps.
         pace: see Pace.
     """
@@ -91,11 +91,10 @@ class Sweep:
         self._is_left = False
 
     async def run(self) -> bool:
-        """Do all there is to do.
+        """Do all pending work.
 
-        Returns: whether it is done; False when something was left because it is being read: run
-            another sweep later.
-
+        Returns: whether all of it is done. False means that readers still need some data: run
+        another sweep later.
         Raises: the engine's errors; DamagedRecord.
         """
         try:
@@ -106,14 +105,14 @@ class Sweep:
         return not self._is_left
 
     def _viewers(self) -> frozenset[int]:
-        """The stamps at which somebody may read. Raises Looking."""
+        """Return the stamps at which a snapshot or reader may read. Raises Looking."""
         positions = self._readers.positions(self._place.partition)
         if positions is None:
             raise Looking
         return self._living | positions
 
     def _is_seen(self, since: int, until: int, viewers: Collection[int]) -> bool:
-        """Whether a viewer, or perhaps a reader of another gateway, sees a version."""
+        """Return whether a viewer, or possibly a reader of another gateway, needs a version."""
         return until >= self._horizon or _is_seen(since, until, viewers)
 
     async def _apply_clears(self) -> None:
@@ -131,7 +130,7 @@ class Sweep:
             await self._forget_clears(clears)
 
     async def _items(self, first: bytes, until: bytes) -> AsyncIterator[list[Item]]:
-        """The hidden records of a range, in pages."""
+        """Yield the hidden records of a range, in pages."""
         partition = self._place.partition
         while True:
             items = await self._store.read_range(partition, True, first, until, _PAGE_RECORDS)
@@ -161,13 +160,13 @@ class Sweep:
             await self._apply(batch)
 
     def _must_rewrite(self, version: Leaf) -> bool:
-        """Whether a leaf is stored anew. Readers of other gateways may hold the stores of the
-        present leaf; if there may be any, the next write to the leaf rewrites it."""
+        """Return whether a leaf is rewritten. Readers of other gateways may use the stores of the
+        present leaf. If such readers are possible, the next write to the leaf rewrites it."""
         return self._store.gateways.is_alone and leaves.needs_rewrite(version.extents)
 
     async def _apply(self, numbers: Sequence[int]) -> None:
-        """Let the pending clears come true in these leaves. A clear that came after the look may
-        leave so little of a leaf that it is rewritten."""
+        """Apply the pending clears to these leaves. A clear that arrived after the read may leave
+        so little of a leaf that it is rewritten."""
         place = self._place
 
         def decide(found: Sequence[Record | None], stamp: int) -> Commit[list[int]]:
@@ -191,7 +190,7 @@ class Sweep:
             await self._rewrite(number)
 
     async def _rewrite(self, number: int) -> None:
-        """The same for a leaf of which less than half is left: it is stored anew."""
+        """Apply the pending clears to a leaf by a rewrite, because less than half of it is left."""
         for _ in range(_ATTEMPTS):
             if await self._try_rewrite(number):
                 return
@@ -227,7 +226,7 @@ class Sweep:
             return Commit(None, _steps(place, collector))
 
         try:
-            # Nobody who begins to read may have seen the leaf as it was.
+            # No new reader may have read the leaf as it was before.
             with self._readers.mutating(place.partition):
                 await self._store.update(place.partition, refs, decide, Purpose.FREEING)
         except BaseException as error:
@@ -252,7 +251,8 @@ class Sweep:
             raise Outdated
 
     def _retire(self, collector: Collector, number: int, versions: Sequence[Leaf]) -> None:
-        """Keep the versions before the last that somebody sees, and drop what nobody sees."""
+        """Keep the versions before the last that have viewers, and drop the stores that no viewer
+        needs."""
         viewers = self._viewers()
         ends = [version.since for version in versions[1:]]
         for version, until in zip(versions, ends, strict=False):
@@ -293,7 +293,7 @@ class Sweep:
                 await self._remove_past_of(leaf)
 
     async def _remove_past_of(self, leaf: int) -> None:
-        """Remove the past versions of one leaf that nobody sees, a few in each commit."""
+        """Remove the past versions of one leaf that have no viewers, a few in each commit."""
         attempts = 0
         while attempts < _ATTEMPTS:
             try:
@@ -309,7 +309,8 @@ class Sweep:
     async def _remove_some_past(self, leaf: int) -> bool:
         number = self._place.number
         ref = self._place.leaf(leaf)
-        # In this order: whatever is kept after the first look changes the present leaf too.
+        # Read in this order: a past version that is kept after the first read changes the present
+        # leaf too.
         (present,) = await self._store.read([ref])
         past: dict[Key, tuple[Leaf, int]] = {}
         first = keys.map_past(number, leaf, 0).name
@@ -319,7 +320,7 @@ class Sweep:
                 past[Key(True, item.name)] = decode_leaf(item.value), until
 
         def decide(found: Sequence[Record | None], stamp: int) -> Commit[bool]:
-            # Another sweep may have removed versions that name what these name.
+            # Another sweep may have removed versions that name the same stores.
             if found[0] != present or None in found[1:]:
                 raise Outdated
             return self._decide_past(leaf, leaf_of(present), past)
@@ -361,7 +362,7 @@ def _is_seen(since: int, until: int, viewers: Collection[int]) -> bool:
 
 
 def _leaf_ranges(clears: Sequence[Clear]) -> list[tuple[int, int]]:
-    """The leaves that clears touch, each once: (first, until)."""
+    """Return the leaves that clears touch, each once: (first, until)."""
     found: list[tuple[int, int]] = []
     for clear in sorted(clears, key=lambda one: one.start):
         first, until = clear.start // LEAF_BYTES, -(-clear.end // LEAF_BYTES)

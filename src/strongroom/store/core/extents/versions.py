@@ -1,9 +1,9 @@
-"""The leaves of a map as they were at a stamp, page by page.
+"""The leaves of a map at a stamp, page by page.
 
-Lives here: which version of each leaf a stamp sees. Must not live here: bytes, ranges.
+Lives here: which version of each leaf is valid at a stamp. Must not live here: bytes, ranges.
 
-The present leaf is looked at first. If it is younger than the stamp, or gone, the past leaf that
-ended after the stamp is the one. It is there, because somebody who may read it is known (see
+The present leaf is read first. If it is younger than the stamp, or absent, the past leaf that ended
+after the stamp is the valid one. That past leaf exists, because the reader is registered (see
 readers.py), and it was written in the commit that changed the present leaf.
 """
 
@@ -26,14 +26,14 @@ from strongroom.store.core.extents.model import (
 )
 
 _NONE: Extents = ()
-# Of the most fragmented ones: some tenths of a millisecond.
+# For the most fragmented leaves: some tenths of a millisecond.
 _LEAVES_AT_ONCE: Final = 8
 
 
 class LeafPage(NamedTuple):
-    """All that is allocated in the leaves from the page before up to `until`.
+    """The allocated bytes of the leaves from the previous page up to `until`.
 
-    For each such leaf: its extents at each of the stamps that were asked for.
+    Each leaf has its extents at each of the requested stamps.
     """
 
     leaves: list[tuple[int, tuple[Extents, ...]]]
@@ -43,12 +43,12 @@ class LeafPage(NamedTuple):
 async def pages(
     engine: Engine, place: MapPlace, at: Sequence[int], first: int, until: int, page_leaves: int
 ) -> AsyncIterator[LeafPage]:
-    """The leaves first <= number < until, in order.
+    """Yield the leaves first <= number < until, in order, in pages.
 
     Each page reads at most `page_leaves` present leaves, and as many past ones for each stamp.
 
     Arguments:
-        at: stamps that the caller may read at: living snapshots, or where a reader stands.
+        at: stamps that the caller may read at: live snapshots, or a reader's position.
     """
     (found,) = await engine.read([place.clears()])
     clears = clears_of(found)
@@ -78,7 +78,7 @@ def _states(
 async def _present(
     engine: Engine, place: MapPlace, first: int, until: int, page_leaves: int
 ) -> tuple[dict[int, Leaf], int]:
-    """The present leaves of a page, and where the page ends."""
+    """Return the present leaves of a page, and where the page ends."""
     items = await engine.read_range(
         place.partition,
         True,
@@ -99,7 +99,8 @@ def _decoded(items: Sequence[Item]) -> Steps[dict[int, Leaf]]:
 
 
 def _ended_after(items: Sequence[Item], at: int) -> Steps[tuple[dict[int, Leaf], set[int]]]:
-    """The leaves among past ones that `at` sees, and the numbers of all that ended after it."""
+    """Return the leaves among past ones that are valid at `at`, and the numbers of all that ended
+    after it."""
     found: dict[int, Leaf] = {}
     ended: set[int] = set()
     for part in parts(items, _LEAVES_AT_ONCE):
@@ -118,9 +119,9 @@ def _ended_after(items: Sequence[Item], at: int) -> Steps[tuple[dict[int, Leaf],
 async def _past(
     engine: Engine, place: MapPlace, at: int, first: int, until: int, page_leaves: int
 ) -> tuple[dict[int, Leaf], int]:
-    """The past leaves that `at` sees, and up to which leaf they are known.
+    """Return the past leaves that are valid at `at`, and up to which leaf they are known.
 
-    The first leaf is sought from `at` on, so that each page gets beyond it.
+    The first leaf is searched from `at` on, so that each page makes progress.
     """
     items = await engine.read_range(
         place.partition,
