@@ -125,8 +125,7 @@ def container(account: str, name: str) -> Ref:
 
 
 def deleted_place(place: Ref, generation: int) -> Ref:
-    """The record of a deleted and retained container or share, beside the current one of its
-    name."""
+    """The record of a deleted, retained container or share, beside the current one of its name."""
     return Ref(place.partition, Key(False, _DELETED_PLACE + number(generation)))
 
 
@@ -175,8 +174,7 @@ def file_names(generation: int) -> Partition:
 
 
 def file_name(generation: int, parent: int, folded: str) -> Ref:
-    """The record of a name in a directory. The names of a directory sort together, by their
-    folds."""
+    """The record of a name in a directory. The names in one directory sort together, by fold."""
     return ref_of((file_names(generation), file_name_key(parent, folded)))
 
 
