@@ -35,7 +35,7 @@ def options_on(
     files: Callable[[Disk], Files] = DiskFiles,
     log_ahead: bool = True,
 ) -> EmbeddedOptions:
-    """A store on the disk, with small segments."""
+    """Return options for a store on the disk, with small segments."""
     return EmbeddedOptions(
         files=files(disk),
         vfs=vfs.name,
@@ -55,8 +55,8 @@ async def store_on(
     commits_on_loop: bool = False,
     log_ahead: bool = True,
 ) -> AsyncIterator[EmbeddedEngine]:
-    """A store in `data` on the disk, with small segments; no commit holds up the test's loop unless
-    that is asked for."""
+    """Open a store in `data` on the disk, with small segments. Commits run on the thread, so that
+    none blocks the test's loop, unless `commits_on_loop`."""
     with DiskVfs(disk, f"strongroom-test-{next(_vfs_numbers)}") as vfs:
         options = options_on(
             disk, vfs, LARGE_BODY_BYTES, BALLAST_BYTES, compact, log_ahead=log_ahead
@@ -73,7 +73,7 @@ async def store_on(
 
 
 class Gate:
-    """A fault that holds up syncs of the log while it is shut."""
+    """A fault that blocks syncs of the log while it is shut."""
 
     def __init__(self) -> None:
         self.syncs = 0
@@ -89,10 +89,10 @@ class Gate:
         return None
 
     def shut(self) -> None:
-        """Hold up what comes from now on."""
+        """Block all syncs from now on."""
         self.reached.clear()
         self._open.clear()
 
     def open(self) -> None:
-        """Let everything through."""
+        """Let all syncs proceed."""
         self._open.set()

@@ -1,4 +1,4 @@
-"""Engines that break one rule of the contract each, and the cases of the suite that notice it.
+"""Engines that break one rule of the contract each, and the cases of the suite that detect it.
 
 Lives here: mutants of the memory engine. Must not live here: cases.
 """
@@ -35,28 +35,28 @@ Pairs = Sequence[tuple[Ref, Record | None]]
 
 
 class NoGuard(MemoryEngine):
-    """A commit happens though a record of its partition has changed."""
+    """A commit happens although a record of its partition has changed."""
 
     def _are_unchanged(self, pairs: Pairs) -> bool:
         return True
 
 
 class NoInputCheck(MemoryEngine):
-    """A commit happens though a record of another partition has changed."""
+    """A commit happens although a record of another partition has changed."""
 
     def _are_inputs_unchanged(self, pairs: Pairs) -> bool:
         return True
 
 
 class NoStampCheck(MemoryEngine):
-    """A commit happens though its partition has a newer one."""
+    """A commit happens although its partition has a newer one."""
 
     def _do_stamps_rise(self, steps: Sequence[Step], stamp: int) -> bool:
         return True
 
 
 class NothingCompared(NoGuard, NoStampCheck):
-    """Neither."""
+    """Neither records nor stamps are compared before a commit."""
 
 
 class StampsWithoutNumber(MemoryEngine):
@@ -69,14 +69,14 @@ class StampsWithoutNumber(MemoryEngine):
 
 
 class TimeBehindStamps(MemoryEngine):
-    """Time is the clock's alone."""
+    """Store time is only the clock's, and may be behind the stamps."""
 
     async def now(self) -> int:
         return self._time.now()
 
 
 class HalfSteps(MemoryEngine):
-    """Steps in other partitions are in sight before the commit."""
+    """Steps in other partitions are visible before the commit."""
 
     async def update(
         self,
@@ -96,7 +96,7 @@ class HalfSteps(MemoryEngine):
 
 
 class WaitsOnlyHere(MemoryEngine):
-    """Waiters hear only of commits of their own gateway."""
+    """Waiters are woken only by commits of their own gateway."""
 
     def _apply(self, *given: Any) -> None:
         others = self._members.gateways
@@ -108,7 +108,7 @@ class WaitsOnlyHere(MemoryEngine):
 
 
 class ClockMovedHere(MemoryEngine):
-    """Time is moved at one gateway only."""
+    """The clock is moved at one gateway only."""
 
     def advance(self, seconds: float) -> None:
         self._time.advance(seconds)
@@ -116,14 +116,14 @@ class ClockMovedHere(MemoryEngine):
 
 
 class StopsWaitingOnce(MemoryEngine):
-    """Who waits later sleeps all the same."""
+    """A waiter that begins after `stop_waiting` still sleeps."""
 
     def stop_waiting(self) -> None:
         self.watchers.wake_all()
 
 
 class _OtherData(MemoryEngine):
-    """Records that are kept in another way."""
+    """Base class of mutants with another MemoryData."""
 
     data_type: type[MemoryData]
 
@@ -139,7 +139,7 @@ class _StrictData(MemoryData):
 
 
 class ConditionLeavesOut(_OtherData):
-    """A record is left out though it satisfies the condition."""
+    """A record that satisfies the condition is left out."""
 
     data_type = _StrictData
 
@@ -150,7 +150,7 @@ class _Endless(MemoryData):
 
 
 class ConditionLooksAtEverything(_OtherData):
-    """A page goes on until enough was found, however much it looks at."""
+    """A page ends only when enough records were found, however many it reads."""
 
     data_type = _Endless
 
@@ -163,20 +163,20 @@ class _Forgetful(MemoryData):
 
 
 class EmptyPageEndsAScan(_OtherData):
-    """A page in which nothing was found says that nothing is left."""
+    """A page without results ends the scan."""
 
     data_type = _Forgetful
 
 
 class DeadCommits(MemoryEngine):
-    """A commit does not look whether its gateway was declared dead."""
+    """A commit does not check whether its gateway was declared dead."""
 
     async def _pause(self) -> None:
         await (asyncio.sleep(0) if self.before_commit is None else self.before_commit())
 
 
 class LateReads(MemoryEngine):
-    """A gateway goes on though its heartbeat is late."""
+    """A gateway continues although its heartbeat is late."""
 
     def _check_serving(self) -> None:
         if self._closed or self._broken:
@@ -190,7 +190,7 @@ class _Eager(MemoryContents):
 
 
 class DiscardDropsAdopted(MemoryEngine):
-    """`discard` drops a content though a commit has adopted it."""
+    """`discard` drops a content that a commit has adopted."""
 
     _contents_type = _Eager
 
@@ -205,7 +205,7 @@ class _Hasty(MemoryContents):
 
 
 class DiscardDropsUndecided(MemoryEngine):
-    """`discard` drops a content that an undecided commit adopts in the end."""
+    """`discard` drops a content that an undecided commit adopts later."""
 
     _contents_type = _Hasty
 
@@ -216,7 +216,7 @@ class _NoHorizon(MemoryGateway):
 
 
 class HorizonIgnored(MemoryEngine):
-    """Readers of other gateways do not count."""
+    """Readers of other gateways are ignored."""
 
     _gateway_type = _NoHorizon
 
@@ -227,7 +227,7 @@ class _NoNames(MemoryGateway):
 
 
 class NamesIgnored(MemoryEngine):
-    """Contents that a slow reader has named do not count."""
+    """Contents that a slow reader has named are ignored."""
 
     _gateway_type = _NoNames
 
@@ -249,7 +249,7 @@ class _ClockReaders(MemoryGateway):
 
 
 class ReadersBeginAtTheirClock(MemoryEngine):
-    """A reader begins at a stamp below which commits may yet happen."""
+    """A reader begins at a stamp below which commits may still happen."""
 
     _gateway_type = _ClockReaders
 
@@ -261,7 +261,7 @@ class _HoldTwice(MemoryGateway):
 
 
 class HoldGrantedTwice(MemoryEngine):
-    """A hold is granted though it is taken."""
+    """A hold is granted although it is taken."""
 
     _gateway_type = _HoldTwice
 
@@ -275,7 +275,7 @@ class _HoldUnseen(MemoryGateway):
 
 
 class HoldWithoutOrder(MemoryEngine):
-    """Stamps under a hold may be below those of the gateway that had it before."""
+    """Stamps under a hold may be below those of its earlier holder."""
 
     _gateway_type = _HoldUnseen
 
@@ -294,7 +294,7 @@ class _HoldGone(MemoryGateway):
 
 
 class HoldStandsNoMore(MemoryEngine):
-    """A hold that was lost does not stand again with the next heartbeat."""
+    """A lost hold is not valid again with the next heartbeat."""
 
     _gateway_type = _HoldGone
 
@@ -305,7 +305,7 @@ class _HoldForEver(MemoryGateway):
 
 
 class HoldNeverLost(MemoryEngine):
-    """A hold is believed though the heartbeat is late."""
+    """A hold counts as valid although the heartbeat is late."""
 
     _gateway_type = _HoldForEver
 
@@ -316,7 +316,7 @@ class _QuietAtOnce(MemoryGateway):
 
 
 class QuietAtOnce(MemoryEngine):
-    """`quiet` waits for nobody."""
+    """`quiet` returns at once."""
 
     _gateway_type = _QuietAtOnce
 
@@ -339,7 +339,7 @@ class _OwnsAll(MemoryGateway):
 
 
 class TwoSweepers(MemoryEngine):
-    """Each gateway takes all work for its own."""
+    """Each gateway takes all work as its own."""
 
     _gateway_type = _OwnsAll
 

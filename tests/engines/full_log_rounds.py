@@ -28,10 +28,10 @@ _vfs_numbers = itertools.count()
 
 
 def roll_back_and_cut_power(directory: Path, writes: int, seeds: Iterable[int]) -> bool:
-    """Let the disk fill up after so many writes of a commit; whether the commit was refused.
+    """Fill the disk up after so many writes of a commit. Return whether the commit was refused.
 
-    The store goes on with a small commit. Then the power is cut in the middle of another one, and
-    each of the images that are left must open and hold what was acknowledged.
+    The store continues with a small commit. Then the power is cut in the middle of another one.
+    Each of the resulting images must open and hold all acknowledged commits.
 
     Arguments:
         writes: two for each frame, of its header and of its page.
@@ -57,7 +57,7 @@ async def _live(disk: Disk, writes: int) -> bool:
         big = [(face(b"big %d" % number), _RECORD) for number in range(_BIG)]
         store = await open_store(f"{disk.root}/data", ManualClock(), options=options)
         await put(store, *big, (face(b"small"), b"large"))
-        # The log is emptied, and the database has all the pages that are written again below: so
+        # The log is emptied, and the database has all the pages that are written again below. So
         # the commit runs out of space in the log, in the middle of its frames.
         await store.close()
         store = await open_store(f"{disk.root}/data", ManualClock(), options=options)
@@ -72,7 +72,7 @@ async def _live(disk: Disk, writes: int) -> bool:
         except Full:
             is_full = True
         disk.capacity_bytes = None
-        # What makes nothing larger goes on while the reserve is not whole.
+        # Updates that make nothing larger still work while the reserve is not whole.
         await put(store, (face(b"small"), b"small"))
         disk.cut_at = disk.operations + 2 + writes % 7
         try:

@@ -1,4 +1,4 @@
-"""Logs that SQLite wrote, as bytes, and ways to harm them.
+"""Logs that SQLite wrote, as bytes, and ways to damage them.
 
 Lives here: the set-up that the tests of log/check.py share. Must not live here: tests.
 """
@@ -21,11 +21,11 @@ SMALL_PAGE_BYTES: Final = 512  # many frames in a short file
 
 
 class Log:
-    """A database of SQLite's and its log.
+    """A database of SQLite and its log.
 
     Arguments:
-        pads: SQLite fills sectors behind a commit, as for a disk that may harm what it does not
-            write.
+        pads: SQLite fills the sector after a commit, as for a disk that may damage bytes beside
+            those that it writes.
     """
 
     def __init__(self, path: Path, page_bytes: int = SMALL_PAGE_BYTES, pads: bool = False) -> None:
@@ -42,14 +42,14 @@ class Log:
             "wal_autocheckpoint = 0",
         ):
             self._connection.execute(f"PRAGMA {setting}")
-        # A checkpoint would tell, too, but then the log begins again.
+        # A checkpoint would return the count too, but it restarts the log.
         self._connection.set_wal_hook(self._note)
         self._connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, value BLOB)")
         self.commit(40)
         self.restart()
 
     def commit(self, rows: int) -> None:
-        """Commit: each row changes about one page."""
+        """Commit a transaction that changes so many rows, of about one page each."""
         self.change(rows)
         self._connection.execute("COMMIT")
 
@@ -62,26 +62,26 @@ class Log:
             self._connection.execute("REPLACE INTO t VALUES (?, ?)", (row, value))
 
     def roll_back_spilled(self, rows: int) -> None:
-        """Write frames of a transaction that does not fit into memory, and take them back."""
+        """Write frames of a transaction that does not fit into memory, and roll it back."""
         self._connection.execute("PRAGMA cache_size = 2")
         self.change(rows)
         self._connection.execute("ROLLBACK")
         self._connection.execute("PRAGMA cache_size = -2000")
 
     def restart(self) -> None:
-        """Let the log begin again in the same file, with the next commit."""
+        """Restart the log in the same file, with the next commit."""
         self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_RESTART)
 
     def empty(self) -> None:
-        """Let it begin again in an empty file."""
+        """Restart the log in an empty file."""
         self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
     def bytes(self) -> bytes:
-        """The log as it is now."""
+        """Return the log's present bytes."""
         return self._path.read_bytes()
 
     def frames(self) -> int:
-        """How many frames of it are committed."""
+        """Return how many frames of the log are committed."""
         return self._frames
 
     def _note(self, connection: apsw.Connection, name: str, frames: int) -> int:
@@ -96,7 +96,7 @@ class Log:
 def log_in(
     directory: Path, page_bytes: int = SMALL_PAGE_BYTES, pads: bool = False
 ) -> Iterator[Log]:
-    """A log in a directory, closed at the end."""
+    """Yield a log in a directory, and close it at the end."""
     log = Log(directory / "records", page_bytes, pads)
     try:
         yield log
@@ -105,12 +105,12 @@ def log_in(
 
 
 def judged(data: bytes, page_bytes: int = SMALL_PAGE_BYTES) -> LogVerdict:
-    """The verdict on a log's bytes."""
+    """Return the verdict on a log's bytes."""
     return judge(io.BytesIO(data), page_bytes)
 
 
 def kept_by_sqlite(database: bytes, log: bytes, directory: Path) -> int:
-    """How many frames of a log SQLite takes, in an empty directory."""
+    """Return how many frames of a log SQLite accepts, in an empty directory."""
     path = directory / "records"
     path.write_bytes(database)
     Path(f"{path}-wal").write_bytes(log)
@@ -123,12 +123,12 @@ def kept_by_sqlite(database: bytes, log: bytes, directory: Path) -> int:
 
 
 def flipped(data: bytes, at: int, bit: int) -> bytes:
-    """The bytes with one bit changed."""
+    """Return the bytes with one bit flipped."""
     changed = bytearray(data)
     changed[at] ^= 1 << bit
     return bytes(changed)
 
 
 def frame_at(number: int, page_bytes: int = SMALL_PAGE_BYTES) -> int:
-    """Where a frame begins; they are counted from 1."""
+    """Return the offset of a frame; frames are counted from 1."""
     return HEADER_BYTES + (number - 1) * (FRAME_HEAD_BYTES + page_bytes)

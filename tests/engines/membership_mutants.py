@@ -1,6 +1,6 @@
 """Rules of membership that are known to be wrong, each with the promise that it breaks.
 
-Lives here: the mutants and what the simulator finds of each. Must not live here: the world.
+Lives here: the mutants and the simulator's finding on each. Must not live here: the world.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TWICE: Final = "was given twice"
 
 
 class DeadMayCommit(Rules):
-    """The commit does not look whether its gateway is alive."""
+    """A commit does not check whether its gateway is alive."""
 
     def may_commit(self, table: MembershipTable, gateway: GatewayRun) -> bool:
         return True
@@ -36,50 +36,51 @@ class DeadSoon(Rules):
 
 
 class NeverLate(Rules):
-    """A gateway goes on without heartbeats."""
+    """A gateway continues without heartbeats."""
 
     def is_late(self, book: Book, now: int) -> bool:
         return False
 
 
 class NoHorizon(Rules):
-    """Readers of other gateways are forgotten."""
+    """Readers of other gateways are ignored."""
 
     def horizon(self, table: MembershipTable, number: int) -> Horizon:
         return Horizon(STAMP_MAX)
 
 
 class NamesForgotten(Rules):
-    """Contents that slow readers have named are forgotten."""
+    """Contents that slow readers have named are ignored."""
 
     def horizon(self, table: MembershipTable, number: int) -> Horizon:
         return Horizon(table.horizon(number).stamp)
 
 
 class ReaderAtItsClock(Rules):
-    """A reader begins at its gateway's own time, which is ahead: smaller stamps may yet come."""
+    """A reader begins at its gateway's own time, which is ahead: smaller stamps may still
+    follow."""
 
     def begin_reading(self, book: Book, now: int) -> Mark:
         return Mark(book, max(now, book.last_stamp) + 20 * TICKS_PER_S)
 
 
 class QuietAtOnce(Rules):
-    """Nobody is waited for."""
+    """`quiet` waits for no gateway."""
 
     def is_quiet(self, table: MembershipTable, stamp: int) -> bool:
         return True
 
 
 class QuietByOne(Rules):
-    """It is enough that one gateway is beyond the stamp."""
+    """`quiet` returns when a single gateway is beyond the stamp."""
 
     def is_quiet(self, table: MembershipTable, stamp: int) -> bool:
         return table.highest >= stamp
 
 
 class LowestTakenBack(Rules):
-    """A heartbeat that was overtaken counts, so that a promise is taken back; nothing in flight is
-    promised."""
+    """A heartbeat promises more than its gateway keeps, as if a late one had replaced a newer
+    promise; stamps in flight are not covered."""
 
     def beat(
         self, table: MembershipTable, number: int, row: Row, now: int
@@ -102,7 +103,7 @@ class JoinsAnywhere(Rules):
 
 
 class HoldGrantedTwice(Rules):
-    """A hold is granted though another gateway has it."""
+    """A hold is granted although another gateway has it."""
 
     def take(
         self, table: MembershipTable, name: bytes, gateway: GatewayRun

@@ -1,11 +1,11 @@
 """A simulated store with several gateways: deaths, pauses, late heartbeats, and clocks that differ.
 
-Lives here: the world, what its gateways do, and the promises that are checked at every step. Must
-not live here: the rules themselves (engines/membership.py), or tests.
+Lives here: the world, the actions of its gateways, and the promises that are checked at every step.
+Must not live here: the rules themselves (engines/membership.py), or tests.
 
-All that the gateways share is changed by calls, which travel: a call arrives though its sender is
-paused or dead meanwhile, and its answer is seen when the sender runs again. Times are in seconds;
-a seed decides everything.
+Gateways change their shared state only by calls with a delay. A call arrives even if its sender is
+paused or dead by then, and the sender gets the answer when it runs again. Times are in seconds; a
+seed decides everything.
 """
 
 from __future__ import annotations
@@ -74,8 +74,7 @@ class Rules:
 
 @dataclass(frozen=True)
 class Call:
-    """Something done to the shared table or data, after a journey of `out_s`; the answer travels
-    `back_s`."""
+    """A call that reaches the shared table or data after `out_s`; its answer takes `back_s`."""
 
     do: Callable[[], Any]
     out_s: float
@@ -84,7 +83,7 @@ class Call:
 
 @dataclass
 class Report:
-    """What happened: promises that were broken, and how often things were done."""
+    """The result of a run: the promises that were broken, and how often each action was done."""
 
     seed: int
     violations: list[str] = field(default_factory=list)
@@ -100,7 +99,7 @@ class Gateway:
     book: Book
     in_flight: set[int] = field(default_factory=set)
     paused_until_s: float = 0.0
-    cut_until_s: float = 0.0  # until then its heartbeats get stuck
+    cut_until_s: float = 0.0  # until then its heartbeats are delayed
     crashed: bool = False
     held: set[bytes] = field(default_factory=set)
     readings: set[int] = field(default_factory=set)
@@ -143,7 +142,7 @@ class World:
             self._check_holds()
         return self.report
 
-    # What may go wrong.
+    # Faults.
 
     def _disturb(self) -> None:
         chance = self._random.random
@@ -164,7 +163,8 @@ class World:
         self._later(self._random.expovariate(1 / 8), self._disturb)
 
     def _blob(self) -> int:
-        """Half of the calls meet at a few blobs; a late commit succeeds only at the others."""
+        """Return a random blob. Half of the calls use a few blobs; a late commit succeeds only at
+        the others."""
         return self._random.randrange(self._random.choice((_BUSY_BLOBS, BLOBS)))
 
     def _travel_s(self) -> float:
@@ -187,7 +187,8 @@ class World:
         return Call(functools.partial(do, *given), self._travel_s(), self._travel_s())
 
     def _run(self, gateway: Gateway, act: Act, answer: Any = None) -> None:
-        """Go on with an act, unless its process is dead; if it is paused, after that."""
+        """Continue an act, unless its process is dead; if it is paused, continue after the
+        pause."""
         if gateway.crashed:
             act.close()
         elif gateway.paused_until_s > self._now_s:
@@ -207,7 +208,7 @@ class World:
         answer = call.do()
         self._later(call.back_s, lambda: self._run(gateway, act, answer))
 
-    # What gateways do.
+    # The actions of gateways.
 
     def _start(self) -> None:
         joined = self._rules.join(self._table, self._ticks(), self._highest + 1)
@@ -243,7 +244,7 @@ class World:
         return table
 
     def _end(self, gateway: Gateway) -> None:
-        """It learns that it was declared dead: a new process takes its place."""
+        """Replace a gateway that learns that it was declared dead by a new process."""
         if not gateway.crashed:
             gateway.crashed = True
             self._gateways.remove(gateway)
@@ -352,7 +353,7 @@ class World:
             self.report.counts["drops"] += 1
 
     def _settle(self, gateway: Gateway) -> Act:
-        """Wait for `quiet` with a stamp that was just seen."""
+        """Call `quiet` with a recent stamp."""
         while True:
             yield self._random.uniform(0, 5)
             stamp = max(self._last.values())
@@ -387,5 +388,5 @@ class World:
 
 
 def play(seed: int, rules: Rules | None = None) -> Report:
-    """One run."""
+    """Run the world once."""
     return World(seed, rules or Rules()).play()

@@ -1,8 +1,8 @@
-"""Rounds of work on a simulated disk that loses power, and what must hold when it starts again.
+"""Rounds of work on a simulated disk that loses power, and the checks after each restart.
 
 Lives here: the workload and its judge. The short run is in test_power_cuts.py, the long one in
-tests/proof. Everything that an answer has shown is noted: what was acknowledged, what a refusal
-told, what was read; none of it may be gone or torn after the cut.
+tests/proof. All facts that answers have shown are noted: acknowledged writes, values in refusals,
+values read. None of them may be lost or torn after the cut.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _vfs_numbers = itertools.count()
 
 @dataclass
 class Shown:
-    """What answers have shown, and what was under way when the power went."""
+    """The facts that answers have shown, and the operations in progress when the power was cut."""
 
     heads: dict[int, bytes | None] = field(default_factory=dict)
     under_way: dict[int, bytes] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class Shown:
 
 
 class _TooLow(Exception):
-    """A refusal that tells the counter's value."""
+    """A refusal that contains the counter's value."""
 
 
 def _partition(worker: int) -> Partition:
@@ -71,7 +71,7 @@ def _proof(worker: int) -> Ref:
 
 
 async def _replace(store: StorageEngine, worker: int, shown: Shown, chance: random.Random) -> None:
-    """Write a body, and make it the worker's content in place of the one before."""
+    """Write a body, and make it the worker's content in place of its earlier one."""
     body = chance.randbytes(chance.choice((0, 700, 20_000, 70_000)))
     known = len(body) if chance.random() < 0.7 else None
     written = await store.contents.write(pieces(body, 16_000), known)
@@ -106,7 +106,7 @@ async def _count(store: StorageEngine, shown: Shown) -> None:
 
 
 async def _be_refused(store: StorageEngine, shown: Shown) -> None:
-    """A refusal shows the counter as it is: that must be durable too."""
+    """Provoke a refusal, which shows the counter's value: that must be durable too."""
 
     def decide(records: Sequence[Record | None], stamp: int) -> Commit[None]:
         raise _TooLow(records[0].value.decode() if records[0] else "0")
@@ -161,7 +161,7 @@ async def live(disk: Disk, clock: ManualClock, shown: Shown, seed: int, rounds: 
 
 
 async def judge(root: Path, clock: ManualClock, shown: Shown) -> None:
-    """After the cut: everything shown is there, nothing is torn, time goes on."""
+    """Check after the cut: all shown facts hold, nothing is torn, time did not go back."""
     store = await open_store(
         root / "data", clock, options=EmbeddedOptions(ballast_bytes=BALLAST_BYTES)
     )
@@ -194,7 +194,7 @@ async def _judge_worker(store: EmbeddedEngine, worker: int, shown: Shown) -> Non
     assert proof is not None
     assert proof.value == _digest(found), "half of a commit happened"
     assert await content(store, int(found)) == shown.bodies[found], "a body is torn or lost"
-    # What the judge saw is shown, too: the next life has to keep it.
+    # The judge's reads are shown facts too: the next life must keep them.
     shown.heads[worker] = found
     shown.under_way.pop(worker, None)
 
@@ -204,7 +204,8 @@ def _digest(head: bytes) -> bytes:
 
 
 def run_round(directory: Path, seed: int, rounds: int) -> int:
-    """Two lives on one disk, each ended by a power cut, judged after each; the operations seen."""
+    """Run two lives on one disk, each ended by a power cut, and judge each. Return the number of
+    operations seen."""
     chance = random.Random(seed)
     clock = ManualClock()
     shown = Shown()
@@ -213,7 +214,7 @@ def run_round(directory: Path, seed: int, rounds: int) -> int:
         root = directory / f"life-{life}"
         root.mkdir(exist_ok=True)
         disk = Disk(root)
-        # Also while it is created, opened or closed.
+        # The cut may also come while the store is created, opened or closed.
         disk.cut_at = chance.choice((chance.randrange(1, 80), chance.randrange(80, 1200)))
         asyncio.run(live(disk, clock, shown, seed + life, rounds))
         operations += disk.operations

@@ -1,5 +1,5 @@
-"""A store is closed while its threads still write and sync: nothing of it is used from two sides,
-and nobody is left waiting."""
+"""A store is closed while its threads still write and sync: no object is used from two threads, and
+no caller waits for ever."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.engines.embedded_stores import SEGMENT_BYTES, store_on
 
 
 class _SlowSync:
-    """A fault that holds up syncs of segments until it is told to go on."""
+    """A fault that blocks syncs of segments until the test releases it."""
 
     def __init__(self) -> None:
         self.reached = threading.Event()

@@ -1,4 +1,4 @@
-"""Where a commit runs: on the loop while the disk has been quick for long, else on the thread."""
+"""The choice where a commit runs: on the loop if the disk was fast for long, else on the thread."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from tests.engines.embedded_stores import store_on
 
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is quick is for the test to say: the machine may be busy."""
+    """Make every commit count as quick unless the test says otherwise: the machine may be busy."""
     monkeypatch.setattr(commit_thread, "QUICK_S", 0.5)
 
 
 async def _ran_here(thread: CommitThread, work: Callable[[], object]) -> bool:
-    """Commit `work`; whether that was done on the loop's thread."""
+    """Commit `work`. Return whether it ran on the loop's thread."""
     ran: list[int] = []
     over: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
 

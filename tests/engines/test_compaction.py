@@ -1,4 +1,4 @@
-"""Dead space is reclaimed while serving, within its bound, and nothing alive is ever lost by it."""
+"""Compaction while serving: dead space stays within its bound, and no live content is ever lost."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _BODY_BYTES = 30_000
 
 @pytest.fixture(params=["shared", "tails"], autouse=True)
 def _rooms(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bodies share segments, or each has a tail to itself."""
+    """Let bodies share segments, or give each a tail to itself."""
     large_body_bytes = _BODY_BYTES if request.param == "tails" else _BODY_BYTES + 1
     monkeypatch.setattr(embedded_stores, "LARGE_BODY_BYTES", large_body_bytes)
 
@@ -61,7 +61,7 @@ async def _all_there(store: StorageEngine, ids: dict[int, int]) -> None:
 def _segments_bytes(root: Path) -> int:
     total = 0
     for one in (root / "data" / "segments").iterdir():
-        with suppress(FileNotFoundError):  # unlinked meanwhile
+        with suppress(FileNotFoundError):  # unlinked in the meantime
             total += one.stat().st_size
     return total
 
@@ -79,7 +79,7 @@ def test_waste_stays_within_its_bound_while_serving(tmp_path: Path) -> None:
         async with store_on(Disk(tmp_path), compact=True) as store:
             ids = await _store_bodies(store, range(60))
             await _drop(store, ids, [number for number in range(60) if number % 5])
-            # Waste is at most what lives, and the open segments (one is shared here).
+            # Waste is at most the live bytes, and the open segments (one is shared here).
             await _until_small(tmp_path, 2 * len(ids) * _BODY_BYTES + SEGMENT_BYTES)
             await _all_there(store, ids)
         async with store_on(Disk(tmp_path), compact=True) as store:
@@ -144,7 +144,7 @@ def test_what_is_dropped_while_it_is_copied_stays_dropped(tmp_path: Path) -> Non
 
 
 def test_a_copy_that_fails_after_compaction_was_stopped_is_nobodys_error(tmp_path: Path) -> None:
-    """asyncio would log it at some later time, without a word of what it belongs to."""
+    """asyncio would log it at a later time, without its context."""
     begun, go_on = threading.Event(), threading.Event()
 
     def fail(operation: str, path: str) -> int | None:
@@ -179,7 +179,7 @@ def test_a_copy_that_fails_after_compaction_was_stopped_is_nobodys_error(tmp_pat
 def test_what_a_cancelled_compaction_has_moved_is_not_emptied_before_it_lives_there(
     tmp_path: Path,
 ) -> None:
-    """Its commit goes on, and the segment that it fills has no live bytes until then."""
+    """The move's commit continues, and the segment that it fills has no live bytes until then."""
     fitting = 4 if embedded_stores.LARGE_BODY_BYTES == _BODY_BYTES else 5
 
     async def prove() -> None:
@@ -245,7 +245,7 @@ def test_no_segment_goes_while_a_backup_holds_them(tmp_path: Path) -> None:
 
 
 def test_the_last_reader_of_a_dead_segment_has_it_removed_after_a_backup(tmp_path: Path) -> None:
-    """The segment is given up while a backup holds the files, and nothing else is left to do."""
+    """The segment dies while a backup holds the files, and no other work is pending."""
 
     async def prove() -> None:
         async with store_on(Disk(tmp_path), compact=True) as store:
@@ -267,7 +267,7 @@ def test_the_last_reader_of_a_dead_segment_has_it_removed_after_a_backup(tmp_pat
 
 
 def _once(error: Exception, then: Callable[..., object]) -> Callable[..., object]:
-    """A function that fails the first time that it is called."""
+    """Return a function that raises at its first call."""
     errors = [error]
 
     def call(*arguments: object, **named: object) -> object:
@@ -302,7 +302,7 @@ def test_compaction_that_failed_once_goes_on(
 
 
 def _hide_oldest_segment(root: Path) -> Callable[[], None]:
-    """Put a directory in the place of a segment: opening it works, reading it fails."""
+    """Replace a segment by a directory: opening it works, reading it fails."""
     victim = min((root / "data" / "segments").iterdir(), key=lambda path: path.name)
     hidden = victim.with_suffix(".aside")
     victim.rename(hidden)
@@ -342,7 +342,7 @@ def test_compaction_goes_on_by_itself_when_the_trouble_is_over(
                 reserve = _once(Full(), reserve)
             monkeypatch.setattr(SegmentStore, "reserve", reserve)
             await _drop(store, ids, [number for number in range(20) if number % 4])
-            # Nothing else happens: nobody says that there is space again.
+            # No other event happens: nothing signals that there is space again.
             await _until_small(tmp_path, 2 * len(ids) * _BODY_BYTES + SEGMENT_BYTES)
             await _all_there(store, ids)
 

@@ -1,4 +1,4 @@
-"""Conditions as SQL: SQLite returns what satisfies them, and in slices."""
+"""Conditions as SQL: SQLite returns the records that satisfy them, slice by slice."""
 
 from __future__ import annotations
 

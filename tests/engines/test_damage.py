@@ -1,4 +1,4 @@
-"""Damage in the records' file: never a wrong record, and everything else is served."""
+"""Damage in the database file: no read returns a wrong record, and all other records are served."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _marker(number: int) -> bytes:
 
 
 async def _fill(path: Path, count: int) -> None:
-    """Records of 400 bytes, each with its number in it; a large hidden one; a few contents."""
+    """Store records of 400 bytes, each with its number; a large hidden one; a few contents."""
     store = await open_store(path, ManualClock(), options=_OPTIONS)
     for number in range(count):
         await put(store, (_face(number), _marker(number) * 30))
@@ -81,8 +81,8 @@ def _flip_record(path: Path, number: int) -> None:
 
 
 def test_no_flipped_byte_makes_a_wrong_record(tmp_path: Path) -> None:
-    """Every byte of every page but the first: whoever reads that page is told that it is damaged,
-    and all others read what is right."""
+    """Flip each byte of every page but the first: reads of that page raise DataDamaged, and all
+    others return the right records."""
     asyncio.run(_fill(tmp_path / "data", 12))
     path = tmp_path / "data" / "records.sqlite"
     with Inspection(tmp_path / "data") as inspection:
@@ -105,14 +105,14 @@ def test_no_flipped_byte_makes_a_wrong_record(tmp_path: Path) -> None:
                 assert all(_is_damaged_by(file, offset, reader, way) for way in readers), offset
             reader._connection.pragma("shrink_memory")
             assert [way() for way in ways] == right
-    assert needed >= 4  # a leaf of each table, and a page into which the large record overflows
+    assert needed >= 4  # a leaf of each table, and an overflow page of the large record
 
 
 def _is_damaged_by(file: FileIO, offset: int, reader: Reader, way: Callable[[], object]) -> bool:
-    """Whether a reading notices a flipped bit at this place."""
+    """Return whether a read detects a flipped bit at this offset."""
     byte = os.pread(file.fileno(), 1, offset)[0]
     os.pwrite(file.fileno(), bytes([byte ^ 1 << offset % 8]), offset)
-    reader._connection.pragma("shrink_memory")  # or it would not be read again
+    reader._connection.pragma("shrink_memory")  # else the page would not be read again
     try:
         way()
     except DataDamaged:
@@ -188,7 +188,7 @@ def test_a_write_that_needs_a_damaged_page_is_refused_and_the_others_happen(
         store = await open_store(tmp_path / "data", ManualClock(), options=_OPTIONS)
 
         async def look(number: int) -> bool:
-            """A decision that reads the record and leaves it as it is."""
+            """Read the record in a decision that leaves it unchanged."""
 
             def decide(records: Sequence[Record | None], stamp: int) -> Commit[bool]:
                 return Commit(records[0] is not None)
@@ -263,7 +263,8 @@ def test_the_check_names_each_damaged_record_and_walks_on(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("name", [b"contents_of_segment", b"segments"])
 def test_compaction_goes_on_beside_what_it_cannot_read(name: bytes, tmp_path: Path) -> None:
-    """The index is damaged in which it finds a segment's contents, or the row that it deletes."""
+    """The damaged page is in the index with a segment's contents, or has the row that compaction
+    deletes."""
 
     async def prove() -> None:
         store = await open_store(tmp_path / "data", ManualClock(), options=_OPTIONS)
@@ -297,7 +298,8 @@ def _flip_page_of(path: Path, name: bytes, store: EmbeddedEngine) -> None:
 
 
 def test_the_pages_of_a_backup_have_their_checksums(tmp_path: Path) -> None:
-    """More pages than SQLite keeps in memory, many of them still in the log of a running store."""
+    """The store has more pages than SQLite keeps in memory, many of them still in the log of a
+    running store."""
 
     async def prove() -> None:
         store = await open_store(tmp_path / "data", ManualClock(), options=_OPTIONS)

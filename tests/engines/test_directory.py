@@ -1,4 +1,4 @@
-"""The data directory: its stamp, its lock, and what it refuses."""
+"""The data directory: its stamp, its lock, and the directories that it refuses."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A disk that is full, and records that lie on damaged pages: whoever writes one is told that it is
-damaged, and nobody else is concerned."""
+"""A full disk, and records on damaged pages: a write of such a record raises DataDamaged, and no
+other write is affected."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WITHIN_S = 20.0
 
 
 async def _leave_damage(disk: Disk) -> None:
-    """Two records, of which one is damaged then."""
+    """Store two records, and damage one of them."""
     async with store_on(disk, log_ahead=False) as store:
         await put(store, (hidden(b"other"), b"old"))
         await put(store, (_DAMAGED, bytes(60_000) + _MARK))
@@ -57,7 +57,7 @@ async def _write_it_among_others(store: EmbeddedEngine) -> None:
 
 
 def test_it_is_read_to_judge_whether_it_grows(tmp_path: Path) -> None:
-    """Where part of the reserve is in use, before it is written."""
+    """The record is read before the write while part of the reserve is in use."""
 
     async def prove() -> None:
         disk = Disk(tmp_path)
@@ -73,7 +73,8 @@ def test_it_is_read_to_judge_whether_it_grows(tmp_path: Path) -> None:
 def test_it_is_read_to_judge_what_it_is_written_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """When its commit found no space. It is damaged just then, or to write it would have failed."""
+    """The record is read when its commit found no space. It is damaged just then: earlier, the
+    write would have failed."""
 
     async def prove() -> None:
         disk = Disk(tmp_path)

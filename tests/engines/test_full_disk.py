@@ -1,4 +1,4 @@
-"""A full disk: deletions go on in the space kept back, and space that returns is used."""
+"""A full disk: deletes still work in the space kept back, and freed space is used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The gateway of an embedded store: quiet waits for what is undecided, and nothing costs a sync."""
+"""The gateway of an embedded store: `quiet` waits for undecided updates, and no call costs a
+sync."""
 
 from __future__ import annotations
 

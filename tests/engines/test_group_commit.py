@@ -1,4 +1,4 @@
-"""Group commit: what shares a sync, what waits for one, and what a failed one does."""
+"""Group commit: which commits share a sync, which wait for one, and the effect of a failed sync."""
 
 from __future__ import annotations
 

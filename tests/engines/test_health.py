@@ -1,4 +1,4 @@
-"""The embedded engine's health while its disk hangs: it is asked, and answers in bounded time."""
+"""The embedded engine's health while its disk hangs: the check returns in bounded time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LONG_S = 60.0
 
 
 class _Files(OsFiles):
-    """A disk that may say that it cannot say how much space it has."""
+    """A disk that may fail to report its free space."""
 
     fails = False
     is_full = False

@@ -1,4 +1,4 @@
-"""A backup or restore that is killed at any moment is never taken for whole, and is replaced."""
+"""A backup or restore that is killed at any time never counts as complete, and can be replaced."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from strongroom.testing.contract_subject import commit, content, face, pieces, p
 
 _OPTIONS = EmbeddedOptions(segment_bytes=100_000, ballast_bytes=64 * 1024)
 _COUNT = 12
-# A process that kills itself when its system calls have named the target so often.
+# A process that kills itself when its system calls have named the target so many times.
 _KILLED = """
 import os, signal, sys
 copy, source, target, step = sys.argv[1:]
@@ -40,7 +40,7 @@ getattr(backup, copy)(source, target)
 """
 
 
-# One that kills itself in the middle of SQLite's copy.
+# A process that kills itself in the middle of SQLite's copy.
 _KILLED_IN_SQLITE = """
 import os, signal, sys
 import apsw
@@ -73,7 +73,7 @@ def _fill(path: Path) -> None:
 
 
 def _is_complete(path: Path) -> bool:
-    """Whether a data directory holds every body, byte for byte."""
+    """Return whether a data directory holds every body, byte for byte."""
 
     async def compare() -> bool:
         store = await open_store(path, ManualClock(), options=_OPTIONS)
@@ -90,7 +90,7 @@ def _is_complete(path: Path) -> bool:
 
 
 def _kill(copy: str, source: Path, target: Path, step: int) -> bool:
-    """Run `backup` or `restore` and kill it at a step; False when it ended before."""
+    """Run `backup` or `restore` and kill it at a step. Return False when it ended before."""
     arguments = [copy, str(source), str(target), str(step)]
     ran = subprocess.run([sys.executable, "-c", _KILLED, *arguments], check=False, timeout=60)
     assert ran.returncode in (0, -signal.SIGKILL)
@@ -148,7 +148,7 @@ def test_a_killed_restore_is_not_served_and_the_next_replaces_it(tmp_path: Path)
 
 
 def _interrupted(path: Path) -> None:
-    """What a killed backup leaves."""
+    """Leave the files of a killed backup."""
     with CopyTarget(path, Format(backup=True)) as making:
         Path(making.layout.records).write_bytes(b"half")
         Path(making.layout.segment(1)).write_bytes(b"half")

@@ -1,4 +1,4 @@
-"""SQLite's log: it begins again in the same file, however busy the writers are."""
+"""SQLite's log restarts in the same file, however busy the writers are."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ def test_the_log_stays_short_while_writers_never_pause(
                     await put(store, (key, b"%d " % number + BODY))
                     sizes.append(log.stat().st_size)
                     if with_readers:
-                        # Not in memory: a snapshot of the file is taken, and kept for a while.
+                        # The record is not cached: a snapshot of the file is taken, and held for a
+                        # while.
                         assert await value(store, face(b"absent %d %d" % (writer, number))) is None
 
             await asyncio.gather(*map(write, range(WRITERS)))

@@ -1,4 +1,5 @@
-"""Damage in a log is told from what power cuts, kills and full disks leave. More in tests/proof."""
+"""The check distinguishes damage in a log from the effects of power cuts, kills and full disks.
+More in tests/proof."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ _FIELDS = {
 
 
 def _commits(log: Log, rows: tuple[int, ...] = _ROWS) -> list[int]:
-    """Commit; the number of the last frame of each commit."""
+    """Commit. Return the number of the last frame of each commit."""
     ends = []
     for count in rows:
         log.commit(count)
@@ -62,7 +63,7 @@ def test_one_flipped_bit_before_the_last_commit_is_found_in_every_frame(
             verdict = judged(flipped(data, frame_at(number) + at, bit))
             assert verdict.is_lost, (number, at, bit)
             assert verdict.refused_frame == number
-            # A size that appeared in a frame may look like that of one commit more.
+            # A size that appeared in a frame may look like the end of one more commit.
             surplus = verdict.cut_commits - sum(end >= number for end in ends)
             assert 0 <= surplus <= (field == "size after the commit"), (number, at, bit)
             assert verdict.frames == ends[-1]
@@ -208,7 +209,7 @@ def test_any_bytes_get_a_verdict(tmp_path: Path) -> None:
 
 
 def test_the_verdict_keeps_what_sqlite_keeps(tmp_path: Path) -> None:
-    """SQLite itself is asked how far it reads harmed logs."""
+    """The verdicts are compared with how far SQLite itself reads damaged logs."""
     chance = random.Random(2)
     with log_in(tmp_path) as log:
         _commits(log)

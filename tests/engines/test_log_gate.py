@@ -26,7 +26,7 @@ _COUNT = 30
 
 
 async def _killed(path: Path, count: int = _COUNT) -> Path:
-    """A directory in which a server was killed after so many acknowledged commits."""
+    """Make a directory in which a server was killed after so many acknowledged commits."""
     store = await open_store(path / "source", ManualClock(), options=_OPTIONS)
     for number in range(count):
         await put(store, (face(b"%d" % number), b"%d" % number))
@@ -104,14 +104,14 @@ def test_a_whole_log_is_taken_without_a_word(
 def test_the_log_of_a_serving_store_is_not_judged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What it writes may be read half old and half new."""
+    """A frame that the server is writing may be read half old and half new."""
 
     async def prove() -> None:
         store = await open_store(tmp_path / "data", ManualClock(), options=_OPTIONS)
         for number in range(_COUNT):
             await put(store, (face(b"%d" % number), b"%d" % number))
         whole = _log(tmp_path / "data").read_bytes()
-        # To zero the beginning of an old frame harms nothing that is read from here on.
+        # Zeroing the beginning of an old frame affects nothing that is read later.
         with _log(tmp_path / "data").open("r+b") as file:
             file.seek(frame_at(5, PAGE_BYTES))
             file.write(bytes(4))
@@ -164,7 +164,7 @@ def test_a_cut_never_replaces_what_an_earlier_one_kept(tmp_path: Path) -> None:
     with pytest.raises(FileExistsError, match="earlier cut"):
         cut_damaged_log(data)
     assert (kept.read_bytes(), _log(data).read_bytes()) == (b"precious", harmed)
-    # What a cut that was interrupted leaves.
+    # The files that an interrupted cut leaves.
     kept.write_bytes(harmed)
     (data / "records.sqlite-wal.new").write_bytes(b"half")
     assert cut_damaged_log(data) is not None
@@ -188,7 +188,7 @@ def test_nothing_is_cut_while_anybody_has_the_directory_open(name: str, tmp_path
 def test_leftovers_are_removed_where_a_reader_keeps_the_log_from_beginning_anew(
     tmp_path: Path,
 ) -> None:
-    """Else those of two torn commits would look like damage."""
+    """Otherwise the leftovers of two torn commits would look like damage."""
 
     async def prove() -> None:
         data = await _killed(tmp_path)
@@ -213,8 +213,8 @@ def test_leftovers_are_removed_where_a_reader_keeps_the_log_from_beginning_anew(
 
 
 def test_a_commit_that_was_written_and_never_shown_is_a_leftover(tmp_path: Path) -> None:
-    """The server was killed in a sync while a backup had the log open. SQLite then goes on by the
-    index that the backup shares, and writes over that commit."""
+    """The server was killed in a sync while a backup had the log open. SQLite then continues with
+    the index that the backup shares, and overwrites that commit."""
 
     async def prove() -> None:
         store = await open_store(tmp_path / "source", ManualClock(), options=_OPTIONS)

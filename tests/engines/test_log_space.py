@@ -1,4 +1,4 @@
-"""The log's file is longer than what stands in it, and nothing depends on that."""
+"""The log's file is longer than its content, and nothing depends on that."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_log_that_cannot_be_made_longer_goes_on(
         if not path.endswith("-wal"):
             return then(files, path)
         tried.append(path)
-        if len(tried) == 1:  # what an earlier life may have left is synced
+        if len(tried) == 1:  # the first sync is for the leftovers of an earlier run
             return then(files, path)
         raise OSError(error, "not now")
 

@@ -1,5 +1,5 @@
-"""Bodies of any length, in any pieces, many at once: each comes back whole, whichever way it went
-in, also where the file system refuses to write past its cache."""
+"""Bodies of any length, in any pieces, many at once: each is read back whole, whichever way it was
+written, even if the file system refuses to bypass its cache."""
 
 from __future__ import annotations
 
@@ -232,7 +232,7 @@ def test_so_does_a_crowd_that_goes_away_during_its_sync(tmp_path: Path) -> None:
 
 
 class _FewDirectories(OsFiles):
-    """A process that has no descriptor left when a directory is to be synced, now and then."""
+    """A process that sometimes has no descriptor left when a directory is to be synced."""
 
     left = 1000
 

@@ -1,4 +1,4 @@
-"""A power cut takes back nothing that was shown and tears nothing. More in tests/proof."""
+"""A power cut loses and tears nothing that was shown. More in tests/proof."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_nor_where_the_log_is_written_over_all_the_time(
         directory = tmp_path / str(seed)
         directory.mkdir()
         assert run_round(directory, seed, rounds=25) > 0
-    # Some lives end too early for it; of many, most do not.
+    # Some lives end too early for a restart of the log; most of many do not.
     assert len(begun_again) > 12
 
 

@@ -1,4 +1,4 @@
-"""What the cache of records tells is always one committed moment, and its memory has a bound."""
+"""The record cache always shows one committed snapshot, and its memory has a bound."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ONE, _OTHER, _THIRD = face(b"one"), hidden(b"other"), face(b"third")
 
 
 def _keep(cache: RecordCache, refs: Sequence[Ref], records: Sequence[Record | None]) -> None:
-    """What is read for the second time is kept."""
+    """Read the records twice, so that they are cached."""
     cache.keep(refs, records)
     cache.keep(refs, records)
 
@@ -117,7 +117,8 @@ def _number(record: Record | None) -> int:
 
 
 async def _look(store: StorageEngine, chance: random.Random, over: asyncio.Event) -> int:
-    """Read one, the other or both, over and over: no pair is torn, nothing goes back in time."""
+    """Read one, the other or both records in a loop: no pair is torn, no value goes back in
+    time."""
     seen = looks = 0
     while not over.is_set():
         refs: Sequence[Ref] = chance.choice([(_ONE,), (_OTHER,), (_ONE, _OTHER), (_OTHER, _ONE)])
@@ -174,7 +175,7 @@ def test_a_read_while_a_commit_runs_leaves_nothing_old_behind(tmp_path: Path) ->
 
 
 def test_what_did_not_fit_on_the_disk_is_not_told(tmp_path: Path) -> None:
-    """The commit itself fails, when its writes leave SQLite's memory."""
+    """The commit itself fails, when its writes are flushed from SQLite's memory."""
 
     async def prove() -> None:
         disk = Disk(tmp_path, capacity_bytes=64 << 20)

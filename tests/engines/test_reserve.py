@@ -1,5 +1,5 @@
-"""The reserve: which purpose may use how much of it, when it is kept back again, and that a disk
-which becomes full at any moment takes nothing that was acknowledged."""
+"""The reserve: how much of it each purpose may use, when it is refilled, and that a disk which
+becomes full at any time loses no acknowledged write."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _TRIES = 400
 
 
 def _fill(disk: Disk) -> None:
-    """Another program takes all that is free."""
+    """Let another program take all free space."""
     disk.capacity_bytes = disk.used_bytes()
 
 
@@ -49,7 +49,7 @@ def _held_bytes(disk: Disk) -> int:
 
 
 async def _until_refused(store: EmbeddedEngine, purpose: Purpose) -> Full:
-    """Put ever more records of this purpose."""
+    """Put more and more records of this purpose until one is refused."""
     for number in itertools.count():
         try:
             await put(store, (hidden(b"%d %d" % (purpose, number)), bytes(60_000)), purpose=purpose)
@@ -161,7 +161,7 @@ def test_a_file_of_the_reserve_that_an_operator_removes_stops_nothing(tmp_path: 
 
 
 def test_a_new_directory_is_served_where_the_reserve_finds_no_space(tmp_path: Path) -> None:
-    """Its file cannot even be created: a quota counts files, say."""
+    """Even the reserve's file cannot be created, for example because a quota counts files."""
 
     async def prove() -> None:
         disk = Disk(tmp_path)
@@ -179,7 +179,8 @@ def test_a_new_directory_is_served_where_the_reserve_finds_no_space(tmp_path: Pa
 
 
 def test_records_are_taken_again_where_others_were_deleted(tmp_path: Path) -> None:
-    """The database never becomes a smaller file, so their space does not return to the disk."""
+    """The database file never shrinks, so the space of deleted records does not return to the
+    disk."""
 
     names = [hidden(b"%d" % number) for number in range(BALLAST_BYTES // 60_000 + 1)]
 
@@ -211,7 +212,7 @@ def test_records_are_taken_again_where_others_were_deleted(tmp_path: Path) -> No
 
 
 def test_what_stands_in_the_log_has_its_room_in_the_database(tmp_path: Path) -> None:
-    """So the log can be written over, whatever became full since."""
+    """So the log can be overwritten, even if the disk became full since."""
 
     async def prove() -> None:
         disk = Disk(tmp_path)
@@ -289,7 +290,8 @@ def test_what_sqlite_says_of_a_full_disk() -> None:
 
 
 async def _script(store: EmbeddedEngine, done: dict[bytes, bytes | None]) -> None:
-    """Writes of every kind; `done` holds what was acknowledged. What must go on does."""
+    """Make writes of every kind; `done` records the acknowledged ones. Writes that must still work
+    do."""
     for number in range(30):
         name, text = b"growth %d" % number, bytes([number]) * 3_000
         if await _try(put(store, (hidden(name), text))):
@@ -307,7 +309,7 @@ async def _script(store: EmbeddedEngine, done: dict[bytes, bytes | None]) -> Non
 
 
 async def _try(growing: Awaitable[object]) -> bool:
-    """Whether something that grows was taken; else it was refused as such."""
+    """Return whether a growing update was accepted; otherwise it was refused as Full."""
     try:
         await growing
     except Full as full:
@@ -352,7 +354,7 @@ class _FullFrom:
 
 
 class _RefusesOnce:
-    """One write finds no space, the `after`th, and the next ones do."""
+    """One write finds no space, the `after`th; the later ones do."""
 
     def __init__(self, after: int) -> None:
         self._left = after
@@ -366,8 +368,8 @@ class _RefusesOnce:
 
 @pytest.mark.parametrize("cut", [None, 0, 1, 2], ids=["end", "lost", "kept", "torn"])
 def test_a_disk_that_becomes_full_at_any_moment(tmp_path: Path, cut: int | None) -> None:
-    """It ends well or by a power cut, starts again on the disk that is still full, and everything
-    can be read and deleted."""
+    """The store ends normally or by a power cut, restarts on the full disk, and everything can be
+    read and deleted."""
 
     async def prove(root: Path, after: int) -> None:
         disk = Disk(root)
@@ -396,7 +398,8 @@ def test_a_disk_that_becomes_full_at_any_moment(tmp_path: Path, cut: int | None)
 
 
 def test_one_write_that_finds_no_space(tmp_path: Path) -> None:
-    """Wherever it is: at the start, in a commit, a checkpoint, the ballast, or at the end."""
+    """The write may be anywhere: at the start, in a commit, a checkpoint, the ballast, or at the
+    end."""
 
     async def prove(root: Path, after: int) -> None:
         disk = Disk(root)

@@ -1,4 +1,4 @@
-"""What was asked for before is told apart from what was not, in memory of one size."""
+"""SeenOnce distinguishes keys that were requested before from new ones, in memory of fixed size."""
 
 from __future__ import annotations
 

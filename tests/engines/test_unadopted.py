@@ -1,4 +1,4 @@
-"""Contents between the disk and their commit, beside segments that do nothing but count."""
+"""Contents between their write and their commit, with segments that only count."""
 
 from __future__ import annotations
 

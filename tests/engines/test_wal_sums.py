@@ -1,4 +1,4 @@
-"""The checksum of a log, folded, is the one that SQLite's documentation defines."""
+"""The folded checksum of a log equals the one that SQLite's documentation defines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Logs whose last commit a power cut has torn, over whatever may lie in the file beneath it.
+"""Logs whose last commit was torn by a power cut, over any leftovers in the file.
 
 Lives here: the rounds. The short run is in test_log_check.py, the long one in tests/proof.
 """
@@ -18,9 +18,9 @@ _IMAGES: Final = 4
 
 
 def tear(directory: Path, leftovers: str, chance: random.Random, rounds: int) -> int:
-    """Tear commits, and judge each of four images of every one: none may be taken for damage.
+    """Tear commits, and judge four images of each: none may count as damage.
 
-    Returns: in how many images something was cut.
+    Returns: the number of images in which frames were cut.
     """
     cut = 0
     with log_in(directory) as log:
@@ -49,7 +49,7 @@ def tear(directory: Path, leftovers: str, chance: random.Random, rounds: int) ->
 
 
 def _torn(before: bytes, after: bytes, chance: random.Random) -> bytes:
-    """What a power cut may leave of the writes between two states of a log."""
+    """Return a possible state of the log after a power cut between two of its states."""
     share = chance.choice((0.1, 0.5, 0.9))
     survivor = bytearray(before.ljust(len(after), b"\0"))
     for start in range(0, len(after), SECTOR_BYTES):

@@ -1,7 +1,7 @@
-"""Entities and filters at random, and what a filter means, spelled out value by value.
+"""Random entities and filters, and the meaning of a filter, evaluated value by value.
 
-The evaluator here knows nothing of how entities are stored or filters compiled: it is what the
-fast one is held against.
+The evaluator here does not know how entities are stored or filters compiled. The fast evaluator is
+compared with it.
 """
 
 from __future__ import annotations
@@ -52,17 +52,17 @@ class Entity:
     properties: Properties = field(default_factory=dict)
 
     def stored(self) -> tuple[bytes, bytes, int, bytes]:
-        """As `Candidates.of` takes it."""
+        """Return the entity in the form for `Candidates.of`."""
         partition, row = self.partition_key.encode(), self.row_key.encode()
         return partition, row, self.timestamp, self.fragment
 
     @property
     def fragment(self) -> bytes:
-        """The properties as they are stored."""
+        """Return the stored form of the properties."""
         return b",".join(edm.pair(name, value) for name, value in self.properties.items())
 
     def value(self, name: str) -> tuple[Family, Comparable] | None:
-        """The value of a property, in the form in which it compares."""
+        """Return the value of a property, in the form in which it compares."""
         if name == "PartitionKey":
             return Family.STRING, self.partition_key.encode()
         if name == "RowKey":
@@ -84,7 +84,7 @@ def _comparable(value: Comparable | UUID) -> Comparable:
 
 
 def holds(expression: Expression, entity: Entity) -> bool:
-    """Whether an entity matches."""
+    """Return whether an entity matches."""
     if isinstance(expression, Not):
         return not holds(expression.part, entity)
     if isinstance(expression, Conjunction):

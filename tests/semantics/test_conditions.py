@@ -139,12 +139,12 @@ WRITES: list[tuple[Conditions, str, str, str]] = [
     (since(AT), IS_412, IS_412, "ok"),
     (until(AT), "ok", "ok", "ok"),
     (until(BEFORE), IS_412, IS_412, "ok"),
-    # The ETag decides alone.
+    # Only the ETag counts.
     (im(SAME, if_unmodified_since=BEFORE), "ok", "ok", IS_412),
     (im(OTHER, if_unmodified_since=AT), IS_412, IS_412, IS_412),
     (inm(OTHER, if_modified_since=AT), "ok", "ok", "ok"),
     (inm(SAME, if_modified_since=BEFORE), IS_412, IS_412, "ok"),
-    # Pairs that mean nothing together.
+    # Pairs that are not allowed together.
     (im(SAME, if_modified_since=AT), MANY, MANY, MANY),
     (inm(OTHER, if_unmodified_since=AT), MANY, MANY, MANY),
     (Conditions(if_match=SAME, if_none_match=OTHER), MANY, MANY, MANY),
@@ -207,7 +207,7 @@ FAILED, UNMODIFIED = "412 SourceConditionNotMet", "304 CannotVerifyCopySource"
 
 @pytest.mark.parametrize(("conditions", "said"), READS)
 def test_a_source_is_judged_as_a_read_of_it(conditions: Conditions, said: str) -> None:
-    """B-URL-13: but `If-None-Match: *`, which a read refuses, does not hold for any source."""
+    """B-URL-13: `If-None-Match: *`, which a read refuses, is an unmet condition for any source."""
     words = {"ok": "ok", IS_412: FAILED, IS_304: UNMODIFIED}
     found = outcome(lambda: law.check_read_source(conditions, STAMP, MODIFIED))
     assert found == words.get(said, UNMODIFIED)
@@ -223,7 +223,7 @@ def test_tags_of_a_source_that_is_read(value: str, said: str) -> None:
 
 UNSUPPORTED = "400 ConditionHeadersNotSupported"
 
-# Outcomes for operations that accept nothing, If-Modified-Since only, both dates.
+# Outcomes for operations that accept no conditions, If-Modified-Since only, both dates.
 CONTAINERS: list[tuple[Conditions, str, str, str]] = [
     (law.NONE, "ok", "ok", "ok"),
     (im(ANY), UNSUPPORTED, UNSUPPORTED, UNSUPPORTED),

@@ -1,4 +1,4 @@
-"""Policies and legal holds of containers: what they are for a blob, and how they may change."""
+"""Policies and legal holds of containers: their effect on a blob, and how they may change."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ LOCKED = ContainerProtection(7, True)
 @pytest.mark.parametrize("kind", list(BlobKind))
 @pytest.mark.parametrize("appends", [False, True])
 def test_what_it_is_for_a_blob(kind: BlobKind, appends: bool) -> None:
-    """B-IMM-22, B-IMM-27: the policy counts from creation; where appends pass, from the last."""
+    """B-IMM-22, B-IMM-27: the policy counts from creation, or from the last change if appends are
+    permitted."""
     protection = ContainerProtection(7, holds=("case",), appends=appends)
     begun = 500 if appends and kind is BlobKind.APPEND else 100
     assert rules.of_state(protection, kind, 100, 500) == Immutability(begun + 7 * DAY, hold=True)
@@ -61,7 +62,7 @@ def test_how_a_policy_is_set(
 
 
 def test_how_a_policy_is_removed() -> None:
-    """B-IMM-26: a locked one is not; holds stay."""
+    """B-IMM-26: a locked one cannot be removed; holds stay."""
     held = ContainerProtection(7, holds=("case",))
     assert rules.without_retention(held) == ContainerProtection(holds=("case",))
     with pytest.raises(ProtectionError):

@@ -1,4 +1,4 @@
-"""Copies: their states, and what a pending one forbids."""
+"""Copies: their states, and the requests that a pending one refuses."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def test_a_value_becomes_canonical(raw: object, type_name: str | None, fragment:
 
 TICKS = edm.parse_moment(WHEN)
 FORMS: list[tuple[object, str | None, Value]] = [
-    # JSON value, type as sent, value: plain where JSON tells its type
+    # JSON value, type as sent, value: plain if JSON shows its type
     ("x", None, "x"),
     (True, None, True),
     (1, None, 1),

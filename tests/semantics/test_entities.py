@@ -1,4 +1,4 @@
-"""Entities: limits of keys and properties, and what each write makes of what was there."""
+"""Entities: limits of keys and properties, and the effect of each write."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_both_keys_must_be_given(
 
 
 def decided(stored: StoredEntity | None, wanted: WantedEntity) -> str:
-    """The fragment after a write, `gone`, or the refusal."""
+    """Return the fragment after a write, `gone`, or the error code."""
     try:
         found = entities.decide(stored, wanted, "p", "r")
     except StorageError as error:
@@ -98,7 +98,7 @@ def decided(stored: StoredEntity | None, wanted: WantedEntity) -> str:
 
 @dataclass(frozen=True)
 class Row:
-    """What a write of B=2 makes of nothing, of A=1, and of A=1 with another tag."""
+    """The results of a write of B=2: without an entity, on A=1, and on A=1 with another tag."""
 
     nothing: str
     same: str
@@ -177,7 +177,7 @@ def test_a_merge_makes_no_more_properties_than_there_may_be() -> None:
 
 
 def sized(size_bytes: int, key_chars: int = 1) -> Properties:
-    """Properties of an entity that counts `size_bytes`, its keys of `key_chars` each included."""
+    """Return properties of an entity whose size is `size_bytes`, with keys of `key_chars` each."""
     left = size_bytes - 4 - 2 * 2 * key_chars
     found: dict[str, Value] = {}
     while left:
@@ -228,7 +228,7 @@ def test_a_merge_is_the_merge_of_dictionaries(
     asked = WantedEntity(EntityChange.MERGE, given_)
     after = entities.decide(stored, asked, "p", "r")
     assert after is not None
-    # In their places, and each with its type: 1 == True == 1.0.
+    # The properties keep their places and types: 1 == True == 1.0.
     assert repr(entities.properties_of(after)) == repr(before | given_)
     assert after == edm.fragment(before | given_)
     msgspec.json.decode(b"{" + after + b"}")

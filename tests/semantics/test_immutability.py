@@ -1,4 +1,4 @@
-"""Immutability policies and legal holds: what they refuse, and how they may change."""
+"""Immutability policies and legal holds: which requests they refuse, and how they may change."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ IN_FORCE, EXPIRED = Immutability(NOW + 1), Immutability(NOW)
 
 
 def code(attempt: object) -> str | None:
-    """The code of a refusal; None when there was none."""
+    """Return the code of a refusal; None without one."""
     try:
         assert callable(attempt)
         attempt()
@@ -45,7 +45,7 @@ def test_what_a_protection_refuses(
     delete: str | None,
     locked: bool,
 ) -> None:
-    """B-IMM-11, B-IMM-12, B-IMM-13: for every act and state."""
+    """B-IMM-11, B-IMM-12, B-IMM-13: for every attempt and state."""
     if protection is not None:
         protection = Immutability(protection.until, locked, protection.hold)
     wanted = {Attempt.CHANGE: change, Attempt.OVERWRITE: overwrite, Attempt.DELETE: delete}
@@ -88,7 +88,7 @@ def test_how_a_policy_is_set(
 
 
 def test_how_a_policy_is_deleted() -> None:
-    """B-IMM-06, B-IMM-07: a hold stays, a locked policy too."""
+    """B-IMM-06, B-IMM-07: a hold stays, and so does a locked policy."""
     assert rules.without_policy(None) is None
     assert rules.without_policy(IN_FORCE) is None
     held = Immutability(hold=True)

@@ -1,4 +1,4 @@
-"""Random histories of one lease against a model that keeps its state by hand."""
+"""Random histories of one lease against a model that tracks its state independently."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ IDS = ("a", "b", "c")
 
 @dataclass
 class Model:
-    """A lease as its documentation tells it: a state, an id, and seconds that run down."""
+    """A lease as in the documentation: a state, an id, and the remaining seconds."""
 
     state: str = "available"
     id: str = ""

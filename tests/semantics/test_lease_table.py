@@ -21,7 +21,7 @@ X = "99999999-9999-9999-9999-999999999999"
 NOW = 638_000_000_000_000_000
 S = TICKS_PER_S
 
-# Records that are in a state at NOW: for long, and by the last or first possible tick.
+# Records that are in a state at NOW: for long, or by the last or first possible tick.
 IN_STATE: dict[str, list[Lease | None]] = {
     "available": [None],
     "leased": [Lease(A, -1), Lease(A, 60, NOW + 30 * S), Lease(A, 15, NOW + 1)],
@@ -121,7 +121,7 @@ OK5 = ("ok",) * 5
 
 
 def guards(of: str, reads: LeaseUse, writes: LeaseUse) -> dict[tuple[LeaseUse, str | None], Any]:
-    """The rows of a share or a file."""
+    """Return the rows of a share or a file."""
     absent, other = f"412 LeaseNotPresentWith{of}Operation", f"412 LeaseIdMismatchWith{of}Operation"
     with_ids = {A: (absent, "ok", "ok", LOST, LOST), B: (absent, other, other, LOST, LOST)}
     return {

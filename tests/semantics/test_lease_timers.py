@@ -1,4 +1,4 @@
-"""Leases and time: expiry, break periods, renewal, what a write clears, what is reported."""
+"""Leases and time: expiry, break periods, renewal, the effect of writes, reported values."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_change_keeps_the_expiry() -> None:
     assert leases.change(lease, A, B, NOW + 30 * S) == Lease(B, 60, NOW + 60 * S)
 
 
-# What is held, the period asked for, x-ms-lease-time, seconds until it is broken.
+# The lease, the requested period, x-ms-lease-time, seconds until it is broken.
 BREAKS = [
     (Lease(A, -1), None, 0, 0),
     (Lease(A, -1), 0, 0, 0),

@@ -46,7 +46,7 @@ def page_through(
     cut_after: int = 0,
     start_from: str = "",
 ) -> list[list[str]]:
-    """All pages; each is cut short after `cut_after` reads when that is not 0."""
+    """Return all pages; each is cut after `cut_after` reads unless that is 0."""
     pages: list[list[str]] = []
     marker = ""
     for _ in range(10_000):
@@ -154,7 +154,7 @@ def test_a_common_prefix_costs_one_read_however_much_it_holds() -> None:
 
 
 def test_the_largest_page_is_one_read() -> None:
-    """Of one record more, which tells where the next page begins."""
+    """The read has one more record, which shows where the next page begins."""
     assert PageBuilder[str]("", "", 5000, START).want == 5001
 
 
@@ -190,7 +190,7 @@ def test_markers_return_the_position(name: bytes, key: bytes) -> None:
 
 @pytest.mark.parametrize("char", ["a", "\uffff", "\U0010ffff"])
 def test_a_start_longer_than_any_name_lists_what_is_behind_it(char: str) -> None:
-    """The marker of a page that begins there is one that can be given back."""
+    """The marker of a page that begins there can be used in a request."""
     longest = char * (3072 // len(char.encode()))
     position = listing.start_at(START, longest + "b" * 9000)
     assert (longest.encode(), b"") < position <= (longest.encode() + b"b", b"")

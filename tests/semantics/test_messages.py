@@ -1,4 +1,4 @@
-"""Messages: what each verb makes of one, when it is seen and when it is gone."""
+"""Messages: the effect of each verb on one, when it is visible and when it has expired."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_text_is_measured_in_utf_8(text: str, fits: bool) -> None:
 
 
 def test_a_message_is_seen_from_its_visibility_to_its_expiry() -> None:
-    """Q-PUT-03, Q-GET-06: each edge belongs to what follows it."""
+    """Q-PUT-03, Q-GET-06: each limit belongs to the state after it."""
     made = messages.put("id", 10, 60, NOW)
     assert (made.visible, made.expires) == (at(10), at(60))
     assert not messages.is_expired(made, at(59.9999999))
@@ -134,7 +134,7 @@ def test_an_update_cannot_hide_a_message_beyond_its_expiry() -> None:
 
 
 def test_a_receipt_holds_for_its_own_message_only() -> None:
-    """Q-POP-02, Q-POP-03: and there is one place that says how it is refused."""
+    """Q-POP-02, Q-POP-03: the error of a stale receipt is defined in one place."""
     made = messages.put("id", 0, 60, NOW)
     assert messages.held(made, "id", at(59)) is made
     for found, asked, now in ((None, "id", 0), (made, "other", 0), (made, "id", 60)):

@@ -1,4 +1,4 @@
-"""Naming rules, each with what it accepts and the exact refusal."""
+"""Naming rules, each with the names that it accepts and the exact error."""
 
 from __future__ import annotations
 

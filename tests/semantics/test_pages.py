@@ -24,7 +24,7 @@ MAX, UPDATE, INCREMENT = SequenceAction.MAX, SequenceAction.UPDATE, SequenceActi
 
 @contextmanager
 def refused(code: str) -> Iterator[None]:
-    """The block is refused with this code."""
+    """Expect that the block is refused with this code."""
     with pytest.raises(StorageError) as raised:
         yield
     assert raised.value.row.code == code

@@ -1,4 +1,4 @@
-"""Pop receipts: what was sealed opens, what was not does not, and nothing else is one."""
+"""Pop receipts: a sealed receipt opens, and no other text does."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_what_was_sealed_opens(place: bytes) -> None:
 
 @given(places, st.binary(min_size=32, max_size=32))
 def test_without_the_secret_there_is_no_receipt(place: bytes, secret: bytes) -> None:
-    """Q-POP-03, Q-POP-04: one of another queue leads nowhere, but it has the form of one."""
+    """Q-POP-03, Q-POP-04: a receipt of another queue names no place here, but is well-formed."""
     text = pop_receipts.seal(secret, place)
     assert pop_receipts.open_receipt(SECRET, text) == (place if secret == SECRET else None)
 

@@ -1,4 +1,4 @@
-"""What properties may be called: identifiers of C#, in any script."""
+"""Names of properties: identifiers of C#, in any script."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.refusals import outcome
 
 NAMES = [
     *("a", "_", "A1", "__class__", "é", "日本", "\U00020000", "ª", "Ⅷ"),
-    # Combining marks, digits of any script, connectors and formatting characters, but not in front.
+    # Combining marks, digits of any script, connectors and formatting characters, but not first.
     *("a\u0301", "नाम", "ชื่อ", "x\u0661", "a\u203fb", "a\u200d"),
 ]
 NO_NAMES = [

@@ -1,4 +1,4 @@
-"""Times of snapshots, and what a delete takes away."""
+"""Times of snapshots, and the scope of a delete."""
 
 from __future__ import annotations
 

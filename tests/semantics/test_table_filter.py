@@ -1,4 +1,4 @@
-"""$filter: what it may say, what it becomes, and how it is refused."""
+"""$filter: its grammar, its expression tree, and its errors."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_a_filter_becomes_a_tree(text: str, expected: Expression) -> None:
     assert repr(found) == repr(expected)  # 1 == True == 1.0
 
 
-# text, where, what the message says of it
+# text, position, part of the message
 BAD = [
     ("", 1, "a property or a constant was expected"),
     ("   ", 4, "a property or a constant was expected"),

@@ -1,4 +1,4 @@
-"""Where the matches of a $filter can lie: a table of intervals, and that no match lies outside."""
+"""The intervals of a $filter's matches: a table, and the check that no match lies outside."""
 
 from __future__ import annotations
 
@@ -162,7 +162,8 @@ ends = st.tuples(key_text, st.one_of(st.none(), key_text))
 
 
 def within(entity: Entity, first: KeyPair, last: KeyPair) -> bool:
-    """A row key of None spans the whole partition."""
+    """Return whether an entity lies between two keys; a row key of None means the whole
+    partition."""
     partition, row = entity.partition_key.encode(), entity.row_key.encode()
     begin = (first[0].encode(), (first[1] or "").encode())
     if last[1] is None:

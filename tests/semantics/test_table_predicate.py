@@ -1,4 +1,4 @@
-"""Which entities a $filter matches: a table of values and filters, and filters at random."""
+"""The matches of a $filter: a table of values and filters, and random filters."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ MATCHES = [
     ("Text ge 'b'", True),
     ("Text lt 'b'", False),
     ("Digits lt '9'", True),
-    # another type, or no property: nothing holds, `ne` neither, and `not` of it does
+    # another type, or no property: no comparison holds, not even `ne`, and `not` of it does
     ("Digits eq 12", False),
     ("Digits ne 12", False),
     ("not (Digits eq 12)", True),
@@ -80,7 +80,7 @@ MATCHES = [
     ("True gt false", True),
     ("True eq 1", False),
     ("Int eq true", False),
-    # numbers compare whichever of the three types they have
+    # numbers of all three types compare with each other
     ("Int eq 12", True),
     ("Int eq 12L", True),
     ("Int eq 12.0", True),
@@ -116,7 +116,7 @@ MATCHES = [
     ("Bytes gt X'0a'", True),
     ("Bytes lt X'0b'", True),
     ("Bytes eq 'Cv8='", False),
-    # together
+    # combinations
     ("Int eq 12 and Text eq 'b'", True),
     ("Int eq 12 and Text eq 'b' and False", False),
     ("Int eq 1 or Text eq 'b'", True),
@@ -128,7 +128,7 @@ MATCHES = [
     ("not (True and False)", True),
     ("not not True", True),
     ("Int gt 11 and Int lt 13", True),
-    # constants by themselves
+    # constants alone
     ("true", True),
     ("false", False),
     ("not false", True),

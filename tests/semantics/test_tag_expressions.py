@@ -1,4 +1,4 @@
-"""x-ms-if-tags: the grammar, the operators, and text that is no expression."""
+"""x-ms-if-tags: the grammar, the operators, and invalid texts."""
 
 from __future__ import annotations
 

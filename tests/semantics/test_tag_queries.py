@@ -1,4 +1,4 @@
-"""The searches of Find Blobs by Tags: grammar, matching, index intervals, markers."""
+"""The queries of Find Blobs by Tags: grammar, matching, index intervals, markers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OPERATORS = {
     "<=": operator.le,
 }
 REFUSED = "400 InvalidQueryParameterValue"
-# Few letters, so that values are often equal, or one the beginning of another.
+# A few letters, so that values are often equal, or one is a prefix of another.
 VALUES = st.text(" 0a", max_size=3)
 KEYS = st.sampled_from(["a", "ab", "b", "AND", "x y"])
 COMPARISON = st.tuples(KEYS, st.sampled_from(sorted(OPERATORS)), VALUES)
@@ -30,7 +30,7 @@ TAGS = st.dictionaries(KEYS, VALUES, max_size=4)
 
 
 def is_accepted(comparisons: list[tuple[str, str, str]]) -> bool:
-    """Each key is bounded once from below and once from above at most."""
+    """Return whether each key has at most one lower and one upper bound."""
     sides = [
         (key, side) for key, sign, _ in comparisons for side in "<>" if sign == "=" or side in sign
     ]
@@ -38,7 +38,7 @@ def is_accepted(comparisons: list[tuple[str, str, str]]) -> bool:
 
 
 def evaluate(comparisons: list[tuple[str, str, str]], tags: dict[str, str]) -> bool:
-    """What the query means, comparison by comparison."""
+    """Evaluate the query comparison by comparison."""
     return all(
         key in tags and OPERATORS[sign](tags[key], value) for key, sign, value in comparisons
     )
@@ -62,7 +62,7 @@ def test_a_query_means_all_its_comparisons(
 def test_the_interval_of_a_range_has_the_entries_of_its_values(
     one: tuple[str, str, str], other: tuple[str, str, str], value: str, key: str
 ) -> None:
-    """What the index is asked for is exactly what the range holds."""
+    """The index interval has exactly the values of the range."""
     comparisons = [one] + ([other] if is_accepted([one, other]) else [])
     text = " AND ".join(f"\"{name}\" {sign} '{bound}'" for name, sign, bound in comparisons)
     ranges = tag_queries.parse(text).ranges

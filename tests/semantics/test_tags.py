@@ -1,4 +1,4 @@
-"""What a tag may be: B-PUT-12, B-TAG-03, B-TAG-04."""
+"""The rules for a tag: B-PUT-12, B-TAG-03, B-TAG-04."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stored block lists: what earlier versions have stored is read, copied and stored anew."""
+"""Stored block lists: those of earlier versions are read, copied and stored in the new form."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_list_of_either_form_has_the_same_blocks(form: str) -> None:
 
 
 def test_a_list_of_the_earlier_form_is_stored_in_the_present_one() -> None:
-    """A copy of a body takes its list over."""
+    """A copy of a body takes over its list."""
     again = StoredBlockList.decode(StoredBlockList.decode(_EARLIER).encode())
     assert [block for segment in again.segments for block in segment.blocks()] == _BLOCKS
 

@@ -1,4 +1,4 @@
-"""Bodies read piece by piece: which parts of contents, and what of them is verified."""
+"""Bodies read piece by piece: which parts of contents are read, and how much is verified."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_blocks_in_another_order_or_with_a_gap_are_spans_of_their_own() -> None:
     "parts",
     [
         [(0, _LONG_BYTES)],
-        [(5, 100)],  # the damage lies elsewhere: still nothing may be made of it
+        [(5, 100)],  # the damage is elsewhere: the bytes may still not be used
         [(0, 10), (20, 10), (_LONG_BYTES - 10, 10)],
     ],
 )

@@ -1,4 +1,4 @@
-"""Conditions made of filters: no record of a match may be left out, and few others come with it."""
+"""Conditions made of filters: no record of a match may be left out, and few other records pass."""
 
 from __future__ import annotations
 

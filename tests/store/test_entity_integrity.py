@@ -1,4 +1,4 @@
-"""The doctor's check of tables: those that were used are whole, and each damage shows."""
+"""The doctor's check of tables: used tables have no findings, and each damage is found."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ async def put(on: Services, table: str, row: str, chars: int, kind: EntityChange
 
 
 async def used() -> Services:
-    """Tables with every kind of record: small and large entities, rewritten ones, a deleted
-    table."""
+    """Return services with every kind of record: small and large entities, rewritten ones, a
+    deleted table."""
     on = given.services()
     await create(on, "People")
     await create(on, "Gone")

@@ -1,4 +1,4 @@
-"""How entities lie in records: whole ones, large ones, damaged ones."""
+"""The records of entities: whole ones, large ones, damaged ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a write, a clear and a read cost: records and bytes, counted, in maps of any size."""
+"""The cost of a write, a clear and a read: records and bytes, counted, in maps of any size."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MIB: Final = 1 << 20
 
 
 class Counted(MemoryEngine):
-    """A store that counts what is asked of it."""
+    """A store that counts its calls and their records."""
 
     def __init__(self) -> None:
         super().__init__(ManualClock())
@@ -107,7 +107,7 @@ def run(test: Callable[[Counted, Volume], Awaitable[None]]) -> None:
 
 
 async def plant(store: Counted, count: int, first: int = 0, step: int = 1) -> None:
-    """Leaves as small writes leave them: 16 extents of 4 KiB each, inline."""
+    """Write leaves as small writes leave them: 16 extents of 4 KiB each, inline."""
     writes: list[Write] = []
     for leaf in range(first, first + count * step, step):
         parts = []
@@ -157,7 +157,7 @@ def test_a_small_write_into_a_map_of_200_000_extents_touches_a_few_records() -> 
 
 
 def test_small_writes_over_the_same_bytes_rewrite_little() -> None:
-    """Also with the rewritings that keep leaves from becoming fragmented."""
+    """The bound includes the rewrites that keep leaves from becoming fragmented."""
 
     async def test(store: Counted, volume: Volume) -> None:
         await volume.write(0, b"x" * 8 * MIB)
@@ -200,7 +200,7 @@ def test_a_large_write_over_50_000_tiny_ranges_is_one_bounded_commit(has_snapsho
 
 
 async def _fragment(store: Counted, volume: Volume, leaf: int) -> None:
-    """31 ranges of 512 bytes with holes between them, each stored by itself."""
+    """Write 31 ranges of 512 bytes with holes between them, each stored by itself."""
     parts = tuple(
         Extent(1024 * index, 512, LeafStore(1000 + index, 512, 0), 0, 1000 + index)
         for index in range(31)
@@ -278,7 +278,7 @@ def test_too_many_pending_clears_ask_for_a_sweep() -> None:
             mutation.decide([found], 1 << 60, extents.Pins())
         ending = await extents.end(store, volume.place).prepare()
         assert ending.decide([found], 1 << 61, extents.Pins(snapshot=1 << 60)).has_garbage
-        await volume.clear(0, 4 * TIB)  # what is inside of it is done with it
+        await volume.clear(0, 4 * TIB)  # replaces the clears inside of it
         assert await volume.read(5, 4) == bytes(4)
         for index in range(2 * model.CLEARS_MAX):
             await volume.clear(16 * MIB * index, 9 * MIB)

@@ -1,4 +1,4 @@
-"""The doctor's check of maps: what was used is whole, and each damage shows."""
+"""The doctor's check of maps: a used map has no findings, and each damage is found."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LEAF: Final = keys.map_leaf(MAP_NUMBER, 0)
 
 
 async def used() -> tuple[MemoryEngine, Volume, int]:
-    """A content with inline data, contents, a snapshot and a past leaf."""
+    """Make a content with inline data, contents, a snapshot and a past leaf."""
     store = MemoryEngine(ManualClock())
     volume = Volume(store)
     await volume.create(3 * LEAF_BYTES)
@@ -56,7 +56,7 @@ Edit = Callable[[Leaf], Leaf]
 
 
 def first(**changes: object) -> Edit:
-    """The first extent of a leaf with something else in it."""
+    """Return an edit that changes fields of a leaf's first extent."""
 
     def edit(leaf: Leaf) -> Leaf:
         one, *others = leaf.extents

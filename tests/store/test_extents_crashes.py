@@ -23,7 +23,7 @@ VIEW: Final = 5 * LEAF_BYTES
 
 
 class Crash(BaseException):
-    """The process is gone."""
+    """The process ends."""
 
 
 class Crashing(MemoryEngine):
@@ -72,8 +72,8 @@ class Crashing(MemoryEngine):
 
 
 async def prepared(store: MemoryEngine) -> tuple[Volume, int]:
-    """A content of every kind: contents and inline data, a snapshot, pending clears, past leaves
-    that nobody sees."""
+    """Make a content of every kind: contents and inline data, a snapshot, pending clears, past
+    leaves without readers."""
     chance = random.Random(3)
     volume = Volume(store)
     await volume.create(SIZE)
@@ -144,7 +144,7 @@ def test_a_crash_at_any_call_leaves_the_old_or_the_new(deed: str, is_before: boo
 
 
 async def recovered(volume: Volume, kept: int, found: tuple[bytes, bytes]) -> None:
-    """Nothing is wrong, and sweeps bring back all that nobody sees."""
+    """Check that nothing is damaged, and that sweeps reclaim all data without readers."""
     store = volume.store
     assert isinstance(store, MemoryEngine)
     await volume.check()

@@ -18,14 +18,14 @@ LONG: Final = 9 * 1024 * 1024
 
 
 def uniform(pieces: Iterable[bytes]) -> bytes:
-    """What is written all over the area; it is one value in any one state."""
+    """Return the value that fills the area; any one state has a single value."""
     values = {value for piece in pieces for value in set(piece)}
     assert len(values) == 1, values
     return bytes(values)
 
 
 async def a_writer(volume: Volume, values: list[bytes], seed: int) -> None:
-    """Each commit fills all of the area with one value, or clears all of it."""
+    """Write in a loop: each commit fills all of the area with one value, or clears all of it."""
     chance = random.Random(seed)
     while values:
         value = values.pop()

@@ -1,4 +1,4 @@
-"""The embedded engine keeps maps over restarts."""
+"""The embedded engine keeps maps across restarts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.store.volumes import Model, Volume
 
 
 def contents(directory: Path) -> set[int]:
-    """The contents that a closed store owns; everything in it is whole."""
+    """Return the contents that a closed store owns, after a check without findings."""
     with Inspection(directory) as inspection:
         assert list(inspection.findings()) == []
         return set(inspection.content_ids())

@@ -1,4 +1,4 @@
-"""Writes and sweeps of a map between whose steps something else happens, or that fail."""
+"""Writes and sweeps of a map that fail, or that another operation interrupts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Interrupted(MemoryEngine):
     """A store in which something happens once, before the next update.
 
     Attributes:
-        first: what happens.
+        first: the operation that happens.
     """
 
     first: Callable[[], Awaitable[object]] | None = None
@@ -44,7 +44,8 @@ class Interrupted(MemoryEngine):
 
 
 async def cut_leaf(store: Interrupted, clear_bytes: int) -> Volume:
-    """A volume with one whole leaf, of whose beginning a pending clear has taken some bytes."""
+    """Make a volume with one whole leaf, from whose beginning a pending clear has removed some
+    bytes."""
     volume = Volume(store)
     await volume.create(64 * MIB)
     await volume.write(LEAF, b"x" * LEAF_BYTES)
@@ -53,7 +54,7 @@ async def cut_leaf(store: Interrupted, clear_bytes: int) -> Volume:
 
 
 def test_a_clear_that_comes_during_a_sweep_brings_no_earlier_bytes_back() -> None:
-    """After both clears too little of the leaf is left, so the sweep must rewrite it."""
+    """After both clears so little of the leaf is left that the sweep must rewrite it."""
 
     async def prove() -> None:
         store = Interrupted(ManualClock())
@@ -71,8 +72,8 @@ def test_a_clear_that_comes_during_a_sweep_brings_no_earlier_bytes_back() -> Non
 
 
 def test_two_sweeps_that_saw_different_readers_give_up_what_all_versions_share() -> None:
-    """The first sees no reader any more, but has listed the versions before the second removed
-    those that the reader did not see."""
+    """The first sweep sees no reader any more. It has listed the versions before the second removed
+    those that the reader did not need."""
 
     async def prove() -> None:
         store = Interrupted(ManualClock())
@@ -119,7 +120,7 @@ def test_a_sweep_that_cannot_commit_a_rewritten_leaf_leaves_no_content_behind() 
 
 
 def test_a_write_that_is_cancelled_twice_leaves_no_content_behind() -> None:
-    """The second time while it waits for what is still being stored."""
+    """The second cancellation comes while it waits for contents that are still being stored."""
 
     async def prove() -> None:
         store = MemoryEngine(ManualClock())

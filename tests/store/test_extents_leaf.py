@@ -1,4 +1,4 @@
-"""What happens to one leaf, and what one decision writes: tables."""
+"""The operations on one leaf, and the writes of one decision: tables."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ _LEAF: Final = Leaf(50, (extent(0, 600, INLINE), extent(600, 1000, B)))
         (extents.Pins(reader=1 << 64), [100], False, True),
         (extents.Pins(snapshot=60, reader=1 << 64), [100], False, False),
         (extents.Pins(lost=29), [], True, False),
-        (extents.Pins(lost=30), [100], False, True),  # its past leaf may be gone already
+        (extents.Pins(lost=30), [100], False, True),  # its past leaf may already be removed
     ],
 )
 def test_what_may_be_seen_is_kept_and_the_rest_is_dropped(
@@ -228,7 +228,7 @@ def test_a_write_lets_pending_clears_come_true_version_by_version() -> None:
     assert writes[past(60)] == model.encode_leaf(_LEAF)
     assert writes[past(80)] == model.encode_leaf(middle)
     assert past(100) not in writes
-    assert change.has_garbage  # who sees the first is not known
+    assert change.has_garbage  # which readers need the first version is unknown
     writes, _ = decided(_LEAF, extents.Pins(snapshot=90), clears)
     assert writes[past(100)] == model.encode_leaf(last)
 
@@ -288,7 +288,7 @@ def test_a_refused_write_leaves_nothing() -> None:
 
 
 def test_gaps_that_a_rewriting_fills_are_zeros_and_lists_stay_in_order() -> None:
-    """Far more runs of one byte than a leaf holds, as only a file can have."""
+    """The leaf has far more runs of one byte than it can store, as only a file can have."""
 
     async def prove() -> None:
         volume = Volume(MemoryEngine(ManualClock()))

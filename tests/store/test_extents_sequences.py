@@ -1,4 +1,5 @@
-"""Any sequence of writes, clears, resizes, snapshots, reads, sweeps agrees with a naive model."""
+"""Any sequence of writes, clears, resizes, snapshots, reads and sweeps agrees with a naive
+model."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ LENGTHS = st.one_of(
 
 
 class Reader:
-    """A long read in progress, and what it must yield."""
+    """A long read in progress, and the bytes that it must yield."""
 
     def __init__(self, reading: MapReading, pieces: AsyncIterator[bytes], expected: bytes) -> None:
         self.reading = reading
@@ -231,7 +232,7 @@ class Sequences(RuleBasedStateMachine):
 
 
 def joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Ranges that a page cut in two, as one again."""
+    """Return ranges with those that a page cut in two joined again."""
     found: list[tuple[int, int]] = []
     for start, end in ranges:
         if found and found[-1][1] == start:

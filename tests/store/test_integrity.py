@@ -1,4 +1,4 @@
-"""The doctor's check of references: a store that was used is whole, and each damage shows."""
+"""The doctor's check of references: a used store has no findings, and each damage is found."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OPTIONS = EmbeddedOptions(ballast_bytes=4096, compact=False)
 
 @pytest.fixture(scope="module")
 def used(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data directory with every kind of record in it."""
+    """Make a data directory with every kind of record."""
     data = tmp_path_factory.mktemp("integrity") / "data"
     with InProcessServer.start(data=data, test_clock=False) as server:
         service = BlobServiceClient.from_connection_string(server.connection_string)
@@ -193,7 +193,7 @@ async def lose_long_block_list(store: EmbeddedEngine, generation: int) -> None:
 async def _blocks_of_log(
     store: EmbeddedEngine, generation: int
 ) -> tuple[Partition, list[tuple[Key, bytes]]]:
-    """The records of the appended blocks: two of the snapshot, two of the head."""
+    """Return the records of the appended blocks: two of the snapshot, two of the head."""
     partition = keys.blob(generation, "log")
     first, until = keys.APPENDED, keys.APPENDED + b"\xff"
     found = await store.read_range(partition, True, first, until, 10)
@@ -411,7 +411,7 @@ def test_a_damage_is_found_and_nothing_else(
 ) -> None:
     found = _found_after(damage, used, tmp_path)
     if damage is lose_block_list:
-        # Until a sweeper has come by, the staged block that the list took still names the content.
+        # Until a sweep, the staged block that the list took still names the content.
         found = [text for text in found if text != "content N: nothing refers to it"]
     assert found == sorted(expected)
 

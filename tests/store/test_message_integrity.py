@@ -1,4 +1,4 @@
-"""The doctor's check of queues: one that was used is whole, and each damage shows."""
+"""The doctor's check of queues: used queues have no findings, and each damage is found."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from tests.services.container_calls import run
 
 
 async def used() -> Services:
-    """Queues with every kind of record: hidden, long, expiring, cleared, deleted."""
+    """Return services with queues of every kind of record: hidden, long, expiring, cleared,
+    deleted."""
     on = given.services()
     await given.create(on)
     await given.create(on, "gone")
@@ -35,7 +36,7 @@ async def used() -> Services:
 
 
 def partition_of(on: Services) -> Partition:
-    """The messages of the queue that is left."""
+    """Return the partition of the remaining queue's messages."""
     found = {ref.partition for ref in given.stored(on) if ref.partition.keyspace[:1] == b"m"}
     living = [one for one in found if sum(r.partition == one for r in given.stored(on)) > 5]
     assert len(living) == 1
@@ -43,7 +44,7 @@ def partition_of(on: Services) -> Partition:
 
 
 def names_of(on: Services, kind: bytes) -> list[bytes]:
-    """The keys of one kind in that partition, in order."""
+    """Return the keys of one kind in that partition, in order."""
     here = partition_of(on)
     return sorted(
         ref.key.name

@@ -1,4 +1,5 @@
-"""The body of a page blob where its services' own tests do not reach: copies of very large maps."""
+"""The body of a page blob, where its services' own tests do not reach: copies of very large
+maps."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ def leaf(since: int) -> Leaf:
 
 
 async def planted(store: MemoryEngine) -> None:
-    """The first leaf is older than the snapshot, all others are younger."""
+    """Write a map whose first leaf is older than the snapshot, and whose other leaves are
+    younger."""
     data = PLACE.data(0, 5)
     writes = [
         Write(data.key, encode_data(data, b"x" * 512)),

@@ -1,4 +1,4 @@
-"""The doctor's check of versions: each damage of what belongs to them shows, and nothing else."""
+"""The doctor's check of versions: each damage of a version's records is found, and nothing else."""
 
 from __future__ import annotations
 

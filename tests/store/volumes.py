@@ -1,6 +1,6 @@
-"""A small owner of sparse content, as a service would be one, and a naive model of it.
+"""A small owner of sparse content, like a service, and a naive model of it.
 
-Lives here: `Volume`, which composes maps with a head record of its own, and `Model`, which keeps
+Lives here: `Volume`, which composes maps with a head record of its own, and `Model`, which stores
 every byte. Must not live here: tests.
 """
 
@@ -21,7 +21,7 @@ MAP_NUMBER: Final = 7
 
 
 class Head(msgspec.Struct, frozen=True):
-    """The owner's record: how long the content is, and the stamps and lengths of its snapshots."""
+    """The owner's record: the content's length, and the stamps and lengths of its snapshots."""
 
     size_bytes: int
     snapshots: tuple[tuple[int, int], ...] = ()
@@ -67,7 +67,7 @@ class Volume:
         return head_of(found), found.version
 
     async def apply(self, draft: Draft, size_bytes: int | None = None) -> int:
-        """Commit a draft together with the head, as services do; returns the commit's stamp."""
+        """Commit a draft together with the head, as services do. Return the commit's stamp."""
         async with draft:
             while True:
                 head, _ = await self.head()
@@ -135,7 +135,7 @@ class Volume:
         return done
 
     async def begin(self, snapshot: int | None = None) -> MapReading:
-        """A registered reader that has found its position."""
+        """Return a registered reader that has its position."""
         reading = self.readers.begin(PARTITION)
         await reading.settled()
         _, version = await self.head()
@@ -156,7 +156,7 @@ class Volume:
         return None if found is None else b"".join(found)
 
     async def hidden(self) -> list[tuple[bytes, bytes]]:
-        """All records of the map."""
+        """Return all records of the map."""
         found: list[tuple[bytes, bytes]] = []
         first = b""
         while True:
@@ -167,7 +167,7 @@ class Volume:
             first = items[-1].name + b"\0"
 
     async def check(self) -> MapsCheck:
-        """The doctor's check: nothing is wrong, whenever it is asked."""
+        """Run the doctor's check: it may never find a problem."""
         head, _ = await self.head()
         check = MapsCheck(PARTITION)
         for name, value in await self.hidden():
@@ -182,7 +182,7 @@ Runs = list[tuple[int, int]]
 
 
 class Model:
-    """Every byte of a window of the content, whether it is allocated, and what was written since
+    """Every byte of a window of the content, whether it is allocated, and the ranges written since
     each snapshot."""
 
     def __init__(self, base: int, size_bytes: int) -> None:
@@ -199,7 +199,7 @@ class Model:
         return other
 
     def snapshot(self, stamp: int) -> Model:
-        """The state that a snapshot keeps."""
+        """Return the state that a snapshot keeps."""
         self.written[stamp] = bytearray(len(self.data))
         return self.copy()
 
@@ -221,7 +221,7 @@ class Model:
         return widened(runs_of(self.allocated, self.base), grain_bytes)
 
     def changes(self, since: int, before: Model) -> tuple[Runs, Runs]:
-        """(written, cleared) since the state `before`, which a snapshot of `since` keeps."""
+        """Return (written, cleared) since the state `before`, which a snapshot of `since` keeps."""
         held = int.from_bytes(self.allocated, "little")
         written = held & int.from_bytes(self.written[since], "little")
         cleared = int.from_bytes(before.allocated, "little") & ~held

@@ -1,4 +1,4 @@
-"""Requests and tables of opens, as the tests of admission write them."""
+"""Requests and tables of opens, in the notation of the tests of admission."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ def handle(
     wanted: str = "-",
     disposition: Disposition = Disposition.OPEN,
 ) -> HandleRequest:
-    """A CREATE: with a lease of the given name, otherwise with an oplock of the same caching."""
+    """Return a CREATE: with a lease of the given name, otherwise with an oplock of the same
+    caching."""
     return HandleRequest(
         open_id,
         mask_of(access),
@@ -72,7 +73,7 @@ def admit(
 
 
 def entered(table: OpenTable, *requests: HandleRequest | RestRequest) -> OpenTable:
-    """The table with all of them, none of which waits."""
+    """Return the table after all of the requests, none of which waits."""
     for request in requests:
         result = admit(table, request)
         assert isinstance(result, OpenAdmitted), result
@@ -81,14 +82,14 @@ def entered(table: OpenTable, *requests: HandleRequest | RestRequest) -> OpenTab
 
 
 def outcome_of(result: Admission) -> str:
-    """`ok`, `409 SharingViolation`, or `wait`."""
+    """Return `ok`, `409 SharingViolation`, or `wait`."""
     if isinstance(result, OpenRefused):
         return f"{result.row.status} {result.row.code}"
     return "wait" if isinstance(result, BreakAwaited) else "ok"
 
 
 def answered(table: OpenTable, who: CachingKey) -> OpenTable:
-    """The table after the holder has acknowledged, and again for as long as it is told more."""
+    """Return the table after the holder has acknowledged every notice that it gets."""
     holder = opens.holder_of(table, who)
     while holder is not None and (told := holder.told) is not None:
         if holder.kind is CachingKind.OPLOCK:
@@ -110,7 +111,7 @@ def state_of(table: OpenTable, who: CachingKey) -> str:
 
 
 def late(table: OpenTable, who: CachingKey) -> OpenTable:
-    """The table after a holder's time has run out."""
+    """Return the table after a holder's time has run out."""
     holder = opens.holder_of(table, who)
     assert isinstance(holder, CachingHolder)
     return opens.with_holder(table, oplocks.timed_out(holder))

@@ -145,7 +145,7 @@ def test_who_waits_is_served_in_order_and_holds_up_nobody_who_need_not_wait() ->
     assert byte_ranges.released(freed.table, OWN).table == LockTable()
 
 
-# smb.md 4.4, by inference: what an exclusive and a shared lock of a handle do to REST.
+# smb.md 4.4, by inference: the effect of an exclusive and a shared lock of a handle on REST.
 @pytest.mark.parametrize("operation", FileOperation, ids=lambda operation: operation.name)
 def test_rest_beside_the_locks_of_handles(operation: FileOperation) -> None:
     use = byte_ranges.REST_LOCK_USES.get(operation)
@@ -164,7 +164,7 @@ def test_rest_beside_the_locks_of_handles(operation: FileOperation) -> None:
 
 
 def points(offset: int, length: int) -> set[int]:
-    """Bytes are even points, and what lies between two bytes is an odd one."""
+    """Return the points of a range: bytes are even points, and the gap between two bytes is odd."""
     return set(range(2 * offset, 2 * (offset + length) - 1)) if length else {2 * offset - 1}
 
 
@@ -178,7 +178,7 @@ def test_overlap_is_that_of_a_map_of_bytes(one: tuple[int, int], other: tuple[in
 
 
 class LockHistories(RuleBasedStateMachine):
-    """Three owners lock, wait, unlock, cancel and close; a plain list says what must hold."""
+    """Three owners lock, wait, unlock, cancel and close, compared with a plain list."""
 
     def __init__(self) -> None:
         super().__init__()

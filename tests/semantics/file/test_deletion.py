@@ -104,7 +104,7 @@ def test_the_code_of_what_is_pending_is_never_404() -> None:
 PLAIN = Rename(("a",), ("b",), FILE)
 TARGET = RenameTarget(FILE)
 ONTO = replace(PLAIN, target=TARGET, replaces=True)
-# Each breaks one check, in the order of the checks (smb.md 3.7).
+# Each case breaks one check, in the order of the checks (smb.md 3.7).
 CHECKS: dict[str, tuple[Rename, int]] = {
     "no DELETE": (replace(PLAIN, may_delete=False), 0xC0000022),
     "no parent": (replace(PLAIN, has_parent=False), 0xC000003A),

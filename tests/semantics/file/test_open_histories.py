@@ -21,7 +21,7 @@ from strongroom.semantics.file.opens import (
 from strongroom.semantics.file.oplocks import BreakNotice, Caching, CachingKey, CachingKind, Cause
 from tests.semantics.file.open_cases import FILE, STATES, admit, handle
 
-# Mostly what can be open together, so that histories get further than share modes.
+# Mostly compatible accesses, so that histories get further than share modes.
 accesses = st.sampled_from([Use(1), Use(1), Use(3), Use(2), Use(5), Use(0)])
 shares = st.one_of(st.just(Use(7)), st.just(Use(7)), st.just(Use(7)), st.integers(0, 7).map(Use))
 picks = st.integers(0, 50)
@@ -31,8 +31,8 @@ dispositions = st.sampled_from([*Disposition, *[Disposition.OPEN] * 5])
 class OpenHistories(RuleBasedStateMachine):
     """Clients and REST operations come, wait, answer or not, and leave.
 
-    The machine keeps what the notices say, as clients would: who may cache what, and who owes an
-    answer. The table must agree after every step.
+    The machine tracks the notices as clients would: the caching that each holder has, and the
+    answers that are due. The table must agree after every step.
     """
 
     def __init__(self) -> None:
@@ -195,7 +195,7 @@ class OpenHistories(RuleBasedStateMachine):
 
     @invariant()
     def who_caches_writes_is_the_only_one_who_caches(self) -> None:
-        # While it is being broken too: nobody comes in before its answer.
+        # This holds during a break too: no open is admitted before the answer.
         held = [one for one in self.table.holders if one.held]
         writers = [one for one in held if one.held & Caching.WRITE]
         assert len(writers) <= 1
@@ -221,7 +221,7 @@ class OpenHistories(RuleBasedStateMachine):
                     assert result.notices, "it waits for an answer that nobody was asked for"
 
     def teardown(self) -> None:
-        """Everybody leaves: nothing stays behind."""
+        """Let all clients leave: the table must be empty."""
         for open_id in sorted(self.living):
             self.table = opens.leave(self.table, open_id, FILE).table
         assert self.table == OpenTable(deletion=self.table.deletion)

@@ -67,15 +67,15 @@ def test_eight_share_modes_beside_eight_operations(share: str, column: int) -> N
 
 @pytest.mark.parametrize(("access", "leased"), [*product(USES, (False, True))], ids=str)
 def test_eight_accesses_beside_the_states_of_a_rest_lease(access: str, leased: bool) -> None:
-    """smb.md 4.3: available and broken are one here: no lease is in force."""
+    """smb.md 4.3: available and broken are the same here, because no lease is in force."""
     node = FileFacts(is_leased=leased)
     refused = leased and bool(USES[access] & (W | D))
     for share in USES.values():
         result = admit(EMPTY, handle(1, USES[access], share), node)
         assert outcome_of(result) == (SHARING if refused else "ok")
-    # The lease does not stop REST here: its id is checked elsewhere.
+    # The lease does not block REST here: its id is checked elsewhere.
     assert all(outcome_of(admit(EMPTY, rest(1, one), node)) == "ok" for one in OPERATIONS)
-    # And the other way round: which handles refuse Lease File.
+    # The reverse: which handles refuse Lease File.
     table = entered(EMPTY, handle(1, USES[access], ALL))
     lease = outcome_of(admit(table, rest(2, FileOperation.LEASE_FILE)))
     assert lease == (SHARING if USES[access] & (W | D) else "ok")
@@ -99,8 +99,8 @@ def test_a_handle_meets_a_rest_operation_under_way_as_it_meets_a_handle(
     assert found == before
 
 
-# smb.md 4.5 for a holder that answers, one that answers late, and one that never does: what the
-# operation meets first, and what is left to the holder afterwards. Columns: RWH, RH, RW.
+# smb.md 4.5 for a holder that answers, one that answers late, and one that never does: the first
+# result of the operation, and the caching that the holder has left. Columns: RWH, RH, RW.
 REST_BREAKS = {
     FileOperation.GET_FILE: ("wait RH", "ok RH", "wait R"),
     FileOperation.GET_PROPERTIES: ("wait RH", "ok RH", "wait R"),
@@ -121,13 +121,13 @@ def test_rest_breaks_a_lease_that_shares_everything(operation: FileOperation, co
     first, left = REST_BREAKS[operation][column].split()
     result = admit(table, rest(2, operation))
     assert outcome_of(result) == first and not isinstance(result, OpenRefused)
-    # It answers: in time, or late, which the table cannot tell apart.
+    # The holder answers: in time, or late, which the table cannot distinguish.
     settled = answered(result.table, HOLDER)
     assert state_of(settled, HOLDER) == left
     if first == "wait":
         assert outcome_of(admit(result.table, rest(2, operation))) == "wait"
         assert outcome_of(admit(settled, rest(2, operation))) == "ok"
-        # It never answers: it then holds nothing. Or it leaves.
+        # The holder never answers, and then has no caching; or it leaves.
         assert outcome_of(admit(late(result.table, HOLDER), rest(2, operation))) == "ok"
         gone = opens.leave(result.table, 1, FILE)
         assert outcome_of(admit(gone.table, rest(2, operation))) == "ok"
@@ -257,7 +257,7 @@ def test_an_open_for_attributes_breaks_nothing_and_is_in_nobodys_way(
 def test_an_open_for_attributes_caches_nothing_beside_a_write_cache(
     held: str, wanted: str, lease: str
 ) -> None:
-    """It has broken nothing, so that the holder goes on writing without telling anybody."""
+    """It has broken nothing, so the holder continues to write without a notice."""
     table = entered(EMPTY, handle(1, lease="holder", wanted=held))
     wanted = "R" if not lease and wanted == "RH" else wanted
     result = admit(table, handle(2, Use.NONE, lease=lease, wanted=wanted))
@@ -312,7 +312,8 @@ def test_an_overwrite_that_comes_during_a_break_of_reads_and_handles_goes_on_at_
 @pytest.mark.parametrize("lease", ["", "other"])
 @pytest.mark.parametrize("state", ["RW", "RWH"])
 def test_an_open_for_security_breaks_oplocks_and_no_leases(state: str, lease: str) -> None:
-    """smb.md 3.6: 0x120180 for leases, 0x100180 for oplocks. How the holder caches decides."""
+    """smb.md 3.6: 0x120180 for leases, 0x100180 for oplocks. The holder's kind of caching
+    decides."""
     asked = replace(handle(2, Use.NONE, lease=lease), mask=accesses.READ_CONTROL)
     leased = admit(entered(EMPTY, handle(1, lease="holder", wanted=state)), asked)
     assert isinstance(leased, OpenAdmitted) and leased.notices == ()
@@ -348,7 +349,7 @@ def test_rest_meets_the_locks_of_handles(operation: FileOperation, exclusive: bo
     table = replace(table, locks=locked.table)
     use = byte_ranges.REST_LOCK_USES.get(operation)
     conflict = use is byte_ranges.LockUse.WRITE or (use is not None and exclusive)
-    # These two are refused by any handle, before locks are looked at.
+    # Any handle refuses these two, before locks are checked.
     if operation not in (FileOperation.DELETE_FILE, FileOperation.RENAME_TARGET):
         expected = "409 FileLockConflict" if conflict else "ok"
         assert outcome_of(admit(table, RestRequest(2, operation, offset=14, length=1))) == expected

@@ -62,7 +62,7 @@ REST_TABLE = {
     FileOperation.SET_PROPERTIES: ("- w", "-", "- w"),
     FileOperation.SET_METADATA: ("- w", "-", "- w"),
     FileOperation.DELETE_FILE: ("RW w", "R w", "."),
-    # By inference.
+    # These rows are inferences.
     FileOperation.CREATE_FILE: ("- w", "-", "- w"),
     FileOperation.LEASE_FILE: ("RH w", ".", "R w"),
     FileOperation.COPY_SOURCE: ("RH w", ".", "R w"),
@@ -124,9 +124,9 @@ def test_a_break_takes_something_away_and_a_holder_that_caches_writes_is_waited_
     assert notice.needs_answer is (state != "R")
     assert after.is_breaking is notice.needs_answer
     assert after.epoch == notice.epoch == before.epoch + 1
-    # Once more, before the answer: nothing more is sent.
+    # Another cause, before the answer: no second notice is sent.
     assert oplocks.broken(after, found.to)[1] is None
-    # The answer settles it.
+    # The answer ends the break.
     if after.is_breaking:
         settled = oplocks.lease_acknowledged(after, found.to)
         assert isinstance(settled, tuple) and settled[1] is None

@@ -1,4 +1,4 @@
-"""SDDL: texts of Microsoft's pages pass, and what lacks a part or a bound does not."""
+"""SDDL: texts of Microsoft's pages are accepted; texts without a part or beyond a bound are not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokens of share snapshots, and which token is which snapshot's."""
+"""Tokens of share snapshots, and the mapping of tokens to snapshots."""
 
 from __future__ import annotations
 

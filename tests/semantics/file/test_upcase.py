@@ -1,4 +1,4 @@
-"""The frozen table: its very entries, its laws, and that the running Python has no part in it."""
+"""The frozen table: its exact entries, its laws, and its independence of the running Python."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_neither_module_asks_the_running_python_for_the_case_of_a_letter() -> No
 
 
 def test_the_letters_on_which_tables_differ() -> None:
-    """As NTFS has them: see the rules in the module's docstring."""
+    """The entries are those of NTFS: see the rules in the module's docstring."""
     pairs = {
         "a": "A", "z": "Z", "é": "É", "ÿ": "Ÿ", "\u03c2": "\u03a3", "\u03c3": "\u03a3", "я": "Я",
         "\uff41": "\uff21", "\u1f80": "\u1f88",
