@@ -371,7 +371,7 @@ class World:
         self._quiet = max(self._quiet, stamp)
         return True
 
-    # What must hold.
+    # The promises that are checked.
 
     def _check_holds(self) -> None:
         holders: Counter[bytes] = Counter()

@@ -21,7 +21,7 @@ from tests.engines.embedded_stores import store_on
 
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make every commit count as quick unless the test says otherwise: the machine may be busy."""
+    """Raise QUICK_S, so that a busy machine does not make fast commits count as slow."""
     monkeypatch.setattr(commit_thread, "QUICK_S", 0.5)
 
 

@@ -1,9 +1,8 @@
 """Services whose consecutive calls go to two gateways of one store in turn.
 
-A test of the services that was written for one gateway holds over two: what one of them answers is
-what the other goes on from. Lives here: the services and the sweeper of such a test. Which tests
-run so is decided in conftest.py. Must not live here: gateways that pause or die
-(gateway_histories.py).
+A test of the services that was written for one gateway holds over two: each gateway continues from
+the results of the other. Lives here: the services and the sweeper of such a test. Which tests run
+so is decided in conftest.py. Must not live here: gateways that pause or die (gateway_histories.py).
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ from strongroom.services.core.runner import Services
 from strongroom.services.sweeper import Sweeper
 
 _turns = itertools.count()
-# Of each task: a call that is under way stays at its gateway, whatever other tasks do.
+# Per task: a call in progress stays at its gateway, whatever other tasks do.
 _turn: ContextVar[int] = ContextVar("turn", default=0)
 
 
 def next_call() -> None:
-    """The next call of this task goes to the gateway whose turn it is."""
+    """Send the next call of this task to the other gateway."""
     _turn.set(next(_turns))
 
 
@@ -41,7 +40,7 @@ class Alternating(Services):
     """Two gateways that look like one set of services.
 
     Arguments:
-        store: the first gateway; the second one is made of it.
+        store: the first gateway; the second one is made from it.
         clock: as for Services; both share it.
     """
 
@@ -53,14 +52,14 @@ class Alternating(Services):
         self.both: Final = (first, second)
 
     def __getattr__(self, name: str) -> Any:
-        """Everything but `both` is that of the gateway whose turn it is."""
+        """Return an attribute of the present gateway; `both` is this object's own."""
         if name == "both":
             raise AttributeError(name)
         return getattr(self.both[_turn.get() % 2], name)
 
 
 class _OfTheOther:
-    """An attribute that is read and set at another object."""
+    """An attribute that is read and set on another object."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
@@ -73,7 +72,8 @@ class _OfTheOther:
 
 
 class _SameSources(CopySources):
-    """What the second gateway copies from: composed like the first, with its own open sources."""
+    """The copy sources of the second gateway: composed like the first's, with its own open
+    sources."""
 
     locate: Locate | None = _OfTheOther()  # type: ignore[assignment]  # a double
     remote: RemoteReader | None = _OfTheOther()  # type: ignore[assignment]  # a double
@@ -97,8 +97,8 @@ class SweeperOfBoth:
         await asyncio.gather(*(one.run() for one in self._sweepers))
 
     async def run_once(self) -> int:
-        """See Sweeper.run_once. What waits for the readers of the other gateway is done when that
-        gateway's heartbeat says that it has none: in the second pass."""
+        """See Sweeper.run_once. A job that waits for readers of the other gateway is done in the
+        second pass, after that gateway's heartbeat has reported no readers."""
         finished = idle = 0
         while idle < 2:
             shares = await asyncio.gather(*(one.run_once() for one in self._sweepers))
@@ -108,7 +108,7 @@ class SweeperOfBoth:
 
 
 def sweeper_of(services: Services, pause_s: float = 0.0) -> Sweeper | SweeperOfBoth:
-    """What such a test uses instead of Sweeper."""
+    """Return the sweeper for such a test, in place of Sweeper."""
     if isinstance(services, Alternating):
         return SweeperOfBoth(services, pause_s)
     return Sweeper(services, pause_s)

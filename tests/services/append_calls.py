@@ -1,4 +1,4 @@
-"""Append blobs on services, as requests would use them."""
+"""Append blobs on services, with calls as requests would make them."""
 
 from __future__ import annotations
 

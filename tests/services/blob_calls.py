@@ -1,4 +1,5 @@
-"""Blob operations on services, as requests would make them, and what a store still holds."""
+"""Blob operations on services, as requests would make them, and the data that a store still
+holds."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ KINDS = ("Committed", "Uncommitted", "Latest")
 async def run(
     on: Services, operation: Operation, name: str, given: Any, body: bytes = b"", **more: Any
 ) -> Any:
-    """One operation on the blob `name` of the container `photos`."""
+    """Run one operation on the blob `name` of the container `photos`."""
     call = await placed(on, given, blob=name, rule=operation.rule, body=body, **more)
     assert operation.run is not None
     return await operation.run(on, call)
@@ -86,8 +87,8 @@ async def start_copy(
     """Copy Blob from another blob of the same container.
 
     Arguments:
-        wait_s: how long the answer waits for the end of a pending copy.
-        client: whose request it is.
+        wait_s: how long the response waits for the end of a pending copy.
+        client: the client of the request.
         version: the source's version; None = the blob.
     """
     place = await on.place(Service.BLOB, ACCOUNT, "photos")
@@ -103,7 +104,7 @@ async def start_copy(
 
 
 def open_source(data: bytes) -> OpenSource:
-    """A source elsewhere that has been opened."""
+    """Return an opened source on another server."""
 
     async def chunks() -> AsyncIterator[bytes]:
         yield data
@@ -112,7 +113,7 @@ def open_source(data: bytes) -> OpenSource:
 
 
 async def acquire(on: Services, name: str, wait_s: int = 0) -> str:
-    """A lease that does not end by itself; returns its id."""
+    """Acquire a lease that does not end by itself, and return its id."""
     call = await placed(on, AcquireLease(-1), blob=name, rule=LEASES, wait_s=wait_s)
     leased = await leasing.lease_blob(on, call)
     assert leased.lease_id is not None
@@ -127,7 +128,7 @@ async def release(on: Services, name: str, lease_id: str) -> None:
 async def read(
     on: Services, name: str, ticks: int | None = None, version: int | None = None
 ) -> bytes | None:
-    """What Get Blob gives, None where there is none."""
+    """Return the result of Get Blob, None if there is no blob."""
     try:
         given = blobs.GetBlob()
         found = await run(on, blob.GET_BLOB, name, given, snapshot=ticks, version=version)
@@ -139,7 +140,7 @@ async def read(
 
 
 async def received(found: blobs.Download) -> bytes:
-    """The body of an answer to Get Blob, all of it."""
+    """Return the whole body of a response to Get Blob."""
     if isinstance(found.pieces, bytes):
         data = found.pieces
     else:
@@ -152,7 +153,7 @@ async def received(found: blobs.Download) -> bytes:
 async def read_range(
     on: Services, name: str, ticks: int | None = None, first: int = 0, length: int = 512
 ) -> bytes:
-    """The bytes of a range, as Get Blob gives them."""
+    """Return the bytes of a range, as Get Blob returns them."""
     given = blobs.GetBlob(ByteRange(first, first + length - 1))
     found = await run(on, blob.GET_BLOB, name, given, snapshot=ticks)
     if isinstance(found.pieces, bytes):
@@ -170,7 +171,7 @@ def _in_memory(piece: Piece) -> bytes:
 
 
 def left(on: Services) -> tuple[list[Any], list[int]]:
-    """The records and contents that a memory store still holds."""
+    """Return the records and contents that a memory store still holds."""
     store = on.store
     assert isinstance(store, MemoryEngine)
     return list(store.records()), list(store.content_ids())

@@ -1,4 +1,4 @@
-"""How every test of the services runs: its decisions are run twice and decide the same, and some
+"""The set-up of every test of the services: its decisions run twice with equal results, and some
 tests run over two gateways too."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def decisions_run_twice(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def gateways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """How many gateways serve the store of the test (alternating.py)."""
+    """Set how many gateways serve the store of the test (alternating.py)."""
     if getattr(request, "param", 1) == 2:
         monkeypatch.setattr(container_calls, "gateways", 2)
         for module in (request.module, sweeps, queue_calls):
@@ -29,7 +29,7 @@ def gateways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Let a test run once for each number of gateways."""
+    """Run a test once for each number of gateways."""
     found = counts(metafunc.module.__name__.rpartition(".")[2], metafunc.function.__name__)
     if found != [1]:
         names = [_NAMES[count] for count in found]

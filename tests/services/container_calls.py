@@ -40,7 +40,7 @@ VERSION = "2021-12-02"
 
 
 class Bytes:
-    """A body of bytes at hand, in pieces."""
+    """A body of bytes in memory, in pieces."""
 
     def __init__(self, data: bytes) -> None:
         self.size_bytes: int | None = len(data)
@@ -53,7 +53,7 @@ class Bytes:
 
 
 class Sender:
-    """A client on this machine that sends a body, and stays."""
+    """A client on this machine that sends a body, and stays connected."""
 
     def __init__(self, body: BodySource) -> None:
         self.body = body
@@ -62,7 +62,7 @@ class Sender:
         self.gone = False
 
     def when_gone(self, callback: Callable[[], None]) -> None:
-        """It never goes."""
+        """Ignore the callback: this client never disconnects."""
 
 
 # How many gateways serve a store in memory; conftest.py sets it for each test.
@@ -84,7 +84,7 @@ def run(test: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 
 def allow(place: Place | None) -> None:
-    """Authorization that permits everything."""
+    """Authorize everything."""
 
 
 def call(
@@ -130,7 +130,7 @@ async def create(on: Services, container: str = "photos") -> ContainerWritten:
 
 
 async def placed(on: Services, given: Any = None, **more: Any) -> Call[Any]:
-    """A call on a container that is there, authorized as it is now."""
+    """Return a call on an existing container, authorized by its present state."""
     place = await on.place(Service.BLOB, ACCOUNT, more.get("container", "photos"))
     return call(given, place=place, **more)
 
@@ -152,7 +152,7 @@ def blob_record(stamp: int, committed: bool = True, **more: Any) -> BlobRecord:
 async def put_blob(
     on: Services, generation: int, name: str, snapshots: tuple[int, ...] = (), **more: Any
 ) -> int:
-    """Put a blob's records; returns their stamp."""
+    """Write a blob's records, and return their stamp."""
     partition = keys.blob(generation, name)
 
     def decide(found: object, stamp: int) -> Commit[int]:
@@ -176,13 +176,13 @@ async def head_of(on: Services, generation: int, name: str) -> BlobRecord | None
 
 
 async def settle() -> None:
-    """Let every task run until it waits for something."""
+    """Let every task run until it waits for an event."""
     for _ in range(50):
         await asyncio.sleep(0)
 
 
 async def refused(attempt: Awaitable[Any]) -> tuple[int, str]:
-    """(status, code) of the refusal that an attempt ends with."""
+    """Return (status, code) of the error that an attempt ends with."""
     try:
         result = await attempt
     except StorageError as error:

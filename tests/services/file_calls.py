@@ -31,7 +31,7 @@ OPERATIONS = {one.id: one for one in (*share.OPERATIONS, *directory.OPERATIONS, 
 async def run(
     on: Services, operation: Operation | str, path: str, wanted: Any = None, **more: Any
 ) -> Any:
-    """Carry an operation out, with a call as the pipeline would make it."""
+    """Run an operation, with a call as the pipeline would make it."""
     declared = OPERATIONS[operation] if isinstance(operation, str) else operation
     name = more.pop("share", SHARE)
     if wanted is None and declared is share.DELETE_SHARE:
@@ -46,7 +46,7 @@ async def run(
 
 
 async def services() -> Services:
-    """Services with one share."""
+    """Return services with one share."""
     on = given.services()
     await run(on, share.CREATE_SHARE, "", CreateShare())
     return on
@@ -85,7 +85,7 @@ async def begin(on: Services, path: str, range_: ByteRange | None = None, **more
 
 
 async def drain(found: Any) -> bytes:
-    """The bytes of a download."""
+    """Return the bytes of a download."""
     pieces = found.pieces
     data = pieces if isinstance(pieces, bytes) else b"".join([one async for one in pieces])
     assert found.finished is not None
@@ -130,14 +130,14 @@ async def rmdir(on: Services, path: str) -> None:
 
 
 def problems(on: Services) -> list[str]:
-    """What the doctor finds."""
+    """Return the doctor's findings."""
     store = on.store
     assert isinstance(store, MemoryEngine)
     return [f"{one.place}: {one.problem}" for one in Integrity(Inspected(store)).findings()]
 
 
 class Inspected:
-    """A store in memory as the doctor inspects it."""
+    """A store in memory, in the form that the doctor inspects."""
 
     def __init__(self, store: MemoryEngine) -> None:
         self._store = store
@@ -153,8 +153,8 @@ class Inspected:
 
 
 def of_files(on: Services) -> list[Ref]:
-    """Where there are records of names and files. The root's attributes and the share's usage stay
-    when there are no files."""
+    """Return the keys of all records of names and files. The root's attributes and the share's
+    usage remain without files."""
     return [
         ref
         for ref in stored(on)
@@ -163,7 +163,7 @@ def of_files(on: Services) -> list[Ref]:
 
 
 def stored(on: Services) -> list[Ref]:
-    """Where there are records of what lies in shares."""
+    """Return the keys of all records inside of shares."""
     store = on.store
     assert isinstance(store, MemoryEngine)
     return [ref for ref, _ in store.records() if ref.partition.keyspace[:1] in (b"a", b"n")]

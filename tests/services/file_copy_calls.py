@@ -1,4 +1,4 @@
-"""Copies to files on services: where URLs lead, and calls as requests would make them."""
+"""Copies to files on services: the resolution of URLs, and calls as requests would make them."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ DATA = random.Random(5).randbytes(20_000)
 
 
 async def ready() -> Services:
-    """Services with a share and a container, whose URLs are `http://here/SERVICE/NAME`. A file of a
-    snapshot has `?STAMP` behind it."""
+    """Return services with a share and a container, whose URLs are `http://here/SERVICE/NAME`. The
+    URL of a file in a snapshot ends in `?STAMP`."""
     on = await do.services()
     await create(on)
 
@@ -54,7 +54,7 @@ async def ready() -> Services:
 
 
 class Elsewhere:
-    """Another server, whose source sends `pieces`, and breaks if one is None."""
+    """Another server, whose source sends `pieces`, and fails at a piece that is None."""
 
     def __init__(self, on: Services, pieces: list[bytes | None], size_bytes: int | None) -> None:
         self.pieces = pieces
@@ -76,14 +76,14 @@ class Elsewhere:
 
 
 async def begin(on: Services, source: str, path: str, **more: Any) -> FileCopied:
-    """Copy File, which does not wait."""
+    """Run Copy File without waiting for the copy's end."""
     wanted = CopyFile(source=source, **more)
     begun: FileCopied = await do.run(on, copy.COPY_FILE, path, wanted)
     return begun
 
 
 async def done(on: Services) -> int:
-    """Every job is done; how many there were."""
+    """Run every job, and return how many there were."""
     return await swept(on, sweeper_of(on))  # type: ignore[arg-type]  # its own services
 
 
@@ -92,7 +92,7 @@ def resized(size_bytes: int) -> SetFileProperties:
 
 
 async def copied(on: Services, source: str, path: str, **more: Any) -> Any:
-    """Copy File to its end; what the file is like then."""
+    """Run Copy File to its end, and return the file's properties."""
     await begin(on, source, path, **more)
     await done(on)
     return (await do.look(on, path)).record

@@ -62,7 +62,7 @@ Send = Callable[[Services, str, Hashable], Awaitable[Hashable]]
 
 
 async def append_history(seed: int, steps: int, faults: int) -> Verdict:
-    """Append blobs: blocks with and without conditions, and reads of the whole."""
+    """Run a history of append blobs: blocks with and without conditions, and reads of the whole."""
     numbers = iter(range(1, 1_000_000))
     ends: dict[tuple[int, str], int] = {}
 
@@ -93,7 +93,7 @@ async def _send_to_log(on: Services, name: str, call: Hashable) -> Hashable:
 
 
 async def page_history(seed: int, steps: int, faults: int) -> Verdict:
-    """Page blobs: writes, clears and numbers, with and without conditions."""
+    """Run a history of page blobs: writes, clears and numbers, with and without conditions."""
     numbers = iter(range(1, 1_000_000))
     made: dict[str, int] = {}
     last: dict[tuple[int, str], tuple[int, int]] = {}
@@ -147,7 +147,8 @@ async def _send_to_pages(on: Services, name: str, call: Hashable) -> Hashable:
 
 
 async def guarded_history(seed: int, steps: int, faults: int) -> Verdict:
-    """Leases that do not end by themselves, and writes with and without their ids."""
+    """Run a history of leases that do not end by themselves, and writes with and without their
+    ids."""
     numbers = iter(range(1, 1_000_000))
     held: dict[tuple[int, str], str] = {}
 
@@ -162,7 +163,7 @@ async def guarded_history(seed: int, steps: int, faults: int) -> Verdict:
             proposed = f"{client:08x}-0000-4000-8000-{next(numbers):012x}"
             call: Hashable = chance.choice((Take(proposed), GuardedWrite(None, kind)))
             if isinstance(call, Take):
-                # Whatever the answer is, or if none comes: it may have it from now on.
+                # With any answer, or without one, the client may hold the lease from now on.
                 held[client, name] = proposed
             return call
         own = GuardedWrite(mine, kind)
@@ -206,11 +207,11 @@ async def _history(
     steps: int,
     faults: int,
 ) -> Verdict:
-    """Play and check.
+    """Play a history and check it.
 
     Arguments:
-        parts: (chance, client, name) -> the next call; its sending; what a client keeps of a
-            result.
+        parts: (chance, client, name) -> the next call; its sending; the part of a result that a
+            client remembers.
     """
     choose, send, saw = parts
     history = History()

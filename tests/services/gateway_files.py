@@ -1,7 +1,7 @@
 """Histories of clients of one share, over gateways that pause, die and start.
 
-Each client asks any gateway; the one that serves the share carries it out. One history counts by
-exclusive opens of SMB, one writes over REST. Used by the short test here and the long one in
+Each client calls any gateway; the one that serves the share executes the call. One history counts
+by exclusive opens of SMB, one writes over REST. Used by the short test here and the long one in
 tests/proof.
 """
 
@@ -29,9 +29,9 @@ SLOT_BYTES: Final = 8
 
 
 async def count(seed: int, steps: int, faults: int) -> tuple[int, int, int]:
-    """Clients open a file for themselves alone, read a number there and write the next.
+    """Let clients open a file exclusively, read a number there and write the next one.
 
-    Returns: (how many were acknowledged, how many were tried, the number in the end).
+    Returns: (how many were acknowledged, how many were tried, the number at the end).
     """
     acknowledged = tried = final = 0
 
@@ -69,7 +69,7 @@ async def count(seed: int, steps: int, faults: int) -> tuple[int, int, int]:
 
 
 async def _number(mount: smb.Mount, handle: Handle) -> int:
-    """What a file holds; an empty one 0."""
+    """Return the number in a file; 0 for an empty one."""
     try:
         return int.from_bytes(await mount.read(handle), "big")
     except StorageError as error:
@@ -79,9 +79,10 @@ async def _number(mount: smb.Mount, handle: Handle) -> int:
 
 
 async def slots(seed: int, steps: int, faults: int) -> list[tuple[list[int], int]]:
-    """Clients write rising numbers over REST, each into its own part of a file.
+    """Let clients write rising numbers over REST, each into its own part of a file.
 
-    Returns: for each client the numbers from the last one acknowledged on, and what is there.
+    Returns: for each client the numbers from the last acknowledged one on, and the number in the
+    file.
     """
     since: list[list[int]] = [[0] for _ in range(CLIENTS)]
     found: list[int] = []
@@ -122,7 +123,7 @@ async def _with_share(root: Services) -> None:
 
 
 def _end_all_others(root: Services) -> None:
-    """All other gateways end, so that the share can be had here."""
+    """End all other gateways, so that this one can serve the share."""
     assert isinstance(root.store, MemoryEngine)
     for gateway in list(root.store.data.members.gateways):
         if gateway is not root.store.gateways:

@@ -1,7 +1,8 @@
-"""Histories of clients that change between gateways of one store, while those pause, die and start.
+"""Histories of clients that use several gateways of one store in turn, while those pause, die and
+start.
 
 Blobs, leases, entities and messages are judged by the shipped models. The sweepers of all gateways
-do their jobs meanwhile. Used by the short test here and the long one in tests/proof.
+do their jobs at the same time. Used by the short test here and the long one in tests/proof.
 """
 
 from __future__ import annotations
@@ -67,13 +68,13 @@ Act = Callable[[Services, random.Random, int], Awaitable[None]]
 
 
 class Gateways:
-    """Two gateways of one store, and what happens to them.
+    """Two gateways of one store, and their faults.
 
     Arguments:
-        chance: decides.
+        chance: makes all random choices.
 
     Attributes:
-        root: a third gateway, to which nothing happens.
+        root: a third gateway, without faults.
         serving: the services of the two.
     """
 
@@ -85,29 +86,29 @@ class Gateways:
         self.serving = [self._started(self._root.second(skew)) for skew in (0.0, SKEW_S)]
 
     def any(self) -> Services:
-        """The gateway that a client asks next."""
+        """Return the gateway for a client's next call."""
         return self._chance.choice(self.serving)
 
     def _started(self, store: MemoryEngine) -> Services:
-        # Ids must differ, as those of a system's clock do.
+        # The ids must differ, as those of a system clock do.
         on = Services(store, WatchedClock(seed=store.gateways.incarnation))
         store.before_commit = self._slow
         self._sweeping[store] = asyncio.create_task(Sweeper(on).run())
         return on
 
     async def _slow(self) -> None:
-        """Some commits take longer than others."""
+        """Delay some commits."""
         for _ in range(self._chance.choice((0, 0, 1, 3, 12))):
             await asyncio.sleep(0)
 
     async def fault(self) -> None:
-        """Something happens to one of them; afterwards two serve."""
+        """Cause a fault in one of them; afterwards two gateways serve."""
         at = self._chance.randrange(len(self.serving))
         store = self.serving[at].store
         assert isinstance(store, MemoryEngine)
         store.gateways.is_beating = False
         if self._chance.randrange(2):
-            # It stands still, and goes on before it is declared dead.
+            # It pauses, and continues before it is declared dead.
             self._root.advance(LATE_S)
             await _turns(30)
             store.gateways.is_beating = True
@@ -155,8 +156,8 @@ async def played(
     """Let clients act, each `steps` times, each time at another gateway.
 
     Arguments:
-        prepare: is awaited before, at a gateway to which nothing happens; `after` at the end.
-        make: a client's number -> what that client does.
+        prepare: is awaited before, at a gateway without faults; `after` at the end.
+        make: a client's number -> its actions.
     """
     gateways = Gateways(random.Random(seed))
     left = [steps] * CLIENTS
@@ -172,7 +173,7 @@ async def played(
         await prepare(gateways.root)
         clients = [asyncio.create_task(client(number, make(number))) for number in range(CLIENTS)]
         for fault in range(faults):
-            # Spread over the clients' work.
+            # Spread the faults over the clients' work.
             share = CLIENTS * steps * (faults - fault) // (faults + 1)
             # Binds the loop's value.
             await _until(lambda share=share: sum(left) <= share)  # type: ignore[misc]
@@ -184,12 +185,12 @@ async def played(
 
 
 async def blob_history(seed: int, steps: int, faults: int) -> Verdict:
-    """Blobs: written, read and deleted with and without conditions."""
+    """Run a history of blobs: written, read and deleted with and without conditions."""
     return await _registers(seed, container_calls.create, _send_to_blob, steps, faults)
 
 
 async def entity_history(seed: int, steps: int, faults: int) -> Verdict:
-    """Entities: the same, in a table."""
+    """Run the same history with entities in a table."""
     return await _registers(seed, test_entities.table, _send_to_entity, steps, faults)
 
 
@@ -229,7 +230,7 @@ async def _registers(
 
 
 def next_call(chance: random.Random, content: int, etag: str | None) -> Hashable:
-    """What a client does next; `etag` is the last that it saw."""
+    """Return a client's next call; `etag` is the last one that it saw."""
     kinds: list[Hashable] = [
         GetContent(),
         GetContent(),
@@ -255,7 +256,8 @@ async def _send_to_blob(on: Services, name: str, call: Hashable) -> Observation:
                 data = await blob_calls.received(found)
                 return Observation(200, etag_text(found.view.blob.etag), int(data))
             case Put(content) | PutIfMatch(content, _) | PutIfAbsent(content):
-                # Some lie in the record, some beside it, some in a content of their own.
+                # Some bodies are in the record, some in a record beside it, some in a content of
+                # their own.
                 body = str(content).encode() + b" " * (0, 2_000, 20_000)[hash(content) % 3]
                 given = blobs.PutBlob()
                 written = await blob_calls.run(
@@ -294,20 +296,19 @@ async def _send_to_entity(on: Services, name: str, call: Hashable) -> Observatio
         return Observation(201, str(stamp)) if stamp else Observation(202)
     except StorageError as error:
         status = status_of(error)
-        # An update of an entity that is gone: the model of blobs says so with the status of an ETag
-        # that does not match.
+        # An update of a deleted entity: the model of blobs expects the status of an ETag mismatch.
         return Observation(412 if status == 404 and isinstance(call, PutIfMatch) else status)
 
 
 def status_of(error: StorageError) -> int:
-    """The status of a refusal. Raises: the error itself when something has gone wrong."""
+    """Return the status of an error. Raises: the error itself if it is a failure of the server."""
     if error.row is errors.INTERNAL_ERROR:
         raise error
     return error.row.status
 
 
 async def lease_history(seed: int, steps: int, faults: int) -> Verdict:
-    """Leases of two blobs that do not end by themselves."""
+    """Run a history of leases of two blobs that do not end by themselves."""
     history = History()
 
     async def prepare(on: Services) -> None:
@@ -324,7 +325,7 @@ async def lease_history(seed: int, steps: int, faults: int) -> Verdict:
             call, given = _next_of_lease(chance, held.get(name), proposed)
             record = history.invoke(f"client {number}", name, call)
             if isinstance(call, Acquire):
-                # Whatever the answer is, or if none comes: it may have it from now on.
+                # With any answer, or without one, the client may hold the lease from now on.
                 held[name] = proposed
             elif isinstance(call, Release):
                 del held[name]
@@ -357,9 +358,10 @@ def _next_of_lease(
 
 
 async def message_history(seed: int, steps: int, faults: int) -> Verdict:
-    """Messages: put, got, updated, deleted. At the end all that are left are got.
+    """Run a history of messages: put, got, updated, deleted. At the end all remaining messages are
+    got.
 
-    What ends with Unavailable has changed nothing, so it is no part of the history.
+    A call that ends with Unavailable has changed nothing, so it is not part of the history.
     """
     history = QueueHistory()
     put: set[str] = set()
@@ -394,7 +396,7 @@ async def message_history(seed: int, steps: int, faults: int) -> Verdict:
 async def _act_on_queue(
     on: Services, chance: random.Random, held: list[MessageView]
 ) -> dict[str, tuple[Hashable, Hashable]]:
-    """One random operation: (call, result) for each message that it is about."""
+    """Run one random operation. Return (call, result) for each message that it concerns."""
     kind = chance.choice(("put", "get", "get", *(("delete", "update") if held else ())))
     if kind == "put":
         view = await queue_calls.put(on, "x" * chance.choice((10, 30_000)))
@@ -406,7 +408,7 @@ async def _act_on_queue(
             one.message.id: (GetStep(), Got(one.receipt or "", one.message.dequeued))
             for one in views
         }
-    # One that is used up may be used again: it must be refused then.
+    # A stale receipt may be used again: it must be refused then.
     at = chance.randrange(len(held))
     view = held[at] if not chance.randrange(4) else held.pop(at)
     receipt, result = view.receipt or "", None if kind == "update" else False

@@ -1,4 +1,4 @@
-"""Handles of SMB on services in memory: clients with a connection, and what they ask for."""
+"""Handles of SMB on services in memory: clients with a connection, and their calls."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Mount:
     """A client that has mounted the share, and the notices that it was sent.
 
     Arguments:
-        answers: whether it acknowledges each notice at once, as it was asked to.
+        answers: whether it acknowledges each notice at once, as requested.
     """
 
     def __init__(self, on: Services, access: ShareAccess, name: str, *, answers: bool) -> None:
@@ -79,7 +79,7 @@ class Mount:
         self.notices.append((handle, notice))
         self.told.set()
         if self.answers and notice.needs_answer:
-            # As a client does: not within the operation that has broken its cache.
+            # Answer like a client: not inside the operation that has broken its cache.
             asyncio.get_running_loop().call_soon(self._answer_if_open, handle, notice)
 
     def _answer_if_open(self, handle: Handle, notice: BreakNotice) -> None:
@@ -156,7 +156,7 @@ async def mounted(on: Services, name: str = "ann", *, answers: bool = True) -> M
 async def listed(
     on: Services, handle: Handle, pattern: str = "*", room: int = 1 << 20, **flags: Any
 ) -> tuple[list[str], bool]:
-    """One QUERY_DIRECTORY with room for so many rows."""
+    """Run one QUERY_DIRECTORY with room for so many rows."""
     rows: list[EnumeratedNode] = []
 
     def accept(row: EnumeratedNode) -> bool:
@@ -176,7 +176,7 @@ def parts(path: str) -> tuple[str, ...]:
 
 
 async def status(outcome: Awaitable[object]) -> int:
-    """The NTSTATUS of a refusal; 0 = success."""
+    """Return the NTSTATUS of an error; 0 = success."""
     try:
         await outcome
     except StorageError as error:
@@ -187,7 +187,7 @@ async def status(outcome: Awaitable[object]) -> int:
 
 
 async def status_over_rest(outcome: Awaitable[object]) -> int:
-    """The status of a refusal over REST; 0 = success."""
+    """Return the status of an error over REST; 0 = success."""
     try:
         await outcome
     except StorageError as error:
@@ -196,7 +196,7 @@ async def status_over_rest(outcome: Awaitable[object]) -> int:
 
 
 def nothing_is_left(on: Services) -> bool:
-    """Whether no handle, no entry and no timer is left, once all has been closed."""
+    """Return whether no handle, no entry and no timer is left, after all was closed."""
     held = on.held.of(Opens)
     durable = held.durable
     waiting = durable._waiting or durable._per_account or durable._leaving or durable._creates

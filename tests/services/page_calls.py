@@ -1,4 +1,4 @@
-"""Page blob operations on services, as requests would make them, and what doctor says of a store.
+"""Page blob operations on services, as requests would make them, and the doctor's findings.
 
 Must not live here: tests.
 """
@@ -65,7 +65,7 @@ async def changes(on: Services, name: str, since: int, version: int | None = Non
 
 
 async def copy_incrementally(on: Services, source: str, ticks: int, name: str) -> None:
-    """Incremental Copy Blob from a snapshot of another blob of the same container."""
+    """Run Incremental Copy Blob from a snapshot of another blob of the same container."""
     place = await on.place(Service.BLOB, ACCOUNT, "photos")
     assert place is not None
 
@@ -79,7 +79,7 @@ async def copy_incrementally(on: Services, source: str, ticks: int, name: str) -
 
 
 def problems(on: Services) -> list[str]:
-    """What doctor finds."""
+    """Return the doctor's findings."""
     assert isinstance(on.store, MemoryEngine)
     findings = Integrity(Inspected(on.store)).findings()
     return [f"{one.place}: {one.problem}" for one in findings]

@@ -1,7 +1,8 @@
-"""Decisions are run twice, and must not ask for anything but what they are given.
+"""Decisions are run twice, and may use nothing but their arguments.
 
-Here live the wrapper around an engine's `update`, and what it raises. Rule 4 of engines/base.py:
-a decision may run more than once, and is a pure function of its records and its stamp.
+Here live the wrapper around an engine's `update`, and the error that it raises. Rule 4 of
+engines/base.py: a decision may run more than once, and is a pure function of its records and its
+stamp.
 """
 
 from __future__ import annotations
@@ -13,16 +14,17 @@ from strongroom.clock import ManualClock
 from strongroom.engines.base import Commit, Decide, Partition, Record, Ref
 from strongroom.values import Purpose
 
-# The decisions that are running now. Tests run one event loop, and decisions do not await.
+# The decisions in progress. Tests run one event loop, and decisions do not await.
 _running: list[Decide[Any]] = []
 
 
 class Impure(AssertionError):
-    """A decision depends on something else than its arguments."""
+    """A decision depends on something other than its arguments."""
 
 
 def outside_of_decisions(what: str) -> None:
-    """Called by what a decision must not use. Raises Impure."""
+    """Raise Impure inside of a decision. It is called by the things that a decision must not
+    use."""
     if _running:
         raise Impure(f"a decision reads {what}: {_running[-1]}")
 
@@ -42,10 +44,10 @@ class WatchedClock(ManualClock):
 def twice(
     update: Callable[..., Any], ran: Callable[[Decide[Any]], None] = lambda decide: None
 ) -> Callable[..., Any]:
-    """An engine's `update` whose decisions run twice.
+    """Return an engine's `update` whose decisions run twice.
 
     Arguments:
-        ran: is told each decision.
+        ran: called with each decision.
     """
 
     def watched(
@@ -85,7 +87,7 @@ def _outcome(
 
 
 def _shown(outcome: Commit[Any] | Exception) -> object:
-    """What two outcomes are compared by."""
+    """Return the value by which two outcomes are compared."""
     if isinstance(outcome, Exception):
         return type(outcome), {
             name: value for name, value in vars(outcome).items() if name != "error"

@@ -31,7 +31,7 @@ def call(wanted: Any = None, *, queue: str = QUEUE, message: str = "", **more: A
 
 
 async def placed(on: Services, wanted: Any = None, **more: Any) -> Call[Any]:
-    """A call on a queue that is there, authorized as it is now."""
+    """Return a call on an existing queue, authorized by its present state."""
     place = await on.place(Service.QUEUE, given.ACCOUNT, more.get("queue", QUEUE))
     return call(wanted, place=place, **more)
 
@@ -88,26 +88,26 @@ def texts(views: Sequence[MessageView]) -> list[str | None]:
 
 
 def pass_time(on: Services, seconds: float) -> None:
-    """Let time pass, and a little more: the clock stands still while stamps rise."""
+    """Move the clock, a little further than that: the clock stands still while stamps rise."""
     on.store.advance(seconds + 0.01)
 
 
 async def sweep(on: Services) -> int:
-    """Do all jobs that are due. Returns how many were finished. The clock stands still while
-    stamps rise: it is moved on."""
+    """Do all jobs that are due, and return how many were finished. The clock is moved, because it
+    stands still while stamps rise."""
     on.store.advance(1)
     return await Sweeper(on).run_once()
 
 
 def problems(on: Services) -> list[str]:
-    """What the doctor finds in a store in memory."""
+    """Return the doctor's findings on a store in memory."""
     store = on.store
     assert isinstance(store, MemoryEngine)
     return [f"{one.place}: {one.problem}" for one in Integrity(Inspected(store)).findings()]
 
 
 class Inspected:
-    """A store in memory as the doctor inspects it."""
+    """A store in memory, in the form that the doctor inspects."""
 
     def __init__(self, store: MemoryEngine) -> None:
         self._store = store
@@ -123,14 +123,14 @@ class Inspected:
 
 
 def stored(on: Services) -> dict[Ref, Record]:
-    """Everything in a store in memory."""
+    """Return all records of a store in memory."""
     store = on.store
     assert isinstance(store, MemoryEngine)
     return dict(store.records())
 
 
 def texts_in(store: Any) -> list[Ref]:
-    """Where the chunks of long texts lie in a store in memory."""
+    """Return the keys of the chunks of long texts in a store in memory."""
     return [
         ref
         for ref, _ in store.records()
@@ -139,16 +139,16 @@ def texts_in(store: Any) -> list[Ref]:
 
 
 async def overwrite(on: Services, ref: Ref, value: bytes | None) -> None:
-    """Change a record behind the back of the service; None = take it away."""
+    """Change a record without the service's knowledge; None = remove it."""
     step = Step(ref.partition, (Write(ref.key, value),))
     await on.store.update(ref.partition, (), lambda found, stamp: Commit(None, (step,)))
 
 
 def message_records(on: Services) -> int:
-    """How many records queues' messages have, all keyspaces together."""
+    """Return how many records queues' messages have, in all keyspaces together."""
     return sum(ref.partition.keyspace[:1] == b"m" for ref in stored(on))
 
 
 def jobs(on: Services) -> int:
-    """How many jobs are ordered."""
+    """Return how many jobs are ordered."""
     return sum(ref.partition.keyspace == keys.JOBS for ref in stored(on))

@@ -1,7 +1,7 @@
-"""A share's files and snapshots, and what they must be: plain dictionaries.
+"""A share's files and snapshots, and their expected state as plain dictionaries.
 
-`Files` is what a share or a snapshot holds: each path in lower case with its name as it was given,
-and a file's bytes and metadata. `held` reads all of it from the services.
+`Files` is the state of a share or a snapshot: each path in lower case with its name as given, and a
+file's bytes and metadata. `held` reads all of it from the services.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.services import file_calls as do
 
 
 class Held(msgspec.Struct, frozen=True):
-    """A directory or file: its name as it was given, its ETag, and a file's bytes."""
+    """A directory or file: its name as given, its ETag, and a file's bytes."""
 
     name: str
     etag: int
@@ -32,7 +32,7 @@ Files = dict[str, Held]
 
 
 async def held(on: Services, snapshot: int | None = None, page_names: int = 5000) -> Files:
-    """Everything in a share, or in one of its snapshots, by lists and reads."""
+    """Read everything in a share, or in one of its snapshots, by lists and reads."""
     found: Files = {}
     waiting = [""]
     while waiting:

@@ -1,4 +1,4 @@
-"""A fresh set of services with a sweeper, and what tests do with it."""
+"""A fresh set of services with a sweeper, and the ways in which tests use it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ async def fresh() -> tuple[Services, Sweeper]:
 
 
 async def swept(on: Services, sweeper: Sweeper) -> int:
-    """Everything that is due is done. The clock stands still while stamps rise: it is moved on."""
+    """Do all jobs that are due. The clock is moved, because it stands still while stamps rise."""
     on.store.advance(1)
     return await sweeper.run_once()
 

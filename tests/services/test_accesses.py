@@ -1,4 +1,5 @@
-"""When blobs were last read: what is noted, when it is written, and that reads do not wait."""
+"""The access times of blobs: which accesses are noted, when they are written, and that reads do not
+wait for it."""
 
 from __future__ import annotations
 
@@ -51,7 +52,7 @@ def test_a_write_is_an_access_and_a_read_once_a_day() -> None:
         lease = await do.acquire(on, "b")
         before = await view(on)
         await do.read(on, "b")
-        # It is not written yet: the read has not waited for that.
+        # It is not written yet: the read has not waited for the write.
         assert (await view(on)).blob == before.blob
         await swept(on, sweeper)
         after = await view(on)
@@ -69,7 +70,7 @@ def test_a_write_is_an_access_and_a_read_once_a_day() -> None:
 
 
 def test_what_is_no_access() -> None:
-    """B-ACC-03: properties, of the blob and of its snapshots."""
+    """B-ACC-03: reads of the properties of a blob and of its snapshots."""
 
     async def test() -> None:
         on, sweeper = await tracked()
@@ -86,7 +87,7 @@ def test_what_is_no_access() -> None:
 
 @pytest.mark.parametrize("kind", ["snapshot", "version"])
 def test_each_state_has_a_time_of_its_own(kind: str) -> None:
-    """B-ACC-03: a read of one changes the time of no other; tags and bodies stay."""
+    """B-ACC-03: a read of one state changes the time of no other; tags and bodies stay."""
 
     async def test() -> None:
         on, sweeper = await tracked()
@@ -145,7 +146,7 @@ def test_nothing_is_tracked_unless_it_is_switched_on() -> None:
 
 
 def test_what_is_gone_before_its_access_is_written() -> None:
-    """B-ACC-04: the note of a blob that was deleted, or whose container was, is dropped."""
+    """B-ACC-04: the note of a deleted blob, or of one in a deleted container, is dropped."""
 
     async def test() -> None:
         on, sweeper = await tracked()

@@ -1,4 +1,4 @@
-"""Tests over two gateways really run over two, and what they leave out is named rightly."""
+"""Tests over two gateways really run over two, and the list of exceptions is correct."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def two(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def number(on: Services) -> int:
-    """The gateway whose turn it is."""
+    """Return the number of the present gateway."""
     assert isinstance(on.store, MemoryEngine)
     return on.store.gateways.number
 

@@ -1,4 +1,5 @@
-"""Append blobs: what an append writes, what readers and snapshots see of it, what becomes of it."""
+"""Append blobs: the writes of an append, their visibility to readers and snapshots, their
+cleanup."""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ async def refused(attempt: Awaitable[object]) -> ErrorCode:
 
 
 async def filled(on: Services, name: str, sizes: list[int]) -> bytes:
-    """An append blob with blocks of these sizes; its bytes."""
+    """Make an append blob with blocks of these sizes, and return its bytes."""
     await log.create(on, name)
     parts = [text(size, seed) for seed, size in enumerate(sizes)]
     for part in parts:
@@ -145,7 +146,7 @@ def test_snapshots_share_the_blocks_and_stay_as_they_were() -> None:
         assert await do.read(on, "b", ticks) == first
         assert await do.read(on, "b") == first + b"more"
         await do.put(on, "copy", b"")
-        # Overwritten by a new one, what the snapshot has stays, and only that.
+        # When it is overwritten by a new one, the blocks of the snapshot stay, and only those.
         await log.create(on, "b")
         await swept(on, sweeper)
         assert await do.read(on, "b", ticks) == first
@@ -175,7 +176,7 @@ def test_a_snapshot_that_goes_leaves_the_head_whole() -> None:
 
 
 def test_blocks_that_are_appended_while_a_snapshot_is_swept_stay() -> None:
-    """What a sweep removes ends where the retired form ended."""
+    """A sweep removes only blocks up to the end of the retired form."""
 
     async def test() -> None:
         on, sweeper = await fresh()
@@ -399,7 +400,7 @@ def test_a_download_arrives_whole_though_the_blob_is_deleted_and_swept() -> None
 def test_another_gateway_sweeps_nothing_that_a_stalled_download_has_still_to_read(
     drops_container: bool,
 ) -> None:
-    """Small blocks have no content to be named by: the reader holds all of them back."""
+    """Small blocks have no contents to name, so the reader protects all of them."""
 
     async def test() -> None:
         here, _ = await fresh()

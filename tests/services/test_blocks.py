@@ -1,4 +1,5 @@
-"""Block lists at the serial point: what was read for a list must hold when it is committed."""
+"""Block lists at the serial point: blocks that were read for a list must be unchanged at its
+commit."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ BIG = 20_000
 
 
 def before_blocks_are_read(on: Services, act: Callable[[], Awaitable[None]]) -> None:
-    """Let `act` run once, before the staged blocks are read for the first time."""
+    """Run `act` once, before the staged blocks are read for the first time."""
     real = on.store.read_range
     done: list[bytes] = []
 

@@ -1,5 +1,5 @@
-"""Wherever a body lies (in the record, beside it, in a content): what replaces it is read
-whole, snapshots keep what they were taken of, and nothing is left behind."""
+"""Bodies of every kind (in the record, beside it, in a content): a replaced body is read whole,
+snapshots keep their state, and nothing is left behind."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.services import blob_calls as do
 from tests.services.container_calls import run
 from tests.services.sweeps import fresh, swept
 
-# The lengths at which bodies begin to lie elsewhere.
+# The lengths at which bodies change to the next kind.
 KINDS: dict[int, type[Body]] = {
     0: Empty,
     1: Within,

@@ -222,7 +222,7 @@ def test_the_lease_guards_as_the_table_says(name: str, state: str, which: int) -
             assert await given.refused(attempt) == (412, expected)
             assert await on.place(Service.BLOB, given.ACCOUNT, "photos") == before
         if not expected and name.startswith("set"):
-            # A container's lease is not cleared by a write: its id may still renew it.
+            # A write does not clear a container's lease: its id may still renew it.
             assert (await view(on)).record.lease == held
 
     given.run(scenario)

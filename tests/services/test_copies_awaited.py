@@ -24,7 +24,7 @@ SOON_S = 20.0
 
 
 class Hold:
-    """Keeps each copy pending until `release`."""
+    """Keep each copy pending until `release`."""
 
     def __init__(self) -> None:
         self._released = asyncio.Event()
@@ -40,7 +40,7 @@ class Hold:
 
 
 class Leaver(Sender):
-    """The client whose request waits, and who may go."""
+    """The client of a waiting request, which may disconnect."""
 
     def __init__(self) -> None:
         super().__init__(Bytes(b""))
@@ -56,7 +56,7 @@ class Leaver(Sender):
 
 
 async def waiting_for(on: Services, client: Leaver | None = None) -> asyncio.Task[CopyMade]:
-    """A copy that has begun, and whose answer waits."""
+    """Start a copy whose response waits."""
     await do.put(on, "source", LARGE)
     answer = asyncio.create_task(do.start_copy(on, "source", "copy", LONG_S, client))
     store: Any = on.store
@@ -89,7 +89,7 @@ def test_its_success() -> None:
 
 
 def test_its_abortion() -> None:
-    """B-CPY-07 B-CPY-17: a request that waits keeps nobody from it."""
+    """B-CPY-07 B-CPY-17: a waiting request does not prevent the abort."""
 
     async def test() -> None:
         on, sweeper = await fresh()

@@ -1,4 +1,4 @@
-"""Copies: the block structure, aborts that win, sources that are pinned, jobs after a restart."""
+"""Copies: the block structure, aborts that win, pinned sources, jobs after a restart."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def stage_and_commit(on: Services, name: str, count: int, size: int) -> by
 def test_a_copy_has_the_blocks_of_its_source(
     monkeypatch: pytest.MonkeyPatch, group_bytes: int
 ) -> None:
-    """B-CPY-02: and they can be listed again, alone or with new ones."""
+    """B-CPY-02: and they can be committed again, alone or with new ones."""
     monkeypatch.setattr(listed, "GROUP_BYTES", group_bytes)
     monkeypatch.setattr(listed, "GROUPS_MAX", 10**9)
 

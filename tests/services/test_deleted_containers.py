@@ -1,4 +1,4 @@
-"""Deleted containers that are kept: when they are swept, and what a crash leaves of it."""
+"""Deleted containers that are retained: when they are swept, and their state after a crash."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ BIG = 30_000
 
 
 def keep(on: Services, days: int) -> None:
-    """Switch the container retention of every account."""
+    """Set the container retention of every account."""
     on.switches = lambda account: Switches(container_retention_days=days)
 
 
 async def listed(on: Services) -> list[tuple[str, int]]:
-    """Name and generation of the containers that are kept."""
+    """Return name and generation of the retained containers."""
     given = list_containers.ListContainers(include=frozenset(("deleted",)))
     page = await list_containers.list_containers(on, call(given, container=""))
     return [(row.name, row.record.generation) for row in page.items if row.deleted]
@@ -43,7 +43,7 @@ async def restore(on: Services, generation: int) -> None:
 
 
 def test_days_that_are_left() -> None:
-    """B-RST-02: a day that has begun counts whole."""
+    """B-RST-02: a partial day counts as a whole one."""
     until = retention_end(1000, 7)
     assert remaining_days(until, 1000) == 7
     assert remaining_days(until, 1000 + DAY_S * TICKS_PER_S) == 6
@@ -73,7 +73,7 @@ def test_a_kept_container_is_swept_when_its_retention_ends() -> None:
 
 
 def test_a_restored_container_outlives_the_job_of_its_deletion() -> None:
-    """B-RST-03, B-RST-05: deleted again, it is kept from that deletion on."""
+    """B-RST-03, B-RST-05: deleted again, it is retained from that deletion on."""
 
     async def test() -> None:
         on, sweeper = await fresh()
@@ -102,7 +102,7 @@ def test_a_restored_container_outlives_the_job_of_its_deletion() -> None:
 
 
 def test_a_container_deleted_again_is_kept_from_that_deletion_on() -> None:
-    """B-RST-05: the job of the first deletion falls due while the second one keeps it."""
+    """B-RST-05: the job of the first deletion falls due while the second one retains it."""
 
     async def test() -> None:
         on, sweeper = await fresh()
@@ -140,7 +140,8 @@ def test_a_new_container_of_the_name_is_not_swept() -> None:
 @pytest.mark.parametrize("days", [0, 7])
 @pytest.mark.parametrize("cut", range(3))
 def test_a_deletion_that_is_cut_off(cut: int, days: int) -> None:
-    """The container is there, or kept; a job of a deletion that never was sweeps nothing."""
+    """The container exists, or is retained; the job of a deletion that did not happen sweeps
+    nothing."""
 
     async def test() -> None:
         before, _ = await fresh()
@@ -154,7 +155,7 @@ def test_a_deletion_that_is_cut_off(cut: int, days: int) -> None:
         on = Services(store.restarted(), before.clock)
         keep(on, 7)
         if cut < 2:
-            # Kept from now on, before the sweeper looks at the job of the other deletion.
+            # It is retained from now on, before the sweeper runs the job of the other deletion.
             await drop_container(on)
         sweeper = Sweeper(on)
         await swept(on, sweeper)

@@ -1,4 +1,5 @@
-"""Deleted shares that are kept: when they are swept, and what a crash leaves of a deletion."""
+"""Deleted shares that are retained: when they are swept, and the state after an interrupted
+deletion."""
 
 from __future__ import annotations
 
@@ -25,12 +26,12 @@ TEXT = b"kept " * 20_000
 
 
 def keep(on: Services, days: int) -> None:
-    """Switch the share retention of every account."""
+    """Set the share retention of every account."""
     on.switches = lambda account: Switches(share_retention_days=days)
 
 
 async def listed(on: Services) -> list[int]:
-    """The generations of the deleted shares that are kept."""
+    """Return the generations of the retained shares."""
     wanted = ListShares(include=frozenset(("deleted",)))
     page: SharePage = await do.run(on, share.LIST_SHARES, "", wanted)
     return [row.record.generation for row in page.items if row.deleted]
@@ -118,8 +119,8 @@ def test_a_kept_share_that_no_job_ends_is_found() -> None:
 @pytest.mark.parametrize("days", [0, 7])
 @pytest.mark.parametrize("cut", range(3))
 def test_a_deletion_that_is_cut_off(cut: int, days: int) -> None:
-    """F-RST-01, F-CRA-01: the share is there, kept or gone; a job that was ordered for a deletion
-    that never was sweeps nothing."""
+    """F-RST-01, F-CRA-01: the share exists, is retained, or is gone; the job of a deletion that did
+    not happen sweeps nothing."""
 
     async def scenario() -> None:
         before = await with_a_file(days)
@@ -147,7 +148,7 @@ def test_a_deletion_that_is_cut_off(cut: int, days: int) -> None:
 
 @pytest.mark.parametrize("cut", range(3))
 def test_an_end_of_the_retention_that_is_cut_off(cut: int) -> None:
-    """F-RST-05: the next look finishes it."""
+    """F-RST-05: the next sweep finishes it."""
 
     async def scenario() -> None:
         before = await with_a_file(7)

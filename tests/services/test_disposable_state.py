@@ -1,7 +1,7 @@
-"""The disposable state of a process may be thrown away at any time: nothing but an order changes.
+"""The disposable state of a process may be cleared at any time: only an order of waiters changes.
 
-Each test runs a crowd of callers on a store that clears the state before and after each of its
-operations, so between any two steps of any caller. The order of those who wait is such state, too.
+Each test runs many callers on a store that clears the state before and after each of its
+operations, so between any two steps of any caller. The order of waiters is such state, too.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ WATCHED = ("update", "read", "read_range", "scan", "wait", "now")
 
 
 def forgetful() -> tuple[Services, list[int]]:
-    """Services whose disposable state goes with each step; and how often it was not empty."""
+    """Return services whose disposable state is cleared at each step; and how often it was not
+    empty."""
     store = MemoryEngine(ManualClock())
     on = container_calls.services(store)
     thrown = [0]

@@ -1,4 +1,5 @@
-"""Durable handles on services in memory: lost connections, the way back, others in need of them."""
+"""Durable handles on services in memory: lost connections, reconnects, others that need the
+file."""
 
 from __future__ import annotations
 
@@ -50,14 +51,14 @@ def lease_of(name: str) -> bytes:
 async def opened(
     ann: Mount, path: str = "f", *, guid: bytes | None = None, timeout_ms: int = 0, **more: Any
 ) -> OpenedHandle:
-    """A durable open: with a batch oplock, or with the lease that is asked for."""
+    """Make a durable open: with a batch oplock, or with the requested lease."""
     more.setdefault("wanted", "RWH")
     more.setdefault("disposition", Disposition.OPEN_IF)
     return await ann.open(path, durable=DurableWanted(guid, timeout_ms), **more)
 
 
 async def lost(on: Services, **more: Any) -> tuple[Mount, Handle]:
-    """A client that has lost its connection, and the durable handle that waits for it."""
+    """Return a client that has lost its connection, and its durable handle."""
     ann = await mounted(on, "ann")
     handle = (await opened(ann, **more)).handle
     await ann.leave()
@@ -76,7 +77,7 @@ async def back(
     path: str = "f",
     user: str = given.ACCOUNT,
 ) -> OpenedHandle:
-    """The client connects anew and asks for its handle."""
+    """Reconnect the client and claim its handle."""
     mount = await mounted(on, name)
     mount.session_id, mount.user = 2, user
     key = None if lease is None else lease_of(lease)
@@ -89,7 +90,7 @@ def leased(kept: str) -> dict[str, Any]:
 
 
 def is_waiting(handle: Handle) -> bool:
-    """Whether a handle is open, and has no client."""
+    """Return whether a handle is open without a client."""
     return handle.owner is None and not handle.is_closed
 
 
@@ -238,7 +239,8 @@ NEEDS: dict[str, Callable[[Services, Mount], Awaitable[object]]] = {
 @pytest.mark.parametrize("kept", ["batch", "RWH", "RH"])
 @pytest.mark.parametrize("need", NEEDS)
 def test_an_open_that_needs_the_file_closes_a_handle_without_a_client(kept: str, need: str) -> None:
-    """smb.md 3.9: nobody can answer the break. Its locks are freed, and the operation goes on."""
+    """smb.md 3.9: no client can answer the break. The handle's locks are freed, and the operation
+    continues."""
 
     async def scenario() -> None:
         on = await file_calls.services()
@@ -250,7 +252,7 @@ def test_an_open_that_needs_the_file_closes_a_handle_without_a_client(kept: str,
         bob = await mounted(on, "bob")
         async with asyncio.timeout(60):
             await NEEDS[need](on, bob)
-        # A plain open takes nothing from a client that caches no writes.
+        # A plain open breaks nothing of a client that caches no writes.
         stays = need == "open" and kept == "RH"
         assert handle.is_closed is not stays
         expected = 0 if stays else NOT_FOUND
@@ -276,7 +278,7 @@ def test_no_operation_of_rest_waits_for_a_client_that_is_gone(
         await lock(on, handle)
         await ann.leave()
         reads = operation in ("Get", "ListRanges")
-        # Who caches no writes keeps its handle, and its locks, while others only read.
+        # A client that caches no writes keeps its handle and its locks, while others only read.
         stays = shares_all and kept == "RH" and reads
         async with asyncio.timeout(60):
             answer = await do.status_over_rest(SENDS[operation](on))

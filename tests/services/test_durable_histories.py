@@ -1,4 +1,4 @@
-"""Clients that lose their connections and come back, beside REST: histories of one file."""
+"""Clients that lose their connections and reconnect, beside REST: histories of one file."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from tests.services.test_handle_histories import (
 
 
 class Recorded:
-    """One file that holds a number, and all that is done to it.
+    """One file with a number, and the history of its operations.
 
     Attributes:
-        alone: the clients that have it to themselves and are connected: one at most.
+        alone: the connected clients with exclusive access: at most one.
     """
 
     def __init__(self, on: Services, seed: int) -> None:
@@ -60,7 +60,7 @@ class Recorded:
             seen.returned(None)
 
     async def smb(self, client: int, steps: int) -> None:
-        """Opens durably, works, loses the connection, and comes back or opens anew."""
+        """Open durably, work, lose the connection, and reconnect or open again."""
         name = f"client {client}"
         mount = await mounted(self.on, name)
         for _ in range(steps):
@@ -106,7 +106,8 @@ class Recorded:
                 seen.returned(int(await mount.read(handle, 0, SIZE)))
 
     async def back(self, mount: Mount, handle: Handle) -> Handle | None:
-        """The handle, unless somebody needed the file."""
+        """Reconnect. Return the handle, unless it was closed because another client needed the
+        file."""
         key = handle.key
         assert isinstance(key, tuple)
         wanted = ReconnectWanted(handle.id, None, key[1], CachingKind.LEASE_V2, ("f",))
@@ -121,7 +122,7 @@ class Recorded:
 
 
 async def history(seed: int) -> int:
-    """Returns: how often a client came back to its handle."""
+    """Run one history. Return how often a client got its handle back."""
     on = await file_calls.services()
     await file_calls.write(on, "f", text(0))
     recorded = Recorded(on, seed)

@@ -1,4 +1,4 @@
-"""Durable handles while something is under way: operations, locks that wait, breaks, closes."""
+"""Durable handles during other work: operations, waiting locks, breaks, closes."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_handle_that_is_closed_while_it_is_given_back_is_not_given(
 
         async def attributes(*args: Any) -> NodeInfo:
             found = await real(*args)
-            # An operation under way keeps the handle in the table while it is being closed.
+            # An operation in progress keeps the handle in the table while it is being closed.
             stack.enter_context(operating(handle))
             on.held.of(Opens).durable.expel(handle)
             return found
@@ -139,7 +139,7 @@ def test_a_handle_is_not_given_up_for_a_failure_that_passes(
 
 
 def test_a_handle_that_is_being_closed_by_force_is_not_closed_again() -> None:
-    """Meanwhile another client opens the file: it waits for the close that is under way."""
+    """Another client opens the file during the close, and waits for its end."""
 
     async def scenario() -> None:
         on = await file_calls.services()

@@ -1,4 +1,4 @@
-"""Handles that are closed while they are being opened, and CLOSEs that are cut off."""
+"""Handles that are closed while they are being opened, and interrupted CLOSEs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CLOSED = file_errors.STATUS_FILE_CLOSED
 
 
 class Held:
-    """Holds one kind of call up until the test lets it go on."""
+    """Blocks one kind of call until the test releases it."""
 
     def __init__(self) -> None:
         self.has_come = asyncio.Event()
@@ -36,7 +36,7 @@ class Held:
 
 
 async def closed_by_force(on: Services, held: Held) -> asyncio.Future[int]:
-    """Close the one handle that is being opened."""
+    """Close the only handle, which is being opened."""
     await asyncio.wait_for(held.has_come.wait(), 60)
     (handle,) = on.held.of(Opens).handles.values()
     end = asyncio.ensure_future(closing.close_all(on, [handle]))
@@ -84,7 +84,7 @@ def test_a_close_by_force_waits_for_the_open(
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_a_close_that_is_cut_off_closes(fails: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever ends the look at the attributes: no client can name the handle any more."""
+    """The read of the attributes may end in any way: no client can name the handle any more."""
 
     async def scenario() -> None:
         on = await file_calls.services()

@@ -41,7 +41,7 @@ async def placed(on: Services, input_: Any = None, **more: Any) -> Call[Any]:
 async def write(
     on: Services, change: EntityChange, *, match: int | None = None, row: str = "r", **values: Any
 ) -> int:
-    """Do it; the Timestamp after it, 0 when it is gone."""
+    """Make a write. Return the Timestamp after it, 0 when the entity is deleted."""
     asked = await written(on, change, match=match, row=row, **values)
     found = await entities.write_entity(on, asked)
     return 0 if found.stored is None else found.stored.timestamp
@@ -61,7 +61,8 @@ async def read(on: Services, row: str = "r") -> str:
 
 UNMET = "UpdateConditionNotSatisfied"
 TABLE = {
-    # write: (on nothing, on A=1, on A=1 with another tag); the fragment after it, or the refusal
+    # write: (without an entity, on A=1, on A=1 with another tag); the fragment after it, or the
+    # error
     EntityChange.INSERT: ('"B":"2"', "EntityAlreadyExists", "EntityAlreadyExists"),
     EntityChange.UPDATE: ("ResourceNotFound", '"B":"2"', UNMET),
     EntityChange.MERGE: ("ResourceNotFound", '"A":"1","B":"2"', UNMET),

@@ -1,4 +1,4 @@
-"""Copies to files on services: what they bring, and what becomes of sources that break."""
+"""Copies to files on services: the content and properties copied, and sources that fail."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ def test_copies_count_towards_the_quota_of_the_share() -> None:
         assert await refused(begin(on, HERE + "file/a", "c")) == full
         found = await copied(on, HERE + "file/a", "b")
         assert (found.copy.status, await usage(on)) == (CopyStatus.SUCCESS, 6 << 30)
-        # The room goes while the copy is pending.
+        # The quota is used up while the copy is pending.
         await do.delete(on, "b")
         begun = await begin(on, HERE + "file/a", "b")
         await do.create(on, "d", 3 << 30)

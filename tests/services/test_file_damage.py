@@ -1,4 +1,4 @@
-"""What the doctor says of damaged shares: each damage shows, and a share that is whole does not."""
+"""The doctor's check of shares: each damage is found, and an undamaged share has no findings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.services import file_calls as do
 
 
 class Damaged:
-    """A share with a directory and some files, of which a snapshot sees two as they were.
+    """A share with a directory and some files, two of which have a past state in a snapshot.
 
     Attributes:
         generation: of the share.
@@ -35,7 +35,7 @@ class Damaged:
         self.ids = ids
 
     def put(self, ref: Ref, value: bytes | None) -> None:
-        """Write a record where it lies; None takes it away."""
+        """Write a record in its place; None removes it."""
         self._data.write(Step(ref.partition, (Write(ref.key, value),)), 1)
 
     def drop(self, *refs: Ref) -> None:
@@ -86,7 +86,7 @@ async def made() -> tuple[Services, Damaged]:
 
 
 def _moved_bytes(on: Damaged) -> None:
-    """The bytes of one file lie below another."""
+    """Move the bytes of one file to another."""
     one, other = on.attributes("b").partition, on.attributes("old").partition
     leaf = keys.map_leaf(on.ids["old"], 0)
     found = on._data.get(Ref(other, leaf))

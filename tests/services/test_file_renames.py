@@ -1,4 +1,5 @@
-"""Rename File and Rename Directory on services in memory: one commit, and what it refuses."""
+"""Rename File and Rename Directory on services in memory: one commit, and the cases that it
+refuses."""
 
 from __future__ import annotations
 
@@ -161,7 +162,7 @@ def test_of_two_renames_to_one_name_one_succeeds() -> None:
         )
         assert sum(isinstance(one, NodeWritten) for one in outcomes) == 1
         assert len(await do.names(on)) == 8 and do.problems(on) == []
-        # Directories that move into one another at once: one of the two must fail.
+        # Directories move into one another at once: one of the two renames must fail.
         for number in range(6):
             await do.mkdir(on, f"x{number}")
             await do.mkdir(on, f"y{number}")

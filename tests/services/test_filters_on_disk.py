@@ -1,4 +1,4 @@
-"""Filters on the embedded engine, which leaves out most of what does not match, between writes."""
+"""Filters on the embedded engine, which skips most records that do not match, between writes."""
 
 from __future__ import annotations
 

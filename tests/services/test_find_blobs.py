@@ -1,4 +1,4 @@
-"""Find Blobs by Tags on services: what it costs, what crashes leave, what happens meanwhile."""
+"""Find Blobs by Tags on services: its cost, its state after crashes, and concurrent changes."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def tag_jobs(on: Services) -> list[Any]:
 
 
 async def problems(on: Services) -> list[str]:
-    """What the doctor's check of the index finds, of the container `photos`."""
+    """Return the findings of the doctor's check of the index, for the container `photos`."""
     check, blobs = TagEntriesCheck(), []
     rows = do.left(on)[0]
     for ref, record in rows:
@@ -101,7 +101,7 @@ async def problems(on: Services) -> list[str]:
 
 
 def counted(on: Services) -> list[int]:
-    """From now on, how many heads of blobs each read asks for."""
+    """Record from now on how many heads of blobs each read names."""
     real, counts = on.store.read, list[int]()
 
     async def read(reads: Sequence[Ref]) -> list[Record | None]:
@@ -224,7 +224,7 @@ async def _heads(on: Services) -> list[blob_records.BlobRecord]:
 
 
 async def _is_exact(on: Services) -> None:
-    """A search for each value finds the blobs that have it."""
+    """Check that a search for each value finds the blobs that have it."""
     rows = do.left(on)[0]
     heads = {
         ref.partition.name.decode(): dict(blob_records.BLOB.decode(record.value).tags)
@@ -238,7 +238,7 @@ async def _is_exact(on: Services) -> None:
 
 
 def test_the_index_without_its_job_would_keep_what_a_crash_left() -> None:
-    """The steps of a commit that is cut short after the entries, and the job that removes them."""
+    """A commit stops after the entries are added, and its job removes them."""
 
     async def test() -> None:
         on, _ = await fresh()
@@ -272,7 +272,7 @@ def test_a_commit_leaves_no_job() -> None:
 
 
 def test_tags_that_stay_keep_their_entries() -> None:
-    """A blob whose tags stand still is found by every search, whatever else is written."""
+    """Every search finds a blob with unchanged tags, whatever else is written."""
 
     async def test() -> None:
         on, _ = await fresh()
@@ -328,7 +328,7 @@ def test_a_container_that_is_deleted_during_a_search_is_not_found() -> None:
 
 
 def test_tags_that_change_between_the_index_and_the_blob() -> None:
-    """What is shown has matched; an entry of tags that are gone is no hit."""
+    """Every result has matched; an entry of removed tags is no result."""
 
     async def test() -> None:
         on, _ = await fresh()
@@ -352,7 +352,7 @@ def test_tags_that_change_between_the_index_and_the_blob() -> None:
 
 
 def test_entries_of_an_older_token_do_not_count() -> None:
-    """A late removal of old entries, on another gateway, takes nothing away that counts."""
+    """A late removal of old entries, on another gateway, removes no entry that counts."""
 
     async def test() -> None:
         store = MemoryEngine(ManualClock())

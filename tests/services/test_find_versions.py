@@ -1,4 +1,5 @@
-"""Find Blobs by Tags where blobs have tagged versions: what it reads, and that pages are whole."""
+"""Find Blobs by Tags where blobs have tagged versions: the entries that it reads, and complete
+pages."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ async def put(on: Services, name: str, value: str) -> int:
 async def find(
     on: Services, where: str, results: int, include: Sequence[str] = ()
 ) -> list[tuple[str, int]]:
-    """(name, version) of each hit, page by page."""
+    """Return (name, version) of each result, page by page."""
     hits, start = list[tuple[str, int]](), START
     while True:
         given = FindBlobs(tag_queries.parse(where), start, results, frozenset(include))
@@ -46,7 +47,7 @@ async def find(
 
 
 def rows_scanned(on: Services) -> list[int]:
-    """From now on, how many rows each scan of the index returns."""
+    """Record from now on how many rows each scan of the index returns."""
     real, counts = on.store.scan, list[int]()
 
     async def scan(keyspace: bytes, *given: Any) -> Any:
@@ -61,7 +62,7 @@ def rows_scanned(on: Services) -> list[int]:
 
 @pytest.mark.parametrize("where", ["k = 'same'", "k >= 'a'", "k = 'same' AND k2 > ''"])
 def test_a_plain_search_reads_no_entries_of_versions(where: str) -> None:
-    """B-FND-11, B-VER-17: as many rows as there are blobs that have the tag, however old."""
+    """B-FND-11, B-VER-17: as many rows as blobs with the tag, however many versions they have."""
 
     async def test() -> None:
         on, _ = await ver.versioned()
@@ -81,7 +82,7 @@ def test_a_plain_search_reads_no_entries_of_versions(where: str) -> None:
 def test_pages_of_versions_hold_each_once_and_in_order(
     monkeypatch: pytest.MonkeyPatch, results: int, together: int
 ) -> None:
-    """B-FND-08, B-VER-17: by value, then by name; blobs and versions among each other."""
+    """B-FND-08, B-VER-17: by value, then by name; blobs and versions in one order."""
     monkeypatch.setattr(find_blobs, "_LEAST", 1)
     monkeypatch.setattr(find_blobs, "_TOGETHER", together)
 

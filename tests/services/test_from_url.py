@@ -1,4 +1,4 @@
-"""From URL operations on services: the body that a source becomes, and what they leave behind."""
+"""From URL operations on services: the body made from a source, and what remains after failures."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ Chunks = Callable[[], AsyncIterator[bytes]]
 
 
 async def locate_source(on: Services) -> None:
-    """Every URL names the blob `source`."""
+    """Resolve every URL to the blob `source`."""
     place = await on.place(Service.BLOB, ACCOUNT, "photos")
     assert place is not None
 
@@ -58,7 +58,8 @@ async def locate_source(on: Services) -> None:
 
 
 def from_remote(on: Services, size_bytes: int | None, chunks: Chunks) -> list[None]:
-    """Every URL names a source of another server; what is returned grows when it is closed."""
+    """Resolve every URL to a source on another server. The returned list grows when the source is
+    closed."""
     closed: list[None] = []
 
     class Remote:
@@ -89,7 +90,7 @@ async def stage_from(
 
 
 def nothing_is_held(on: Services) -> None:
-    """No reader is registered, and no content waits for a commit."""
+    """Check that no reader is registered, and that no content waits for a commit."""
     assert isinstance(on.store, MemoryEngine)
     assert not on.held.of(Readers)._active
     assert not on.store.contents.written
@@ -111,7 +112,7 @@ async def make_source(on: Services, kind: str) -> bytes:
 def test_any_operation_that_takes_a_body_takes_a_source(
     kind: str, range_: ByteRange | None
 ) -> None:
-    """B-URL-08, B-URL-12: Append Block and Put Page need no more than this."""
+    """B-URL-08, B-URL-12: Append Block and Put Page need nothing else."""
 
     async def consume(call: Call[Digests], size_max: int) -> bytes:
         intake.check_size(call.client.body, size_max)
@@ -142,7 +143,7 @@ def test_any_operation_that_takes_a_body_takes_a_source(
 @pytest.mark.parametrize("kind", ["stored", "listed"])
 @pytest.mark.parametrize("how", ["replaced", "deleted"])
 def test_a_source_that_goes_while_it_is_read(kind: str, how: str) -> None:
-    """B-URL-17: it is taken as it was when it was opened."""
+    """B-URL-17: the body is that of the source when it was opened."""
 
     async def test() -> None:
         on, sweeper = await fresh()
@@ -175,7 +176,7 @@ def test_a_source_that_goes_while_it_is_read(kind: str, how: str) -> None:
 
 
 def test_a_destination_that_changes_while_the_source_is_read() -> None:
-    """B-URL-16: it is judged again when the blob is written."""
+    """B-URL-16: the destination is checked again when the blob is written."""
 
     async def test() -> None:
         on, sweeper = await fresh()
@@ -205,7 +206,7 @@ def test_a_destination_that_changes_while_the_source_is_read() -> None:
 @pytest.mark.parametrize("size_bytes", [None, 3 * BIG])
 @pytest.mark.parametrize("fault", ["breaks", "short", "long", "none"])
 def test_a_source_elsewhere_that_does_not_keep_its_word(size_bytes: int | None, fault: str) -> None:
-    """B-URL-17: nothing is written, and nothing is left."""
+    """B-URL-17: nothing is written, and nothing is left behind."""
 
     async def chunks() -> AsyncIterator[bytes]:
         yield b"x" * BIG
@@ -290,7 +291,7 @@ def test_no_source_is_looked_for_where_the_destination_refuses() -> None:
 
 
 def test_the_source_of_a_missing_content_is_a_damaged_one() -> None:
-    """A source whose bytes are gone is no missing source: that would be told as 404."""
+    """A source with missing bytes is not a missing source, which would be answered with 404."""
 
     async def test() -> None:
         on, _ = await fresh()

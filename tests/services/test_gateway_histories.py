@@ -24,8 +24,8 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(2))
 def test_what_two_gateways_answer_has_one_order(kind: str, seed: int) -> None:
-    """B-CWR-01, B-APP-03, B-PAG-19, B-LOP-01, B-LSE-22, T-WRI-08, Q-GET-07: gateways
-    pause, die and start meanwhile."""
+    """B-CWR-01, B-APP-03, B-PAG-19, B-LOP-01, B-LSE-22, T-WRI-08, Q-GET-07: gateways pause, die and
+    start during the history."""
     history: Callable[[int, int, int], Awaitable[Verdict]] = KINDS[kind]
 
     async def test() -> Verdict:

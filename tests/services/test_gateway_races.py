@@ -1,4 +1,4 @@
-"""Many clients at one blob, over two gateways of one store: versions, and tags by their tags."""
+"""Many clients at one blob, over two gateways of one store: versions, and tags with conditions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_each_acknowledged_write_is_one_version() -> None:
         async def client(number: int) -> None:
             for turn in range(TURNS):
                 on = both[(number + turn) % 2]
-                # Bodies within the record, beside it, and by themselves.
+                # Bodies in the record, in a record beside it, and in contents.
                 content = f"{number}.{turn}".encode() * (1, 200, 3000)[number % 3]
                 version = await ver.put(on, "b", content)
                 assert version not in written
@@ -57,7 +57,7 @@ def test_each_acknowledged_write_is_one_version() -> None:
 
 
 def test_one_of_many_deletions_of_a_version_finds_it() -> None:
-    """B-VER-08: over both gateways each version is deleted once, and the blob stands."""
+    """B-VER-08: over both gateways each version is deleted once, and the blob remains."""
 
     async def test() -> None:
         both = pair()
@@ -88,7 +88,7 @@ def test_one_of_many_deletions_of_a_version_finds_it() -> None:
 
 
 async def _swap(on: Services, before: int, after: int) -> bool:
-    """Set the tag `turn`, if it is what it was. Returns whether it was."""
+    """Set the tag `turn` if it has an expected value. Return whether it had."""
     given = SetTags((("turn", str(after)),))
     conditions = Conditions(if_tags=f"\"turn\" = '{before}'")
     try:
@@ -101,7 +101,7 @@ async def _swap(on: Services, before: int, after: int) -> bool:
 
 
 def test_tags_are_swapped_by_one_client_at_a_time() -> None:
-    """B-TAG-17: of all that set tags if they are what they were, one does."""
+    """B-TAG-17: of all clients that set tags under this condition, one succeeds."""
 
     async def test() -> None:
         both = pair()

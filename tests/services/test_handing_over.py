@@ -1,5 +1,5 @@
-"""The open source of a pending copy is there before the copy's job can be seen, and is given up
-with it."""
+"""The open source of a pending copy exists before the copy's job is visible, and is released with
+it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LARGE = b"x" * (COPY_AT_ONCE_BYTES_MAX + 1)
 
 
 def after_the_next_commit(on: Services, act: Any) -> None:
-    """Something happens when a copy was committed, before its request goes on."""
+    """Run `act` after a copy was committed, before its request continues."""
     real = on.store.update
 
     async def update(partition: Partition, *given: Any) -> Any:

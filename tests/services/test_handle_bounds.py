@@ -1,4 +1,4 @@
-"""What clients of SMB may make the server hold, all of them together; and what is counted of it."""
+"""The bounds of the state that all SMB clients together may create, and its counters."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_changes_that_are_kept_for_all_watches_are_bounded(
         assert sum(len(one.kept) for one in watches if one is not None) <= 5
         answers = [await (await asked(on, root)) for root in roots]
         assert any(one.must_enumerate for one in answers)
-        # What was taken makes room again, and so does a handle that is closed.
+        # Delivered changes and closed handles make room again.
         again = await asked(on, roots[0])
         await file_calls.create(on, "later")
         assert [path for _, path in (await again).changes] == [("later",)]

@@ -27,11 +27,11 @@ RWH, RH, RW = oplocks.RWH, oplocks.RH, oplocks.RW
 
 
 async def waits(work: Awaitable[Any], told: asyncio.Event) -> asyncio.Task[Any]:
-    """Something that is under way, and has told the client that it waits."""
+    """Start an operation, and return when it has told the client that it waits."""
     task = asyncio.ensure_future(work)
     async with asyncio.timeout(60):
         await told.wait()
-    # The timers begin by a look at the clock.
+    # The timers begin after a read of the clock.
     for _ in range(20):
         await asyncio.sleep(0)
     assert not task.done()
@@ -45,7 +45,7 @@ async def pass_time(on: Services, seconds: float) -> None:
 
 
 async def held(on: Services, state: str, *, answers: bool = False) -> tuple[Mount, OpenedHandle]:
-    """A client with a lease on the file `f`."""
+    """Return a client with a lease on the file `f`."""
     ann = await mounted(on, "ann", answers=answers)
     opened = await ann.open("f", disposition=Disposition.OPEN_IF, lease="a", wanted=state)
     assert opened.caching == do.LEASES[state]
@@ -150,7 +150,7 @@ def test_a_holder_that_never_answers_loses_its_cache_after_35_seconds() -> None:
         await second
         late = status_now(lambda: ann.answer(*ann.notices[0]))
         assert late == file_errors.STATUS_UNSUCCESSFUL
-        # Its handle goes on without a cache.
+        # Its handle continues without a cache.
         await ann.write(first.handle, 0, b"x")
         await ann.leave()
         await bob.leave()
@@ -160,7 +160,7 @@ def test_a_holder_that_never_answers_loses_its_cache_after_35_seconds() -> None:
 
 
 def test_a_holder_that_closes_instead_is_out_of_the_way() -> None:
-    """A share conflict breaks Handle first, then it is looked again."""
+    """A share conflict breaks Handle first, then the share modes are checked again."""
 
     async def scenario() -> None:
         on = await file_calls.services()
@@ -313,7 +313,8 @@ def test_causes_that_come_during_a_break_add_up() -> None:
             # The answer to the acknowledgment is sent first.
             assert len(ann.notices) == number + 1
             await pass_time(on, 0)
-        # What follows takes the last from it at once; the answer was about what it kept.
+        # The next cause breaks the last state at once; the answer had the state that the holder
+        # kept.
         assert found == [RH, oplocks.R]
         assert [notice.to for _, notice in ann.notices] == [RH, oplocks.R, Caching.NONE]
         async with asyncio.timeout(60):

@@ -1,4 +1,4 @@
-"""Handles on services in memory: what their end deletes, and when."""
+"""Handles on services in memory: the deletions at their end, and their time."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_what_is_deleted_on_close_is_pending_until_the_last_handle_goes() -> Non
 
 
 def test_what_is_deleted_on_close_asks_those_who_cache_their_handles_to_close() -> None:
-    """smb.md 3.4, and smbtorture, lease.unlink. Nobody waits for them."""
+    """smb.md 3.4, and smbtorture, lease.unlink. The operation does not wait for them."""
 
     async def scenario() -> None:
         on = await file_calls.services()

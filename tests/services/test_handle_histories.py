@@ -50,7 +50,7 @@ class Looked:
 
 
 class Register:
-    """A file that holds one number: what was read is what was written last."""
+    """A file with one number: a read returns the number that was written last."""
 
     def initial(self, object_key: str) -> int:
         return 0
@@ -78,7 +78,7 @@ def text(number: int) -> bytes:
 
 
 async def history(seed: int, steps: int) -> None:
-    """Clients of REST and of SMB, with and without caches, read and write one number."""
+    """Let clients of REST and of SMB, with and without caches, read and write one number."""
     chance, on = random.Random(seed), await file_calls.services()
     await file_calls.write(on, "f", text(0))
     record, last = History(), 0
@@ -138,7 +138,7 @@ async def _pause(chance: random.Random) -> None:
 
 
 async def _until_shared(attempt: Callable[[], Awaitable[Any]]) -> Any:
-    """What comes of it once nobody denies it any more."""
+    """Return the result of an attempt once no share mode denies it any more."""
     while True:
         try:
             return await attempt()
@@ -154,7 +154,8 @@ def test_histories_of_both_protocols_are_linearizable(seed: int) -> None:
 
 
 class Opening(RuleBasedStateMachine):
-    """Opens, closes and dispositions of two names by several clients, beside a plain model."""
+    """Opens, closes and dispositions of two names by several clients, compared with a plain
+    model."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -283,7 +284,7 @@ class Opening(RuleBasedStateMachine):
 
 @dataclass
 class Known:
-    """What the model knows of a file: its opens, and whether it is to be deleted."""
+    """The model's state of a file: its opens, and whether it is to be deleted."""
 
     pending: bool = False
     opens: dict[int, tuple[Mount, Handle, Use, Use, bool]] = field(default_factory=dict)
@@ -301,7 +302,7 @@ TestOpening = Opening.TestCase
 
 
 async def whole(mount: Mount) -> None:
-    """One of each operation that commits."""
+    """Run one of each operation that commits."""
     one = await mount.create("f", share=Use.NONE)
     await mount.write(one, 0, b"text")
     wanted = RenameWanted(("g",))
@@ -313,7 +314,7 @@ async def whole(mount: Mount) -> None:
 
 
 class Failing:
-    """The n-th call of the store fails, as when it is cut off for a moment."""
+    """The n-th call of the store fails, as in a short outage."""
 
     def __init__(self, on: Services, name: str, at: int) -> None:
         self.calls = 0
@@ -322,7 +323,7 @@ class Failing:
         setattr(on.store, name, self.call)
 
     def done(self) -> bool:
-        """Fail no more. Returns whether it has failed."""
+        """Fail no more. Return whether a call has failed."""
         has_failed, self._at = self.calls >= self._at, 0
         return has_failed
 

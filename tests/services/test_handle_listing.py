@@ -90,7 +90,7 @@ def test_a_forced_close_ends_everything_that_depends_on_the_handle() -> None:
 
 
 def test_a_close_that_is_forced_waits_for_the_write_that_is_under_way() -> None:
-    """A handle keeps others away until all that it was let do is durable."""
+    """A handle excludes others until all of its writes are durable."""
 
     async def scenario() -> None:
         on = await file_calls.services()

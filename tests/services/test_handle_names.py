@@ -173,7 +173,7 @@ def test_rest_replaces_no_file_that_a_handle_has_open() -> None:
 
 
 async def racing(on: Services, seed: int) -> None:
-    """Renames of a directory, opens below it and deletions, in many orders."""
+    """Run renames of a directory, opens below it and deletions, in many orders."""
     ann, bob = await mounted(on, "ann"), await mounted(on, "bob")
     await ann.close(await ann.mkdir("d"))
     await ann.close(await ann.create("d/f"))

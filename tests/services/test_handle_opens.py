@@ -398,7 +398,7 @@ def test_of_many_creators_at_once_one_has_the_file_to_itself() -> None:
 
 
 def test_what_is_created_is_opened_by_nobody_else_before() -> None:
-    """Its name can be found before the creator has entered: the answer of its commit is late."""
+    """Its name can be found before the creator is registered: the result of its commit is late."""
 
     async def scenario() -> None:
         on = await file_calls.services()
@@ -426,7 +426,7 @@ def test_what_is_created_is_opened_by_nobody_else_before() -> None:
 
 
 class Between:
-    """Something happens after the n-th read of the store has seen what it saw."""
+    """Something happens after the n-th read of the store, before its result is used."""
 
     def __init__(self, on: Services, at: int, what: Callable[[], Awaitable[object]]) -> None:
         self.calls = 0

@@ -91,7 +91,7 @@ CELLS: Final = [
 
 
 async def is_refused(work: Awaitable[Any], answer: tuple[int, str] = VIOLATION) -> bool:
-    """Whether it is refused by this answer; another refusal is an error."""
+    """Return whether a call is refused with this answer; another error is raised."""
     try:
         await work
     except StorageError as error:
@@ -105,7 +105,7 @@ async def is_refused(work: Awaitable[Any], answer: tuple[int, str] = VIOLATION) 
 def test_a_share_mode_fails_the_operations_that_it_denies(
     share: str, operation: str, fails: bool
 ) -> None:
-    """smb.md 4.2. The handle only reads, but for Lease, which it must not stop by its access."""
+    """smb.md 4.2. The handle only reads, except for Lease, which its access must not refuse."""
 
     async def scenario() -> None:
         on = await file_calls.services()
@@ -178,8 +178,8 @@ _BREAK: Final = ("file_break_lease", BreakLease(None))
 
 READS: Final = "wait RH|none|wait R"
 CHANGES: Final = "wait -|go -|wait -"
-# smb.md 4.5: what is left to a holder of RWH, RH and RW. Create, Lease, Copy and Rename are not in
-# the documents: they are inferred.
+# smb.md 4.5: the caching that a holder of RWH, RH and RW has left. Create, Lease, Copy and Rename
+# are not in the documents: they are inferred.
 BREAKS: Final[dict[str, str]] = {
     "Get": READS,
     "GetProps": READS,
@@ -221,12 +221,12 @@ def test_rest_breaks_the_caches_of_clients(
         on = await file_calls.services()
         await file_calls.write(on, "f", b"text")
         ann = await mounted(on, answers=answers == "in time")
-        # A lease fails where a handle can write; its access does not matter to the others.
+        # A lease is refused if a handle can write; its access does not matter to the others.
         access = accesses.READ_DATA
         opened = await ann.open("f", access, lease="a", wanted=state)
         assert opened.caching == do.LEASES[state]
         how, _, left = cell.partition(" ")
-        # An open handle is in the way of Delete File, whatever is cached.
+        # An open handle prevents Delete File, whatever is cached.
         fails = operation == "Delete"
         if how != "wait" or answers == "in time":
             assert await is_refused(MORE[operation](on)) is fails
@@ -235,7 +235,7 @@ def test_rest_breaks_the_caches_of_clients(
             await waits(work, ann.told)
             await pass_time(on, 29.9)
             assert not work.done()
-            # Nobody else is held up.
+            # No other request is delayed.
             await file_calls.write(on, "other", b"text")
             await pass_time(on, 0.2)
             assert await work
@@ -276,7 +276,7 @@ def test_a_shorter_timeout_of_the_request_ends_its_wait_with_the_same_answer(
                 break
         assert codes[-1] == FLUSH_DELAY
         assert set(codes[:-1]) <= {(500, "OperationTimedOut")}
-        # It has left nothing behind that would hold others up.
+        # It has left no state behind that would delay others.
         await ann.leave()
         await MORE[operation](on)
 
@@ -285,7 +285,7 @@ def test_a_shorter_timeout_of_the_request_ends_its_wait_with_the_same_answer(
 
 @pytest.mark.parametrize("operation", ["Create", "Get", "PutRange"])
 def test_a_holder_that_closes_at_the_notice_is_no_violation(operation: str) -> None:
-    """smb.md 4.5: Handle is broken first, and then it is looked again."""
+    """smb.md 4.5: Handle is broken first, and then the share modes are checked again."""
 
     async def scenario() -> None:
         on = await file_calls.services()

@@ -1,4 +1,4 @@
-"""Watching directories on services in memory: changes by SMB and by REST, in order."""
+"""Watches of directories on services in memory: changes by SMB and by REST, in order."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def asked(
     room: int = ROOM,
     request: Patient | None = None,
 ) -> asyncio.Task[Watched]:
-    """A request that waits."""
+    """Start a request that waits."""
     request = request or Patient()
     wanted = WatchWanted(int(aspects), tree, room)
     task = asyncio.ensure_future(watch(on, handle, wanted, request))
@@ -48,7 +48,7 @@ def shown(found: Watched) -> list[str]:
 
 
 async def next_of(on: Services, handle: Handle, task: asyncio.Task[Watched]) -> list[str]:
-    """All that happened until nothing is kept any more."""
+    """Return all changes until no more are stored."""
     seen = shown(await task)
     kept = on.held.of(Watches).of(handle)
     assert kept is not None
@@ -107,7 +107,7 @@ def test_a_watch_is_of_its_directory_and_of_what_it_asked_for_first() -> None:
         await file_calls.mkdir(on, "d/more")
         await file_calls.create(on, "d/f", 3)
         assert shown(await task) == ["1 f"]
-        # Another filter, and the tree: what was asked for first stays.
+        # Another filter, and the tree: the first request's values stay.
         task = await asked(on, folder, EVERYTHING, tree=True)
         await file_calls.put(on, "d/f", 0, b"abc")
         await file_calls.create(on, "d/inner/g")

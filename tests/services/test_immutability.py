@@ -1,6 +1,6 @@
-"""Immutable blobs and the deletion of their container: which comes first, and that nothing is lost.
+"""Immutable blobs and the deletion of their container: which wins, and that nothing is lost.
 
-What is refused to single requests is in tests/conformance/test_immutability.py.
+The errors of single requests are tested in tests/conformance/test_immutability.py.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ async def policy(on: Services, name: str, days: int, locked: bool = False) -> No
 
 
 async def deletes_halfway(on: Services, monkeypatch: pytest.MonkeyPatch, then: Any) -> None:
-    """Let `then` happen once, between the look for blobs and the deletion."""
+    """Run `then` once, between the search for blobs and the deletion."""
     real, left = deleting._has_blobs, iter([then])
 
     async def look(*given: Any) -> bool:
@@ -93,7 +93,7 @@ def test_a_container_with_blobs_is_not_deleted() -> None:
 def test_a_blob_that_is_protected_during_a_deletion_stays(
     monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    """B-IMM-19: it is protected after the look for blobs and before the deletion."""
+    """B-IMM-19: it is protected after the search for blobs and before the deletion."""
 
     async def test() -> None:
         on = await switched_on()
@@ -107,7 +107,7 @@ def test_a_blob_that_is_protected_during_a_deletion_stays(
                 await hold(on, "b")
 
         if kind == "hold":
-            # The look does not see the blob: as if it were written behind the look.
+            # The search does not see the blob, as if it were written after the search.
             async def look(*given: Any) -> bool:
                 seen.append(1)
                 if len(seen) == 1:
@@ -126,7 +126,7 @@ def test_a_blob_that_is_protected_during_a_deletion_stays(
 
 
 def test_a_plain_write_does_not_disturb_a_deletion(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As without immutability: what is written during the deletion goes with the container."""
+    """As without immutability: a blob written during the deletion is deleted with the container."""
 
     async def test() -> None:
         on = await switched_on()
@@ -154,7 +154,7 @@ def test_a_mark_that_a_crash_left_has_no_effect(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_protection_of_a_container_that_is_deleted_meanwhile() -> None:
-    """A write that would protect a blob is answered 404, not left without its container."""
+    """A write that would protect a blob is answered with 404, not stored without its container."""
 
     async def test() -> None:
         on = await switched_on()
@@ -167,7 +167,7 @@ def test_protection_of_a_container_that_is_deleted_meanwhile() -> None:
 
 
 def test_deletions_and_protections_in_any_order() -> None:
-    """B-IMM-19: whenever a protection was acknowledged, the container is there."""
+    """B-IMM-19: if a protection was acknowledged, the container exists."""
 
     async def test() -> None:
         for turn in range(5):

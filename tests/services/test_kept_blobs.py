@@ -1,4 +1,4 @@
-"""Deleted blobs that are kept: what is kept, what comes back, and that all of it is given up."""
+"""Deleted blobs that are retained: which states are retained, restored, and finally swept."""
 
 from __future__ import annotations
 
@@ -56,19 +56,19 @@ async def listed(on: Services, *words: str) -> list[BlobRow]:
 
 
 async def deleted(on: Services) -> list[tuple[str, bool]]:
-    """Name of each that is kept, and whether it is a snapshot."""
+    """Return the name of each retained state, and whether it is a snapshot."""
     found = [row for row in await listed(on) if row.blob.deletion is not None]
     return [(row.name, row.snapshot is not None) for row in found]
 
 
 async def snapshots(on: Services, name: str) -> list[bytes | None]:
-    """The bodies of a blob's snapshots, the oldest first."""
+    """Return the bodies of a blob's snapshots, the oldest first."""
     ticks = [row.snapshot for row in await listed(on) if row.name == name and not row.blob.deletion]
     return [await do.read(on, name, one) for one in ticks if one is not None]
 
 
 async def put_listed(on: Services, name: str, data: bytes) -> None:
-    """A body made of blocks."""
+    """Write a blob made of blocks."""
     half = len(data) // 2
     await do.stage(on, name, "1", data[:half])
     await do.stage(on, name, "2", data[half:])
@@ -76,7 +76,7 @@ async def put_listed(on: Services, name: str, data: bytes) -> None:
 
 
 async def put_appended(on: Services, name: str, data: bytes) -> None:
-    """The body of an append blob."""
+    """Write an append blob."""
     half = len(data) // 2
     await append_calls.create(on, name)
     await append_calls.add(on, name, data[:half])
@@ -230,7 +230,7 @@ def test_a_deleted_blob_whose_retention_has_ended_but_that_is_not_swept_yet() ->
 def test_a_blob_that_is_written_while_its_deleted_one_expires(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """B-SFT-08: what the job has not seen must not come to be kept behind it."""
+    """B-SFT-08: a state that the job has not seen must not become retained after it."""
 
     async def test() -> None:
         on, sweeper = await fresh()
@@ -270,7 +270,7 @@ def test_deleted_snapshots_do_not_count_as_snapshots() -> None:
         await retain(on, 0)
         await do.delete(on, "b")
         await swept(on, sweeper)
-        # The body is the deleted snapshot's now.
+        # The body now belongs to the deleted snapshot.
         assert await refused(undelete(on, "b")) == (404, "BlobNotFound")
         await do.put(on, "b", b"new")
         await undelete(on, "b")
@@ -318,7 +318,7 @@ STEPS: dict[str, Callable[[Services], Awaitable[object]]] = {
 @pytest.mark.parametrize("cut", range(4))
 @pytest.mark.parametrize("step", STEPS)
 def test_a_commit_that_is_cut_off(step: str, cut: int) -> None:
-    """B-SFT-08: what is kept is kept whole, and has a job that ends it."""
+    """B-SFT-08: a retained state is complete, and has a job that ends its retention."""
 
     async def test() -> None:
         before, _ = await fresh()
@@ -389,7 +389,8 @@ ACTIONS = st.lists(
 
 
 class Kept:
-    """What must come back: for each name, (body, hour at which its retention ends)."""
+    """The states that must be restorable: for each name, (body, hour at which its retention
+    ends)."""
 
     def __init__(self) -> None:
         self.hour = 0
@@ -398,24 +399,24 @@ class Kept:
         self.snapshots: dict[str, list[tuple[bytes, int]]] = {}
 
     def displace(self, name: str, data: bytes | None) -> None:
-        """A new head is written where `data` was (None: no blob)."""
+        """Retain the body `data` (None: no blob), because a new head replaces it."""
         if data is None and name in self.heads:
             self.snapshots.setdefault(name, []).append(self.heads.pop(name))
         elif data is not None:
             self.keep(name, [data])
 
     def keep(self, name: str, bodies: list[bytes]) -> None:
-        """Snapshots are deleted."""
+        """Retain the bodies of deleted snapshots."""
         until = self.hour + 24 * self.days
         if self.days:
             self.snapshots.setdefault(name, []).extend((data, until) for data in bodies)
 
     def left(self, name: str) -> list[bytes]:
-        """The bodies of the deleted snapshots that can be restored."""
+        """Return the bodies of the deleted snapshots that can be restored."""
         return [data for data, until in self.snapshots.pop(name, []) if until > self.hour]
 
     def note(self, model: Model, step: tuple[str, str, str, int]) -> None:
-        """What `act` is about to keep."""
+        """Record the states that `act` is about to delete or replace."""
         what, name, other, number = step
         present = model.blobs.get(name)
         if what == "put" or (what == "commit" and model.staged.get(name)):
@@ -432,7 +433,7 @@ class Kept:
 
 
 async def restore(on: Services, model: Model, kept: Kept, name: str) -> None:
-    """Undelete Blob, compared with what the model expects."""
+    """Run Undelete Blob, and compare the result with the model's."""
     head = kept.heads.pop(name, None)
     if head is not None and head[1] > kept.hour:
         model.blobs[name] = head[0]

@@ -1,4 +1,4 @@
-"""The `timeout` of a request, and what it is answered by what it waited for."""
+"""The `timeout` of a request, and the error that it gets, by what it waited for."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A lease is judged at a moment at which its record was the committed one: telling the time may
-take a while, in which a lease can be renewed."""
+"""A lease is judged at a time at which its record was the committed one: the read of the time may
+take long, and a lease can be renewed during it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LEASE = {operation.id: operation for operation in lease.OPERATIONS}
 
 
 async def leased(container_too: bool = False) -> Services:
-    """A blob, or a container, whose lease of 15 seconds has almost run out."""
+    """Return services with a blob, or a container, whose lease of 15 seconds has almost expired."""
     on, _ = await fresh()
     await do.put(on, "b", b"x")
     if container_too:
@@ -40,7 +40,7 @@ async def leased(container_too: bool = False) -> Services:
 
 
 def slow_time(on: Services, renew: Callable[[], Awaitable[Any]]) -> None:
-    """The next look at the time waits: meanwhile the lease is renewed, and its old end passes."""
+    """Delay the next read of the time: during it the lease is renewed, and its old end passes."""
     real = on.store.now
 
     async def now() -> int:
@@ -119,7 +119,7 @@ def test_listings() -> None:
 
 
 def test_rows_are_judged_no_later_than_they_were_read() -> None:
-    """A row of a page is not judged at the time of one that was written after it was read."""
+    """A row of a page is not judged at a time later than its read."""
 
     async def test() -> None:
         on = await leased()
@@ -141,7 +141,7 @@ def test_rows_are_judged_no_later_than_they_were_read() -> None:
 
 
 def test_a_holder_that_renewed_in_time_is_the_holder() -> None:
-    """One that prolongs its lease must not queue behind those who wait for its end."""
+    """A holder that renews its lease must not wait in the queue for its end."""
 
     async def test() -> None:
         on = await leased()

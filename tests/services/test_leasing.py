@@ -1,4 +1,4 @@
-"""Lease Blob and Lease Container: one table, walked on both; the queue of those who wait."""
+"""Lease Blob and Lease Container: one table, run on both; the queue of waiters."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ NO_CHANGE = "LeaseIsBreakingAndCannotBeChanged"
 NO_ACQUIRE = "LeaseIsBreakingAndCannotBeAcquired"
 X = "a new id"
 
-# rule: (action, x-ms-lease-id, answers for STATES); an answer is an error, or (state, id) after.
+# rule: (action, x-ms-lease-id, results for STATES); a result is an error, or (state, id) after it.
 TABLE: dict[str, tuple[Any, str | None, tuple[Any, ...]]] = {
     "B-LSE-01": (
         AcquireLease(15),
@@ -81,7 +81,7 @@ TABLE: dict[str, tuple[Any, str | None, tuple[Any, ...]]] = {
 
 
 class Target:
-    """A container, or a blob in it, whose lease is acted on."""
+    """A container, or a blob in it, whose lease is tested."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
@@ -291,7 +291,7 @@ def test_conditions_are_judged_before_the_lease() -> None:
 
 
 async def waiting(target: Target, action: Any, **more: Any) -> asyncio.Task[Leased]:
-    """An acquisition that waits, and has come to its place in the queue."""
+    """Start an acquisition that waits, and return when it is in the queue."""
     task = asyncio.create_task(target.act(action, wait_s=30, **more))
     await given.settle()
     return task
@@ -337,7 +337,7 @@ def test_an_expiry_and_a_break_wake_the_first(kind: str, action: AcquireLease) -
 
 
 def test_an_expiry_wakes_though_nobody_writes_and_no_clock_is_moved() -> None:
-    """B-WAI-08: by the real clock, for the shortest lease of the wire's units of time."""
+    """B-WAI-08: by the real clock, for the shortest lease in units of the wire."""
 
     async def scenario() -> None:
         clock = SystemClock()
@@ -395,7 +395,7 @@ def test_a_holder_that_prolongs_does_not_queue_behind_the_others(kind: str) -> N
         assert not other.done()
         target.on.store.advance(30)
         assert (await other).lease_id == B
-        # Nor does its id let it in before the others once the lease has ended.
+        # Its id does not give it precedence either, once the lease has ended.
         assert await given.refused(target.act(AcquireLease(15, A), wait_s=1)) == (409, PRESENT)
 
     given.run(scenario)

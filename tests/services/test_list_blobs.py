@@ -1,4 +1,4 @@
-"""List Blobs: what is shown, in which order, over pages, while others write, and on a real disk."""
+"""List Blobs: its rows, their order, pages, concurrent writes, and a real disk."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def page_of(on: Services, **asked: Any) -> BlobPage:
 
 
 async def listed(on: Services, **asked: Any) -> list[str]:
-    """All pages together: names, `name@snapshot` and `prefix/*`."""
+    """Return all pages together: names, `name@snapshot` and `prefix/*`."""
     found: list[str] = []
     start: Any = START
     for _ in range(10_000):
@@ -244,7 +244,8 @@ def test_a_container_deleted_or_closed_meanwhile() -> None:
 
 
 async def under_writes(store: Any, pages_size: int) -> None:
-    """Blobs with even numbers stand still while the others come, change and go."""
+    """Check listings while blobs with even numbers stay unchanged and the others are written and
+    deleted."""
     on = given.services(store)
     generation = await made(on)
     still = [f"{number:03}" for number in range(0, 200, 2)]

@@ -1,4 +1,5 @@
-"""List Containers: names in order, prefixes, pages, leases, and nobody else's containers."""
+"""List Containers: names in order, prefixes, pages, leases, and only the account's own
+containers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Listings with versions: what they show, page by page, and what a listing without them costs."""
+"""Listings with versions: their rows, page by page, and the cost of a listing without them."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_prefixes_stand_for_versions_too() -> None:
 
 
 def test_a_listing_without_versions_reads_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """B-VER-26: neither their records nor anything that grows with them."""
+    """B-VER-26: neither their records nor anything that grows with them is read."""
 
     async def test() -> None:
         on, _ = await ver.versioned()
@@ -91,7 +91,7 @@ def test_a_listing_without_versions_reads_none(monkeypatch: pytest.MonkeyPatch) 
 def test_a_blob_that_is_written_while_it_is_listed(
     results: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """B-VER-19: each state that was there before is listed once."""
+    """B-VER-19: each state that existed before is listed once."""
 
     async def test() -> None:
         on, _ = await ver.versioned()

@@ -1,4 +1,4 @@
-"""Long reads by handles do not share a turn of the loop, so that others get theirs."""
+"""Long reads by handles do not share a turn of the event loop, so that other work can run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COUNT = 8
 
 @pytest.mark.parametrize(("size", "turns"), [(LONG, COUNT), (SHORT, 1)])
 def test_one_long_read_is_carried_out_in_a_turn(size: int, turns: int) -> None:
-    """In memory a read waits for nothing else. Short ones share a turn."""
+    """In memory a read never suspends by itself. Short ones share a turn."""
 
     async def scenario() -> None:
         on = await file_calls.services()

@@ -1,4 +1,4 @@
-"""What a look for messages reads, and what it says when others are taking what it sees."""
+"""The reads of a retrieval, and its result when others are taking the messages that it sees."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class RangesCounted(MemoryEngine):
 
 
 def test_what_has_expired_is_read_past_once() -> None:
-    """Q-GET-09, Q-GET-06: thousands that wait to be swept cost the next looks nothing, and hide
-    nothing."""
+    """Q-GET-09, Q-GET-06: thousands of unswept messages cost the next retrievals nothing, and hide
+    no message."""
 
     async def scenario() -> None:
         store = RangesCounted(ManualClock())
@@ -55,7 +55,7 @@ def test_what_has_expired_is_read_past_once() -> None:
 
 
 def test_nothing_is_passed_over_where_a_commit_may_still_put_something() -> None:
-    """Q-GET-07: what cannot be seen yet may have any stamp beyond those that can."""
+    """Q-GET-07: a message that is not visible yet may have any stamp beyond the visible ones."""
 
     async def scenario() -> None:
         on = await fresh()
@@ -71,7 +71,7 @@ def test_nothing_is_passed_over_where_a_commit_may_still_put_something() -> None
 
 
 class Held(MemoryEngine):
-    """Answers nothing of what is decided while it is shut."""
+    """Delays all updates while its gate is shut."""
 
     gate: asyncio.Event | None = None
 
@@ -90,7 +90,8 @@ class Held(MemoryEngine):
 @pytest.mark.parametrize("wait_s", [0, 20])
 @pytest.mark.parametrize("fails", [False, True])
 def test_there_is_nothing_only_when_what_others_take_is_taken(fails: bool, wait_s: int) -> None:
-    """Q-GET-01, Q-GET-07, Q-GET-08: until then whoever looks waits, and gets it if they fail."""
+    """Q-GET-01, Q-GET-07, Q-GET-08: a retrieval waits until the others have taken the messages, and
+    gets them if they fail."""
 
     async def scenario() -> None:
         store = Held(ManualClock())

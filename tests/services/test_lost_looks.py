@@ -1,4 +1,4 @@
-"""Retrievals that lose the messages they have seen to another gateway, again and again."""
+"""Retrievals that repeatedly lose the messages that they have read to another gateway."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ LOSSES = 40
 
 
 async def beside_a_rival(messages: int, losses: int, number: int = 0) -> tuple[Services, list[int]]:
-    """The services of two gateways over one queue, which do not see each other's claims.
+    """Return the services of a gateway that shares a queue with a rival, without seeing its claims.
 
-    Before each of its first `losses` retrievals is decided, the first ones have lost what they have
-    seen to the second ones. Returns them, and how often that has happened.
+    Before each of its first `losses` retrievals is decided, the rival takes the messages that it
+    has read. Returns the services, and how often that has happened.
 
     Arguments:
-        number: of the gateway of the first ones.
+        number: of the gateway of these services.
     """
     stores = [MemoryEngine(ManualClock())]
     stores.append(stores[0].second())
@@ -40,7 +40,7 @@ async def beside_a_rival(messages: int, losses: int, number: int = 0) -> tuple[S
 
 
 class Losing:
-    """A store through which another gateway comes first."""
+    """A store at which another gateway's retrieval always comes first."""
 
     left = 0
 
@@ -61,7 +61,7 @@ class Losing:
 
 @pytest.mark.parametrize("wait_s", [0, 1])
 def test_a_queue_is_not_called_empty_while_others_get_its_messages(wait_s: int) -> None:
-    """Q-GET-07: however often a look is lost, there are messages left."""
+    """Q-GET-07: messages are left, however often a retrieval loses them."""
 
     async def scenario() -> None:
         on, lost = await beside_a_rival(100, LOSSES)
@@ -93,7 +93,7 @@ def test_a_client_that_has_gone_does_not_keep_looking() -> None:
 
 
 def test_a_gateway_that_loses_begins_apart_and_comes_back_to_the_oldest() -> None:
-    """Q-GET-01: no message is left for ever to a gateway that does not come."""
+    """Q-GET-01: no message waits for ever for a gateway that does not take it."""
 
     async def scenario() -> None:
         on, _ = await beside_a_rival(100, 1, number=1)
@@ -119,7 +119,7 @@ def test_a_gateway_apart_gets_what_there_is() -> None:
 
 
 def test_messages_that_expire_between_look_and_decision_are_lost_to_nobody() -> None:
-    """Q-GET-06: the clock stands still while stamps rise, so a look sees them as alive."""
+    """Q-GET-06: the clock stands still while stamps rise, so a retrieval sees them as alive."""
 
     async def scenario() -> None:
         on = given.services()

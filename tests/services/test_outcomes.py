@@ -1,4 +1,4 @@
-"""What an engine that broke, is full, or is busy means to a caller."""
+"""The errors of a caller when the engine is broken, full, or busy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages that nobody sees any more are given back, and nothing else is, in any sequence."""
+"""Pages without readers are reclaimed, and no others, in any sequence of operations."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ INCLUDE = DeleteSnapshots.INCLUDE
 async def begun(
     on: Services, name: str, ticks: int | None = None
 ) -> tuple[Download, AsyncIterator[bytes]]:
-    """A download that has begun."""
+    """Start a download."""
     found = await do.run(on, blob.GET_BLOB, name, blobs.GetBlob(), snapshot=ticks)
     assert isinstance(found, Download) and not isinstance(found.pieces, bytes)
     return found, aiter(found.pieces)  # type: ignore[arg-type]  # pieces of bytes here
@@ -44,7 +44,7 @@ def end(found: Download) -> None:
 
 
 def kept(on: Services) -> int:
-    """The records and contents that pages make up."""
+    """Return the number of records and contents of pages."""
     records, contents = do.left(on)
     return len(contents) + len([ref for ref, _ in records if ref.key.hidden])
 
@@ -122,7 +122,8 @@ def test_what_only_a_deleted_snapshot_saw_comes_back_with_the_next_write() -> No
 
 
 def test_bytes_that_a_deleted_snapshot_shared_come_back_while_an_older_one_lives() -> None:
-    """B-PAG-21. The sweep after the deletion removes the version of the leaf that it saw."""
+    """B-PAG-21. The sweep after the deletion removes the version of the leaf that the snapshot
+    used."""
 
     async def test() -> None:
         on, sweeper = await fresh()
@@ -359,7 +360,7 @@ async def _act(
 
 
 async def _is_page_or_none(on: Services, name: str) -> bool:
-    """Whether a page blob may be copied over it."""
+    """Return whether a page blob may be copied over it."""
     try:
         return (await do.run(on, blob.GET_BLOB_PROPERTIES, name, None)).blob.page is not None
     except StorageError:

@@ -1,4 +1,4 @@
-"""Put Page From URL on services: what it leaves behind, and what may happen while it reads."""
+"""Put Page From URL on services: what remains after failures, and concurrent changes."""
 
 from __future__ import annotations
 
@@ -90,7 +90,8 @@ class Elsewhere:
 
 
 async def nothing_is_left(on: Services, sweeper: Any) -> None:
-    """No reader, no content without a record, and nothing once the container is gone."""
+    """Check that there is no reader, no content without a record, and nothing after the container
+    is deleted."""
     assert isinstance(on.store, MemoryEngine)
     assert not on.held.of(Readers)._active
     assert pages.problems(on) == []
@@ -187,7 +188,7 @@ def test_pages_of_the_blob_itself_are_those_of_one_state() -> None:
 
 
 async def locate(on: Services, name: str) -> None:
-    """Every URL names this blob."""
+    """Resolve every URL to this blob."""
     place = await on.place(Service.BLOB, ACCOUNT, "photos")
     assert place is not None
 

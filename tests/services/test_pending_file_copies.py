@@ -1,4 +1,4 @@
-"""Pending copies to files: what they forbid, how they end, and what goes on beside them."""
+"""Pending copies to files: the requests that they refuse, their end, and concurrent work."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_pending_copy_refuses_what_would_change_the_file(what: str) -> None:
 
 
 async def attempt(on: Services, what: str) -> None:
-    """One change of the file `b`."""
+    """Make one change of the file `b`."""
     prefix = f"/{ACCOUNT}/{do.SHARE}/"
     if what == "create":
         await do.create(on, "b", 3)
@@ -218,7 +218,7 @@ def test_a_handle_changes_nothing_while_a_copy_is_pending() -> None:
 
 
 def test_a_file_that_is_open_for_one_alone_does_not_become_a_blob() -> None:
-    """F-CPY-01: what keeps a copy from reading is told as the source's own answer."""
+    """F-CPY-01: an error that prevents the read is reported as the source's own answer."""
 
     async def scenario() -> None:
         on = await ready()
@@ -241,7 +241,7 @@ def test_a_file_that_is_open_for_one_alone_does_not_become_a_blob() -> None:
 def test_a_target_that_is_deleted_meanwhile_is_created(
     monkeypatch: pytest.MonkeyPatch, source: str, look: int
 ) -> None:
-    """F-CPY-03: whether it goes before the source is opened, or after that."""
+    """F-CPY-03: whether it is deleted before the source is opened, or after that."""
 
     async def scenario() -> None:
         on = await ready()

@@ -1,4 +1,4 @@
-"""Deletion for good: bodies that others share stay, and the space of the rest comes back."""
+"""Permanent deletion: bodies that other states share stay, and the space of the rest is freed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ async def purge(on: Services, name: str, **past: int) -> None:
 @pytest.mark.parametrize("replaced", [False, True])
 @pytest.mark.parametrize("goes", [0, 1])
 def test_what_shares_a_body_stays_whole(kind: str, replaced: bool, goes: int) -> None:
-    """B-PRM-06: of two snapshots one goes, the other and the blob are read, and nothing is left."""
+    """B-PRM-06: of two snapshots one is deleted, the other and the blob can be read, and nothing
+    else is left."""
 
     async def test() -> None:
         on, sweeper = await fresh()

@@ -1,6 +1,6 @@
-"""Protected containers and their deletion: which comes first, and that nothing is lost.
+"""Protected containers and their deletion: which wins, and that nothing is lost.
 
-What is refused to single requests is in tests/conformance/test_protected_containers.py.
+The errors of single requests are tested in tests/conformance/test_protected_containers.py.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def protect(on: Services, protection: ContainerProtection | None) -> None:
 
 
 async def retain(on: Services) -> None:
-    """Deleted blobs are kept for a week."""
+    """Retain deleted blobs for a week."""
     given = ServiceProperties(delete_retention=RetentionPolicy(enabled=True, days=7))
     await set_properties(on, await placed(on, SetServiceProperties(given)))
 
@@ -55,7 +55,7 @@ async def _undelete(on: Services) -> None:
 def test_a_blob_that_is_written_during_a_deletion_stays(
     monkeypatch: pytest.MonkeyPatch, write: Callable[[Services], Awaitable[None]]
 ) -> None:
-    """B-IMM-28: it is protected from its first moment, so the deletion looks again."""
+    """B-IMM-28: it is protected from its creation on, so the deletion searches again."""
 
     async def test() -> None:
         on, _ = await fresh()
@@ -71,7 +71,7 @@ def test_a_blob_that_is_written_during_a_deletion_stays(
 
 
 def test_a_protection_that_comes_during_a_deletion(monkeypatch: pytest.MonkeyPatch) -> None:
-    """B-IMM-28: what was written under it before the deletion's commit is not lost."""
+    """B-IMM-28: a blob written under it before the deletion's commit is not lost."""
 
     async def test() -> None:
         on, _ = await fresh()
@@ -93,7 +93,7 @@ def test_a_protection_that_comes_during_a_deletion(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_write_to_a_container_that_is_deleted_meanwhile() -> None:
-    """It is answered 404, not left without its container."""
+    """The write is answered with 404, not stored without its container."""
 
     async def test() -> None:
         on, _ = await fresh()
@@ -106,7 +106,7 @@ def test_a_write_to_a_container_that_is_deleted_meanwhile() -> None:
 
 
 def test_what_is_protected_outlives_the_sweeper() -> None:
-    """B-IMM-22: background work leaves everything where it is, a week later too."""
+    """B-IMM-22: background work removes nothing, a week later too."""
 
     async def test() -> None:
         on, sweeper = await fresh()

@@ -1,9 +1,9 @@
-"""Random histories of one protected blob: no request, however odd, loses what is protected.
+"""Random histories of one protected blob: no request, however odd, loses protected content.
 
-Lives here: the search, and what must hold after every step. The rules one by one are in
-test_immutability.py, test_versions.py and test_kept_blobs.py. What must hold: a content that a
-hold, or a policy in force, protected before the step can be read after it. An append may have made
-it longer, where the container permits that.
+Lives here: the search, and the check after every step. The rules one by one are in
+test_immutability.py, test_versions.py and test_kept_blobs.py. The check: a content that a hold, or
+a policy in force, protected before the step can be read after it. An append may have made it
+longer, if the container permits that.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ SIZES = (3, 700, 20_000)
 
 
 class World:
-    """One container and its blob `b`, and what is switched."""
+    """One container and its blob `b`, and the account's settings."""
 
     def __init__(self, on: Services, sweeper: Sweeper, rng: random.Random) -> None:
         self.on = on
@@ -62,12 +62,12 @@ class World:
         on.switches = lambda account: self.switches
 
     def content(self) -> bytes:
-        """A content that no other write has."""
+        """Return a content that no other write has."""
         self._contents += 1
         return b"%06d" % self._contents * self.rng.choice(SIZES)
 
     async def rows(self) -> list[BlobRow]:
-        """Every state that can be read."""
+        """Return every state that can be read."""
         if await self.on.place(Service.BLOB, ACCOUNT, "photos") is None:
             return []
         return await ver.listed(self.on, "versions", "snapshots")
@@ -84,7 +84,7 @@ class World:
         return found
 
     async def contents(self) -> dict[bytes, Immutability]:
-        """Each content that can be read, and what protects it."""
+        """Return each content that can be read, with its protection."""
         return {await self.read(row): self.protection(row) for row in await self.rows()}
 
     def protection(self, row: BlobRow) -> Immutability:
@@ -96,7 +96,8 @@ class World:
         return joined(record.immutability, around) or around
 
     async def state(self) -> dict[str, Any]:
-        """A snapshot or a version, as a request names it; or the blob itself."""
+        """Return arguments for a snapshot or a version, as a request names it; or for the blob
+        itself."""
         rows = await self.rows()
         if not rows or self.rng.random() < 0.3:
             return {}
@@ -166,7 +167,7 @@ async def promote(world: World) -> None:
 
 
 async def leave(world: World) -> None:
-    """Delete the container; it comes back, since deleted ones are kept, or is created again."""
+    """Delete the container; it is restored, since deleted ones are retained, or created again."""
     await drop_container(world.on)
     kept = await containers_kept(world)
     if kept and world.rng.random() < 0.7:
@@ -224,7 +225,7 @@ async def wait(world: World) -> None:
 
 
 async def switch(world: World) -> None:
-    """What the account is switched to, from outside."""
+    """Change a setting of the account."""
     rng = world.rng
     of_container = ContainerProtection(
         rng.choice((0, 0, 2)), holds=rng.choice(((), (), ("case",))), appends=rng.random() < 0.5

@@ -51,7 +51,7 @@ PARTITION = Partition(b"x", b"y")
 
 
 def kinds(kind: type) -> set[type]:
-    """All kinds of decisions there are."""
+    """Return all kinds of decisions."""
     below: list[type] = kind.__subclasses__()
     return {one for one in below if one.__module__.startswith("strongroom.")}.union(
         *map(kinds, below)
@@ -59,7 +59,7 @@ def kinds(kind: type) -> set[type]:
 
 
 async def everything(on: Services) -> None:
-    """Operations that make decisions of all kinds."""
+    """Run operations that make decisions of all kinds."""
     wanted = SetServiceProperties(ServiceProperties(default_service_version="2020-02-10"))
     await account.set_properties(on, call(wanted, container=""))
     await queue_calls.create(on)
@@ -82,7 +82,7 @@ async def everything(on: Services) -> None:
     await page_calls.copy_incrementally(on, "p", ticks, "q")
     await queue_calls.sweep(on)
     await drop_container(on)
-    with pytest.raises(StorageError):  # nothing was kept
+    with pytest.raises(StorageError):  # nothing was retained
         await test_deleted_containers.restore(on, 1)
     await test_entities.table(on)
     await test_entities.write(on, EntityChange.INSERT, A="1")
@@ -95,7 +95,7 @@ async def everything(on: Services) -> None:
 
 
 async def files(on: Services) -> None:
-    """Operations on a share and its files."""
+    """Run operations on a share and its files."""
     await file_calls.run(on, share.CREATE_SHARE, "", CreateShare())
     await file_calls.run(on, share.SET_SHARE_METADATA, "", SetShareMetadata())
     await file_calls.run(on, share.CREATE_PERMISSION, "", CreatePermission("O:BAG:BA"))
@@ -114,7 +114,7 @@ async def files(on: Services) -> None:
 
 
 async def handles(on: Services) -> None:
-    """What SMB does by a handle."""
+    """Run operations of SMB on a handle."""
     ann = await handle_calls.mounted(on)
     opened = await ann.create("opened")
     await ann.write(opened, 0, b"x")
@@ -124,14 +124,14 @@ async def handles(on: Services) -> None:
 
 
 async def copied_file() -> None:
-    """A file is copied."""
+    """Copy a file."""
     on = await file_copy_calls.ready()
     await file_calls.write(on, "a", file_copy_calls.DATA)
     await file_copy_calls.copied(on, file_copy_calls.HERE + "file/a", "b")
 
 
 async def protected_during_a_deletion(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A blob is protected while its container is being deleted."""
+    """Protect a blob while its container is being deleted."""
     on = await test_immutability.switched_on()
 
     async def protect() -> None:
@@ -210,7 +210,7 @@ def _is_found_out(decide: Any) -> bool:
 
 
 def test_a_request_is_judged_by_what_was_true_before_its_decision() -> None:
-    """Also where its queue has changed since it was authorized."""
+    """This holds even if its queue has changed since it was authorized."""
     judged: list[object] = []
 
     async def test() -> None:

@@ -1,4 +1,4 @@
-"""Query Entities on a store in memory: pages against a naive reading, bounds, one moment."""
+"""Query Entities on a store in memory: pages against a naive evaluation, bounds, one snapshot."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def query(
 
 
 async def put(on: Services, found: Sequence[Entity]) -> None:
-    """Entities with the Timestamps that they say they have."""
+    """Store entities with their own Timestamps."""
     place = await on.place(Service.TABLE, ACCOUNT, "Tasks")
     assert place is not None
     for entity in found:
@@ -73,7 +73,7 @@ def _commit(step: Step) -> Any:
 async def all_of(
     on: Services, given: QueryEntities, key_range: KeyRange | None = None
 ) -> list[EntityPage]:
-    """All pages."""
+    """Return all pages."""
     pages = [await query(on, given, key_range)]
     while (position := pages[-1].next) is not None:
         assert position > given.start, "a page goes on where it began"
@@ -88,7 +88,7 @@ def keys_in(pages: Sequence[EntityPage]) -> list[KeyPair]:
 
 
 def unique(found: Sequence[Entity]) -> list[Entity]:
-    """The last of each key, in order."""
+    """Return the last entity of each key, in order."""
     by_key = {(one.partition_key.encode(), one.row_key.encode()): one for one in found}
     return [by_key[key] for key in sorted(by_key)]
 
@@ -146,7 +146,7 @@ def test_all_pages_together_are_what_matches(
 
 
 class Counted(MemoryEngine):
-    """Counts what is asked of it, and may put something between two reads."""
+    """Counts its calls, and may write between two reads."""
 
     scans: int = 0
     scanned: int = 0
@@ -232,7 +232,7 @@ def test_a_page_that_has_read_enough_ends_empty_and_goes_on(
         for number in range(30):
             await put(on, rows(f"p{number:02}", 2))
         await put(on, [Entity("q", "r", 0, {"A": 1})])
-        # A scan reads as far as it goes; the engine may also give little at a time.
+        # A scan reads as far as it can; the engine may also return few records at a time.
         monkeypatch.setattr(query_entities, "_READ_MOST", 4)
         monkeypatch.setattr(query_entities, "_READ_LEAST", 4)
         monkeypatch.setattr(query_entities, "SCAN_LOOKED_MAX", 4)

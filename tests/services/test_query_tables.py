@@ -1,4 +1,4 @@
-"""Query Tables on a store in memory: pages, filters, and how much is read for them."""
+"""Query Tables on a store in memory: pages, filters, and the number of records read."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def filled() -> Services:
 
 
 async def pages(on: Services, text: str, top: int) -> list[list[str]]:
-    """The pages of a query, as a client follows them."""
+    """Return the pages of a query, as a client follows them."""
     found: list[list[str]] = []
     first: str | None = ""
     while first is not None:

@@ -1,4 +1,4 @@
-"""Random sequences of operations on one queue, held against a plain list of what must be there."""
+"""Random sequences of operations on one queue, compared with a plain list of its messages."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Expected:
 
 @dataclass(slots=True)
 class Queue:
-    """The queue under test beside the list of what must be in it."""
+    """The queue under test, and the list of its expected messages."""
 
     on: Services
     now: float = 0.0
@@ -41,7 +41,7 @@ class Queue:
     ended: list[MessageView] = field(default_factory=list)
 
     def visible(self) -> list[Expected]:
-        """What can be got, in order."""
+        """Return the messages that can be got, in order."""
         found = [m for m in self._alive() if m.visible <= self.now]
         return sorted(found, key=lambda m: (m.visible, m.order))
 
@@ -124,7 +124,7 @@ class Queue:
         self.now += 1
 
     async def check(self) -> None:
-        """At the end: nothing that has ended is left, and the doctor is content."""
+        """Check at the end that no ended message is left, and that the doctor has no findings."""
         for view in self.ended[:10]:
             assert await refused(queue_calls.delete(self.on, view)) == GONE
         assert queue_calls.problems(self.on) == []

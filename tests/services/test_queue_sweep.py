@@ -1,4 +1,4 @@
-"""The sweeper and messages: expired ones go though nobody looks, and nothing else does."""
+"""The sweeper and messages: expired ones are removed without any retrieval, and no others."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_expired_messages_are_swept_where_nobody_reads() -> None:
 
 
 def test_a_shorter_life_is_swept_in_its_own_time() -> None:
-    """Q-QUE-05: though a job for later was ordered before."""
+    """Q-QUE-05: although a later job was ordered before."""
 
     async def scenario() -> None:
         on = await fresh()

@@ -1,4 +1,4 @@
-"""Queues: created, read, changed, cleared and deleted; what comes between decisions."""
+"""Queues: created, read, changed, cleared and deleted; changes between decisions."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_without_a_queue_everything_says_so() -> None:
 
 
 def test_a_queue_that_is_created_again_is_empty_at_once() -> None:
-    """Q-QUE-02, Q-POP-03: and receipts of the old one lead nowhere."""
+    """Q-QUE-02, Q-POP-03: and receipts of the old one are stale."""
 
     async def scenario() -> None:
         on = given.services()
@@ -115,7 +115,7 @@ def test_clearing_takes_all_messages_and_their_receipts() -> None:
         assert await refused(given.update(on, hidden)) == (404, "MessageNotFound")
         await given.put(on, "after")
         await given.sweep(on)
-        # The ledger, the message and its expiry are all that is left.
+        # Only the ledger, the message and its expiry are left.
         assert given.message_records(on) == 3
         assert given.texts(await given.peek(on)) == ["after"]
         assert not await given.create(on, kind="a")
@@ -140,7 +140,7 @@ def test_what_was_authorized_for_another_queue_changes_nothing() -> None:
 
 
 def test_puts_that_race_with_clearing_and_sweeping_are_seen_or_swept() -> None:
-    """Q-QUE-03, Q-DEL-02: nothing is left behind that nobody can see."""
+    """Q-QUE-03, Q-DEL-02: no invisible record is left behind."""
 
     async def scenario() -> None:
         on = given.services()

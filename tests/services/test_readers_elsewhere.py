@@ -1,4 +1,4 @@
-"""Readers of one gateway, and sweeps of another: what is read stays, and only that."""
+"""Readers of one gateway, and sweeps of another: contents that are read stay, and only those."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ WHOLE = b"".join(one.encode() * BIG for one in IDS)
 
 
 async def two_gateways() -> tuple[Services, Services, Sweeper]:
-    """Services of one gateway, of another, and the sweeper of the other."""
+    """Return services of one gateway, of another, and the sweeper of the other."""
     first, _ = await fresh()
     assert isinstance(first.store, MemoryEngine)
     store = first.store.second()
     second = Services(store, first.clock)
-    # Whichever gateway a job belongs to, here it is the second that does it.
+    # In this test the second gateway does all jobs.
     store.gateways.owns = lambda name: True  # type: ignore[method-assign]  # a double
     return first, second, Sweeper(second)
 
 
 async def listed(on: Services, name: str) -> None:
-    """A blob of three blocks."""
+    """Write a blob of three blocks."""
     for one in IDS:
         await do.stage(on, name, one, one.encode() * BIG)
     await do.commit(on, name, IDS)

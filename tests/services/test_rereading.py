@@ -1,4 +1,5 @@
-"""Reads of what changes, goes or is damaged meanwhile end, and let others have their turn."""
+"""Reads of data that is changed, deleted or damaged at the same time end, and let other work
+run."""
 
 from __future__ import annotations
 
@@ -31,12 +32,12 @@ Act = Callable[[Services], Awaitable[None]]
 
 
 async def nothing(on: Services) -> None:
-    """What happens where nothing does."""
+    """Do nothing."""
 
 
 def watch_reads(on: Services, kind: bytes, act: Act = nothing) -> None:
-    """Let `act` run before the first read of a hidden record of this kind; end a test whose reads
-    do not end."""
+    """Run `act` before the first read of a hidden record of this kind; fail a test whose reads do
+    not end."""
     real, counted, acted = on.store.read, [0], [False]
 
     async def read(reads: Sequence[Ref]) -> list[Record | None]:
@@ -69,7 +70,7 @@ async def lose_contents(on: Services) -> None:
 
 
 async def drop(on: Services, kind: bytes) -> None:
-    """The container is deleted, and its sweep has come as far as these records."""
+    """Delete the container, and remove these records, as its sweep does."""
     await drop_container(on)
     await lose(on, kind)
 
@@ -184,7 +185,7 @@ def test_what_was_replaced_meanwhile_is_read_as_it_is_now(attempt: Attempt) -> N
         await make_listed(on)
 
         async def replace(on: Services) -> None:
-            # By another process, which gives way to no list of this one.
+            # Another process does not give way to this one's lists.
             on.disposable.clear()
             await make_inline(on)
             await lose(on, keys.BLOCK_LIST)

@@ -1,4 +1,4 @@
-"""Messages put, got, peeked at, updated and deleted; order, time, crowds, waiting, cost."""
+"""Messages put, got, peeked at, updated and deleted; order, time, many clients, waiting, cost."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_a_receipt_ends_with_the_next_retrieval_update_or_deletion() -> None:
         assert (got.text, got.message.dequeued) == ("changed", 1)
         assert await refused(given.delete(on, updated)) == (404, "MessageNotFound")
         given.pass_time(on, 60)
-        # Visible again, but nobody has got it: the receipt still holds.
+        # It is visible again, but was not got: the receipt is still valid.
         late = await given.update(on, got, 0)
         await given.delete(on, late)
         for receipt in (put, updated, got, late):
@@ -186,7 +186,7 @@ def test_an_expired_message_is_gone_for_every_verb() -> None:
 
 
 def test_what_stands_before_the_living_is_removed_in_passing() -> None:
-    """Q-GET-06: also when it is more than one retrieval takes away."""
+    """Q-GET-06: also when there are more than one retrieval removes."""
 
     async def scenario() -> None:
         on = await fresh()
@@ -204,7 +204,7 @@ def test_what_stands_before_the_living_is_removed_in_passing() -> None:
 
 
 def test_of_many_consumers_each_message_has_one() -> None:
-    """Q-GET-07: 64 at once, over several visibilities, some of whom fail; counts are exact."""
+    """Q-GET-07: 64 at once, with several timeouts, some of whom fail; counts are exact."""
 
     async def scenario() -> None:
         on = await fresh()
@@ -241,7 +241,7 @@ def test_of_many_consumers_each_message_has_one() -> None:
 
 
 async def deleted(on: Services, view: MessageView) -> bool:
-    """Whether it could be deleted; False when time has passed, and another has got it."""
+    """Delete a message. Return False when its timeout has passed and another client has got it."""
     found = await asyncio.gather(given.delete(on, view), return_exceptions=True)
     assert found[0] is None or getattr(found[0], "row", None) is queue_errors.MESSAGE_NOT_FOUND
     return found[0] is None
@@ -267,7 +267,7 @@ def message_partitions(on: Services) -> set[Partition]:
 
 
 def test_who_waits_gets_the_message_that_comes() -> None:
-    """Q-GET-08: one that is put, one whose visibility ends, one that is updated."""
+    """Q-GET-08: one that is put, one whose visibility timeout ends, one that is updated."""
 
     async def scenario() -> None:
         on = await fresh()
@@ -329,7 +329,7 @@ def test_waiting_ends_empty_or_with_the_queue() -> None:
 
 
 class Between:
-    """A store on which something is done once, between a page of messages and what comes next."""
+    """A store on which something is done once, between a page of messages and the next read."""
 
     def __init__(self, store: MemoryEngine) -> None:
         self._store = store
@@ -350,7 +350,7 @@ class Between:
 @pytest.mark.parametrize("after", [3_000, 60_000, 10])
 @pytest.mark.parametrize("look", [given.peek, given.get])
 def test_a_text_is_never_a_part_of_another(look: Any, before: int, after: int) -> None:
-    """Q-PEK-01, Q-UPD-02: a text is updated between the look at its message and that at it."""
+    """Q-PEK-01, Q-UPD-02: a text is updated between the reads of its message and of the text."""
 
     async def scenario() -> None:
         store = Between(MemoryEngine(ManualClock()))
@@ -371,7 +371,7 @@ def test_a_text_is_never_a_part_of_another(look: Any, before: int, after: int) -
 @pytest.mark.parametrize("look", [given.peek, given.get])
 @pytest.mark.parametrize("whole", [True, False])
 def test_a_clearing_between_message_and_text_is_no_error(look: Any, whole: bool) -> None:
-    """Also when the sweep has taken the texts and has yet to take the messages."""
+    """This holds even if the sweep has removed the texts, but not yet the messages."""
 
     async def scenario() -> None:
         memory = MemoryEngine(ManualClock())
@@ -406,7 +406,7 @@ def test_a_damaged_text_is_a_damaged_record(look: Any) -> None:
 
 
 class Counting:
-    """A store that counts what it is asked for."""
+    """A store that counts its calls and their records."""
 
     def __init__(self, store: MemoryEngine) -> None:
         self._store = store
@@ -460,7 +460,7 @@ class Counting:
 
 
 async def costs(size: int) -> list[tuple[int, int]]:
-    """(calls of the engine, records) of each operation on a queue of `size` messages."""
+    """Return (calls of the engine, records) of each operation on a queue of `size` messages."""
     store = Counting(MemoryEngine(ManualClock()))
     on = await fresh(store)
     for number in range(size):
@@ -490,7 +490,7 @@ async def costs(size: int) -> list[tuple[int, int]]:
 
 
 def test_the_size_of_a_queue_costs_nothing() -> None:
-    """Q-GET-09: 8,000 messages against 1,000, in calls of the engine and records touched."""
+    """Q-GET-09: 8,000 messages against 1,000, in engine calls and records."""
 
     async def scenario() -> None:
         small, large = await costs(1_000), await costs(8_000)

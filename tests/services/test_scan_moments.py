@@ -1,7 +1,7 @@
-"""What the services make of a scan that gives each partition, and each page, as of another time.
+"""The services' results when a scan reads each partition, and each page, at another time.
 
-An engine need not do better: each partition is as one commit left it, not earlier than the call,
-and what stands still is met exactly once.
+An engine need not do better: each partition is in the state of one commit, not earlier than the
+call, and unchanged records are returned exactly once.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ async def write(on: Services, partition: str, value: int) -> None:
 
 
 async def query(on: Services, top: int) -> list[list[tuple[str, str, bytes]]]:
-    """The pages of a query over a whole table."""
+    """Return the pages of a query over a whole table."""
     pages, given = [], QueryEntities(top=top)
     while True:
         page = await query_entities(on, await test_entities.placed(on, given))
@@ -134,7 +134,7 @@ def test_entities_that_stand_still_are_on_one_page_each() -> None:
 
 
 async def listed(on: Services, most: int) -> list[str]:
-    """The names of the blobs of a container, page by page."""
+    """Return the names of the blobs of a container, page by page."""
     found: list[str] = []
     given = ListBlobs(max_results=most)
     while True:
@@ -195,7 +195,7 @@ def test_queues_and_tables_that_stand_still_are_listed_once() -> None:
 
 
 def test_sweeps_meet_all_that_a_deleted_place_held() -> None:
-    """Jobs are scanned in the same way: those that come meanwhile are done in their turn."""
+    """Jobs are scanned in the same way: new ones are done in their turn."""
 
     async def test() -> None:
         on, store = fresh()

@@ -1,4 +1,4 @@
-"""A share is served by one gateway at a time: others refuse, and take it over from the dead."""
+"""A share is served by one gateway at a time: others refuse, and take over from a dead one."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ ALONE = Use.NONE
 
 
 async def with_file() -> list[Services]:
-    """Two gateways; the first serves a share with one file."""
+    """Return two gateways; the first serves a share with one file."""
     both = pair()
     await do.run(both[0], share.CREATE_SHARE, "", CreateShare())
     await do.write(both[0], "f", b"first")
@@ -54,7 +54,7 @@ async def with_file() -> list[Services]:
 
 
 def pause(on: Services, seconds: float) -> None:
-    """The gateway sends no heartbeats, and so much time goes by."""
+    """Stop the gateway's heartbeats, and move the clock by so many seconds."""
     assert isinstance(on.store, MemoryEngine)
     on.store.gateways.is_beating = False
     on.store.advance(seconds)
@@ -104,7 +104,7 @@ def test_what_concerns_the_share_alone_is_served_by_each_gateway() -> None:
         await do.run(other, share.CREATE_SHARE, "", CreateShare(), share="another")
         await do.create(other, "of-the-other", share="another")
         assert await refused(do.look(holder, "of-the-other", share="another")) == BUSY
-        # A deletion is seen at once where the share is served.
+        # The serving gateway sees a deletion at once.
         await do.run(other, share.DELETE_SHARE, "")
         assert await refused(do.put(holder, "f", 0, b"late!")) == (404, "ShareNotFound")
 
@@ -169,7 +169,7 @@ def test_a_late_gateway_refuses_and_goes_on_if_nobody_took_its_share() -> None:
         with pytest.raises((Unavailable, StorageError)):
             await do.read(holder, "f")
         resume(holder)
-        # The handle, and what it excludes, are as they were.
+        # The handle, and its exclusions, are unchanged.
         assert await refused(do.read(holder, "f")) == (409, "SharingViolation")
         await mount.write(alone, 0, b"mount")
         assert await mount.read(alone) == b"mount"
@@ -265,7 +265,8 @@ def test_the_hold_of_a_share_ends_when_the_share_has_been_swept() -> None:
 
 
 def test_a_pending_copy_from_a_share_of_another_gateway_is_put_off() -> None:
-    """It has begun while its gateway served both shares, and goes on when it can have both."""
+    """The copy has begun while its gateway served both shares. It continues when the gateway can
+    serve both again."""
 
     async def test() -> None:
         first, second = await with_file()
@@ -290,7 +291,7 @@ def test_a_pending_copy_from_a_share_of_another_gateway_is_put_off() -> None:
 
 
 async def _begin_copy(on: Services) -> None:
-    """Begin a copy from one share to another, which no sweeper goes on with."""
+    """Begin a copy from one share to another, which no sweeper continues."""
 
     async def locate(url: str, call: Any, wanted: Any) -> LocalSource:
         place = await on.place(Service.FILE, container_calls.ACCOUNT, do.SHARE)
@@ -327,7 +328,7 @@ def test_no_acknowledged_write_to_a_file_is_lost_over_gateways_that_die(seed: in
 def test_what_a_late_gateway_waits_for_ends_when_it_serves_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A durable handle that waits for its client, and the answer to a notice."""
+    """The waits are of a durable handle for its client, and of a notice for its answer."""
 
     async def test() -> None:
         monkeypatch.setattr(admission, "_LATE_S", 0)

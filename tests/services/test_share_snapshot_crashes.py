@@ -1,4 +1,4 @@
-"""What a crash leaves of a share's snapshots, and of changes that they see."""
+"""A share's snapshots after a crash, and after crashed changes of data that they share."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_cut_off_inside_taking_a_snapshot_it_is_there_or_not(cut: int) -> None:
 @pytest.mark.parametrize("cut", range(5))
 @pytest.mark.parametrize("what", ["delete", "resize", "rename", "replace", "drop"])
 def test_cut_off_inside_a_change_the_snapshot_is_whole(what: str, cut: int) -> None:
-    """F-CRA-01, F-SNP-06: and what is left is swept."""
+    """F-CRA-01, F-SNP-06: and the leftovers are swept."""
 
     async def change(on: Services, stamp: int) -> None:
         if what == "delete":

@@ -1,4 +1,4 @@
-"""Any sequence of changes, snapshots and sweeps: each snapshot holds what the share held."""
+"""Any sequence of changes, snapshots and sweeps: each snapshot keeps the share's state."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.services import file_calls as do
 from tests.services.share_model import Files, held
 
 SIZES = (600, 5, 9_000, 70_000, 140_000, 0)
-# Cases of one letter are one name.
+# Names that differ only in case are the same name.
 NAMES = ("f", "F", "g", "d", "h", "i", "j")
 WORDS = (
     *("create", "create", "create", "put", "put", "put", "clear", "resize", "metadata", "mkdir"),
@@ -52,7 +52,7 @@ Shown = dict[str, tuple[str, Metadata, bytes | None]]
 
 
 class Model:
-    """What the share holds, and what each snapshot does."""
+    """The expected state of the share, and of each snapshot."""
 
     def __init__(self) -> None:
         self.tree: Tree = {}
@@ -80,9 +80,9 @@ def pick(choices: Sequence[str], number: int) -> str:
 
 
 async def act(on: Services, model: Model, step: Step, count: int) -> None:
-    """Do it, if it would succeed, to the share and to the model.
+    """Apply a step to the share and to the model, if it would succeed.
 
-    The numbers of a step choose among what there is: directories, files, names, sizes.
+    The numbers of a step choose among the existing directories, files, names, sizes.
     """
     what, first, second, third, number = step
     files = sorted(path for path in model.tree if model.is_file(path))
@@ -117,7 +117,7 @@ async def act(on: Services, model: Model, step: Step, count: int) -> None:
 async def make(
     on: Services, model: Model, what: str, at: tuple[str, str], size: int, count: int
 ) -> None:
-    """Make a file or a directory, or let a file begin anew."""
+    """Create a file or a directory, or create a file again."""
     parent, name = at
     path = join(parent, name).lower()
     if what == "create" and (path not in model.tree or model.is_file(path)):
@@ -195,7 +195,7 @@ async def sweep(on: Services) -> None:
 
 
 async def check(on: Services, model: Model) -> None:
-    """The share is as the model, and each snapshot as the share was."""
+    """Check that the share equals the model, and each snapshot the share's earlier state."""
     assert do.problems(on) == []
     found = await held(on)
     assert {path: (one.name, one.metadata, one.data) for path, one in found.items()} == (
@@ -208,7 +208,7 @@ async def check(on: Services, model: Model) -> None:
 
 
 async def empty(on: Services, model: Model) -> None:
-    """What is left is nothing, once everything is deleted."""
+    """Delete everything, and check that nothing is left."""
     for stamp in model.snapshots:
         await do.run(on, share.DELETE_SHARE, "", DeleteShare(), snapshot=stamp)
     model.snapshots.clear()

@@ -1,4 +1,4 @@
-"""Share snapshots: what one shows, what guards it, and what a crash leaves of its life."""
+"""Share snapshots: their state, the guards of their deletion, and crashes."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_a_snapshot_shows_what_the_share_was() -> None:
         await do.create(on, "archive/F", 3)
         assert await held(on, first.snapshot) == before
         assert await held(on, second.snapshot) == between
-        # The deletion of one leaves what the other sees.
+        # The deletion of one leaves the data of the other.
         await drop(on, second.snapshot)
         await sweep(on)
         assert await held(on, first.snapshot) == before
@@ -318,7 +318,7 @@ def test_a_listing_of_a_snapshot_reads_on_past_long_pages(
 
 
 def test_a_snapshot_taken_among_writers_is_one_state_of_each_file() -> None:
-    """F-SNP-02, F-SNP-03: what was answered before is in it, what began after is not."""
+    """F-SNP-02, F-SNP-03: writes acknowledged before are in it, writes begun after are not."""
 
     async def scenario() -> None:
         on = await do.services()

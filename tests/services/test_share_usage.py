@@ -1,4 +1,4 @@
-"""What a share's files use of its quota, and the times of directories."""
+"""The share of a quota that files use, and the times of directories."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def usage(on: Services) -> int:
 
 
 def test_the_usage_of_a_share_is_that_of_its_files() -> None:
-    """F-SHR-11: whatever makes, resizes, replaces or removes files."""
+    """F-SHR-11: after any creation, resize, replacement or removal of files."""
 
     async def scenario() -> None:
         on = await do.services()
@@ -44,7 +44,7 @@ def test_the_usage_of_a_share_is_that_of_its_files() -> None:
         assert await usage(on) == 0
         await do.rmdir(on, "d")
         assert do.problems(on) == []
-        # Without the share's record of it, the doctor finds it.
+        # If the share's record misses it, the doctor finds it.
         await do.create(on, "h", 7)
         await overwrite(on, share_keys.share_usage((await do.look(on, "h")).where.generation), None)
         assert any("usage" in one for one in do.problems(on))
@@ -80,7 +80,7 @@ def test_a_quota_bounds_the_lengths_of_files() -> None:
         await do.put(on, "g", 0, b"0123456789")
         await quota(2)
         await resize("g", gib)
-        # A quota below what the share holds is taken; what makes nothing larger goes on.
+        # A quota below the present usage is accepted; changes that make nothing larger still work.
         await quota(1)
         assert await given.refused(resize("g", gib + 1)) == full
         await do.put(on, "g", 0, b"x")
@@ -96,7 +96,7 @@ def test_a_quota_bounds_the_lengths_of_files() -> None:
 
 @pytest.mark.parametrize("cut", range(4))
 def test_cut_off_inside_a_resize_the_usage_is_that_of_what_is_counted(cut: int) -> None:
-    """F-SHR-11, F-CRA-01: the next change of the length counts it anew."""
+    """F-SHR-11, F-CRA-01: the next change of the length counts it again."""
 
     async def scenario() -> None:
         before = await do.services()

@@ -1,4 +1,4 @@
-"""Which jobs a sweeper begins when others share them with it, and when it stops."""
+"""The jobs that a sweeper begins when it shares them with others, and when it stops."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Hold:
 
 
 class Shared:
-    """The gateways of a store, as a test wants them.
+    """The gateways of a store, controlled by a test.
 
     Attributes:
         owned: whether this gateway owns all jobs.
@@ -70,7 +70,7 @@ class Shared:
 
 
 async def with_job() -> tuple[Services, Sweeper, Shared]:
-    """A deleted container of two blobs, whose job waits for a sweeper."""
+    """Delete a container of two blobs, so that its job waits for a sweeper."""
     on, sweeper = await fresh()
     gateways = Shared(on.store.gateways)
     on.store.gateways = gateways  # type: ignore[misc]  # a double

@@ -1,4 +1,4 @@
-"""Long work goes on in one slice a turn of the loop, whoever asks for it."""
+"""Long work runs in one slice per turn of the event loop, for all callers together."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.services.test_list_blobs import made, page_of
 
 
 class Turns:
-    """Counts the turns of the loop while others work."""
+    """Counts the turns of the event loop while other tasks work."""
 
     def __init__(self) -> None:
         self.number = 0
@@ -42,7 +42,7 @@ class Turns:
 
 
 class Work:
-    """A clock that only work moves. Steps of a third of a slice."""
+    """A clock that only work moves. A step takes a third of a slice."""
 
     def __init__(self) -> None:
         self.done_s = 0.0
@@ -65,7 +65,7 @@ def test_all_requests_together_have_one_slice_in_a_turn() -> None:
         async with Turns() as turns:
             steps = [slices.run(work.steps(10, made_in, turns)) for _ in range(8)]
             assert await asyncio.gather(*steps) == [10] * 8
-        # A slice is over with the third step.
+        # A slice ends with the third step.
         assert max(made_in.count(one) for one in set(made_in)) <= 4
         assert len(set(made_in)) >= 80 // 4
 
@@ -142,7 +142,7 @@ def test_a_coroutine_gives_way_after_a_slice_too() -> None:
 
         async with Turns() as turns:
             await asyncio.gather(*(read() for _ in range(4)))
-        # Each has done one step before it is asked to give way.
+        # Each has done one step before it must yield.
         assert max(done_in.count(one) for one in set(done_in)) <= 4 + 3
         assert len(set(done_in)) >= 120 // 4
 
@@ -191,13 +191,13 @@ def test_rows_come_in_parts() -> None:
 
 
 def every_pause() -> SliceTurns:
-    """Turns by a clock after which each pause ends a slice."""
+    """Return turns by a clock after which each pause ends a slice."""
     passed = itertools.count()
     return SliceTurns(lambda: next(passed) * 2 * SLICE_S)
 
 
 def slow(on: Services) -> Services:
-    """The services, which give way at every pause from now on."""
+    """Make the services yield at every pause from now on, and return them."""
     on.turns = on.store.turns = every_pause()  # type: ignore[misc]  # a double
     return on
 
@@ -213,7 +213,7 @@ def test_a_long_document_is_made_over_many_turns() -> None:
 
         async with Turns() as turns:
             response = Response(200, [], b"")
-            # Pieces, as the codec gives.
+            # Pieces, as the codec returns.
             response.body = write_block_list(blocks(), None)  # type: ignore[assignment]  # late
             await codec.complete(response, every_pause())
         assert isinstance(response.body, bytes) and response.size_bytes == len(response.body)

@@ -1,4 +1,5 @@
-"""Deletions that take snapshots along: many of them, and such as come and go meanwhile."""
+"""Deletions that include snapshots: many of them, and such as are made and deleted at the same
+time."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ BIG = 20_000
 
 
 def before_snapshots_are_read(on: Services, act: Callable[[], Awaitable[object]]) -> None:
-    """Let `act` run once, before the snapshots are listed for the first time."""
+    """Run `act` once, before the snapshots are listed for the first time."""
     real = on.store.read_range
     done: list[bytes] = []
 
@@ -78,7 +79,7 @@ def test_a_snapshot_that_is_taken_meanwhile_goes_too() -> None:
 
 
 def test_one_that_is_exchanged_for_another_is_noticed() -> None:
-    """The head's record reads the same afterwards: its version tells."""
+    """The head's record has the same value afterwards: its version shows the change."""
 
     async def test() -> None:
         on, sweeper = await fresh()

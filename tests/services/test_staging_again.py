@@ -1,4 +1,4 @@
-"""Blocks that are staged again: acknowledged ones are never lost, and they count once."""
+"""Blocks that are staged again: acknowledged ones are never lost, and each id counts once."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ BIG = 20_000
 
 
 async def uncommitted(on: Services) -> list[int]:
-    """The lengths of the blocks that are staged."""
+    """Return the lengths of the staged blocks."""
     lists = await do.run(on, block.GET_BLOCK_LIST, "b", blocks.GetBlockList(True, True))
     return [item.size_bytes for item in lists.uncommitted]
 
 
 def when_blocks_have_been_read(on: Services, name: str, data: bytes) -> list[asyncio.Task[None]]:
-    """Another request stages a block as soon as a list has read what is staged; its commit has
-    been let in before the list's."""
+    """Stage a block by another request as soon as a list has read the staged blocks. Its commit
+    precedes the list's."""
     real = on.store.read_range
     tasks: list[asyncio.Task[None]] = []
 
@@ -53,7 +53,7 @@ def when_blocks_have_been_read(on: Services, name: str, data: bytes) -> list[asy
 def test_a_block_staged_while_its_list_is_made_is_in_the_blob_or_still_staged(
     ahead: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whether it comes before the list (as from another process) or gives way to it."""
+    """It may come before the list (as from another process) or give way to it."""
 
     async def test() -> None:
         on, _ = await fresh()
@@ -61,7 +61,7 @@ def test_a_block_staged_while_its_list_is_made_is_in_the_blob_or_still_staged(
         if ahead:
 
             async def at_once(partition: Partition) -> None:
-                """No giving way."""
+                """Do not give way."""
 
             monkeypatch.setattr(on.disposable.of(Precedence), "give_way", at_once)
         tasks = when_blocks_have_been_read(on, "0", b"new!" * BIG)
@@ -84,7 +84,7 @@ def test_a_refused_list_is_judged_with_what_was_staged_meanwhile(
         await do.stage(on, "b", "0", b"x")
 
         async def at_once(partition: Partition) -> None:
-            """No giving way."""
+            """Do not give way."""
 
         monkeypatch.setattr(on.disposable.of(Precedence), "give_way", at_once)
         tasks = when_blocks_have_been_read(on, "1", b"y")
@@ -96,7 +96,7 @@ def test_a_refused_list_is_judged_with_what_was_staged_meanwhile(
 
 
 def test_a_list_is_not_overtaken_for_ever() -> None:
-    """While many stage without a pause, a list is committed."""
+    """A list is committed although many requests stage without a pause."""
 
     async def test() -> None:
         on, _ = await fresh()
@@ -143,7 +143,7 @@ def test_an_id_counts_once_however_often_it_is_staged(monkeypatch: pytest.Monkey
 
 
 def test_an_id_that_many_stage_at_once() -> None:
-    """The count is that of the records, whatever the order of commits."""
+    """The count is that of the records, for any order of commits."""
 
     async def test() -> None:
         on, sweeper = await fresh()
@@ -162,7 +162,8 @@ def test_an_id_that_many_stage_at_once() -> None:
 
 
 def test_a_block_in_the_blob_outlives_its_id_staged_anew() -> None:
-    """The record of its staging is still there when the id is staged again: it is another's now."""
+    """The record of its staging still exists when the id is staged again; it then belongs to
+    another block."""
 
     async def test() -> None:
         on, sweeper = await fresh()
@@ -176,8 +177,8 @@ def test_a_block_in_the_blob_outlives_its_id_staged_anew() -> None:
 
 
 def as_pages_are_read(on: Services, act: Callable[[int], Awaitable[None]]) -> None:
-    """Something happens after each page of staged blocks that a list reads; `act` is given how many
-    pages there were before."""
+    """Run `act` after each page of staged blocks that a list reads; its argument is the number of
+    earlier pages."""
     real = on.store.read_range
     pages = itertools.count()
 
@@ -193,7 +194,7 @@ def as_pages_are_read(on: Services, act: Callable[[int], Awaitable[None]]) -> No
 
 
 def test_a_long_list_shows_what_was_staged_at_one_moment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is acknowledged while its pages are read is shown only with all that came before."""
+    """A block acknowledged while its pages are read is shown only with all earlier ones."""
     monkeypatch.setattr(blocks, "_PAGE_RECORDS", 3)
 
     async def test() -> None:
@@ -238,7 +239,7 @@ def test_a_long_list_is_not_overtaken_for_ever(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_short_list_holds_nobody_up() -> None:
-    """One page is of one moment: a block that is staged after it does not matter."""
+    """One page is from one snapshot: a block that is staged after it does not matter."""
 
     async def test() -> None:
         on, _ = await fresh()

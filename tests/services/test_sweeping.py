@@ -1,4 +1,4 @@
-"""The sweeper: nothing that is named is ever dropped, and nothing that is not named stays."""
+"""The sweeper: no named content is ever dropped, and no unnamed content stays."""
 
 from __future__ import annotations
 
@@ -93,14 +93,14 @@ def test_a_blob_that_is_read_keeps_its_blocks_until_the_reader_has_finished() ->
 
 
 async def begin_reading(on: Services, name: str) -> Reading:
-    """A reader of a blob, which keeps what the blob's body leads to."""
+    """Begin a reader of a blob, which protects the parts of the blob's body."""
     place = await on.place(Service.BLOB, ACCOUNT, "photos")
     assert place is not None
     return on.held.of(Readers).begin(keys.blob(place.generation, name), on.store.gateways)
 
 
 def when_it_reads(on: Services, prefix: bytes, act: Callable[[], Awaitable[None]]) -> None:
-    """Let `act` run once, just before a range that starts with `prefix` is read."""
+    """Run `act` once, just before a range that starts with `prefix` is read."""
     real = on.store.read_range
     done: list[bytes] = []
 
@@ -239,7 +239,7 @@ def test_a_job_that_fails_is_tried_again_but_not_at_once() -> None:
 
 
 def test_one_blob_is_swept_by_one_job_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else one sweep removes the block list by which another knows what is alive."""
+    """Otherwise one sweep would remove the block list by which another finds the live contents."""
     active: list[Partition] = []
     most = 0
 

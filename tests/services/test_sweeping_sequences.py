@@ -1,4 +1,4 @@
-"""Any sequence of operations and sweeps keeps every body that is named, and nothing else."""
+"""Any sequence of operations and sweeps keeps every named body, and nothing else."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ ACTIONS = st.lists(
 
 
 class Model:
-    """What every blob and snapshot must hold."""
+    """The expected content of every blob and snapshot."""
 
     def __init__(self) -> None:
         self.blobs: dict[str, bytes] = {}
@@ -64,7 +64,7 @@ class Model:
         self.logs: set[str] = set()
 
     def may_copy(self, source: str, target: str) -> bool:
-        """Whether the target is missing, or of the source's type."""
+        """Return whether the target is missing, or of the source's type."""
         return target not in self.blobs or (source in self.logs) == (target in self.logs)
 
 
@@ -172,7 +172,7 @@ STEPS: dict[str, Callable[[Services], Awaitable[object]]] = {
 @pytest.mark.parametrize("cut", range(4))
 @pytest.mark.parametrize("step", STEPS)
 def test_a_commit_that_is_cut_off_leaves_nothing_that_is_not_swept(step: str, cut: int) -> None:
-    """What a crash may leave on an engine whose commits are spread over machines."""
+    """These are the leftovers of a crash on an engine that distributes commits over machines."""
 
     async def test() -> None:
         before, _ = await fresh()

@@ -1,4 +1,4 @@
-"""What may stand together in an entity group transaction, on a store in memory."""
+"""The operations that an entity group transaction may combine, on a store in memory."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def part(
 async def attempt(
     on: Services, *asked: tuple[str, str, str], change: EntityChange = EntityChange.INSERT
 ) -> tuple[int, str]:
-    """(number, code) of the part that is refused."""
+    """Return (number, code) of the refused operation."""
     calls = [await part(on, change, *one) for one in asked]
     with pytest.raises(PartFailed) as failed:
         await transactions.transact(on, call(calls))
@@ -55,7 +55,7 @@ TABLE = [
     ([("Tasks", "p", "a"), ("Tasks", "q", "b")], (1, P)),
     ([("Tasks", "p", "a"), ("Tasks", "p", "b"), ("Others", "p", "c")], (2, P)),
     ([("Tasks", "p", "a"), ("Tasks", "p", "b"), ("tasks", "p", "a")], (2, Q)),
-    # What is wrong with a part by itself, in the order of the parts.
+    # Errors of an operation by itself, in the order of the operations.
     ([("Tasks", "p", "a"), ("Tasks", "p", "b/c"), ("Tasks", "q", "d")], (1, "OutOfRangeInput")),
     ([("Tasks", "p", "a"), ("Tasks", "q", "d"), ("Tasks", "p", "b/c")], (1, P)),
     ([("Nothing", "p", "a"), ("Nothing", "p", "b")], (0, "TableNotFound")),

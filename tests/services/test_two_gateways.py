@@ -1,4 +1,4 @@
-"""Two gateways serve one store: who does a job, and what becomes of a commit that comes late."""
+"""Two gateways serve one store: which of them does a job, and the outcome of a late commit."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def pair(engine: type[MemoryEngine] = MemoryEngine) -> list[Services]:
 
 
 class Gate:
-    """Holds the next commit of a gateway back until it is opened.
+    """Delays the next commit of a gateway until it is opened.
 
     Arguments:
-        all_of_them: the commits after it, too.
+        all_of_them: delay the later commits, too.
     """
 
     def __init__(self, on: Services, all_of_them: bool = False) -> None:
@@ -61,7 +61,7 @@ class Gate:
 
 
 class Doing(Sweeper):
-    """Counts the jobs that are done, and looks that no two of a lane are done at once."""
+    """Counts the finished jobs, and checks that no two of a lane run at once."""
 
     done: Counter[bytes]
     lanes: set[tuple[int, str]]
@@ -87,7 +87,7 @@ def sweepers(both: list[Services]) -> list[Doing]:
 
 
 async def jobs_of_blobs(on: Services) -> None:
-    """60 jobs: three for each of 20 blobs."""
+    """Order 60 jobs: three for each of 20 blobs."""
     for number in range(20):
         name = f"b{number}"
         for turn in range(3):
@@ -125,7 +125,7 @@ def test_the_jobs_of_a_gateway_that_died_are_done_by_the_other() -> None:
         await gate.reached.wait()
         assert isinstance(both[0].store.gateways, MemoryGateway)
         both[0].store.gateways.is_beating = False
-        # What the first one is doing is begun again: nobody knows whether it was done.
+        # The first one's unfinished jobs are repeated: whether they were done is unknown.
         second.lanes = set()
         going_on = asyncio.create_task(second.run_once())
         await settle()
@@ -146,7 +146,7 @@ def test_the_jobs_of_a_gateway_that_died_are_done_by_the_other() -> None:
 
 @pytest.mark.parametrize("engine", [MemoryEngine, Unchecked])
 def test_a_put_held_back_over_deletion_and_sweep_leaves_nothing(engine: type[MemoryEngine]) -> None:
-    """B-DEC-04: it is refused, or where an engine lets it through, it is swept."""
+    """B-DEC-04: it is refused, or if an engine accepts it, it is swept."""
 
     async def test() -> None:
         first, second = pair(engine)
@@ -172,7 +172,7 @@ def test_a_put_held_back_over_deletion_and_sweep_leaves_nothing(engine: type[Mem
 
 
 async def _swept(both: list[Services]) -> None:
-    """Both gateways do the jobs that they own."""
+    """Let both gateways do the jobs that they own."""
     await asyncio.gather(*(Sweeper(on).run_once() for on in both))
 
 
@@ -206,7 +206,7 @@ def test_a_message_held_back_over_clearing_and_sweep_leaves_nothing(
     async def test() -> None:
         first, second = pair(engine)
         await queue_calls.create(first)
-        # To get a message guards its own key only: the queue's record is an input.
+        # A retrieval checks its own key only: the queue's record is an input.
         await queue_calls.put(second, "x")
         gate = Gate(first)
         getting = asyncio.create_task(queue_calls.get(first))
@@ -225,7 +225,8 @@ def test_a_message_held_back_over_clearing_and_sweep_leaves_nothing(
 
 
 def test_a_job_that_is_seen_before_its_commit_waits_for_it() -> None:
-    """Where steps come into sight one by one, a deletion's job is there while its container is."""
+    """On an engine whose steps become visible one by one, a deletion's job exists while its
+    container still does."""
 
     async def test() -> None:
         first, second = pair()

@@ -1,4 +1,5 @@
-"""The part of an answer that a From URL operation takes: what is cut out, and what is refused."""
+"""The part of a response that a From URL operation uses: how it is cut out, and the cases
+refused."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ async def _pieces(data: bytes, size_bytes: int) -> AsyncGenerator[bytes]:
 def test_a_part_is_the_slice_or_refused(
     size_bytes: int, piece_bytes: int, first: int, more: int, is_known: bool
 ) -> None:
-    """B-URL-08, B-URL-09: however the whole comes, and whether or not its length is known."""
+    """B-URL-08, B-URL-09: in any pieces, with a known length or without one."""
     data = DATA[:size_bytes]
     last = None if more > 200 else first + more
     wanted = ByteRange(first, last)
@@ -42,7 +43,7 @@ def test_a_part_is_the_slice_or_refused(
     if first >= size_bytes or (last is not None and last >= size_bytes):
         with pytest.raises((StorageError, SourceBroken)) as caught:
             asyncio.run(cut())
-        # Bytes have gone out when the end of a source of unknown length comes too early.
+        # Bytes were passed on when the end of a source of unknown length comes too early.
         is_late = not is_known and first < size_bytes
         error = caught.value
         assert isinstance(error, StorageError) is not is_late

@@ -1,4 +1,4 @@
-"""Any sequence of writes, deletes and switches keeps each version, and gives the rest back."""
+"""Any sequence of writes, deletes and switches keeps each version, and frees the rest."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ STEPS = st.lists(
 
 
 class Model:
-    """What every blob, snapshot and previous version must hold."""
+    """The expected content of every blob, snapshot and previous version."""
 
     def __init__(self) -> None:
         self.is_versioned = True
@@ -55,18 +55,19 @@ class Model:
         self.staged: set[str] = set()
 
     def displace(self, name: str, unversioned: int) -> None:
-        """A blob is written or deleted; `unversioned` is the id that it gets if it has none."""
+        """Record that a blob is written or deleted; `unversioned` is the id that it gets if it has
+        none."""
         version = self.current.get(name) or (unversioned if self.is_versioned else 0)
         if name in self.blobs and version:
             self.versions[name][version] = self.blobs[name]
 
     def write(self, name: str, data: bytes, version: int) -> None:
-        """A blob is there now."""
+        """Record that a blob exists now."""
         self.blobs[name], self.current[name] = data, version
 
 
 async def etag(on: Services, name: str) -> int:
-    """The id that a blob gets that is no version yet."""
+    """Return the id that a blob without a version id would get."""
     if await do.read(on, name) is None:
         return 0
     view = await do.run(on, blob.GET_BLOB_PROPERTIES, name, None)
@@ -205,7 +206,7 @@ CUT: dict[str, Callable[[Services], Awaitable[object]]] = {
 @pytest.mark.parametrize("cut", range(6))
 @pytest.mark.parametrize("step", CUT)
 def test_a_commit_that_is_cut_off_loses_no_version(step: str, cut: int) -> None:
-    """B-VER-13: also one whose entries in the index of tags lie in other partitions."""
+    """B-VER-13: also one whose entries in the tag index are in other partitions."""
 
     async def test() -> None:
         before, _ = await ver.versioned()
@@ -235,8 +236,8 @@ def test_a_commit_that_is_cut_off_loses_no_version(step: str, cut: int) -> None:
 
 
 def test_a_version_that_is_deleted_while_it_is_written_over() -> None:
-    """B-VER-01, B-VER-08: writers and deleters side by side; each acknowledged write is a version
-    exactly once, unless it was deleted."""
+    """B-VER-01, B-VER-08: with concurrent writers and deleters, each acknowledged write is a
+    version exactly once, unless it was deleted."""
 
     async def test() -> None:
         on, sweeper = await ver.versioned()

@@ -1,4 +1,4 @@
-"""Versions of blobs: which writes make them, what becomes of them, and that all is given back."""
+"""Versions of blobs: which writes make them, their deletion, and that all space is freed."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_what_is_replaced_is_a_previous_version(old: str, new: str) -> None:
         assert problems(on) == []
         assert [await ver.read(on, "b", one) for one in (first, second)] == bodies
         assert await do.read(on, "b") == bodies[1]
-        # Without the blob.
+        # Delete the blob, but not its versions.
         assert not (await ver.delete_blob(on, "b")).is_permanent
         await swept(on, sweeper)
         assert await do.read(on, "b") is None
@@ -101,7 +101,7 @@ def test_what_is_replaced_is_a_previous_version(old: str, new: str) -> None:
 
 @pytest.mark.parametrize("kind", BODIES)
 def test_new_metadata_makes_a_version_that_shares_the_body(kind: str) -> None:
-    """B-VER-01, B-VER-02: for every kind of body, in whatever order its states go."""
+    """B-VER-01, B-VER-02: for every kind of body, in any order of deletion of its states."""
     make, size_bytes = BODIES[kind]
 
     async def test() -> None:
@@ -162,7 +162,7 @@ def test_the_current_version_cannot_be_deleted_by_its_id() -> None:
 
 
 def test_a_deleted_blob_holds_no_place_once_its_versions_are_gone() -> None:
-    """B-VER-07, B-VER-13: every operation on it answers as if there were none."""
+    """B-VER-07, B-VER-13: every operation on it answers as if it did not exist."""
 
     async def test() -> None:
         on, sweeper = await ver.versioned()
@@ -238,7 +238,7 @@ def test_deleted_versions_are_kept_and_come_back() -> None:
 
 
 def test_a_blob_that_was_deleted_before_versions_were_made_comes_back() -> None:
-    """B-VER-12, B-SFT-06: and its retention ends beside its versions."""
+    """B-VER-12, B-SFT-06: and its retention ends independently of its versions."""
 
     async def test() -> None:
         on, sweeper = await ver.versioned()
@@ -266,7 +266,8 @@ def test_a_blob_that_was_deleted_before_versions_were_made_comes_back() -> None:
 
 
 def test_versioning_off_and_on_again() -> None:
-    """B-VER-14, B-VER-15: a version stays one; what is none becomes one when it is changed."""
+    """B-VER-14, B-VER-15: a version stays one; a blob that is none becomes one when it is
+    changed."""
 
     async def test() -> None:
         on, sweeper = await ver.versioned()
@@ -287,7 +288,7 @@ def test_versioning_off_and_on_again() -> None:
         await do.metadata(on, "b", "off")
         assert await ver.ids(on, "b") == [first, between, last, 0]
         assert await ver.read(on, "b", last) == b"4" * BIG
-        # A blob that is a version is not lost by being deleted either.
+        # A blob that is a version is not lost by a deletion either.
         ver.switch(on, True)
         current = await ver.put(on, "c", b"5")
         ver.switch(on, False)
@@ -329,7 +330,7 @@ def test_a_snapshot_of_a_versioned_blob_makes_a_version() -> None:
 
 @pytest.mark.parametrize("size_bytes", [10, 1000, BIG])
 def test_a_copy_of_a_version_over_the_blob_promotes_it(size_bytes: int) -> None:
-    """B-VER-06: also where there is no blob, and from the current version."""
+    """B-VER-06: also without a blob, and from the current version."""
 
     async def test() -> None:
         on, sweeper = await ver.versioned()
@@ -446,7 +447,7 @@ def test_the_blocks_of_a_version_can_be_listed() -> None:
 
 
 def test_the_pages_of_a_version_can_be_listed() -> None:
-    """B-VER-04: and since an older snapshot only."""
+    """B-VER-04: and, as changes, since an older snapshot only."""
 
     async def test() -> None:
         on, _ = await ver.versioned()

@@ -1,4 +1,4 @@
-"""Whoever has looked and is about to wait misses nothing that wakes everyone meanwhile."""
+"""A caller that has read and is about to wait misses no event that wakes all waiters."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SOON_S = 5
 
 
 async def looked_again(waiting: Waiting, between: Callable[[], object], looks: int = 2) -> int:
-    """How often a waiter looks until it is answered; `between` happens in the turn between its
+    """Return how often a waiter reads until it is answered. `between` runs in the turn between its
     first decision and its sleep."""
     seen: list[None] = []
 
@@ -30,7 +30,7 @@ async def looked_again(waiting: Waiting, between: Callable[[], object], looks: i
         seen.append(None)
         if len(seen) == looks:
             return len(seen)
-        # Before the sleepers, which are started after the decision, have their first turn.
+        # Run it before the first turn of the sleepers, which are started after the decision.
         asyncio.get_running_loop().call_soon(between)
         raise NotYet(StorageError(errors.NOT_MODIFIED), [(RECORD, None)])
 

@@ -1,4 +1,4 @@
-"""Which tests of the services run over two gateways too (alternating.py).
+"""The tests of the services that run over two gateways too (alternating.py).
 
 In `make test` they are those of one module for each service; in `make proof` they are all but the
 ones named here, with the reason. Must not live here: how such a test runs (conftest.py).
@@ -54,10 +54,10 @@ HELD: Final = (
 )
 """Modules about shares: one gateway at a time serves a share, and its handles die with it."""
 
-# The engine of one gateway is replaced in part, held back or cut off in the middle of a call, and
-# the call must meet that.
+# The test replaces, delays or interrupts a part of one gateway's engine, and the call must go to
+# that gateway.
 _ENGINE: Final = {
-    # Each gateway writes down the reads that it noted itself.
+    # Each gateway writes the reads that it noted itself.
     "test_accesses": ("test_a_write_is_an_access_and_a_read_once_a_day",),
     "test_appends": (
         "test_a_block_that_is_missing_is_an_error_also_while_the_blob_grows",
@@ -97,9 +97,9 @@ _ENGINE: Final = {
     "test_version_sequences": ("test_a_commit_that_is_cut_off_loses_no_version",),
 }
 
-# What is promised, or counted, for each gateway by itself.
+# Promises and counts that hold for each gateway by itself.
 _EACH: Final = {
-    # Who waits is served in order of arrival, and sent home, at each gateway.
+    # Each gateway serves its waiters in order of arrival, and ends them when it stops.
     "test_leasing": (
         "test_a_server_that_stops_sends_waiters_home",
         "test_waiters_are_served_in_order_of_arrival",
@@ -115,24 +115,24 @@ _EACH: Final = {
         "test_a_clock_that_is_moved_ends_no_wait",
         "test_a_blob_that_is_another_by_now_is_answered_as_begun",
     ),
-    # The gateways of this test are its own.
+    # The test makes its own gateways.
     "test_handing_over": ("test_a_source_is_given_up_when_another_gateway_has_copied_the_blob",),
     # One gateway serves the share.
     "test_pure_decisions": ("test_every_kind_of_decision_decides_the_same_when_it_runs_again",),
-    # A gateway that is alone drops at once what nobody reads; it knows its readers one by one.
+    # A single gateway drops data without readers at once; it knows its readers one by one.
     "test_page_sweeping": ("test_overwritten_cleared_and_truncated_pages_come_back",),
     "test_sweeping": ("test_jobs_that_wait_for_readers_do_not_hold_up_others",),
 }
 
 
 def left_out() -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The tests that run over one gateway only, by their modules."""
+    """Yield the tests that run over one gateway only, by their modules."""
     yield from _ENGINE.items()
     yield from _EACH.items()
 
 
 def counts(module: str, function: str) -> list[int]:
-    """Over how many gateways a test runs: each number is a run of its own.
+    """Return over how many gateways a test runs: each number is a run of its own.
 
     Arguments:
         module: the name of the test's module, without its package.

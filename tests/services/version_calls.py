@@ -1,4 +1,4 @@
-"""Versions on services, as requests would make and read them."""
+"""Versions on services, written and read as requests would do."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def switch(on: Services, versioning: bool) -> None:
 
 
 async def versioned() -> tuple[Services, Sweeper]:
-    """Fresh services whose account makes versions."""
+    """Return fresh services whose account makes versions."""
     on, sweeper = await fresh()
     switch(on, True)
     return on, sweeper
@@ -38,19 +38,19 @@ async def retain(on: Services, days: int) -> None:
 
 
 async def put(on: Services, name: str, data: bytes) -> int:
-    """Put a blob; its version's id."""
+    """Put a blob, and return its version's id."""
     written = await do.run(on, blob.PUT_BLOB, name, blobs.PutBlob(), data)
     version: int = written.version
     return version
 
 
 async def read(on: Services, name: str, version: int) -> bytes | None:
-    """What Get Blob gives of a version, None where there is none."""
+    """Return the result of Get Blob for a version, None if it does not exist."""
     return await do.read(on, name, version=version)
 
 
 async def delete(on: Services, name: str, version: int) -> bool:
-    """Delete a previous version; whether it is gone for good."""
+    """Delete a previous version. Return whether the deletion is permanent."""
     deleted = await do.run(on, blob.DELETE_VERSION, name, DeleteBlob(), version=version)
     is_permanent: bool = deleted.is_permanent
     return is_permanent
@@ -67,9 +67,9 @@ async def undelete(on: Services, name: str) -> None:
 
 
 async def listed(on: Services, *words: str, **more: object) -> list[BlobRow]:
-    """All rows of a listing, page by page."""
+    """Return all rows of a listing, page by page."""
     found: list[BlobRow] = []
-    # Keywords of a table.
+    # The keywords come from a table.
     given = list_blobs.ListBlobs(include=frozenset(words), **more)  # type: ignore[arg-type]
     while True:
         page = await list_blobs.list_blobs(on, await placed(on, given))
@@ -83,6 +83,6 @@ async def listed(on: Services, *words: str, **more: object) -> list[BlobRow]:
 
 
 async def ids(on: Services, name: str, *words: str) -> list[int]:
-    """The ids of a blob's versions as a listing shows them, the current one last."""
+    """Return the ids of a blob's versions in the order of a listing, the current one last."""
     rows = await listed(on, "versions", *words)
     return [row.blob.version for row in rows if row.name == name and row.snapshot is None]

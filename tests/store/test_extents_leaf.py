@@ -173,7 +173,7 @@ def test_inline_data_is_checked_against_its_checksum_and_its_key() -> None:
 def decided(
     leaf: Leaf | None, pins: extents.Pins, clears: tuple[Clear, ...] = ()
 ) -> tuple[dict[Key, bytes | None], extents.MapChange]:
-    """What a write of [0, 700) at the stamp 100 makes of a leaf."""
+    """Return the writes and the change of a write of [0, 700) at the stamp 100 to a leaf."""
     span = LeafSpan(0, 0, 700)
     mutation = Mutation(PLACE, (span,), {0: Part(span, 700, 900, b"")})
     pending = Record(model.CLEARS.encode(model.Clears(clears)), 1) if clears else None
