@@ -19,9 +19,9 @@ Rules that every engine keeps:
  4. A decision may run more than once; it is a pure function of the records and the stamp that it
     gets. When its commit happens, all records that it read are unchanged, those of other partitions
     too.
- 5. Damaged bytes are never answered, whether they were damaged before, on or after the disk. A read
-    of them raises DataDamaged. An engine states up to which length it verifies contents that it
-    returns as slices of files.
+ 5. Damaged bytes are never answered, whether the disk or the way to it or from it damaged them. A
+    read of them raises DataDamaged. An engine states up to which length it verifies contents that
+    it returns as slices of files.
  6. On a full disk an update is judged by its `Purpose`. A commit that only removes counts as
     FREEING. A commit counts as UPKEEP at least if it adopts no content and does not make its
     records larger in all.
@@ -107,8 +107,8 @@ class Write(NamedTuple):
 class Step(msgspec.Struct, frozen=True):
     """Writes in one partition, with the contents that the partition starts or ceases to own.
 
-    Adopting an id that this engine has not written, or that is adopted already, is a ValueError.
-    Dropping an id that is gone is no error: a sweeper may come twice.
+    Adopting an id that this engine has not written, or that is already adopted, is a ValueError.
+    Dropping an id that does not exist is no error, so that a sweep may be repeated.
     """
 
     partition: Partition

@@ -77,7 +77,7 @@ class MembershipTable(msgspec.Struct, frozen=True):
 
     @property
     def floor(self) -> int:
-        """The smallest stamp with which a commit can still happen."""
+        """The stamp below which no commit can happen any more."""
         return min((row.lowest for row in self.rows.values()), default=self.highest)
 
     def is_live(self, gateway: GatewayRun) -> bool:

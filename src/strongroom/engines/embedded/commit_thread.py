@@ -48,7 +48,7 @@ class CommitThread:
             error = _outcome(lambda: self._timed(work))
             done(error)
             if error is not None and not isinstance(error, Exception):
-                raise error  # Ctrl-C ends whoever runs the loop, here as anywhere
+                raise error  # Ctrl-C ends the thread that runs the loop, here as anywhere
         else:
             self.submit(lambda: self._timed(work), done)
 

@@ -55,7 +55,7 @@ class EmbeddedContents:
         try:
             return await self._bodies.write(chunks, size_bytes, md5)
         except RuntimeError as error:
-            if (stopped := self._stopped()) is not None:  # the threads are gone
+            if (stopped := self._stopped()) is not None:  # the threads have ended
                 raise stopped from error
             raise
 

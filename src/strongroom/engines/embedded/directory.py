@@ -1,6 +1,6 @@
 """A data directory: its layout, version stamp, and lock.
 
-    FORMAT          one line: "strongroom 3", with " test-clock" or " backup" behind it
+    FORMAT          one line: "strongroom 3", followed by " test-clock" or " backup" if it is one
     UNFINISHED      instead of FORMAT, while a backup or a restore is made (copy_target.py)
     LOCK            held by the one server that has the directory open
     BACKUP          held shared by a backup; while it is, no segment may be deleted

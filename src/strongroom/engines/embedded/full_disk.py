@@ -60,7 +60,7 @@ class FullDisk:
 
     @property
     def is_low(self) -> bool:
-        """Whether part of the reserve is in use, or could not be kept back."""
+        """Whether part of the reserve is in use, or could not be allocated."""
         return not self._reserve.is_whole
 
     def make_space(self, size_bytes: int) -> asyncio.Future[None]:

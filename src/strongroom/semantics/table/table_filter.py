@@ -131,7 +131,7 @@ _TOKEN: Final = re.compile(
     r"""(?P<mark>[()])|(?P<prefix>[A-Za-z]+)'(?P<typed>[^']*(?:''[^']*)*)'"""
     r"""|'(?P<text>[^']*(?:''[^']*)*)'"""
     r"""|(?P<number>[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[A-Za-z]?(?![\w.]))"""
-    # Which of the others are letters is looked at afterwards.
+    # The word's other characters are checked for letters afterwards.
     r"""|(?P<word>(?:[A-Za-z_]|[^\x00-\x7f\s])(?:[A-Za-z0-9_]|[^\x00-\x7f\s])*)"""
 )
 _SPACE: Final = re.compile(r"\s*")

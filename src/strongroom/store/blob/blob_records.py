@@ -45,8 +45,8 @@ class BlobRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
     body.
     `immutability` protects this state alone, None = unprotected. `rehydration`: the blob is
     archived until that ends; readers settle it first (services/). `scope` is its encryption scope,
-    "" = the account's own. `accessed` is the day of the last write or read; 0 if that was not
-    tracked.
+    "" = the account's own. `accessed` is the time of the last write or read,
+    to the day; 0 if that was not tracked.
     """
 
     kind: BlobKind

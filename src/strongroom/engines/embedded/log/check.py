@@ -142,7 +142,7 @@ class _Evidence:
         self._last: _Seen | None = None
         self.frames = 0
         self.commits = 0
-        self.is_followed = False  # a commit has a frame of a later one behind it
+        self.is_followed = False  # a frame of a later commit follows a commit
 
     def take(self, frame: Frame, seed: Sum) -> None:
         """Examine the next frame of the file, and check whether it is chained."""

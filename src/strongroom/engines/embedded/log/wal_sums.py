@@ -1,7 +1,7 @@
 """The checksum of SQLite's write-ahead log, fast enough to check a whole log at each start.
 
-Lives here: the arithmetic. Must not live here: what is summed (wal_format.py). Source: "WAL-mode
-File Format" of SQLite's documentation, section "Checksum Algorithm".
+Lives here: the arithmetic. Must not live here: which bytes are summed (wal_format.py). Source:
+"WAL-mode File Format" of SQLite's documentation, section "Checksum Algorithm".
 
     for each pair of words a, b:  first += a + second;  second += b + first      (modulo 2^32)
 

@@ -42,7 +42,8 @@ class Test(NamedTuple):
 
 @lru_cache(maxsize=128)
 def test_of(condition: Condition) -> Test | None:
-    """The expression of a condition; None when the condition has too many parts to be worth it."""
+    """Return the expression of a condition; None when the condition has so many parts that SQL is
+    slower."""
     if sum(1 for _ in _leaves(condition)) > _LEAVES_MAX:
         return None
     return _test(condition)
