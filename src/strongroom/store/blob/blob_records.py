@@ -43,10 +43,11 @@ class BlobRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
     the previous ones, including those that are deleted and retained. `vacant`: the blob does not
     exist. The record holds the head's key for its versions, and keeps the last state without a
     body.
+
     `immutability` protects this state alone, None = unprotected. `rehydration`: the blob is
     archived until that ends; readers settle it first (services/). `scope` is its encryption scope,
-    "" = the account's own. `accessed` is the time of the last write or read,
-    to the day; 0 if that was not tracked.
+    "" = the account's own. `accessed` is the time of the last write or read, to the day; 0 if that
+    was not tracked.
     """
 
     kind: BlobKind
