@@ -21,7 +21,7 @@ from strongroom.engines.base import (
     StorageEngine,
     Unavailable,
 )
-from strongroom.engines.embedded import group_commit
+from strongroom.engines.embedded import writer_turns
 from strongroom.engines.embedded.bodies import segments
 from strongroom.engines.embedded.log import checkpoints
 from strongroom.engines.embedded.serial_point import Group, QueuedWork, SerialPoint
@@ -174,7 +174,7 @@ def test_slow_look_ups_leave_time_for_the_decisions(
         gate = Gate()
         async with store_on(disk) as store:
             disk.fault = gate
-            monkeypatch.setattr(group_commit, "GROUP_TIME_S", 0.1)
+            monkeypatch.setattr(writer_turns, "GROUP_TIME_S", 0.1)
             monkeypatch.setattr(SerialPoint, "look_up", slow)
             await asyncio.gather(*(increment(store, face(b"%d" % one)) for one in range(20)))
             assert gate.syncs <= 10
@@ -185,7 +185,7 @@ def test_slow_look_ups_leave_time_for_the_decisions(
 def test_a_group_does_not_gather_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def prove() -> None:
         async with store_on(Disk(tmp_path)) as store:
-            monkeypatch.setattr(group_commit, "GROUP_TIME_S", 0.05)
+            monkeypatch.setattr(writer_turns, "GROUP_TIME_S", 0.05)
             writing = [asyncio.create_task(put(store, (face(b"first"), b"")))]
             while not writing[0].done() and len(writing) < 200:
                 time.sleep(0.005)  # noqa: ASYNC251 - turns of the loop that take long

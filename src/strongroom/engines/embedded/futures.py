@@ -1,7 +1,7 @@
-"""Futures that no caller need await.
+"""Futures of the engine's work.
 
-Lives here: how asyncio is kept from logging their exceptions as never retrieved. Must not live
-here: work.
+Lives here: how one is refused, and how a failure that nobody waits for is kept from being logged
+as forgotten. Must not live here: work.
 """
 
 from __future__ import annotations
@@ -15,3 +15,9 @@ def retrieved(future: asyncio.Future[Any]) -> None:
     itself."""
     if not future.cancelled():
         future.exception()
+
+
+def refuse(future: asyncio.Future[Any], error: Exception) -> None:
+    """End a future with an error, unless it has ended or its caller has gone."""
+    if not future.done():
+        future.set_exception(error)

@@ -1,13 +1,10 @@
 """Group commit: decisions run on the event loop in the open transaction; one sync answers many.
 
-Lives here: the queue, which items make a group, its answers, and what happens when the disk
-breaks. Must not live here: what is decided of (serial_point.py), how space is made on a full
-disk (full_disk.py), threads (commit_thread.py).
+Lives here: the transaction of a group, what becomes of the group, and what happens when the disk
+breaks. Must not live here: what waits, and when a group begins (writer_turns.py), the decisions
+(serial_point.py), how space is made on a full disk (full_disk.py).
 
-Only COMMIT leaves the loop's thread, if anything: two threads that run Python would fight for the
-interpreter.
-What arrives while a COMMIT runs waits and forms the next group. Groups are serial, so a refusal
-leaves only after everything that it saw is durable.
+Groups are serial, so a refusal leaves only after everything that it saw is durable.
 """
 
 from __future__ import annotations
@@ -16,14 +13,12 @@ import asyncio
 import functools
 import itertools
 import logging
-from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeVar
+from typing import TypeVar
 
 import apsw
 
 from strongroom.engines.base import (
-    COMMIT_BYTES_MAX,
     CommitUnknown,
     DataDamaged,
     Decide,
@@ -44,8 +39,15 @@ from strongroom.engines.embedded.records.database_room import DatabaseRoom
 from strongroom.engines.embedded.records.record_cache import RecordCache
 from strongroom.engines.embedded.records.sqlite import Reader, Writer
 from strongroom.engines.embedded.reserve import Reserve
-from strongroom.engines.embedded.serial_point import Bodies, Group, QueuedWork, SerialPoint
+from strongroom.engines.embedded.serial_point import Bodies, Group, SerialPoint
 from strongroom.engines.embedded.store_time import DurableTime
+from strongroom.engines.embedded.writer_turns import (
+    GROUP_BYTES_MAX,
+    GroupPace,
+    Phase,
+    WorkQueue,
+    WriterTurns,
+)
 from strongroom.engines.watchers import Watchers
 from strongroom.values import Purpose
 
@@ -53,16 +55,122 @@ T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
-GROUP_ITEMS_MAX: Final = 256
-GROUP_TIME_S: Final = 0.005
-GROUP_BYTES_MAX: Final = 4 * COMMIT_BYTES_MAX
+
+class GroupTransaction:
+    """The transaction of one group at a time: its phases, and what else its commit settles. That is
+    store time, room in the database's file, contents and cached records. On the event loop.
+
+    A group is begun with `new_group` and filled. It ends with `prepare` and a commit, after which
+    `committed` or `forget` is called, or with `roll_back`.
+    """
+
+    def __init__(
+        self,
+        writer: Writer,
+        time: DurableTime,
+        cache: RecordCache,
+        bodies: Bodies,
+        reserve: Reserve,
+        pace: GroupPace,
+    ) -> None:
+        self._writer = writer
+        self._time = time
+        self._cache = cache
+        self._bodies = bodies
+        self._pace = pace
+        self._room = DatabaseRoom(writer.connection, PAGE_BYTES)
+        self._point = SerialPoint(writer, time, cache, bodies, reserve)
+
+    def new_group(self) -> Group:
+        """A group that begins now."""
+        return Group(self._time.now())
+
+    def fill(self, group: Group, queue: WorkQueue) -> None:
+        """Open the transaction, and run queued items in it, as many as the group may have.
+
+        Raises: apsw.FullError: something did not fit; apsw.Error, OSError: the store is broken;
+            any other exception is the fault of one item. DataDamaged: a page is damaged that the
+            group needs; an item that was to be refused for it has been.
+        """
+        try:
+            self._writer.begin()
+            self._take(self._look_up(group, queue), group, queue)
+            self._point.finish(group)
+            if group.wrote:
+                self._room.make()
+        except apsw.IOError as error:
+            if is_damage(error):
+                raise unreadable(error, _touched(group)) from error
+            raise
+
+    def _look_up(self, group: Group, queue: WorkQueue) -> int:
+        """Look up what the items at the front will see; for how many of them that is done."""
+        count, time, deadline = 0, self._pace.time, self._pace.deadline()
+        for item in queue.front():
+            try:
+                self._point.look_up(item, group)
+            except (apsw.Error, OSError):
+                raise
+            except DataDamaged as error:
+                # SQLite has rolled back before anything was decided, so the others are redone.
+                queue.refuse(count, error)
+                raise
+            except Exception as error:  # what SQLite cannot look for: its decision's own fault
+                if not count:
+                    queue.refuse(count, error)
+                break
+            count += 1
+            if time() > deadline:
+                break
+        return count
+
+    def _take(self, count: int, group: Group, queue: WorkQueue) -> None:
+        """Run up to `count` items, as long as the group keeps its bounds."""
+        time, deadline = self._pace.time, self._pace.deadline()
+        for _ in range(count):
+            item = queue.take()
+            if item.future.done():  # its caller has gone away
+                continue
+            self._point.take(item, group)
+            if group.size_bytes > GROUP_BYTES_MAX or time() > deadline:
+                break
+
+    def purpose(self, group: Group) -> Purpose:
+        """See SerialPoint.purpose."""
+        return self._point.purpose(group)
+
+    def prepare(self, group: Group) -> None:
+        """The group's commit is about to begin."""
+        self._cache.bar(group.changed)
+
+    def committed(self, group: Group) -> None:
+        """The group's commit is durable."""
+        self._cache.lift(group.changed)
+        self._time.settle(durable=True)
+        self._room.settle(durable=True)
+        self._bodies.settle(group.adopted, group.live)
+
+    def forget(self, group: Group) -> None:
+        """The group does not happen: its transaction has ended, or is of no use any more."""
+        self._cache.lift({})
+        self._time.settle(durable=False)
+        self._room.settle(durable=False)
+        self._bodies.unsettle(group.adopted)
+
+    def roll_back(self, group: Group) -> None:
+        """End the transaction without a change. Raises apsw.Error: the store is broken."""
+        try:
+            self._writer.rollback()
+        finally:
+            self.forget(group)
 
 
 class Committer:
-    """The queue in front of the serial point of an embedded store. On the event loop.
+    """The commits of an embedded store. On the event loop.
 
     Attributes:
         full_disk: what is done on a full disk.
+        turns: when the connection is used, and for what.
 
     Arguments:
         writer: the writing connection, lent to `thread` during COMMIT.
@@ -85,38 +193,36 @@ class Committer:
         on_committed: Callable[[], None],
         on_broken: Callable[[EngineError], None],
     ) -> None:
-        self._writer = writer
-        self._thread = thread
-        self._time = time
+        self._commit = writer.commit
         self._watchers = watchers
-        self._cache = cache
-        self._reader = reader
-        self._bodies = bodies
-        self._room = DatabaseRoom(writer.connection, PAGE_BYTES)
-        self._point = SerialPoint(writer, time, cache, bodies, reserve)
         self._on_committed = on_committed
         self._on_broken = on_broken
-        self._loop = asyncio.get_running_loop()
-        self._queue: deque[QueuedWork] = deque()
-        self._between: deque[tuple[Callable[[], object], asyncio.Future[None]]] = deque()
-        self._scheduled = False
-        self._gathering = _Gathering(self._loop.time)
-        self._committing = False
-        self._alone = 0  # how many items from the front run in groups of one
-        self.broken: EngineError | None = None
-        self._idle: asyncio.Future[None] | None = None
+        loop = asyncio.get_running_loop()
+        pace = GroupPace(loop.time)
+        self._queue = WorkQueue(loop)
+        self._transaction = GroupTransaction(writer, time, cache, bodies, reserve, pace)
+        self.turns = WriterTurns(self._queue, pace, thread, reader, self._run_group)
         self.full_disk = FullDisk(writer, reserve, self.between_groups, self.fail)
+
+    @property
+    def broken(self) -> EngineError | None:
+        """Why the store has stopped; None while it serves."""
+        return self._queue.broken
 
     def decide(
         self, reads: Sequence[Ref], decide: Decide[T], purpose: Purpose = Purpose.GROWTH
     ) -> asyncio.Future[T]:
         """Queue a decision; the future has its result when that is durable."""
-        return self._add(reads, decide, None, purpose)
+        future = self._queue.add(reads, decide, None, purpose)
+        self.turns.schedule()
+        return future
 
     def work(self, work: Callable[[Group], T]) -> asyncio.Future[T]:
         """Queue the engine's own writes. They may use the whole reserve. They may run twice, so
         they must be idempotent."""
-        return self._add((), None, work, Purpose.FREEING)
+        future = self._queue.add((), None, work, Purpose.FREEING)
+        self.turns.schedule()
+        return future
 
     def between_groups(
         self, work: Callable[[], object], first: bool = False
@@ -126,292 +232,118 @@ class Committer:
         Arguments:
             first: before all that was queued here earlier.
         """
-        future: asyncio.Future[None] = self._loop.create_future()
-        if self.broken is not None:
-            future.set_exception(self.broken)
-            return future
-        self._between.insert(0 if first else len(self._between), (work, future))
-        self._schedule()
+        future = self._queue.add_between(work, first)
+        self.turns.schedule()
         return future
 
     async def decided(self) -> None:
         """Return when the decisions made so far are committed or refused. What is queued gets its
         stamp later. Raises Unavailable."""
-        if self._committing:
+        if self.turns.phase is Phase.BUSY:
             await self.between_groups(_nothing)
-
-    def hold_reader(self) -> None:
-        """Have the reader keep its snapshot until something is under way, if nothing is: until then
-        nothing changes."""
-        if not self._committing:
-            self._reader.hold()
 
     async def drain(self) -> None:
         """Return when everything that was queued is answered. Nothing is queued after this."""
         self.full_disk.stop()
-        while (self._queue or self._between or self._committing) and self.broken is None:
-            self._idle = self._loop.create_future()
-            await self._idle
+        await self.turns.drain()
 
-    def fail(self, error: Exception, attempted: Group | None = None) -> None:
+    def fail(self, error: Exception) -> None:
         """Stop for good: an I/O error leaves unknown what the disk holds. Recovery decides."""
-        if attempted is not None:
-            unknown = CommitUnknown(f"an I/O error left the commit's outcome unknown: {error}")
-            for item in attempted.items:
-                _refuse(item.future, unknown)
-        first = self.broken is None
-        self.broken = self.broken or Unavailable(
-            f"the store has stopped after an I/O error: {error}"
-        )
-        for item in self._queue:
-            _refuse(item.future, self.broken)
-        for _, future in self._between:
-            _refuse(future, self.broken)
-        self._queue.clear()
-        self._between.clear()
-        self.full_disk.stop()
-        self._wake_drain()
-        if first:
-            _log.critical("the store stops: %s", error)
-            self._watchers.wake_all()
-            self._on_broken(self.broken)
-
-    def _add(
-        self,
-        reads: Sequence[Ref],
-        decide: Decide[Any] | None,
-        work: Callable[[Group], Any] | None,
-        purpose: Purpose,
-    ) -> asyncio.Future[Any]:
-        future: asyncio.Future[Any] = self._loop.create_future()
         if self.broken is not None:
-            future.set_exception(self.broken)
-            return future
-        self._queue.append(QueuedWork(future, reads, decide, work, purpose))
-        self._schedule()
-        return future
-
-    def _schedule(self) -> None:
-        if not (self._queue or self._between):
-            self._wake_drain()
-        elif not (self._scheduled or self._committing):
-            self._scheduled = True
-            # Not at once: what is ready to run now can still join the group.
-            self._loop.call_soon(self._start)
-
-    def _start(self) -> None:
-        self._scheduled = False
-        if self._committing or self.broken is not None:
             return
-        can_wait = not (self._between or self._alone)
-        if can_wait and self._gathering.goes_on(len(self._queue)):
-            self._schedule()
-            return
-        # Before any of it: a snapshot that is held on to keeps the log from beginning again, and
-        # does not show what is about to be committed.
-        self._reader.let_go()
-        if self._between:
-            work, future = self._between.popleft()
-            self._committing = True
-            self._thread.submit(work, lambda error: self._between_done(future, error))
-        elif self._queue:
-            self._gathering.seen = 1
-            self._run_group()
-
-    def _between_done(self, future: asyncio.Future[None], error: BaseException | None) -> None:
-        self._committing = False
-        if not future.done():
-            if error is None:
-                future.set_result(None)
-            else:
-                future.set_exception(error)
-        self._schedule()
+        broken = Unavailable(f"the store has stopped after an I/O error: {error}")
+        self._queue.close(broken)
+        self.full_disk.stop()
+        _log.critical("the store stops: %s", error)
+        self._watchers.wake_all()
+        self._on_broken(broken)
 
     def _run_group(self) -> None:
-        group = Group(self._time.now())
+        group = self._transaction.new_group()
         try:
-            self._writer.begin()
-            self._fill(group)
-        except apsw.FullError:
-            self._full(group)
+            self._transaction.fill(group, self._queue)
         except (apsw.Error, OSError) as error:
-            if isinstance(error, apsw.IOError) and is_damage(
-                error
-            ):  # only items that need the damaged page are refused
-                self._redo(group, unreadable(error, _touched(group)))
+            if isinstance(error, apsw.FullError):
+                self._undo(group, error)
             else:
-                self._roll_back_broken(group, error)
-        except Exception as error:  # a value that SQLite cannot hold: its decision's own fault
-            self._redo(group, error)
+                self._stop(group, error)
+        except Exception as error:  # a damaged page, or a value that SQLite cannot hold
+            self._undo(group, error)
         else:
             self._end(group)
 
-    def _fill(self, group: Group) -> None:
-        deadline = self._loop.time() + GROUP_TIME_S
-        count = 0
-        for item in itertools.islice(self._queue, 1 if self._alone else GROUP_ITEMS_MAX):
-            try:
-                self._point.look_up(item, group)
-            except (apsw.Error, OSError):
-                raise
-            except DataDamaged as error:
-                # SQLite has rolled back before anything was decided, so the others are redone.
-                del self._queue[count]
-                _refuse(item.future, error)
-                raise
-            except Exception as error:  # what SQLite cannot look for: its decision's own fault
-                if not count:
-                    self._queue.popleft()
-                    _refuse(item.future, error)
-                break
-            count += 1
-            if self._loop.time() > deadline:
-                break
-        deadline = self._loop.time() + GROUP_TIME_S
-        for _ in range(count):
-            item = self._queue.popleft()
-            if item.future.done():  # its caller has gone away
-                continue
-            self._point.take(item, group)
-            if group.size_bytes > GROUP_BYTES_MAX or self._loop.time() > deadline:
-                break
-        self._point.finish(group)
-        if group.wrote:
-            self._room.make()
-
     def _end(self, group: Group) -> None:
         if group.wrote:
-            self._committing = True
-            self._cache.bar(group.changed)
-            self._thread.commit(self._writer.commit, functools.partial(self._ended, group))
+            self._transaction.prepare(group)
+            self.turns.commit(self._commit, functools.partial(self._ended, group))
             return
         try:
-            self._writer.rollback()
+            self._transaction.roll_back(group)
         except apsw.Error as error:
-            self._roll_back_broken(group, error)
+            self._stop(group, error)
             return
         self._answer(group)
-        self._next(group)
 
     def _ended(self, group: Group, error: BaseException | None) -> None:
-        self._committing = False
-        self._cache.lift(group.changed if error is None else {})
+        """The group's commit is over."""
         if error is None:
-            self._time.settle(durable=True)
-            self._room.settle(durable=True)
-            self._bodies.settle(group.adopted, group.live)
+            self._transaction.committed(group)
             self._answer(group)
             if group.changed:
                 self._watchers.notify(group.changed)
             self._on_committed()
-            self._next(group)
         elif isinstance(error, apsw.FullError):
             # SQLite has not written the frame that commits, and rolls back.
-            self._full(group)
+            self._undo(group, error)
         else:
-            self._forget(group)
-            self.fail(error if isinstance(error, Exception) else RuntimeError(error), group)
+            self._transaction.forget(group)
+            group.refuse(CommitUnknown(f"an I/O error left the commit's outcome unknown: {error}"))
+            self.fail(error if isinstance(error, Exception) else RuntimeError(error))
 
     def _answer(self, group: Group) -> None:
-        for future, result, refusal in group.answers:
-            if future.done():
-                continue
-            if refusal is None:
-                future.set_result(result)
-            else:
-                future.set_exception(refusal)
+        group.answer()
+        self._queue.done(len(group.items))
 
-    def _next(self, group: Group) -> None:
-        self._alone = max(0, self._alone - len(group.items))
-        # Later in this turn of the loop: the answers just given leave first.
-        self._schedule()
-
-    def _forget(self, group: Group) -> None:
-        self._time.settle(durable=False)
-        self._room.settle(durable=False)
-        self._bodies.unsettle(group.adopted)
-
-    def _roll_back_broken(self, group: Group, error: Exception) -> None:
-        self._forget(group)
-        self._queue.extendleft(reversed(group.items))
-        self.fail(error)
-
-    def _redo(self, group: Group, error: Exception, again: bool = False) -> None:
-        """Nothing of the group happened: run its items one by one, then refuse the one at fault."""
+    def _undo(self, group: Group, error: Exception) -> None:
+        """Nothing of the group happened. An item that was alone is refused if it is at fault. The
+        others run again, one by one."""
         try:
-            self._writer.rollback()
+            self._transaction.roll_back(group)
+            fault = self._make_space(group) if isinstance(error, apsw.FullError) else error
         except apsw.Error as broken:
-            self._roll_back_broken(group, broken)
+            self._stop(group, broken)
             return
-        self._forget(group)
-        if self.broken is not None:  # by a sync that failed elsewhere, meanwhile
-            for item in group.items:
-                _refuse(item.future, self.broken)
-            self._wake_drain()
-            return
-        if len(group.items) == 1 and not again:
-            _refuse(group.items[0].future, error)
-            self._next(group)
-            return
-        self._queue.extendleft(reversed(group.items))
-        self._alone = max(len(group.items), self._alone)
-        self._schedule()
+        # The store may have been stopped meanwhile, by a sync that failed elsewhere.
+        if len(group.items) == 1 and fault is not None and self.broken is None:
+            group.refuse(fault)
+            self._queue.done(1)
+        else:
+            self._queue.put_back(group.items)
 
-    def _full(self, group: Group) -> None:
-        """As `_redo`, but a group of one item is retried if room can be made for it."""
-        purpose, is_retried = Purpose.GROWTH, False
+    def _make_space(self, group: Group) -> Exception | None:
+        """Why a group that did not fit is refused; None if space is being made for its only
+        item. Raises apsw.Error."""
+        if len(group.items) != 1:
+            return Full(Purpose.GROWTH)
         try:
-            self._writer.rollback()
-            if len(group.items) == 1:
-                purpose = self._point.purpose(group)
-                is_retried = self.full_disk.make_space_for(group.items[0], purpose)
-        except apsw.Error as error:
-            self._roll_back_broken(group, error)
-            return
-        except DataDamaged as error:  # what the item is for depends on a damaged record
-            self._redo(group, error)
-            return
-        self._redo(group, Full(purpose), again=is_retried)
+            purpose = self._transaction.purpose(group)
+        except DataDamaged as error:
+            return error
+        is_made = self.full_disk.make_space_for(group.items[0], purpose)
+        return None if is_made else Full(purpose)
 
-    def _wake_drain(self) -> None:
-        if self._idle is not None and not self._idle.done():
-            self._idle.set_result(None)
-
-
-class _Gathering:
-    """Whether a group waits for more items: a sync for many costs little more than one for few.
-
-    Attributes:
-        seen: how many waited a turn of the loop ago; 1 when a group begins to gather.
-    """
-
-    def __init__(self, time: Callable[[], float]) -> None:
-        self._time = time
-        self._until = 0.0
-        self.seen = 1
-
-    def goes_on(self, count: int) -> bool:
-        """Whether another turn of the loop may bring more than the `count` items that wait, as the
-        last one did, and not too late."""
-        if not self.seen < count < GROUP_ITEMS_MAX:
-            return False
-        now = self._time()
-        if self.seen == 1:
-            self._until = now + GROUP_TIME_S
-        self.seen = count
-        return now <= self._until
-
-
-def _touched(group: Group) -> str:
-    """The first few records that a group changes, for the log."""
-    names = [record_name(ref) for ref in itertools.islice(group.changed, 3)]
-    return f"what is needed to write the {', '.join(names) or 'place of a content'}"
+    def _stop(self, group: Group, error: Exception) -> None:
+        """The store is broken, before the group's commit began: nothing of it happened."""
+        self._transaction.forget(group)
+        self.fail(error)
+        self._queue.put_back(group.items)
 
 
 def _nothing() -> None:
     """Work for `between_groups` of those who only wait for its turn."""
 
 
-def _refuse(future: asyncio.Future[Any], error: Exception) -> None:
-    if not future.done():
-        future.set_exception(error)
+def _touched(group: Group) -> str:
+    """The first few records that a group changes, for the log."""
+    names = [record_name(ref) for ref in itertools.islice(group.changed, 3)]
+    return f"what is needed to write the {', '.join(names) or 'place of a content'}"

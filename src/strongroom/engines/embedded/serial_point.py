@@ -1,8 +1,8 @@
 """The serial point: the work of one transaction. Its decisions run one after the other, and each
 sees the changes of those before it.
 
-Lives here: a group, the records that its decisions see, and the changes that they make. Must not
-live here: which items make a group, and how it is committed (group_commit.py), SQL
+Lives here: a group and its answers, what its decisions see, and what they leave behind. Must not
+live here: which items make a group, and what becomes of it (group_commit.py), SQL
 (records/sqlite.py), bodies (bodies/unadopted.py).
 
 A transaction has three phases. All records are looked up, all decisions run, and then the final
@@ -31,6 +31,7 @@ from strongroom.engines.base import (
     ref_of,
 )
 from strongroom.engines.bounds import check_steps, growth_bytes, purpose_of, values_after
+from strongroom.engines.embedded.futures import refuse
 from strongroom.engines.embedded.records.record_cache import UNKNOWN, RecordCache, Uncached
 from strongroom.engines.embedded.records.sqlite import Location, Writer
 from strongroom.engines.embedded.reserve import Reserve
@@ -90,6 +91,21 @@ class Group:
     live: list[tuple[int, int]] = field(default_factory=list)
     size_bytes: int = 0
     wrote: bool = False
+
+    def answer(self) -> None:
+        """Announce the results and the refusals of its decisions."""
+        for future, result, refusal in self.answers:
+            if future.done():
+                continue
+            if refusal is None:
+                future.set_result(result)
+            else:
+                future.set_exception(refusal)
+
+    def refuse(self, error: Exception) -> None:
+        """Refuse all of its items."""
+        for item in self.items:
+            refuse(item.future, error)
 
 
 class SerialPoint:

@@ -125,7 +125,7 @@ class EmbeddedEngine(WaitingEngine):
         ahead_pages = PASSIVE_PAGES if options.log_ahead else 0
         space = LogSpace(directory.files, f"{path}-wal", ahead_pages)
         self._checkpointer = Checkpointer(
-            path, options.vfs, writer, space, lambda error: self._committer.fail(error)
+            path, options.vfs, writer, space, reserve, lambda error: self._committer.fail(error)
         )
         self._segments = SegmentStore(
             directory.layout,
@@ -194,7 +194,7 @@ class EmbeddedEngine(WaitingEngine):
             return known
         check_reads(reads)
         try:
-            self._committer.hold_reader()
+            self._committer.turns.hold_reader()
             found = self._reader.get_all(reads)
         except apsw.Error as error:
             raise unreadable(error) from error
@@ -318,7 +318,7 @@ class EmbeddedEngine(WaitingEngine):
         try:
             if not inline:
                 return await self._scans.read(ask)
-            self._committer.hold_reader()
+            self._committer.turns.hold_reader()
             return at_once(ask(self._reader))
         except apsw.Error as error:
             raise unreadable(error) from error

@@ -22,6 +22,7 @@ from strongroom.engines.embedded.group_commit import Committer
 from strongroom.engines.embedded.log.space import LogSpace, is_scarce
 from strongroom.engines.embedded.records.checksummed_pages import PAGE_BYTES, checkpoint, connect
 from strongroom.engines.embedded.records.sqlite import Writer
+from strongroom.engines.embedded.reserve import Reserve
 from strongroom.engines.embedded.threads import started_pool
 
 PASSIVE_PAGES: Final = 16 * 1024 * 1024 // PAGE_BYTES
@@ -38,7 +39,8 @@ class Checkpointer:
     """Keeps the log short.
 
     Arguments:
-        writer: the connection whose commits are watched.
+        committer: lends the time between two transactions for truncating the log.
+        reserve: not whole while the disk is full.
         on_broken: called when a read or write of a checkpoint failed, unless the disk is full.
     """
 
@@ -48,12 +50,14 @@ class Checkpointer:
         vfs: str | None,
         writer: Writer,
         space: LogSpace,
+        reserve: Reserve,
         on_broken: Callable[[Exception], None],
     ) -> None:
         self._path = path
         self._vfs = vfs
         self._writer = writer
         self._space = space
+        self._reserve = reserve
         self._on_broken = on_broken
         self._loop = asyncio.get_running_loop()
         self._thread = started_pool(1, "strongroom-checkpoint")
@@ -74,14 +78,14 @@ class Checkpointer:
         self._seen_pages = pages
         if self._running:
             return
-        if not committer.full_disk.is_low and self._space.is_short(pages):
+        if self._reserve.is_whole and self._space.is_short(pages):
             self._running = True
             committer.between_groups(self._space.lengthen).add_done_callback(self._between_done)
         elif pages >= self._truncate_at:
             self._running = True
             self._truncate_at = pages + TRUNCATE_PAGES // 4
             committer.between_groups(self._truncate).add_done_callback(self._between_done)
-        elif committer.full_disk.is_low and pages - self._tried_at >= LOW_PAGES:
+        elif not self._reserve.is_whole and pages - self._tried_at >= LOW_PAGES:
             self._running = True
             self._tried_at = pages
             committer.between_groups(self._restart).add_done_callback(self._between_done)
