@@ -20,6 +20,7 @@ from strongroom.engines.memory import MemoryEngine
 from strongroom.engines.memory.contents import MemoryContents
 from strongroom.engines.memory.data import MemoryData
 from strongroom.engines.memory.gateways import MemoryGateway, MemoryHold, MemoryMembers
+from strongroom.engines.memory.updates import MemoryUpdates
 from strongroom.testing import (
     contract_failures,
     contract_gateways,
@@ -34,38 +35,60 @@ T = TypeVar("T")
 Pairs = Sequence[tuple[Ref, Record | None]]
 
 
+class _NoGuard(MemoryUpdates):
+    def _are_unchanged(self, pairs: Pairs) -> bool:
+        return True
+
+
 class NoGuard(MemoryEngine):
     """A commit happens although a record of its partition has changed."""
 
-    def _are_unchanged(self, pairs: Pairs) -> bool:
+    _updates_type = _NoGuard
+
+
+class _NoInputCheck(MemoryUpdates):
+    def _are_inputs_unchanged(self, pairs: Pairs) -> bool:
         return True
 
 
 class NoInputCheck(MemoryEngine):
     """A commit happens although a record of another partition has changed."""
 
-    def _are_inputs_unchanged(self, pairs: Pairs) -> bool:
+    _updates_type = _NoInputCheck
+
+
+class _NoStampCheck(MemoryUpdates):
+    def _do_stamps_rise(self, steps: Sequence[Step], stamp: int) -> bool:
         return True
 
 
 class NoStampCheck(MemoryEngine):
     """A commit happens although its partition has a newer one."""
 
-    def _do_stamps_rise(self, steps: Sequence[Step], stamp: int) -> bool:
-        return True
+    _updates_type = _NoStampCheck
 
 
-class NothingCompared(NoGuard, NoStampCheck):
+class _NothingCompared(_NoGuard, _NoStampCheck):
+    pass
+
+
+class NothingCompared(MemoryEngine):
     """Neither records nor stamps are compared before a commit."""
+
+    _updates_type = _NothingCompared
+
+
+class _StampsWithoutNumber(MemoryUpdates):
+    def _stamp(self) -> int:
+        book = self._gateway.book
+        book.observe(max(self._time.now(), book.last_stamp + 1))
+        return book.last_stamp
 
 
 class StampsWithoutNumber(MemoryEngine):
     """Stamps do not carry the gateway's number."""
 
-    def _stamp(self) -> int:
-        book = self.gateways.book
-        book.observe(max(self._time.now(), book.last_stamp + 1))
-        return book.last_stamp
+    _updates_type = _StampsWithoutNumber
 
 
 class TimeBehindStamps(MemoryEngine):
@@ -95,16 +118,20 @@ class HalfSteps(MemoryEngine):
         return await super().update(partition, reads, early, purpose)
 
 
+class _WaitsOnlyHere(MemoryUpdates):
+    def apply(self, *given: Any) -> None:
+        others = self._members.gateways
+        self._members.gateways = [self._gateway]
+        try:
+            super().apply(*given)
+        finally:
+            self._members.gateways = others
+
+
 class WaitsOnlyHere(MemoryEngine):
     """Waiters are woken only by commits of their own gateway."""
 
-    def _apply(self, *given: Any) -> None:
-        others = self._members.gateways
-        self._members.gateways = [self.gateways]
-        try:
-            super()._apply(*given)
-        finally:
-            self._members.gateways = others
+    _updates_type = _WaitsOnlyHere
 
 
 class ClockMovedHere(MemoryEngine):
@@ -168,18 +195,22 @@ class EmptyPageEndsAScan(_OtherData):
     data_type = _Forgetful
 
 
+class _DeadCommits(MemoryUpdates):
+    async def _pause(self) -> None:
+        await (asyncio.sleep(0) if self.before_commit is None else self.before_commit())
+
+
 class DeadCommits(MemoryEngine):
     """A commit does not check whether its gateway was declared dead."""
 
-    async def _pause(self) -> None:
-        await (asyncio.sleep(0) if self.before_commit is None else self.before_commit())
+    _updates_type = _DeadCommits
 
 
 class LateReads(MemoryEngine):
     """A gateway continues although its heartbeat is late."""
 
     def _check_serving(self) -> None:
-        if self._closed or self._broken:
+        if self._life.why_stopped() is not None:
             raise Unavailable("closed")
 
 

@@ -12,6 +12,7 @@ from strongroom.blob_errors import CONTAINER_NOT_FOUND
 from strongroom.clock import ManualClock
 from strongroom.engines.memory import MemoryEngine
 from strongroom.engines.memory.gateways import MemoryGateway
+from strongroom.engines.memory.updates import MemoryUpdates
 from strongroom.semantics.table.entities import EntityChange
 from strongroom.services.core.runner import Services
 from strongroom.services.sweeper import Sweeper
@@ -25,11 +26,15 @@ from tests.services.sweeps import drop_container
 BODY = b"x" * 10_000
 
 
+class UncheckedUpdates(MemoryUpdates):
+    def _are_inputs_unchanged(self, pairs: Any) -> bool:
+        return True
+
+
 class Unchecked(MemoryEngine):
     """An engine that does not check the records of other partitions when it commits."""
 
-    def _are_inputs_unchanged(self, pairs: Any) -> bool:
-        return True
+    _updates_type = UncheckedUpdates
 
 
 def pair(engine: type[MemoryEngine] = MemoryEngine) -> list[Services]:

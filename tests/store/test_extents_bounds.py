@@ -40,6 +40,8 @@ class Counted(MemoryEngine):
         super().__init__(ManualClock())
         self._write = self.contents.write
         self.contents.write = self._counted_write  # type: ignore[method-assign]  # counts
+        self.apply = self._updates.apply
+        self._updates.apply = self._counted_apply  # type: ignore[method-assign]  # counts
         self.reset()
 
     async def _counted_write(self, *arguments: Any, **options: Any) -> Any:
@@ -62,7 +64,7 @@ class Counted(MemoryEngine):
         self.records_read += len(reads)
         return await super().update(partition, reads, decide, purpose)
 
-    def _apply(self, steps: Sequence[Step], stamp: int, purpose: Purpose) -> None:
+    def _counted_apply(self, steps: Sequence[Step], stamp: int, purpose: Purpose) -> None:
         writes = [write for step in steps for write in step.writes]
         size = sum(len(write.key.name) + len(write.value or b"") for write in writes)
         moved = sum(len(step.adopt) + len(step.drop) for step in steps)
@@ -71,7 +73,7 @@ class Counted(MemoryEngine):
         self.most_records = max(self.most_records, len(writes))
         self.most_bytes = max(self.most_bytes, size)
         self.most_contents = max(self.most_contents, moved)
-        super()._apply(steps, stamp, purpose)
+        self.apply(steps, stamp, purpose)
 
     async def read(self, reads: Sequence[Ref]) -> list[Record | None]:
         found = await super().read(reads)
@@ -118,7 +120,7 @@ async def plant(store: Counted, count: int, first: int = 0, step: int = 1) -> No
         writes.append(Write(key, encode_leaf(Leaf(2000, tuple(parts)))))
     for start in range(0, len(writes), 1000):
         step_of = Step(PARTITION, tuple(writes[start : start + 1000]))
-        MemoryEngine._apply(store, (step_of,), 2000, Purpose.GROWTH)
+        store.apply((step_of,), 2000, Purpose.GROWTH)
 
 
 def test_an_empty_content_of_any_size_costs_nothing() -> None:
@@ -210,7 +212,7 @@ async def _fragment(store: Counted, volume: Volume, leaf: int) -> None:
     for one in parts:
         ref = volume.place.data(leaf, one.store.born)
         writes.append(Write(ref.key, model.encode_data(ref, b"a" * 512)))
-    MemoryEngine._apply(store, (Step(PARTITION, tuple(writes)),), 2000, Purpose.GROWTH)
+    store.apply((Step(PARTITION, tuple(writes)),), 2000, Purpose.GROWTH)
 
 
 def test_a_clear_of_8_tib_is_one_small_commit_whatever_is_allocated() -> None:
