@@ -15,12 +15,16 @@ from strongroom.coordination.clock import SystemClocks
 from strongroom.coordination.effects import UNCHANGED, Entry
 from strongroom.coordination.errors import StoreUnavailable
 from strongroom.coordination.stores.connections import listening
-from strongroom.coordination.stores.connections.listening import Switchboard, Ticket, watch_key
+from strongroom.coordination.stores.connections.listening import (
+    NotificationHub,
+    Subscriber,
+    watch_key,
+)
 
 _clock = SystemClocks()
 
 
-class FakeEar:
+class FakeConnection:
     """Hears what is said to the room; a broken one fails at its next call."""
 
     def __init__(self, room: Room) -> None:
@@ -34,16 +38,16 @@ class FakeEar:
     def fileno(self) -> int:
         return self._near.fileno()
 
-    def add(self, topic: str) -> None:
+    def subscribe(self, topic: str) -> None:
         self._check()
         self._room.adding(topic)
         self.topics.add(topic)
 
-    def drop(self, topic: str) -> None:
+    def unsubscribe(self, topic: str) -> None:
         self._check()
         self.topics.remove(topic)
 
-    def heard(self) -> list[str]:
+    def received(self) -> list[str]:
         self._check()
         try:
             self._near.recv(4096)
@@ -72,25 +76,25 @@ class FakeEar:
 
 
 class Room:
-    """Where ears are made."""
+    """Where connections are made."""
 
     def __init__(self) -> None:
-        self.ears = list[FakeEar]()
+        self.connections = list[FakeConnection]()
         self.refuses = False
         self.adding: Callable[[str], None] = lambda topic: None
-        self.board = Switchboard(self.open, _clock)
+        self.hub = NotificationHub(self.open, _clock)
 
     @contextmanager
-    def ticket(self, topic: str) -> Iterator[Ticket]:
-        ticket = Ticket()
-        with self.board.ticket(topic, ticket):
-            yield ticket
+    def registered(self, topic: str) -> Iterator[Subscriber]:
+        subscriber = Subscriber()
+        with self.hub.registered(topic, subscriber):
+            yield subscriber
 
-    def open(self) -> FakeEar:
+    def open(self) -> FakeConnection:
         if self.refuses:
             raise StoreUnavailable("nobody may listen")
-        self.ears.append(FakeEar(self))
-        return self.ears[-1]
+        self.connections.append(FakeConnection(self))
+        return self.connections[-1]
 
 
 @pytest.fixture
@@ -122,20 +126,20 @@ def test_a_change_wakes_those_of_its_topic_only(room: Room) -> None:
     with ThreadPoolExecutor(8) as pool:
 
         def watch(topic: str) -> object:
-            with room.ticket(topic) as ticket:
-                return watch_key(_clock, ticket, values[topic].look, "1", 20)
+            with room.registered(topic) as subscriber:
+                return watch_key(_clock, subscriber, values[topic].look, "1", 20)
 
         waiting = {topic: [pool.submit(watch, topic) for _ in range(4)] for topic in values}
         until(lambda: [value.looks for value in values.values()] == [4, 4])
-        assert len(room.ears) == 1, "one connection for all"
+        assert len(room.connections) == 1, "one connection for all"
         values["a"].version = 2
-        room.ears[0].say("a")
+        room.connections[0].say("a")
         woken = [future.result(20) for future in waiting["a"]]
         assert all(isinstance(entry, Entry) and entry.version == "2" for entry in woken)
         time.sleep(0.05)
         assert values["b"].looks == 4 and not any(future.done() for future in waiting["b"])
         values["b"].version = 2
-        room.ears[0].say("b")
+        room.connections[0].say("b")
         assert all(future.result(20) for future in waiting["b"])
 
 
@@ -147,23 +151,23 @@ def test_what_changes_while_it_subscribes_is_seen(room: Room) -> None:
         value.version = 2
 
     room.adding = change
-    with room.ticket("a") as ticket:
-        entry = watch_key(_clock, ticket, value.look, "1", 20)
+    with room.registered("a") as subscriber:
+        entry = watch_key(_clock, subscriber, value.look, "1", 20)
     assert isinstance(entry, Entry) and entry.version == "2" and value.looks == 1
 
 
 def test_the_time_ends(room: Room) -> None:
     value = Value()
-    with room.ticket("a") as ticket:
-        assert watch_key(_clock, ticket, value.look, "1", 0.1) is UNCHANGED
+    with room.registered("a") as subscriber:
+        assert watch_key(_clock, subscriber, value.look, "1", 0.1) is UNCHANGED
     assert value.looks == 1, "nobody told of a change, so that there was none"
 
 
 def test_the_end_of_a_hold_by_the_clock_wakes(room: Room) -> None:
     value = Value()
     value.held_until_s = _clock.monotonic_s() + 0.2
-    with room.ticket("a") as ticket:
-        entry = watch_key(_clock, ticket, value.look, "1", 20)
+    with room.registered("a") as subscriber:
+        entry = watch_key(_clock, subscriber, value.look, "1", 20)
     assert isinstance(entry, Entry) and entry.version == "1"
     assert entry.expires_in_s is not None and entry.expires_in_s <= 0
 
@@ -173,8 +177,8 @@ def test_whoever_is_not_told_reads(room: Room) -> None:
     value = Value()
     timer = threading.Timer(0.3, setattr, (value, "version", 2))
     timer.start()
-    with room.ticket("a") as ticket:
-        entry = watch_key(_clock, ticket, value.look, "1", 20)
+    with room.registered("a") as subscriber:
+        entry = watch_key(_clock, subscriber, value.look, "1", 20)
     assert isinstance(entry, Entry) and entry.version == "2"
     timer.join()
     assert value.looks > 2
@@ -182,17 +186,17 @@ def test_whoever_is_not_told_reads(room: Room) -> None:
 
 def test_a_connection_that_ends_makes_waiters_look_and_read(room: Room) -> None:
     value = Value()
-    with ThreadPoolExecutor(1) as pool, room.ticket("a") as ticket:
-        waiting = pool.submit(watch_key, _clock, ticket, value.look, "1", 20)
+    with ThreadPoolExecutor(1) as pool, room.registered("a") as subscriber:
+        waiting = pool.submit(watch_key, _clock, subscriber, value.look, "1", 20)
         until(lambda: value.looks == 1)
-        room.ears[0].cut()
+        room.connections[0].cut()
         until(lambda: value.looks >= 3)
         value.version = 2
         assert isinstance(waiting.result(20), Entry)
-    assert room.ears[0].closed
-    with room.ticket("a") as ticket:
-        assert ticket.hears(20), "whoever waits next has a new connection"
-    assert len(room.ears) == 2
+    assert room.connections[0].closed
+    with room.registered("a") as subscriber:
+        assert subscriber.is_subscribed(20), "whoever waits next has a new connection"
+    assert len(room.connections) == 2
 
 
 def test_it_lingers_for_those_who_come_back_and_goes_then(
@@ -200,25 +204,25 @@ def test_it_lingers_for_those_who_come_back_and_goes_then(
 ) -> None:
     monkeypatch.setattr(listening, "_LINGER_S", 0.2)
     for _ in range(5):
-        with room.ticket("a") as ticket:
-            assert ticket.hears(20)
-    assert len(room.ears) == 1 and room.ears[0].topics == {"a"}
-    with room.ticket("b") as ticket:
-        assert ticket.hears(20)
-        until(lambda: room.ears[0].topics == {"b"})
-    until(lambda: room.ears[0].closed)
-    with room.ticket("a") as ticket:
-        assert ticket.hears(20)
-    assert len(room.ears) == 2
+        with room.registered("a") as subscriber:
+            assert subscriber.is_subscribed(20)
+    assert len(room.connections) == 1 and room.connections[0].topics == {"a"}
+    with room.registered("b") as subscriber:
+        assert subscriber.is_subscribed(20)
+        until(lambda: room.connections[0].topics == {"b"})
+    until(lambda: room.connections[0].closed)
+    with room.registered("a") as subscriber:
+        assert subscriber.is_subscribed(20)
+    assert len(room.connections) == 2
 
 
 def test_closing_ends_the_connection_and_waiters_read(room: Room) -> None:
     value = Value()
-    with ThreadPoolExecutor(1) as pool, room.ticket("a") as ticket:
-        waiting = pool.submit(watch_key, _clock, ticket, value.look, "1", 20)
+    with ThreadPoolExecutor(1) as pool, room.registered("a") as subscriber:
+        waiting = pool.submit(watch_key, _clock, subscriber, value.look, "1", 20)
         until(lambda: value.looks == 1)
-        room.board.close()
-        until(lambda: room.ears[0].closed)
+        room.hub.close()
+        until(lambda: room.connections[0].closed)
         value.version = 2
         assert isinstance(waiting.result(20), Entry)
 
@@ -230,11 +234,11 @@ def test_many_come_and_go_at_once(room: Room, monkeypatch: pytest.MonkeyPatch) -
     def come_and_go(number: int) -> int:
         heard = 0
         for lap in range(100):
-            with room.ticket(f"topic {(number + lap) % 3}") as ticket:
-                heard += ticket.hears(20)
-                ticket.wait(0.0005 * (lap % 4))
+            with room.registered(f"topic {(number + lap) % 3}") as subscriber:
+                heard += subscriber.is_subscribed(20)
+                subscriber.wait(0.0005 * (lap % 4))
         return heard
 
     with ThreadPoolExecutor(6) as pool:
         assert list(pool.map(come_and_go, range(6))) == [100] * 6
-    until(lambda: all(ear.closed for ear in room.ears))
+    until(lambda: all(connection.closed for connection in room.connections))

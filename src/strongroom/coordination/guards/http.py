@@ -146,13 +146,13 @@ def _refusal(
     return _Refusal(status, reason, json.dumps(document).encode())
 
 
-class _Gatekeeper:
+class _FenceCheck:
     """The checks that WSGI and ASGI share, from a method and headers to a token or a refusal."""
 
     def __init__(self, keeper: FenceKeeper, name: str | None, required: bool) -> None:
         self.keeper, self._name, self._required = keeper, name, required
 
-    def read(self, method: str, values: list[str]) -> Token | _Refusal | None:
+    def token_of(self, method: str, values: list[str]) -> Token | _Refusal | None:
         """Return the token to admit, or a refusal; None if no token is needed."""
         if method in UNGUARDED:
             return None
@@ -172,7 +172,7 @@ class _Gatekeeper:
             return _refusal(412, "Precondition Failed", detail)
         return token
 
-    def judge(self, token: Token) -> _Refusal | None:
+    def admit(self, token: Token) -> _Refusal | None:
         """Return the keeper's refusal of a token; None if it admitted the token."""
         try:
             seen = self.keeper.admit(token.name, token.fence)
@@ -207,20 +207,20 @@ class FenceWsgi:
     def __init__(
         self, app: WsgiApp, keeper: FenceKeeper, name: str | None = None, required: bool = True
     ) -> None:
-        self._app, self._gatekeeper = app, _Gatekeeper(keeper, name, required)
+        self._app, self._check = app, _FenceCheck(keeper, name, required)
 
     def __call__(self, environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
         value = environ.get(f"HTTP_{HEADER.upper()}")
-        verdict = self._gatekeeper.read(
+        found = self._check.token_of(
             str(environ["REQUEST_METHOD"]), [] if value is None else [str(value)]
         )
-        if isinstance(verdict, Token):
-            environ[ENVIRON_KEY] = verdict
-            verdict = self._gatekeeper.judge(verdict)
-        if verdict is None:
+        if isinstance(found, Token):
+            environ[ENVIRON_KEY] = found
+            found = self._check.admit(found)
+        if found is None:
             return self._app(environ, start_response)
-        start_response(f"{verdict.status} {verdict.reason}", verdict.headers)
-        return [verdict.body]
+        start_response(f"{found.status} {found.reason}", found.headers)
+        return [found.body]
 
 
 Scope = MutableMapping[str, Any]
@@ -238,7 +238,7 @@ class FenceAsgi:
     def __init__(
         self, app: AsgiApp, keeper: FenceKeeper, name: str | None = None, required: bool = True
     ) -> None:
-        self._app, self._gatekeeper = app, _Gatekeeper(keeper, name, required)
+        self._app, self._check = app, _FenceCheck(keeper, name, required)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -246,18 +246,18 @@ class FenceAsgi:
             return
         wanted = HEADER.lower().encode()
         values = [value.decode("latin-1") for key, value in scope["headers"] if key == wanted]
-        verdict = self._gatekeeper.read(str(scope["method"]), values)
-        if isinstance(verdict, Token):
-            scope = {**scope, ENVIRON_KEY: verdict}
-            verdict = await self._judged(verdict)
-        if verdict is None:
+        found = self._check.token_of(str(scope["method"]), values)
+        if isinstance(found, Token):
+            scope = {**scope, ENVIRON_KEY: found}
+            found = await self._admitted(found)
+        if found is None:
             await self._app(scope, receive, send)
             return
-        headers = [(key.lower().encode(), text.encode()) for key, text in verdict.headers]
-        await send({"type": "http.response.start", "status": verdict.status, "headers": headers})
-        await send({"type": "http.response.body", "body": verdict.body})
+        headers = [(key.lower().encode(), text.encode()) for key, text in found.headers]
+        await send({"type": "http.response.start", "status": found.status, "headers": headers})
+        await send({"type": "http.response.body", "body": found.body})
 
-    async def _judged(self, token: Token) -> _Refusal | None:
-        if self._gatekeeper.keeper.blocks:
-            return await asyncio.to_thread(self._gatekeeper.judge, token)
-        return self._gatekeeper.judge(token)
+    async def _admitted(self, token: Token) -> _Refusal | None:
+        if self._check.keeper.blocks:
+            return await asyncio.to_thread(self._check.admit, token)
+        return self._check.admit(token)

@@ -15,7 +15,7 @@ from psycopg.conninfo import conninfo_to_dict
 from strongroom.coordination.clock import Clocks, SystemClocks
 from strongroom.coordination.hints.bus import ATTEMPT_S, BusHints, Line
 from strongroom.coordination.hints.store_line import as_a_bus, hear
-from strongroom.coordination.stores.postgres.store import PostgresEar, channel_of
+from strongroom.coordination.stores.postgres.store import PostgresNotifications, channel_of
 from strongroom.coordination.stores.postgres.wire import (
     PostgresSession,
     SqlError,
@@ -64,11 +64,11 @@ class PostgresBus:
     def listen(self, line: Line) -> None:
         """See `Bus.listen`."""
         with as_a_bus(self._place, self._user):
-            ear = PostgresEar(self._conninfo, self._clock)
+            connection = PostgresNotifications(self._conninfo, self._clock)
             try:
-                hear(ear, self._channel(line.topic), line)
+                hear(connection, self._channel(line.topic), line)
             finally:
-                ear.close()
+                connection.close()
 
     def _channel(self, topic: str) -> str:
         return channel_of(f"{self._prefix}/{topic}")

@@ -13,7 +13,7 @@ from strongroom.coordination.clock import Clocks, SystemClocks
 from strongroom.coordination.hints.bus import ATTEMPT_S, BusHints, Line
 from strongroom.coordination.hints.store_line import as_a_bus, hear
 from strongroom.coordination.stores.redis.place import RedisPlace, meaning, open_session, place_of
-from strongroom.coordination.stores.redis.store import RedisEar
+from strongroom.coordination.stores.redis.store import RedisNotifications
 from strongroom.coordination.stores.redis.wire import RedisError
 
 
@@ -48,11 +48,11 @@ class RedisBus:
     def listen(self, line: Line) -> None:
         """See `Bus.listen`."""
         with as_a_bus(self._place.words, self._place.user):
-            ear = RedisEar(self._place, self._clock)
+            connection = RedisNotifications(self._place, self._clock)
             try:
-                hear(ear, self._channel(line.topic), line)
+                hear(connection, self._channel(line.topic), line)
             finally:
-                ear.close()
+                connection.close()
 
     def _channel(self, topic: str) -> str:
         return f"{self._place.prefix}hints:{topic}"

@@ -1,6 +1,6 @@
 """Listening to a store that sends notifications, in the same way for PostgreSQL and Redis.
 
-Lives here: `hear`, which listens on an `Ear` for one line, and the translation of a store's errors
+Lives here: `hear`, which listens on an `NotificationConnection` for one line, and the translation of a store's errors
 into a bus's. Must not live here: either protocol (stores/).
 """
 
@@ -13,14 +13,14 @@ from contextlib import contextmanager
 
 from strongroom.coordination.errors import StoreRefused, StoreUnavailable
 from strongroom.coordination.hints.bus import BusRefused, BusUnavailable, Line
-from strongroom.coordination.stores.connections.listening import Ear
+from strongroom.coordination.stores.connections.listening import NotificationConnection
 
 
-def hear(ear: Ear, topic: str, line: Line) -> None:
+def hear(connection: NotificationConnection, topic: str, line: Line) -> None:
     """Listen on a connection until the line is closed.
 
     Arguments:
-        ear: the connection.
+        connection: the connection.
         topic: the topic's name in the store.
         line: receives the reports.
 
@@ -30,14 +30,14 @@ def hear(ear: Ear, topic: str, line: Line) -> None:
     wake, waker = socket.socketpair()
     poll = select.poll()
     poll.register(waker, select.POLLIN)
-    poll.register(ear.fileno(), select.POLLIN)
+    poll.register(connection.fileno(), select.POLLIN)
     try:
         line.on_close(lambda: _wake(wake))
-        ear.add(topic)
+        connection.subscribe(topic)
         line.subscribed()
         while not line.closed:
             # Read before the wait: notifications may have come together with an answer.
-            for _ in ear.heard():
+            for _ in connection.received():
                 line.heard()
             poll.poll()
     finally:

@@ -1,6 +1,6 @@
 """One connection that receives change notifications for all waiters of a process.
 
-Lives here: `Switchboard`, whose thread owns the connection (an `Ear`) while there are waiters, and
+Lives here: `NotificationHub`, whose thread owns the connection (an `NotificationConnection`) while there are waiters, and
 a little longer; `watch_key`, which waits. If notifications are unavailable, waiters poll: a
 notification only shortens a wait. Must not live here: any protocol.
 """
@@ -28,14 +28,14 @@ _BLIND_MIN_S: Final = 0.05
 _BLIND_MAX_S: Final = 1.0
 
 
-class Ear(Protocol):
+class NotificationConnection(Protocol):
     """A connection that receives change notifications. Only one thread at a time may use it."""
 
     def fileno(self) -> int:
         """Return the descriptor to poll for notifications."""
         ...
 
-    def add(self, topic: str) -> None:
+    def subscribe(self, topic: str) -> None:
         """Subscribe to a topic. Once this returns, no notification of it is missed.
 
         Raises:
@@ -43,12 +43,12 @@ class Ear(Protocol):
         """
         ...
 
-    def drop(self, topic: str) -> None:
-        """Unsubscribe from a topic. Raises: as `add`."""
+    def unsubscribe(self, topic: str) -> None:
+        """Unsubscribe from a topic. Raises: as `subscribe`."""
         ...
 
-    def heard(self) -> list[str]:
-        """Return the topics with new notifications; does not wait. Raises: as `add`."""
+    def received(self) -> list[str]:
+        """Return the topics with new notifications; does not wait. Raises: as `subscribe`."""
         ...
 
     def close(self) -> None:
@@ -56,66 +56,66 @@ class Ear(Protocol):
         ...
 
 
-class Ticket:
-    """One waiter's registration with a switchboard, for a thread."""
+class Subscriber:
+    """One waiter's registration with a hub, for a thread."""
 
     def __init__(self) -> None:
-        self._settled, self._rung = threading.Event(), threading.Event()
-        self._hears = False
+        self._settled, self._notified = threading.Event(), threading.Event()
+        self._is_subscribed = False
 
-    def hears(self, timeout_s: float) -> bool:
+    def is_subscribed(self, timeout_s: float) -> bool:
         """Wait until the subscription succeeds or fails; return whether it succeeded."""
         self._settled.wait(timeout_s)
-        return self._hears
+        return self._is_subscribed
 
-    def settle(self, hears: bool) -> None:
+    def settle(self, subscribed: bool) -> None:
         """Set whether the waiter will be notified of changes from now on."""
-        self._hears = hears
+        self._is_subscribed = subscribed
         self._settled.set()
 
-    def ring(self) -> None:
+    def notify(self) -> None:
         """Notify the waiter that the entry has changed, or may have changed."""
-        self._rung.set()
+        self._notified.set()
 
     def wait(self, seconds: float) -> bool:
         """Wait for a notification, and clear it; return whether there was one."""
-        rang = self._rung.wait(max(0.0, seconds))
-        self._rung.clear()
-        return rang
+        notified = self._notified.wait(max(0.0, seconds))
+        self._notified.clear()
+        return notified
 
 
 class _Topic:
     def __init__(self) -> None:
-        self.tickets: set[Ticket] = set()
+        self.subscribers: set[Subscriber] = set()
         self.added = False
         self.idle_since_s = 0.0
 
     def is_idle(self, before_s: float) -> bool:
-        return not self.tickets and self.idle_since_s <= before_s
+        return not self.subscribers and self.idle_since_s <= before_s
 
 
-class Switchboard:
+class NotificationHub:
     """Distributes change notifications to waiters. Thread-safe.
 
     Arguments:
-        open_ear: opens the connection on the switchboard's own thread. Raises CoordinationError.
+        connect: opens the connection on the hub's own thread. Raises CoordinationError.
         clock: measures how long a topic has had no waiter.
     """
 
-    def __init__(self, open_ear: Callable[[], Ear], clock: Clocks) -> None:
-        self._open_ear, self._clock = open_ear, clock
+    def __init__(self, connect: Callable[[], NotificationConnection], clock: Clocks) -> None:
+        self._connect, self._clock = connect, clock
         self._lock = threading.Lock()
         self._topics: dict[str, _Topic] = {}
         self._wake: socket.socket | None = None  # the socket of the running thread
 
     @contextmanager
-    def ticket(self, topic: str, ticket: Ticket) -> Iterator[None]:
-        """Notify `ticket` of changes on `topic`, for the length of a `with` block."""
+    def registered(self, topic: str, subscriber: Subscriber) -> Iterator[None]:
+        """Notify `subscriber` of changes on `topic`, for the length of a `with` block."""
         with self._lock:
             place = self._topics.setdefault(topic, _Topic())
-            place.tickets.add(ticket)
+            place.subscribers.add(subscriber)
             if place.added:
-                ticket.settle(True)
+                subscriber.settle(True)
             elif self._wake is not None:
                 _wake(self._wake)
             else:
@@ -124,13 +124,13 @@ class Switchboard:
             yield
         finally:
             with self._lock:
-                place.tickets.discard(ticket)
+                place.subscribers.discard(subscriber)
                 place.idle_since_s = self._clock.monotonic_s()
 
     def close(self) -> None:
         """Stop the thread and close its connection; present waiters poll from now on."""
         with self._lock:
-            self._hang_up()
+            self._stop()
 
     def _start(self) -> None:
         self._wake, waker = socket.socketpair()
@@ -140,53 +140,55 @@ class Switchboard:
         ).start()
 
     def _serve(self, wake: socket.socket, waker: socket.socket) -> None:
-        ear: Ear | None = None
+        connection: NotificationConnection | None = None
         try:
-            ear = self._open_ear()
-            self._talk(ear, wake, waker)
+            connection = self._connect()
+            self._receive(connection, wake, waker)
         except Exception as error:
             # The next waiter starts the next attempt.
             log.info("changes are not told (%s): those who wait read", error)
             with self._lock:
                 if self._wake is wake:
-                    self._hang_up()
+                    self._stop()
         finally:
             waker.close()
-            if ear is not None:
-                ear.close()
+            if connection is not None:
+                connection.close()
 
-    def _hang_up(self) -> None:
+    def _stop(self) -> None:
         """Discard all topics, and end the thread; its waiters poll. The caller holds the lock."""
         topics, self._topics = self._topics, {}
         wake, self._wake = self._wake, None
         if wake is not None:
             wake.close()
         for topic in topics.values():
-            for ticket in topic.tickets:
-                ticket.settle(False)
-                ticket.ring()
+            for subscriber in topic.subscribers:
+                subscriber.settle(False)
+                subscriber.notify()
 
-    def _talk(self, ear: Ear, wake: socket.socket, waker: socket.socket) -> None:
+    def _receive(
+        self, connection: NotificationConnection, wake: socket.socket, waker: socket.socket
+    ) -> None:
         poll = select.poll()
         poll.register(waker, select.POLLIN)
-        poll.register(ear.fileno(), select.POLLIN)
-        while self._tidy(ear, wake):
+        poll.register(connection.fileno(), select.POLLIN)
+        while self._update_topics(connection, wake):
             # A notification may have arrived during the subscription.
-            for topic in ear.heard():
-                self._ring(topic)
+            for topic in connection.received():
+                self._notify(topic)
             # It also wakes periodically, because a waiter that leaves does not wake it.
             for fd, _ in poll.poll(_LINGER_S * 1000):
                 if fd == waker.fileno():
                     waker.recv(4096)
 
-    def _ring(self, topic: str) -> None:
+    def _notify(self, topic: str) -> None:
         with self._lock:
             place = self._topics.get(topic)
-            tickets = list(place.tickets) if place is not None else []
-        for ticket in tickets:
-            ticket.ring()
+            subscribers = list(place.subscribers) if place is not None else []
+        for subscriber in subscribers:
+            subscriber.notify()
 
-    def _tidy(self, ear: Ear, wake: socket.socket) -> bool:
+    def _update_topics(self, connection: NotificationConnection, wake: socket.socket) -> bool:
         """Match the subscriptions to the waiters; return False if the thread is to end."""
         before_s = self._clock.monotonic_s() - _LINGER_S
         with self._lock:
@@ -196,18 +198,18 @@ class Switchboard:
             for name in idle:
                 del self._topics[name]
             if not self._topics:
-                self._hang_up()
+                self._stop()
                 return False
             missing = {name: place for name, place in self._topics.items() if not place.added}
         for name in idle:
-            ear.drop(name)
+            connection.unsubscribe(name)
         for name, place in missing.items():
-            ear.add(name)
+            connection.subscribe(name)
             with self._lock:
                 place.added = True
-                tickets = list(place.tickets)
-            for ticket in tickets:
-                ticket.settle(True)
+                subscribers = list(place.subscribers)
+            for subscriber in subscribers:
+                subscriber.settle(True)
         return True
 
 
@@ -218,7 +220,7 @@ def _wake(wake: socket.socket) -> None:
         pass  # the full buffer wakes the thread anyway
 
 
-class Vigil:
+class WatchState:
     """The state of one wait between its reads; the same for threads and for tasks.
 
     Arguments:
@@ -231,23 +233,23 @@ class Vigil:
     """
 
     def __init__(self, clock: Clocks, version: str | None, timeout_s: float) -> None:
-        self.outcome: Watched = UNCHANGED
+        self.result: Watched = UNCHANGED
         self._clock, self._version = clock, version
         self._until_s = clock.monotonic_s() + timeout_s
         self._pause_s, self._was_held = _BLIND_MIN_S, False
 
-    def judge(self, entry: Entry | None, hears: bool) -> float | None:
+    def next_wait_s(self, entry: Entry | None, subscribed: bool) -> float | None:
         """Judge a read: return how many seconds to wait for the next one; None ends the wait.
 
         Arguments:
             entry: the entry that was read. The read must begin after the subscription, because
                 earlier changes are not notified.
-            hears: whether the waiter is notified of changes.
+            subscribed: whether the waiter is notified of changes.
         """
         held_s = (entry.expires_in_s or 0.0) if entry is not None else 0.0
         changed = (None if entry is None else entry.version) != self._version
         if changed or (self._was_held and held_s <= 0):
-            self.outcome = entry
+            self.result = entry
             return None
         self._was_held = held_s > 0
         left_s = self._until_s - self._clock.monotonic_s()
@@ -255,23 +257,23 @@ class Vigil:
             return None
         if self._was_held:
             left_s = min(left_s, held_s)  # the store sends no notification when a hold expires
-        if not hears:
+        if not subscribed:
             spread_s = self._clock.random() * self._pause_s * 3
             self._pause_s = min(_BLIND_MAX_S, _BLIND_MIN_S + spread_s)
             left_s = min(left_s, self._pause_s)
         return left_s
 
-    def ends_quietly(self, rang: bool, hears: bool) -> bool:
+    def is_over(self, notified: bool, subscribed: bool) -> bool:
         """Return whether the wait is over without another read.
 
         That is so after the time limit, if no notification came and any change would have sent one.
         """
-        return hears and not rang and self._clock.monotonic_s() >= self._until_s
+        return subscribed and not notified and self._clock.monotonic_s() >= self._until_s
 
 
 def watch_key(
     clock: Clocks,
-    ticket: Ticket,
+    subscriber: Subscriber,
     look: Callable[[], Entry | None],
     version: str | None,
     timeout_s: float,
@@ -279,22 +281,22 @@ def watch_key(
     """Wait until an entry's version differs from `version`, or its hold ends; see `Store.watch`.
 
     Arguments:
-        clock: see `Vigil`.
-        ticket: a ticket of the entry's topic.
+        clock: see `WatchState`.
+        subscriber: the subscriber of the entry's topic.
         look: reads the entry.
-        version, timeout_s: see `Vigil`.
+        version, timeout_s: see `WatchState`.
 
     Raises:
         StoreUnavailable, StoreRefused: from `look`.
     """
-    vigil = Vigil(clock, version, timeout_s)
-    hears = ticket.hears(min(timeout_s, ATTEMPT_S))
-    while (wait_s := vigil.judge(look(), hears)) is not None:
-        rang = ticket.wait(wait_s)
-        hears = hears and ticket.hears(0)
-        if vigil.ends_quietly(rang, hears):
+    state = WatchState(clock, version, timeout_s)
+    subscribed = subscriber.is_subscribed(min(timeout_s, ATTEMPT_S))
+    while (wait_s := state.next_wait_s(look(), subscribed)) is not None:
+        notified = subscriber.wait(wait_s)
+        subscribed = subscribed and subscriber.is_subscribed(0)
+        if state.is_over(notified, subscribed):
             break
-    return vigil.outcome
+    return state.result
 
 
 def look_timeout_s(timeout_s: float) -> float:

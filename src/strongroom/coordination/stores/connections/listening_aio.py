@@ -1,7 +1,7 @@
 """Waiting for notifications on an event loop: a waiter is a task and occupies no thread.
 
-Lives here: the asyncio interface of stores that listen through a `Switchboard`. Its short calls run
-on threads, and so does each read of a waiter. Must not live here: how long to wait
+Lives here: the asyncio interface of stores that listen through a `NotificationHub`. Its short
+calls run on threads, and so does each read of a waiter. Must not live here: how long to wait
 (connections/listening.py).
 """
 
@@ -16,67 +16,67 @@ from strongroom.coordination.effects import Watched
 from strongroom.coordination.store import Store
 from strongroom.coordination.stores.connections.listening import (
     ATTEMPT_S,
-    Ticket,
-    Vigil,
+    Subscriber,
+    WatchState,
     look_timeout_s,
 )
 from strongroom.coordination.threaded_store import ThreadedStore
 
 
-class TaskTicket(Ticket):
-    """One waiter's registration with a switchboard, for a task of the running loop."""
+class TaskSubscriber(Subscriber):
+    """One waiter's registration with a hub, for a task of the running loop."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._loop, self._poked = asyncio.get_running_loop(), asyncio.Event()
+        self._loop, self._woken = asyncio.get_running_loop(), asyncio.Event()
 
-    def settle(self, hears: bool) -> None:
-        """Set whether the task will be notified; see `Ticket.settle`."""
-        super().settle(hears)
-        self._poke()
+    def settle(self, subscribed: bool) -> None:
+        """Set whether the task will be notified; see `Subscriber.settle`."""
+        super().settle(subscribed)
+        self._wake()
 
-    def ring(self) -> None:
-        """Notify the task; see `Ticket.ring`."""
-        super().ring()
-        self._poke()
+    def notify(self) -> None:
+        """Notify the task; see `Subscriber.notify`."""
+        super().notify()
+        self._wake()
 
-    async def hears_aio(self, timeout_s: float) -> bool:
-        """Return whether the task will be notified; see `Ticket.hears`."""
+    async def is_subscribed_aio(self, timeout_s: float) -> bool:
+        """Return whether the task will be notified; see `Subscriber.is_subscribed`."""
         if not self._settled.is_set():
-            await self._await_poke(timeout_s)
-        return self.hears(0)
+            await self._sleep(timeout_s)
+        return self.is_subscribed(0)
 
     async def wait_aio(self, seconds: float) -> bool:
-        """Wait for a notification; see `Ticket.wait`."""
-        if not self._rung.is_set():
-            await self._await_poke(seconds)
+        """Wait for a notification; see `Subscriber.wait`."""
+        if not self._notified.is_set():
+            await self._sleep(seconds)
         return self.wait(0)
 
-    def _poke(self) -> None:
+    def _wake(self) -> None:
         try:
-            self._loop.call_soon_threadsafe(self._poked.set)
+            self._loop.call_soon_threadsafe(self._woken.set)
         except RuntimeError:
             pass  # the loop is closed, so its task has ended
 
-    async def _await_poke(self, seconds: float) -> None:
+    async def _sleep(self, seconds: float) -> None:
         try:
             async with asyncio.timeout(max(0.0, seconds)):
-                await self._poked.wait()
+                await self._woken.wait()
         except TimeoutError:
             pass
-        self._poked.clear()
+        self._woken.clear()
 
 
 class ListeningStore(Store, Protocol):
-    """A store that notifies waiters through tickets."""
+    """A store that notifies waiters through subscribers."""
 
     @property
     def clock(self) -> Clocks:
         """The clock of the store."""
         ...
 
-    def ticket(self, key: str, ticket: Ticket) -> AbstractContextManager[None]:
-        """Notify `ticket` of changes to a key, for the length of a `with` block."""
+    def registered(self, key: str, subscriber: Subscriber) -> AbstractContextManager[None]:
+        """Notify `subscriber` of changes to a key, for the length of a `with` block."""
         ...
 
 
@@ -93,13 +93,16 @@ class ListeningAio(ThreadedStore):
 
     async def watch(self, key: str, version: str | None, timeout_s: float) -> Watched:
         """Wait for another version; see `Store.watch`."""
-        vigil, ticket = Vigil(self._listener.clock, version, timeout_s), TaskTicket()
+        state, subscriber = WatchState(self._listener.clock, version, timeout_s), TaskSubscriber()
         look_s = look_timeout_s(timeout_s)
-        with self._listener.ticket(key, ticket):
-            hears = await ticket.hears_aio(min(timeout_s, ATTEMPT_S))
-            while (wait_s := vigil.judge(await self.get(key, look_s), hears)) is not None:
-                rang = await ticket.wait_aio(wait_s)
-                hears = hears and ticket.hears(0)
-                if vigil.ends_quietly(rang, hears):
+        with self._listener.registered(key, subscriber):
+            subscribed = await subscriber.is_subscribed_aio(min(timeout_s, ATTEMPT_S))
+            while True:
+                wait_s = state.next_wait_s(await self.get(key, look_s), subscribed)
+                if wait_s is None:
                     break
-        return vigil.outcome
+                notified = await subscriber.wait_aio(wait_s)
+                subscribed = subscribed and subscriber.is_subscribed(0)
+                if state.is_over(notified, subscribed):
+                    break
+        return state.result

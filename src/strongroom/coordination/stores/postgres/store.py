@@ -32,8 +32,8 @@ from strongroom.coordination.store import SET_BACK, AsyncStore, Promises
 from strongroom.coordination.stores.connections.idle_pool import IdlePool
 from strongroom.coordination.stores.connections.listening import (
     ATTEMPT_S,
-    Switchboard,
-    Ticket,
+    NotificationHub,
+    Subscriber,
     look_timeout_s,
     unavailable,
     watch_key,
@@ -160,24 +160,24 @@ class PostgresStore(StoreBase):
         return [row[0].decode() for row in self._read(_LIST, (prefix, end), timeout_s)]
 
     def watch(self, key: str, version: str | None, timeout_s: float) -> Watched:
-        ticket = Ticket()
-        with self.ticket(key, ticket):
+        subscriber = Subscriber()
+        with self.registered(key, subscriber):
             return watch_key(
                 self.clock,
-                ticket,
+                subscriber,
                 lambda: self.get(key, look_timeout_s(timeout_s)),
                 version,
                 timeout_s,
             )
 
     @contextmanager
-    def ticket(self, key: str, ticket: Ticket) -> Iterator[None]:
-        """Notify a ticket of changes to a key; see `listening_aio.ListeningStore`."""
+    def registered(self, key: str, subscriber: Subscriber) -> Iterator[None]:
+        """Notify the subscriber of changes to a key; see `listening_aio.ListeningStore`."""
         if self._pooled:
-            ticket.settle(False)
+            subscriber.settle(False)
             yield
             return
-        with self._board.ticket(channel_of(key), ticket):
+        with self._hub.registered(channel_of(key), subscriber):
             yield
 
     def aio(self) -> AsyncStore:
@@ -212,18 +212,18 @@ class PostgresStore(StoreBase):
     def after_fork(self) -> None:
         # The parent uses its sessions; psycopg lets only the process that opened a session end it.
         self._pool = IdlePool(self._open, _is_answer, self.clock)
-        self._board = Switchboard(self._listen, self.clock)
+        self._hub = NotificationHub(self._listen, self.clock)
 
     def close(self) -> None:
-        self._board.close()
+        self._hub.close()
         self._pool.close()
 
     def _open(self, until_s: float) -> PostgresSession:
         return PostgresSession(self._conninfo, self.clock, until_s)
 
-    def _listen(self) -> PostgresEar:
+    def _listen(self) -> PostgresNotifications:
         try:
-            return PostgresEar(self._conninfo, self.clock)
+            return PostgresNotifications(self._conninfo, self.clock)
         except Pooled:
             self._pooled = True  # for good: never try to listen again
             raise
@@ -295,8 +295,8 @@ class Pooled(StoreUnavailable):
     """A pooler between this client and the server shares sessions, so LISTEN cannot work."""
 
 
-class PostgresEar:
-    """A session that listens; see `listening.Ear`. Topics are names of channels.
+class PostgresNotifications:
+    """A session that listens; see `listening.NotificationConnection`. Topics are names of channels.
 
     Arguments:
         conninfo: see `wire.conninfo_of`.
@@ -324,20 +324,20 @@ class PostgresEar:
             raise
 
     def fileno(self) -> int:
-        """Return the session's descriptor; see `Ear.fileno`."""
+        """Return the session's descriptor; see `NotificationConnection.fileno`."""
         return self._session.fileno()
 
-    def add(self, topic: str) -> None:
-        """Listen on a channel; see `Ear.add`."""
+    def subscribe(self, topic: str) -> None:
+        """Listen on a channel; see `NotificationConnection.subscribe`."""
         self._ask(f'LISTEN "{_plain(topic)}"')
 
-    def drop(self, topic: str) -> None:
-        """Stop listening on a channel; see `Ear.drop`."""
+    def unsubscribe(self, topic: str) -> None:
+        """Stop listening on a channel; see `NotificationConnection.unsubscribe`."""
         self._ask(f'UNLISTEN "{_plain(topic)}"')
 
-    def heard(self) -> list[str]:
-        """Return the notified channels; see `Ear.heard`."""
-        return self._session.heard()
+    def received(self) -> list[str]:
+        """Return the notified channels; see `NotificationConnection.received`."""
+        return self._session.received()
 
     def close(self) -> None:
         """End the session."""

@@ -177,7 +177,7 @@ class PostgresSession:
         except psycopg.Error as error:
             raise ConnectionError(_words(str(error))) from None
 
-    def heard(self) -> list[str]:
+    def received(self) -> list[str]:
         """Return the channels that were notified since the last call; does not wait.
 
         Raises:

@@ -28,8 +28,8 @@ from strongroom.coordination.effects import (
 from strongroom.coordination.store import SET_BACK, AsyncStore, Promises
 from strongroom.coordination.stores.connections.listening import (
     ATTEMPT_S,
-    Switchboard,
-    Ticket,
+    NotificationHub,
+    Subscriber,
     look_timeout_s,
     unavailable,
     watch_key,
@@ -147,19 +147,19 @@ class RedisStore(StoreBase):
             raise unavailable(error) from error
 
     def watch(self, key: str, version: str | None, timeout_s: float) -> Watched:
-        ticket = Ticket()
-        with self.ticket(key, ticket):
+        subscriber = Subscriber()
+        with self.registered(key, subscriber):
             return watch_key(
                 self.clock,
-                ticket,
+                subscriber,
                 lambda: self.get(key, look_timeout_s(timeout_s)),
                 version,
                 timeout_s,
             )
 
-    def ticket(self, key: str, ticket: Ticket) -> AbstractContextManager[None]:
-        """Notify a ticket of changes to a key; see `listening_aio.ListeningStore`."""
-        return self._board.ticket(self._key(key), ticket)
+    def registered(self, key: str, subscriber: Subscriber) -> AbstractContextManager[None]:
+        """Notify the subscriber of changes to a key; see `listening_aio.ListeningStore`."""
+        return self._hub.registered(self._key(key), subscriber)
 
     def aio(self) -> AsyncStore:
         """Return the asyncio interface."""
@@ -189,17 +189,17 @@ class RedisStore(StoreBase):
     def after_fork(self) -> None:
         # The parent uses its connections; closing them in the child sends nothing on them.
         self._pool = pool_of(self._place, self.clock)
-        self._board = Switchboard(self._listen, self.clock)
+        self._hub = NotificationHub(self._listen, self.clock)
 
     def close(self) -> None:
-        self._board.close()
+        self._hub.close()
         self._pool.close()
 
     def _key(self, key: str) -> str:
         return f"{self._place.prefix}key:{key}"
 
-    def _listen(self) -> RedisEar:
-        return RedisEar(self._place, self.clock)
+    def _listen(self) -> RedisNotifications:
+        return RedisNotifications(self._place, self.clock)
 
     def _run(
         self, script: str, key: str, words: tuple[str | bytes | int, ...], timeout_s: float
@@ -240,8 +240,8 @@ def _page(reply: Reply) -> tuple[bytes, list[bytes]]:
     raise ConnectionError("the reply is not that of SCAN")
 
 
-class RedisEar:
-    """A subscribed connection; see `listening.Ear`. Topics are names of channels.
+class RedisNotifications:
+    """A subscribed connection; see `listening.NotificationConnection`. Topics are names of channels.
 
     Arguments:
         place: the server.
@@ -257,19 +257,19 @@ class RedisEar:
         self._found: list[str] = []
 
     def fileno(self) -> int:
-        """Return the connection's descriptor; see `Ear.fileno`."""
+        """Return the connection's descriptor; see `NotificationConnection.fileno`."""
         return self._connection.fileno()
 
-    def add(self, topic: str) -> None:
-        """Subscribe to a channel; see `Ear.add`."""
+    def subscribe(self, topic: str) -> None:
+        """Subscribe to a channel; see `NotificationConnection.subscribe`."""
         self._ask("SUBSCRIBE", topic)
 
-    def drop(self, topic: str) -> None:
-        """Unsubscribe from a channel; see `Ear.drop`."""
+    def unsubscribe(self, topic: str) -> None:
+        """Unsubscribe from a channel; see `NotificationConnection.unsubscribe`."""
         self._ask("UNSUBSCRIBE", topic)
 
-    def heard(self) -> list[str]:
-        """Return the channels with messages; see `Ear.heard`."""
+    def received(self) -> list[str]:
+        """Return the channels with messages; see `NotificationConnection.received`."""
         while self._connection.has_more():
             self._receive(self._clock.monotonic_s() + ATTEMPT_S)
         found, self._found = self._found, []
