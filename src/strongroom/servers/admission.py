@@ -1,10 +1,10 @@
-"""Whether a request may go on, and as what: the steps of its path up to its typed call.
+"""Admission of a request: the steps from its URL and credentials to its typed call.
 
     read -> authenticate -> match -> place -> authorize -> decode
 
-Lives here: these steps, for whole requests and for the parts of a batch. Must not live here: what
-is done then and how it is answered (pipeline.py), sockets. Source: conditions.md section 10 (order
-of checks).
+Lives here: these steps, for whole requests and for the parts of a batch. Must not live here:
+running the call and encoding its answer (pipeline.py), sockets. Source: conditions.md section 10
+(order of checks).
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ from strongroom.wire.core.query import Query
 DEFAULT_VERSION: Final = "2021-12-02"
 OLDEST_VERSION: Final = "2009-09-19"
 
-# Services in which a token may be for one thing below a container or share.
+# Services in which a SAS may be for one blob or file.
 _SIGNED_BELOW: Final = (Service.BLOB, Service.FILE)
-# What a URL names is remembered for so many, if their paths are short.
+# So many parsed URLs are cached, if their paths are short.
 _REMEMBERED: Final = 2048
 _REMEMBERED_PATH_CHARS_MAX: Final = 256
 
@@ -55,9 +55,9 @@ _REMEMBERED_PATH_CHARS_MAX: Final = 256
 class ServiceContext:
     """Everything that the path of a request to one service needs: composed once (app.py).
 
-    `suffixes` are the domains below which a label is an account. `strict` makes an error that an
-    operation does not declare a failure of the server (tests). `identities` judges bearer tokens;
-    None = none is accepted.
+    `suffixes` are the domains below which a label is an account. In tests, `strict` turns an error
+    that an operation does not declare into a failure of the server. `identities` judges bearer
+    tokens; None means that none is accepted.
     """
 
     services: Services
@@ -74,17 +74,21 @@ class ServiceContext:
 
 
 class _Named(msgspec.Struct, frozen=True):
-    """The resource that a URL names: for the services, and as a signature covers it."""
+    """The resource that a URL names: its address for the services, and the target that a signature
+    covers."""
 
     addressed: Addressed
     signed: Signed
 
 
 class Asked(msgspec.Struct):
-    """A request whose URL has been read: what it names, and what is found out on the way. `sound`:
-    every name in it is one that there can be; else that is asked once the caller is authorized.
-    `identified`: wall time in ticks at which its credentials were judged. `whole_version`: that of
-    the batch that it is a part of, which counts where it names none itself."""
+    """A request whose URL has been parsed: the resource that it names, and the facts found later.
+
+    `sound` means that every name in the URL is valid. If it is False, the names are checked after
+    the caller is authorized. `identified` is the wall time in ticks at which its credentials were
+    judged. `whole_version` is the version of the batch that contains this request, used if the
+    request names none itself.
+    """
 
     request: Request
     query: Query
@@ -98,10 +102,11 @@ class Asked(msgspec.Struct):
 
 
 def read(context: ServiceContext, request: Request, full: FullPath | None = None) -> Asked:
-    """Read the URL.
+    """Parse the URL of a request.
 
     Arguments:
-        full: what names the resource; None = the path of the URL, which is what is signed.
+        full: the path that names the resource, if it differs from the URL's path. The signature
+            covers the URL's path.
 
     Raises: StorageError InvalidUri, InvalidQueryParameterValue.
     """
@@ -112,7 +117,7 @@ def read(context: ServiceContext, request: Request, full: FullPath | None = None
         try:
             named = _sound(context.endpoint, asked, path, account, mount)
         except StorageError:
-            pass  # told in its turn
+            pass  # `_named` or a later check raises it
         else:
             return Asked(request, asked, named.addressed, named.signed, sound=True)
     named = _named(context.endpoint, asked, path, account, mount)
@@ -128,7 +133,7 @@ def _named(
         endpoint.service,
         target.account,
         target.container,
-        # What lies in queues and tables is not signed for by itself.
+        # A SAS is not signed for a single message or entity.
         target.blob if endpoint.service in _SIGNED_BELOW else None,
         asked.get("snapshot"),
         asked.get("versionid"),
@@ -140,15 +145,17 @@ def _named(
 def _sound(
     endpoint: Endpoint, asked: Query, raw_path: str, account: str | None, mount: str
 ) -> _Named:
-    """As `_named`, cached, of valid names only."""
+    """Return the cached result of `_named`, for valid names only."""
     named = _named(endpoint, asked, raw_path, account, mount)
     endpoint.check_names(named.addressed)
     return named
 
 
 def identify(context: ServiceContext, asked: Asked) -> Claim:
-    """Identify the caller. Raises: as authenticate, and InvalidHeaderValue for a header sent twice
-    that has one value."""
+    """Return the claim of the caller.
+
+    Raises: as authenticate, and InvalidHeaderValue for a single-valued header that was sent twice.
+    """
     # A browser sends a preflight request before it may send credentials.
     if asked.request.method == "OPTIONS":
         return Anonymous(asked.addressed.target.account)
@@ -157,15 +164,15 @@ def identify(context: ServiceContext, asked: Asked) -> Claim:
         asked.request, asked.signed, context.accounts, asked.identified, context.identities
     )
     if asked.request.headers.repeats:
-        # A name of metadata that comes twice has its own refusal, by the operation that reads it.
+        # The operation that reads metadata refuses a repeated name with an error of its own.
         refuse_repeated(asked.request.headers, besides=(METADATA_PREFIX,))
     return claim
 
 
 async def admit(context: ServiceContext, asked: Asked, claim: Claim) -> tuple[Operation, Call[Any]]:
-    """The operation that is asked for, and its typed call, authorized.
+    """Return the requested operation and its typed call, authorized.
 
-    Raises: StorageError for whatever stands against it before anything is looked at.
+    Raises: StorageError for each refusal that does not depend on the stored resource.
     """
     request, endpoint = asked.request, context.endpoint
     if request.query and "+" in request.query:
@@ -187,7 +194,7 @@ async def admit(context: ServiceContext, asked: Asked, claim: Claim) -> tuple[Op
         place = await context.services.place(service, target.account, target.container)
         if place is None and operation.waits and operation.resource is Resource.CONTAINER:
             place = await _awaited_place(context, operation, asked, claim, target.container)
-    # As of its credentials; who waited for the place was judged again.
+    # As of the check of the credentials. After a wait for the container, they were judged again.
     now = asked.identified or context.clock.wall_ticks()
     grant = _judge(asked, claim, operation, place, now)
     _refuse_unserved(context, operation, asked)
@@ -206,7 +213,8 @@ async def admit(context: ServiceContext, asked: Asked, claim: Claim) -> tuple[Op
 
 
 def _version(asked: Asked, claim: Claim) -> str | None:
-    """x-ms-version, `api-version`, the batch's, or the SAS's own; None when the request names none.
+    """Return x-ms-version, `api-version`, the batch's version or the SAS's own; None if there is
+    none.
 
     Raises: StorageError InvalidHeaderValue.
     """
@@ -226,14 +234,14 @@ def _version(asked: Asked, claim: Claim) -> str | None:
 
 
 async def _default_version(context: ServiceContext, asked: Asked) -> str:
-    """The version of an account's requests that name none."""
+    """Return the version of an account's requests that name none."""
     service, name = context.endpoint.service, asked.addressed.target.account
     found = await account.properties(context.services, service, name)
     return found.default_service_version or DEFAULT_VERSION
 
 
 def is_version(text: str) -> bool:
-    """Whether this can be an x-ms-version; every date from the oldest on is taken."""
+    """Whether this can be an x-ms-version: every date from the oldest version on is accepted."""
     return len(text) == len(OLDEST_VERSION) and _is_date(text) and text >= OLDEST_VERSION
 
 
@@ -246,11 +254,11 @@ def _is_date(text: str) -> bool:
 async def _awaited_place(
     context: ServiceContext, operation: Operation, asked: Asked, claim: Claim, container: str
 ) -> Place | None:
-    """A container that does not exist, and may be created while the request waits."""
+    """Wait for a container that does not exist yet, and may be created while the request waits."""
     wait_s = fields.wait_s(asked.request, operation.waits)
     if not wait_s:
         return None
-    # Who may not look gets no hint, by waiting, that there is nothing.
+    # An unauthorized caller must not learn from a wait that the container does not exist.
     _judge(asked, claim, operation, None, context.clock.wall_ticks())
     service, name = context.endpoint.service, asked.addressed.target.account
     place = await context.services.await_place(service, name, container, wait_s, asked.request)
@@ -277,8 +285,8 @@ def _judge(
 
 
 class _Found(msgspec.Struct, frozen=True):
-    """Accounts of which one was looked up: what it was then, or None; and who may be believed, as
-    it was then."""
+    """Accounts with a snapshot of one account (None if it did not exist), and a snapshot of the
+    identities."""
 
     account: Account | None
     identities: PresentIdentities | None
@@ -291,8 +299,11 @@ class _Found(msgspec.Struct, frozen=True):
 def _present_judge(
     context: ServiceContext, asked: Asked, claim: Claim, operation: Operation
 ) -> Judge:
-    """A judge of a request that has waited: the key that signed it may be gone, or a role. It reads
-    neither the clock nor accounts, issuers' keys and roles, so it may be called in decisions."""
+    """Return a judge of a request that has waited, since its key or role may have been removed.
+
+    The judge reads neither the clock nor accounts, issuers' keys and roles. It may therefore be
+    called in decisions.
+    """
     identities = None if context.identities is None else context.identities.present(claim)
     found = _Found(context.accounts.get(asked.signed.account), identities)
     return partial(_judge_again, asked, claim, operation, found, context.clock.wall_ticks())
@@ -306,8 +317,8 @@ def _judge_again(
     now_wall_ticks: int,
     place: Place | None,
 ) -> Grant:
-    if asked.identified:  # the part of a batch has no credentials of its own
-        # As of then: nobody is refused for the time that this server let them wait.
+    if asked.identified:  # a part of a batch has no credentials of its own
+        # As of the first check: the time that this server let the request wait must not count.
         claim = authenticate(asked.request, asked.signed, found, asked.identified, found.identities)
     return _judge(asked, claim, operation, place, now_wall_ticks)
 

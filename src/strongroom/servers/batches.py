@@ -1,12 +1,12 @@
-"""Batches of requests that stand by themselves, and what a part of any batch has from the whole.
+"""Batches of independent requests, and what a part of any batch takes over from the whole.
 
     read -> match                                                   for every part, then
     authenticate -> match -> place -> authorize -> decode -> run -> encode    for every part
 
-Lives here: what a part takes over from the request around it, which parts may stand together, and
+Lives here: what a part takes over from the request around it, which parts may be combined, and
 their order. Must not live here: multipart itself (wire/core/multipart.py), parts that are one
-transaction (transactions.py), the way of one request (pipeline.py).
-Source: "Blob Batch"; reference section 14.
+transaction (transactions.py), the path of one request (pipeline.py). Source: "Blob Batch";
+reference section 14.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from strongroom.wire.core.http import Headers, Request, Response
 from strongroom.wire.core.multipart import PartRequest, PartResponse
 from strongroom.wire.core.path import FullPath, UrlTarget
 
-# So many parts of a batch are under way at the same time: enough for one commit of all of them, and
-# few enough that other requests come in between.
+# So many parts of a batch run at the same time: enough to share one commit, and few enough that
+# other requests are served in between.
 SIDE_BY_SIDE_MAX: Final = 64
 _AUTHORIZATION: Final = "authorization"
 _VERSION: Final = "x-ms-version"
@@ -52,7 +52,7 @@ class Whole:
     """The request that carries a batch.
 
     Attributes:
-        operation, call: the batch's own, admitted; the call's input is what is in it.
+        operation, call: the batch's own, admitted; the call's input is the parts.
         request_id: x-ms-request-id of the answer.
     """
 
@@ -66,7 +66,7 @@ class Whole:
 
 
 class PartBody:
-    """The body of a part: it is there already."""
+    """The body of a part, which has arrived already."""
 
     is_held_back = False
 
@@ -78,24 +78,25 @@ class PartBody:
         yield self._content
 
     async def read_all(self, max_bytes: int) -> bytes:
-        """The whole body. Raises StorageError RequestBodyTooLarge."""
+        """Return the whole body. Raises StorageError RequestBodyTooLarge."""
         if len(self._content) > max_bytes:
             raise errors.body_too_large(max_bytes)
         return self._content
 
 
 def with_host(part: PartRequest, whole: Headers) -> list[tuple[str, str]]:
-    """The headers of a part, with the Host of the whole. No signature covers that one."""
+    """Return the headers of a part with the Host of the whole. No signature covers that header."""
     headers = [pair for pair in part.headers if pair[0].lower() != "host"]
     headers.append(("Host", whole.get("host") or ""))
     return headers
 
 
 def with_bearer(part: PartRequest, whole: Headers) -> list[tuple[str, str]]:
-    """As `with_host`, with the bearer token of the whole where the part has no credentials.
+    """Return the headers of a part; a part without credentials takes the whole's bearer token.
 
-    A part with a bearer token also has the version header of the whole where it has none: versions
-    that know no tokens refuse them. Other credentials may cover the headers as sent.
+    The Host is that of the whole. A part with a bearer token and no version header also takes the
+    version of the whole, since old versions refuse tokens. The signatures of other credentials may
+    cover the headers as sent, so those headers stay.
     """
     headers = with_host(part, whole)
     own = next((value for name, value in headers if name.lower() == _AUTHORIZATION), None)
@@ -115,13 +116,13 @@ def with_bearer(part: PartRequest, whole: Headers) -> list[tuple[str, str]]:
 def read_part(
     whole: Whole, part: PartRequest, headers: Sequence[tuple[str, str]], fits: Fits
 ) -> Asked:
-    """The resource that a part of any batch names. Its request has the URL as sent, for that is
-    signed.
+    """Return the parsed request of a part. The request keeps the URL as sent, since that is signed.
 
     Arguments:
-        headers: those of the part, and what it has from the whole.
-        fits: which resources a URL may mean. A container may be called like the account or the
-            mount. So of the readings with and without these, the first that fits is meant.
+        headers: the headers of the part, and those that it takes over from the whole.
+        fits: whether a part may name a resource. A container may have the name of the account or
+            the mount. The path is therefore read with and without these, and the first reading that
+            fits is taken.
 
     Raises: StorageError InvalidUri, InvalidQueryParameterValue.
     """
@@ -138,8 +139,10 @@ def read_part(
 
 
 def _full_path(whole: UrlTarget, path: str, is_absolute: bool, fits: Fits) -> FullPath:
-    """The path of a part with mount and account: clients may leave out the mount, or both, where
-    the path of the whole has them."""
+    """Return the path of a part with mount and account.
+
+    Clients may leave out the mount, or both, if the path of the whole has them.
+    """
     mount = whole.mount
     account, label = ("", whole.account) if whole.host_style else (f"/{whole.account}", None)
     for lead in dict.fromkeys((mount + account, account)):
@@ -153,9 +156,9 @@ def _full_path(whole: UrlTarget, path: str, is_absolute: bool, fits: Fits) -> Fu
 
 
 async def answer(whole: Whole, respond: RespondToPart) -> Response:
-    """The answer to a batch: 202 with the answers to its parts, in their order.
+    """Return the answer to a batch: 202 with the answers to its parts, in their order.
 
-    Nothing is carried out unless all parts may stand in this batch.
+    No part is run unless every part may be in this batch.
 
     Raises: StorageError InvalidInput, ExceedsMaxBatchRequestCount, ContainerNotFound.
     """
@@ -166,15 +169,17 @@ async def answer(whole: Whole, respond: RespondToPart) -> Response:
         raise StorageError(blob_errors.EXCEEDS_MAX_BATCH_REQUEST_COUNT)
     parts = await _read_all(whole, requests)
     answers = await _side_by_side(whole.context, parts, respond)
-    # At random, so that nothing that is answered can hold the boundary.
+    # A random boundary, so that no content of an answer can contain it.
     written = multipart.write_each(map(_answered, requests, answers), guid(whole.context.clock))
     content_type, body = await whole.context.services.turns.run(written)
     return Response(202, [("Content-Type", content_type)], body, len(body))
 
 
 async def _read_all(whole: Whole, requests: Sequence[PartRequest]) -> list[Asked]:
-    """Read the URLs of all parts. Raises StorageError InvalidInput, which names the part and its
-    error."""
+    """Parse the URLs of all parts.
+
+    Raises: StorageError InvalidInput, which names the part and its error.
+    """
     parts, kinds = list[Asked](), set[str]()
     for index, request in enumerate(requests):
         try:
@@ -192,7 +197,7 @@ async def _read_all(whole: Whole, requests: Sequence[PartRequest]) -> list[Asked
 
 
 def _kind(operation: Operation) -> str:
-    """The name of an operation, which its variants share."""
+    """Return the name of an operation, which its variants share."""
     return operation.name.partition(" (")[0]
 
 
@@ -208,7 +213,7 @@ def _read(whole: Whole, part: PartRequest) -> Asked:
 
 
 def _fits(whole: Whole, target: UrlTarget) -> bool:
-    """Whether this is a blob of the same account, and of the container of the batch if it has
+    """Whether this is a blob of the same account, and of the batch's container if the batch has
     one."""
     outer = whole.asked.addressed.target
     if target.blob is None or target.account != outer.account:
@@ -235,7 +240,7 @@ def _invalid(index: int, reason: str) -> StorageError:
 async def _side_by_side(
     context: ServiceContext, parts: Sequence[Asked], respond: RespondToPart
 ) -> list[Response]:
-    """The answers in order; a bounded number of them is waited for at once."""
+    """Return the answers in order; a bounded number of parts runs at once."""
     if len(parts) == 1:
         return [await respond(context, parts[0])]
     found: list[Response] = []
@@ -250,7 +255,7 @@ async def _side_by_side(
 
 
 async def _in_turn(context: ServiceContext, part: Asked, respond: RespondToPart) -> Response:
-    """The answer to a part. In each turn of the loop some begin, in their order."""
+    """Return the answer to a part. Each turn of the loop starts some parts, in their order."""
     await context.services.turns.pause()
     return await respond(context, part)
 

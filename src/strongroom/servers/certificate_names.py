@@ -1,9 +1,9 @@
 """The host names that a certificate is valid for.
 
 Lives here: reading them and matching a host against them. Must not live here: the server's context
-(tls.py). Imported only where it is needed: the cryptography package is large. Source: RFC 9525
-sections 6.3 and 6.4 (a wildcard stands for one whole label, the first; the subject's own name
-counts for nothing).
+(tls.py). The module is imported only where it is needed, since the cryptography package is large.
+Source: RFC 9525 sections 6.3 and 6.4 (a wildcard stands for one whole label, the first; the
+subject's common name is ignored).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Which copy sources are blobs or files of this server, and whether the caller may read them.
+"""Finds the copy sources that are blobs or files of this server, and authorizes their reading.
 
-Lives here: the recognition of this server in a URL, and the same authentication and authorization
-that a GET of that URL would meet. Must not live here: reading the source (services/). Source: "Copy
-Blob" and "Copy File", remarks on authorization of the source; reference section 8.
+Lives here: the recognition of this server in a URL. The caller then passes the same authentication
+and authorization as for a GET of that URL. Must not live here: reading the source (services/).
+Source: "Copy Blob" and "Copy File", remarks on authorization of the source; reference section 8.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from strongroom.wire.core.http import Headers, Request
 
 
 class _Sources(NamedTuple):
-    """A service's resources that can be copied from."""
+    """The kind of resource that a service can copy from, its permission and its error codes."""
 
     resource: Resource
     permission: Permission
@@ -82,9 +82,9 @@ class CopyLocator:
 
     Arguments:
         contexts: of the services.
-        ports: the ports that this server listens on, by the listener's name; they come to stand
-            there while it starts.
-        router: reads the URLs of the port of all services.
+        ports: the ports that this server listens on, by the listener's name. The mapping is filled
+            while the server starts.
+        router: routes the URLs of the port that serves all services.
     """
 
     def __init__(
@@ -97,11 +97,11 @@ class CopyLocator:
     async def locate(
         self, url: str, call: Call[Any], wanted: SourceRequest = WHOLE
     ) -> LocalSource | None:
-        """The blob or file that `url` names, None when it names another server.
+        """Return the blob or file that `url` names; None if the URL names another server.
 
-        Raises: StorageError CannotVerifyCopySource: 404 when it is not there, 403 when the caller
-            may not read it. NotImplemented for a parameter that is not served: without it, another
-            content would be copied than the one that was named.
+        Raises: StorageError CannotVerifyCopySource: 404 if the source does not exist, 403 if the
+            caller may not read it. NotImplemented for a parameter that is not served. If it were
+            ignored, the copy would have another content than the URL names.
         """
         parts = urlsplit(url)
         listener = self._listener(parts, call)
@@ -131,7 +131,7 @@ class CopyLocator:
 
     def _listener(self, parts: SplitResult, call: Call[Any]) -> str | None:
         """The name of the listener that reads this URL; None when it names another server."""
-        # The name under which the caller reached this server is this server, mapped ports included.
+        # The caller's own Host header names this server, even if a proxy maps the port.
         if parts.netloc.lower() == call.client.host.lower():
             return one_port.NAME if _is_mounted(call) else call.target.service.value
         port = parts.port or _DEFAULT_PORTS[parts.scheme]
@@ -202,12 +202,14 @@ def _claim(context: ServiceContext, asked: Asked, call: Call[Any]) -> Claim:
 
 
 def _is_mounted(call: Call[Any]) -> bool:
-    """Whether the caller came by the port of all services, and in a way that its path shows."""
+    """Whether the caller used the port of all services, with a path that begins with a service's
+    name."""
     return isinstance(call.client, Request) and bool(call.client.mount)
 
 
 def _named(asked: Asked, container: str, blob: str, generation: int) -> LocalSource:
-    """The source. Raises: StorageError CannotVerifyCopySource when nothing can have its name."""
+    """Return the source blob. Raises: StorageError CannotVerifyCopySource for an invalid name or
+    time."""
     text, version_text = asked.query.get("snapshot"), asked.query.get("versionid")
     try:
         names.check_blob(blob, container)
@@ -221,8 +223,10 @@ def _named(asked: Asked, container: str, blob: str, generation: int) -> LocalSou
 
 
 def _share_snapshot(asked: Asked) -> int | None:
-    """The snapshot of the share, in ticks. Raises: StorageError CannotVerifyCopySource when none
-    can have this time."""
+    """Return the snapshot of the share, in ticks; None if the URL names no snapshot.
+
+    Raises: StorageError CannotVerifyCopySource if the time is malformed.
+    """
     text = asked.query.get("sharesnapshot")
     try:
         return None if text is None else snapshot_time(text, "sharesnapshot")

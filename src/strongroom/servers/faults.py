@@ -1,8 +1,9 @@
-"""Faults on order: what a test server does wrong when it is told to.
+"""Fault injection: the faults that a test server applies to requests as a plan prescribes.
 
-Lives here: which requests are hit, and by what. Must not live here: the endpoint that takes orders
-(own_endpoints.py); anything that a server without a test clock does. Repeatable: whether a request
-is hit depends on the seed, the rule and how many have matched the rule before, on nothing else.
+Lives here: which requests a fault hits, and which fault. Must not live here: the endpoint that
+takes plans (own_endpoints.py), or anything that a server without a test clock does. The choice is
+repeatable. It depends only on the seed, the rule and the number of requests that matched the rule
+before.
 """
 
 from __future__ import annotations
@@ -50,18 +51,18 @@ class Fault(enum.Enum):
 
 
 class FaultRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One order.
+    """One rule of a plan.
 
     Attributes:
         operation: Microsoft's name of the operation (`Put Blob`), `*` and `?` as in file names.
         resource: the path from the account on, as it was sent, with the same wildcards.
-        fault: what happens to those that are hit.
-        delay_s: how long they wait first.
-        probability: how many of those that match are hit.
-        skip: the first ones that match pass.
-        times: how many are hit at most; None = no limit.
-        script: what happens to the first, the second, ... that matches (after `skip`), instead of
-            `fault` and `probability`; those after its end pass.
+        fault: the fault of the requests that are hit.
+        delay_s: how many seconds a hit request waits first.
+        probability: the share of matching requests that are hit.
+        skip: how many matching requests pass first.
+        times: how many requests are hit at most; None = no limit.
+        script: the faults of the first, the second, ... matching request (after `skip`), instead of
+            `fault` and `probability`. Requests after its end pass.
     """
 
     operation: Pattern = "*"
@@ -75,7 +76,7 @@ class FaultRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class FaultPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All orders; the first rule that matches a request decides about it."""
+    """All rules; the first rule that matches a request decides about it."""
 
     rules: Annotated[tuple[FaultRule, ...], msgspec.Meta(max_length=RULES_MAX)] = ()
     seed: int = 0
@@ -89,7 +90,7 @@ class RuleCount(msgspec.Struct):
 
 
 class FaultInjector:
-    """The plan in force, and what has come of it."""
+    """The current plan, and how many requests it has hit."""
 
     def __init__(self) -> None:
         self.plan = FaultPlan()
@@ -98,7 +99,7 @@ class FaultInjector:
         self._changed = asyncio.Event()
 
     def order(self, plan: FaultPlan) -> None:
-        """Follow another plan from now on, counting anew."""
+        """Replace the plan, and reset the counts."""
         self.plan = plan
         self.counts = [RuleCount() for _ in plan.rules]
         self._held.clear()
@@ -110,12 +111,12 @@ class FaultInjector:
         return destination in self._held
 
     async def released(self, destination: str) -> None:
-        """Return when a copy to this blob may go on."""
+        """Wait until a copy to this blob may proceed."""
         while destination in self._held:
             await self._changed.wait()
 
     async def respond(self, context: ServiceContext, request: Request) -> Response:
-        """Answer a request as the pipeline does, unless the plan has something else for it."""
+        """Answer a request as the pipeline does, unless the plan prescribes a fault for it."""
         rule, fault = self._decide(context, request) if self.plan.rules else (None, Fault.PASS)
         if rule is None:
             return await pipeline.respond(context, request)
@@ -142,7 +143,7 @@ class FaultInjector:
         self._held.add(destination)
         response = await pipeline.respond(context, request)
         if response.status != 202 and not is_held:
-            self._held.discard(destination)  # no copy has begun
+            self._held.discard(destination)  # no copy was started
         return response
 
     def _decide(self, context: ServiceContext, request: Request) -> tuple[FaultRule | None, Fault]:
@@ -155,7 +156,8 @@ class FaultInjector:
         return None, Fault.PASS
 
     def _draw(self, index: int, rule: FaultRule) -> Fault | None:
-        """The fault of the next request that matches the rule; None = it passes untouched."""
+        """Return the fault of the next request that matches the rule; None if it passes
+        unchanged."""
         count = self.counts[index]
         number = count.matched - rule.skip
         count.matched += 1
@@ -179,7 +181,7 @@ def _chance(seed: int, index: int, number: int) -> float:
 
 
 def _operation_of(context: ServiceContext, request: Request) -> str:
-    """The name of the operation that is asked for, "" when there is none."""
+    """Return the name of the requested operation; "" if there is none."""
     endpoint = context.endpoint
     try:
         asked = read(context, request)
@@ -196,19 +198,20 @@ def _give_up(response: Response) -> None:
 
 
 def _cut(response: Response) -> Response:
-    """The same answer, of which only the first half arrives."""
+    """Return the same answer, of which only the first half is sent."""
     body = response.body
     size_bytes = len(body) if isinstance(body, bytes) else response.size_bytes
     if not size_bytes:
         size_bytes, body = 1, b""
         if response.status in (204, 304):
-            response.status = 200  # these have no body that could be cut
+            response.status = 200  # these statuses have no body to cut
     response.body, response.size_bytes = _half(body, size_bytes // 2), size_bytes
     return response
 
 
 async def _half(body: object, keep_bytes: int) -> AsyncIterator[bytes]:
-    # What lies in files is left out: it is the break that counts, not the bytes before it.
+    # Content that lies in files is left out: only the interruption matters, not the bytes before
+    # it.
     if isinstance(body, bytes) and keep_bytes:
         yield body[:keep_bytes]
     raise ConnectionResetError("cut on order")

@@ -79,7 +79,8 @@ class MemoryReturn:
         self._least_bytes = resident()
 
     def look(self) -> None:
-        """Return free memory if the resident size is 8 MiB or more above its minimum so far."""
+        """Compare the resident size with its minimum so far; from 8 MiB of growth on, return free
+        memory."""
         now_bytes = self._resident()
         self._least_bytes = min(self._least_bytes, now_bytes)
         if now_bytes > self._least_bytes + _GROWTH_BYTES:

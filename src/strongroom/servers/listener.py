@@ -1,8 +1,8 @@
 """The interface between the composition root and anything that listens on a port.
 
-Lives here: the shape, and a listener with its name and the port that is wanted. Must not live here:
-any protocol. The HTTP server (http/server.py) has this shape. A listener of another protocol is one
-more value of it.
+Lives here: the protocol class, and a listener with its name and requested port. Must not live here:
+any network protocol. The HTTP server (http/server.py) and listeners of other protocols implement
+it.
 """
 
 from __future__ import annotations
@@ -33,14 +33,15 @@ class Listener(Protocol):
         ...
 
     async def drain(self, timeout_s: float) -> bool:
-        """Accept no more, let requests in flight finish for `timeout_s`, cut off the rest.
+        """Accept no more connections, let requests in flight finish for `timeout_s`, abort the
+        rest.
 
         Returns: whether every request finished.
         """
         ...
 
     async def close(self) -> None:
-        """Stop at once: requests in flight are cut off. Idempotent."""
+        """Stop at once, and abort requests in flight. Idempotent."""
         ...
 
     def close_idle(self) -> None:

@@ -2,8 +2,8 @@
 
 Lives here: the reaction to a failed allocation (`ulimit -v`, a full container). Must not live here:
 who uses memory, and how the process ends. An allocation may fail anywhere, so every part reports a
-failure to the event loop's exception handler, which calls `Pressure`. A process that serves nobody
-must end, since a supervisor restarts it only then.
+failure to the event loop's exception handler, which calls `Pressure`. A process that can serve no
+request must end, since a supervisor restarts it only then.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ class Pressure:
         self._is_stalled = False
 
     def failed(self) -> None:
-        """An allocation has failed."""
+        """Note that an allocation has failed: free memory, and give up if no request is served any
+        more."""
         now = self._failed_at = self._now()
         if self._serves_nobody_since is None:
             self._serves_nobody_since = now
@@ -76,24 +77,30 @@ class Pressure:
         self._judge(now)
 
     def served(self) -> None:
-        """A request was answered."""
+        """Note that a request was answered."""
         if not self._is_stalled:
             self._serves_nobody_since = None
 
     def look(self, health: Health) -> None:
-        """Note the engine's health. While the engine is stalled, answered requests do not count as
-        service, since some need no engine. When nothing fails any more, nobody may have asked: a
-        server without requests does not count as one that serves nobody."""
+        """Note the engine's health.
+
+        While the engine is stalled, answered requests do not count as service, since some need no
+        engine. If no allocation has failed lately, there may simply have been no requests. A server
+        without requests does not count as one that serves none.
+        """
         now = self._now()
         self._is_stalled = health is Health.STALLED
         if not self._is_stalled and now - self._failed_at >= _SHEDDING_S:
-            self._serves_nobody_since = None  # nothing fails any more: nobody has asked, perhaps
+            self._serves_nobody_since = None  # no recent failure: perhaps no request came
         elif self._is_stalled and self._serves_nobody_since is None:
             self._serves_nobody_since = now
         self._judge(now)
 
     def refuse_upload(self, request: Request) -> None:
-        """Raises StorageError ServerBusy for a large body, shortly after an allocation failed."""
+        """Refuse a large body shortly after an allocation failed.
+
+        Raises: StorageError ServerBusy.
+        """
         size_bytes = request.body.size_bytes
         if size_bytes is not None and size_bytes <= _SMALL_BODY_BYTES:
             return
@@ -110,8 +117,10 @@ class Pressure:
             )
 
     async def watch(self, health: Callable[[], Awaitable[Health]]) -> None:
-        """While memory is short, ask for the engine's health every 5 seconds, until cancelled. A
-        thread of the engine may have died for lack of memory."""
+        """Poll the engine's health every 5 seconds while memory is short, until cancelled.
+
+        A thread of the engine may have died for lack of memory.
+        """
         while True:
             try:
                 await asyncio.sleep(_LOOK_EVERY_S)
@@ -121,7 +130,7 @@ class Pressure:
                 self.failed()
 
     def handle(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """The event loop's exception handler."""
+        """Handle an error of the event loop (the loop's exception handler)."""
         error = context.get("exception")
         if isinstance(error, MemoryError):
             self.failed()

@@ -1,13 +1,13 @@
-"""One port for all services: which service a request is for.
+"""One port for all services: finds the service that a request is for.
 
     host style   http://ACCOUNT.queue.localhost:PORT/queue     the host names the service
     path style   http://127.0.0.1:PORT/queue/ACCOUNT/queue     the first segment names it
     mixed        http://ACCOUNT.example.net:PORT/queue/queue   the host names the account only
 
-A host that names a service decides: the path then has no segment for it. Otherwise the first
-segment always is the service's name, so an account may have that name too. Must not live here:
-what the rest of the path names (wire/core/path.py). Source: ours; Azure has a host name for each
-service. The segment is signed with the rest of the path: clients sign the path as they send it.
+If the host names a service, the path has no segment for it. Otherwise the first segment always is
+the service's name, so an account may have that name too. Must not live here: the meaning of the
+rest of the path (wire/core/path.py). Source: our own rule; Azure has a host name for each service.
+The segment is signed with the rest of the path: clients sign the path as they send it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MESSAGE: Final = (
 
 
 class Route(NamedTuple):
-    """Which service a URL is for, and the part of its path that says so ("" where the host does).
+    """The service of a URL, and the part of its path that names it ("" if the host names it).
 
     `mount` begins with a slash and ends without one.
     """
@@ -43,9 +43,9 @@ class OnePort:
     """Routes requests by host and path.
 
     Arguments:
-        services: those that are served.
-        suffixes: host suffixes of the settings; one whose first label is a service's name is for
-            that service.
+        services: the services that are served.
+        suffixes: the configured host suffixes. A suffix whose first label is a service's name is
+            for that service.
     """
 
     def __init__(self, services: Iterable[Service], suffixes: Iterable[str]) -> None:
@@ -55,13 +55,13 @@ class OnePort:
         }
 
     def route(self, host: str, path: str) -> Route:
-        """The service that a URL is for.
+        """Return the service that a URL is for.
 
         Arguments:
             host: the Host header, with or without port.
             path: exactly as sent, without the query.
 
-        Raises: StorageError InvalidUri when neither names a service.
+        Raises: StorageError InvalidUri if neither the host nor the path names a service.
         """
         for service, suffixes in self._suffixes.items():
             if account_of_host(host, suffixes) is not None:
@@ -73,7 +73,7 @@ class OnePort:
         return Route(named, f"/{first}")
 
     def take(self, request: Request) -> Service:
-        """The service of a request, whose `mount` is set.
+        """Return the service of a request, and set the request's `mount`.
 
         Raises: StorageError InvalidUri.
         """

@@ -1,8 +1,8 @@
-"""How many files this process may have open, and how many connections that allows.
+"""The limit of open files of this process, and the number of connections that it allows.
 
-Lives here: the two calls around RLIMIT_NOFILE. Must not live here: counting of connections
-(http/). Source: getrlimit(2). A server that runs out of descriptors cannot open its own files, so
-connections, which anybody can make, stop before that.
+Lives here: the two calls around RLIMIT_NOFILE. Must not live here: counting of connections (http/).
+Source: getrlimit(2). A server without free descriptors cannot open its own files. The number of
+connections is therefore limited, since any client can open them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 
 from strongroom.servers.http.settings import HttpSettings
 
-# Of segments, records, their readers, the sources of copies, connections that are refused.
+# Files of segments and records, their readers, the sources of copies, refused connections.
 _OWN_FILES: Final = 256
 # A connection is a socket, and an upload of a large body writes to a file of its own.
 _FILES_PER_CONNECTION: Final = 2
@@ -21,7 +21,7 @@ _WANTED: Final = _OWN_FILES + _FILES_PER_CONNECTION * HttpSettings().connections
 
 
 def raise_limit() -> None:
-    """Let this process have as many files open as the server may need, or as it is allowed."""
+    """Raise the limit of open files to what the server may need, as far as the system allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _WANTED if hard == resource.RLIM_INFINITY else min(_WANTED, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -32,7 +32,7 @@ def raise_limit() -> None:
 
 
 def connections_max() -> int:
-    """How many connections may be open at once under the present limit."""
+    """Return how many connections may be open at once under the current limit."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return connections_for(None if soft == resource.RLIM_INFINITY else soft)
 

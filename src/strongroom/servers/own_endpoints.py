@@ -1,9 +1,10 @@
 """The server's own endpoints, below `/.strongroom/`: health, metrics, the clock and the faults of
 a test server.
 
-Lives here: their answers. Must not live here: what they measure (telemetry.py). No account's name
-can hold a dot, so they hide nothing of Azure's. They carry no secret and need no key; own_hosts.py
-decides which `Host` and `Origin` headers they accept.
+Lives here: their answers. Must not live here: what they measure (telemetry.py). An account name
+cannot contain a dot, so these paths hide no resource of Azure's protocol. The endpoints reveal no
+secret and need no key. The rule in own_hosts.py decides which `Host` and `Origin` headers they
+accept.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ ADVANCE_S_MAX: Final = 20 * 365 * 24 * 3600.0
 _BODY_BYTES_MAX: Final = 1024
 _PLAN_BYTES_MAX: Final = 256 * 1024
 _JSON: Final = "application/json"
-# Times are shown with four digits for the year.
+# The answer shows a year with four digits.
 _LAST_YEAR: Final = 9000
 
 
@@ -64,7 +65,8 @@ class OwnEndpoints:
     faults: FaultInjector | None = None
 
     async def respond(self, request: Request) -> Response:
-        """The answer; 403 for hosts and pages that may not ask, 404 for what is no endpoint."""
+        """Return the answer: 403 for a refused `Host` or `Origin` header, 404 for an unknown
+        path."""
         headers = request.headers
         refusal = self.hosts.refusal(request.method, headers.get("host"), headers.get("origin"))
         response = await self._endpoint(request) if refusal is None else _problem(403, refusal)

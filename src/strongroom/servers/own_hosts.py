@@ -25,18 +25,19 @@ _SHOWN_CHARS: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class OwnHosts:
-    """The names that this server is reached by, in lower case.
+    """The host names of this server, in lower case.
 
     Attributes:
         names: exact names.
-        suffixes: domains that count with everything below them.
+        suffixes: domains that are accepted with every name below them.
     """
 
     names: frozenset[str] = frozenset()
     suffixes: tuple[str, ...] = ()
 
     def refusal(self, method: str, host: str | None, origin: str | None) -> str | None:
-        """Why a request may not use the endpoints, as a text for people; None if it may.
+        """Return the reason why a request may not use the endpoints, as readable text; None if it
+        may.
 
         Arguments:
             host: the Host header. Without one (HTTP/1.0) the client is no browser.
@@ -77,7 +78,7 @@ def _may_change(origin: str, host: str | None) -> bool:
 
 
 def _name(authority: str) -> str | None:
-    """The host without its port, in lower case; None when it cannot be read."""
+    """Return the host without its port, in lower case; None if it cannot be parsed."""
     found = _AUTHORITY.fullmatch(authority)
     return None if found is None else found[1].lower().removesuffix(".")
 

@@ -44,7 +44,7 @@ _log = logging.getLogger(__name__)
 
 
 async def respond(context: ServiceContext, request: Request) -> Response:
-    """Answer one request. Never raises a StorageError: refusals are answers too."""
+    """Answer one request. A refusal is an answer too, so this never raises a StorageError."""
     request_id = context.request_ids()
     asked: Asked | None = None
     try:
@@ -60,7 +60,7 @@ async def respond(context: ServiceContext, request: Request) -> Response:
         origin = request.headers.get("origin")
         # A preflight request has its own answer.
         if origin is not None and request.method != "OPTIONS":
-            # After all others: a rule may expose any header of the answer.
+            # CORS headers come last, since a rule may expose any other header of the answer.
             await _add_cors(context, asked, response, origin)
         response.operation = asked.operation.name if asked.operation is not None else ""
     return response
@@ -80,16 +80,20 @@ async def _answer(context: ServiceContext, asked: Asked, request_id: str) -> Res
 
 
 async def _identified(context: ServiceContext, asked: Asked) -> Claim:
-    """Identify the caller, once the keys that a bearer token is checked with are there. Raises: as
-    identify."""
+    """Return the claim of the caller, after the keys for a bearer token were fetched.
+
+    Raises: as identify.
+    """
     if context.identities is not None:
         await context.identities.ready(asked.request)
     return identify(context, asked)
 
 
 async def _respond_to_part(context: ServiceContext, asked: Asked) -> Response:
-    """The answer to one request of a batch, on the way of a request by itself. Never raises a
-    StorageError."""
+    """Return the answer to one part of a batch, by the steps of a single request.
+
+    A refusal is an answer too, so this never raises a StorageError.
+    """
     request, request_id = asked.request, context.request_ids()
     try:
         claim = await _identified(context, asked)
@@ -117,14 +121,14 @@ async def _run(context: ServiceContext, operation: Operation, call: Call[Any], a
 
 
 async def _in_time(asked: Query, result: Awaitable[T]) -> T:
-    """The result, if it comes within the `timeout` of the query.
+    """Return the result if it comes within the `timeout` of the query.
 
     Raises: StorageError, as lateness.in_time.
     """
     limit = asked.get("timeout")
     if limit is None:
         return await result
-    # Nine digits are for ever; of more, a float could not hold all.
+    # Nine digits are no practical limit, and a float may not hold more digits exactly.
     return await lateness.in_time(result, int(limit[:9]))
 
 
@@ -135,10 +139,10 @@ def _origin(asked: Asked) -> Origin:
 
 
 def refuse(context: ServiceContext, error: StorageError, request: Request | None) -> Response:
-    """The whole answer of a refusal outside the path of a request.
+    """Return the whole answer of a refusal that happened outside the path of a request.
 
     Arguments:
-        request: failed while its body came or its answer went; None = none could be read.
+        request: the request whose body or answer failed; None if none could be read.
     """
     request_id = context.request_ids()
     response = _refusal(context, error, request, request_id, None)
@@ -154,8 +158,10 @@ def _refusal(
     request_id: str,
     asked: Asked | None,
 ) -> Response:
-    """The answer of a refusal: its code in x-ms-error-code, and a body unless the request was HEAD
-    or the answer is a 304."""
+    """Return the answer of a refusal: its code in x-ms-error-code, and usually a body.
+
+    The answer has no body if the request was HEAD or the status is 304.
+    """
     headers = list(error.headers)
     version = None if request is None else request.headers.get("x-ms-version")
     if not version or version >= ERROR_CODE_SINCE:
@@ -171,7 +177,7 @@ def _refusal(
 
 
 async def _add_cors(context: ServiceContext, asked: Asked, response: Response, origin: str) -> None:
-    """Add the headers for an actual request of another origin."""
+    """Add the CORS headers for an actual request of another origin."""
     names = [name for name, _ in response.headers]
     try:
         response.headers.extend(
@@ -185,7 +191,7 @@ async def _add_cors(context: ServiceContext, asked: Asked, response: Response, o
             )
         )
     except BROKEN:
-        # The answer stands without them; a browser then keeps it from the page.
+        # The answer is sent without them; a browser then hides it from the page.
         _log.warning("CORS rules cannot be read; the answer goes out without CORS headers")
 
 
@@ -219,7 +225,7 @@ def _add_common_headers(
 
 
 def _identifying(request: Request | None, request_id: str, version: str) -> list[tuple[str, str]]:
-    """The headers that name the request, and the version by which it was understood."""
+    """Return the headers that name the request, and the version by which it was interpreted."""
     headers = [("x-ms-request-id", request_id), ("x-ms-version", version)]
     client_id = None if request is None else request.headers.get("x-ms-client-request-id")
     most = limits.CLIENT_REQUEST_ID_CHARS_MAX

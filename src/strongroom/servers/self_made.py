@@ -1,8 +1,8 @@
 """A TLS certificate made by the server itself, for local use.
 
 Lives here: making it, keeping it in two files, renewing it. Must not live here: the server's
-context (tls.py). Imported only by those who ask for it: the cryptography package is large. Source:
-RFC 5280 section 4.2 (extensions of a certificate).
+context (tls.py). The module is imported only where it is needed, since the cryptography package is
+large. Source: RFC 5280 section 4.2 (extensions of a certificate).
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ _ADDRESSES: Final = ("127.0.0.1", "::1")
 
 
 def self_made_certificate(directory: Path, clock: Clock) -> tuple[Path, Path]:
-    """A certificate for localhost, made once and used again until shortly before it ends.
+    """Return a certificate for localhost, made once and used again until shortly before it expires.
 
     Arguments:
         directory: an existing directory for the two files.
-        clock: tells today.
+        clock: gives the current date.
 
     Returns: the paths of certificate and key; the key is readable by its owner only.
     Raises: OSError: the directory cannot be written.
@@ -83,7 +83,7 @@ def _certificate(key: ec.EllipticCurvePrivateKey, now: datetime.datetime) -> x50
         .not_valid_before(now - _BACKDATE)
         .not_valid_after(now + _LIFETIME)
         .add_extension(x509.SubjectAlternativeName(names), critical=False)
-        # Its own authority, so that a client can trust it by this one file.
+        # The certificate is its own authority, so that a client can trust it by this one file.
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_key_usage(), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
@@ -117,7 +117,7 @@ def _still_good(certificate_path: Path, key_path: Path, now: datetime.datetime) 
 
 
 def _write(path: Path, data: bytes, mode: int) -> None:
-    """Replace a file at once, so that a crash leaves the old one or the new one."""
+    """Replace a file atomically, so that a crash leaves the old one or the new one."""
     temporary = path.with_name(path.name + ".new")
     temporary.unlink(missing_ok=True)
     file_number = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)

@@ -1,6 +1,6 @@
 """The HTTP listeners of the storage services: one for each service, and one for all of them.
 
-Lives here: what such a listener is made from. Must not live here: settings (config.py), opening of
+Lives here: the assembly of such a listener. Must not live here: settings (config.py), opening of
 ports (app.py), the path of a request (pipeline.py).
 """
 
@@ -57,9 +57,9 @@ class Shared:
 
     Attributes:
         own: the endpoints below `/.strongroom/`, which every listener has.
-        faults: what a server with a test clock does wrong on order; None on others.
-        pressure: refuses uploads while memory is short; None if this server is one of several
-            things in its process.
+        faults: injects faults for tests; None on a server without a test clock.
+        pressure: refuses uploads while memory is short; None if the server does not have its
+            process for itself.
     """
 
     own: OwnEndpoints
@@ -71,7 +71,7 @@ class Shared:
 
 
 def suffixes(service: Service, host_suffixes: tuple[str, ...]) -> tuple[str, ...]:
-    """The domains below which a label is an account of this service."""
+    """Return the domains whose first label below them is an account of this service."""
     return (f"{service.value}.localhost", *host_suffixes)
 
 
@@ -84,11 +84,11 @@ def contexts(
     identities: Mapping[Service, ServedIdentities] = _NO_IDENTITIES,
     strict: bool = False,
 ) -> Contexts:
-    """The context of a request's path, for each service.
+    """Return the context of a request's path, for each service.
 
     Arguments:
-        host_suffixes: domains below which a label is an account, beside `blob.localhost` etc.
-        identities: who judges bearer tokens; a service that is missing accepts none.
+        host_suffixes: domains below which a label is an account, besides `blob.localhost` etc.
+        identities: judges bearer tokens, by service; a service that is missing accepts none.
         strict: see ServiceContext.
     """
     return {
@@ -108,7 +108,7 @@ def contexts(
 def listeners(
     contexts: Contexts, router: OnePort, shared: Shared, ports: Mapping[str, int]
 ) -> list[Opening]:
-    """The listeners that `ports` names: services, and one_port.NAME for all of them."""
+    """Return the listeners that `ports` names: services, and one_port.NAME for all of them."""
     wanted = []
     for name, port in ports.items():
         if name == one_port.NAME:
@@ -125,15 +125,15 @@ def _always(context: ServiceContext, request: Request) -> ServiceContext:
 
 
 def _routed(contexts: Contexts, router: OnePort, request: Request) -> ServiceContext:
-    """The context of the service that the request names. Raises StorageError InvalidUri."""
+    """Return the context of the service that the request names. Raises StorageError InvalidUri."""
     return contexts[router.take(request)]
 
 
 def _server(context_of: _ContextOf, otherwise: ServiceContext, shared: Shared) -> HttpServer:
-    """A server that answers each request in the context that `context_of` gives.
+    """Return a server that answers each request in the context that `context_of` returns.
 
     Arguments:
-        otherwise: for refusals of what names no service, or could not be read.
+        otherwise: the context of refusals if a request names no service or could not be read.
     """
     own, pressure = shared.own, shared.pressure
     answer: _Answer = pipeline.respond if shared.faults is None else shared.faults.respond
@@ -152,7 +152,7 @@ def _server(context_of: _ContextOf, otherwise: ServiceContext, shared: Shared) -
             try:
                 context = context_of(request)
             except StorageError:
-                pass  # it names no service
+                pass  # the request names no service
         return pipeline.refuse(context, error, request)
 
     return HttpServer(

@@ -1,7 +1,7 @@
-"""The server's reports about itself: metrics, one line a request, and the form of its log.
+"""The server's telemetry: metrics, one log line per request, and the formats of the log.
 
-Lives here: observing. Must not live here: deciding. Secrets never get here: of a query, the
-signature is replaced; headers and keys are not looked at.
+Lives here: observation. Must not live here: decisions. No secret is recorded: the signature in a
+query is masked, and headers and keys are not read.
 """
 
 from __future__ import annotations
@@ -47,20 +47,22 @@ class _Times:
         self.sum_s = 0.0
 
     def buckets(self) -> list[tuple[str, float]]:
-        """As Prometheus wants them: each counts those below it too."""
+        """Return cumulative buckets, as Prometheus defines them: each includes the counts below
+        it."""
         bounds = [*map(floatToGoString, _BUCKETS_S), "+Inf"]
         return list(zip(bounds, itertools.accumulate(map(float, self.counts)), strict=True))
 
 
 class Telemetry(Collector):
-    """Counts what is observed; `observe` is handed to the HTTP servers.
+    """Counts exchanges; the HTTP servers call `observe` for each of them.
 
-    It counts in plain numbers, since only the loop counts, and is a collector of its own. Metrics
-    that lock and look up labels would cost more than the rest of an observation.
+    The counters are plain numbers, since only the event loop changes them, and this class is its
+    own collector. The library's metrics lock and look up labels. That would cost more than the rest
+    of an observation.
 
     Arguments:
-        connections: how many connections are open.
-        waiters: how many requests wait for a change.
+        connections: the number of open connections.
+        waiters: the number of records that requests wait for.
     """
 
     def __init__(self, connections: Callable[[], int], waiters: Callable[[], int]) -> None:
@@ -74,7 +76,7 @@ class Telemetry(Collector):
         ProcessCollector(registry=self._registry)
 
     def add(self, counts: Collector) -> None:
-        """Show further counts among the metrics."""
+        """Add another collector to the exposed metrics."""
         self._registry.register(counts)
 
     def observe(self, exchange: Exchange) -> None:
@@ -96,7 +98,7 @@ class Telemetry(Collector):
             _log_request(exchange, operation)
 
     def collect(self) -> Iterator[Metric]:
-        """Everything counted so far."""
+        """Yield every metric."""
         requests = CounterMetricFamily(
             "strongroom_requests", "Requests answered.", labels=("operation", "status")
         )
@@ -118,7 +120,7 @@ class Telemetry(Collector):
         yield _there("waiters", "Records that requests wait for.", self._waiters())
 
     def exposition(self) -> tuple[bytes, str]:
-        """Everything counted so far as text, and its media type."""
+        """Return every metric as text, and the media type of that text."""
         return generate_latest(self._registry), CONTENT_TYPE_LATEST
 
 
@@ -148,14 +150,14 @@ def _log_request(exchange: Exchange, operation: str) -> None:
 
 
 def masked_target(path: str, query: str | None) -> str:
-    """A request's path and query in printable ASCII, without the signature of a SAS."""
+    """Return a request's path and query in printable ASCII, without the signature of a SAS."""
     target = path if query is None else f"{path}?{'&'.join(map(_masked, query.split('&')))}"
     return "".join(char if " " < char < "\x7f" else f"%{ord(char) & 0xFF:02X}" for char in target)
 
 
 def _masked(parameter: str) -> str:
     name, equals, _ = parameter.partition("=")
-    # Names may be encoded, and their case does not count: so it is for whoever reads the query.
+    # The parser of queries decodes names and ignores their case, so the mask does the same.
     if equals and unquote_plus(name).strip().lower() in _SECRET_PARAMETERS:
         return f"{name}=-"
     return parameter
@@ -187,7 +189,7 @@ class TextLines(logging.Formatter):
     """`2026-01-31T23:59:59.123Z WARNING strongroom.http: text`; requests as `name=value`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One record as text; what belongs to an exception follows on its own lines."""
+        """Return one record as text. The traceback of an exception follows on its own lines."""
         facts = getattr(record, "facts", None)
         text = record.getMessage()
         if facts is not None:
@@ -199,10 +201,10 @@ class TextLines(logging.Formatter):
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object a line, with the facts of a request as its own fields."""
+    """Formats one JSON object per line, with the facts of a request as its own fields."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One record as a JSON object."""
+        """Return one record as a JSON object."""
         entry: dict[str, object] = {
             "time": _moment(record),
             "level": record.levelname.lower(),

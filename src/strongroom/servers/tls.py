@@ -11,13 +11,13 @@ from pathlib import Path
 
 
 def load_context(certificate: Path, key: Path) -> ssl.SSLContext:
-    """A server's context: TLS 1.2 or later, HTTP/1.1.
+    """Return a server's TLS context: TLS 1.2 or later, HTTP/1.1.
 
     Arguments:
         certificate: PEM file, the server's certificate first.
         key: PEM file of its private key, without a password.
 
-    Raises: OSError: a file cannot be read. ssl.SSLError: they are no PEM files or do not match.
+    Raises: OSError: a file cannot be read. ssl.SSLError: the files are not PEM or do not match.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2

@@ -1,14 +1,14 @@
-"""Entity group transactions: the requests in one body, each of them taken the way that a request
-by itself takes, and carried out together.
+"""Entity group transactions: the requests of one body, each checked like a single request, then run
+as one transaction.
 
     read -> match -> place -> authorize -> decode     for every part
     run                                               once
     encode                                            for every part
 
-Lives here: from the parts to one answer, and which of them an error is told of. Must not live here:
-multipart itself (wire/core/multipart.py), what any part has from the whole (batches.py), what may
-stand together (services/table/transactions.py).
-Source: "Performing entity group transactions"; reference section 7.
+Lives here: the one answer to all parts, and the part that an error names. Must not live here:
+multipart itself (wire/core/multipart.py), what a part takes over from the whole (batches.py), which
+parts may be combined (services/table/transactions.py). Source: "Performing entity group
+transactions"; reference section 7.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _QUERIES: Final = (Resource.TABLE, Resource.ENTITY)
 
 
 class _Part(msgspec.Struct, frozen=True):
-    """A part that may go on."""
+    """An admitted part."""
 
     request: PartRequest
     operation: Operation
@@ -52,9 +52,10 @@ class _Part(msgspec.Struct, frozen=True):
 
 
 async def answer(whole: Whole, run: Run) -> Response:
-    """The answer to a batch: always 202, with the answers to its parts, or the refusal of one.
+    """Return the answer to a batch: always 202, with the answers to its parts, or the refusal of
+    one.
 
-    Raises: what `run` raises, but for refusals of parts.
+    Raises: what `run` raises, except for refusals of parts.
     """
     batch: Batch = whole.call.input
     clock = whole.context.clock
@@ -65,7 +66,7 @@ async def answer(whole: Whole, run: Run) -> Response:
             responses = [await _query(whole, batch.requests[0], run)]
     except PartFailed as failed:
         responses = [_refused(whole, failed)]
-    # At random, so that nothing that is answered can hold a boundary.
+    # Random boundaries, so that no content of an answer can contain one.
     batch_id, changeset_id = guid(clock), guid(clock)
     written = multipart.write(responses, batch.is_changeset, batch_id, changeset_id)
     content_type, body = await whole.context.services.turns.run(written)
@@ -95,7 +96,7 @@ async def _changes(whole: Whole, requests: tuple[PartRequest, ...], run: Run) ->
 
 
 def _check_declared(whole: Whole, operation: Operation, error: StorageError) -> None:
-    """As the path of a request does with the errors of operations by themselves."""
+    """Check, in strict mode, that the operation declares the error, as for a single request."""
     declared = operation.may_fail_with(error.row) or whole.operation.may_fail_with(error.row)
     if whole.context.strict and not declared:
         raise AssertionError(f"{operation.name} does not declare {error.row.code}") from error
@@ -114,9 +115,10 @@ async def _query(whole: Whole, request: PartRequest, run: Run) -> PartResponse:
 
 
 async def _admitted(whole: Whole, index: int, request: PartRequest) -> _Part:
-    """A part, authorized by itself with the credentials of the whole, and decoded."""
+    """Return a part, authorized by itself with the credentials of the whole, and decoded."""
     try:
-        # No table's name holds a slash: a URL that begins with an account means that.
+        # A table's name contains no slash, so a URL that begins with an account's name means the
+        # account.
         asked = read_part(whole, request, _headers(whole, request), lambda _: True)
         asked.signed = _as_signed(asked.signed, whole.asked.signed)
         operation, call = await admit(whole.context, asked, whole.claim)
@@ -128,8 +130,10 @@ async def _admitted(whole: Whole, index: int, request: PartRequest) -> _Part:
 
 
 def _as_signed(part: Signed, whole: Signed) -> Signed:
-    """The resource that a part names; in the case in which the SAS names it, which does not
-    matter."""
+    """Return the resource that a part names, with the table's name in the case that the SAS uses.
+
+    The case of a table's name has no meaning.
+    """
     if part.container is None or whole.container is None:
         return part
     if part.container.lower() != whole.container.lower():
@@ -138,7 +142,8 @@ def _as_signed(part: Signed, whole: Signed) -> Signed:
 
 
 def _headers(whole: Whole, part: PartRequest) -> list[tuple[str, str]]:
-    """Those of a part; what it leaves out it has from the whole."""
+    """Return the headers of a part. A part without a version header takes the version of the
+    whole."""
     headers = with_host(part, whole.asked.request.headers)
     if all(name.lower() != "x-ms-version" for name, _ in headers):
         headers.append(("x-ms-version", whole.call.caller.version))
@@ -154,8 +159,10 @@ async def _answered(whole: Whole, part: _Part, result: Any) -> PartResponse:
 
 
 def _refused(whole: Whole, failed: PartFailed) -> PartResponse:
-    """The refusal of one part, which stands for them all: its text begins with the number of the
-    part."""
+    """Return the refusal of one part, which stands for all parts.
+
+    In a change set, its text begins with the number of the part.
+    """
     context, error = whole.context, failed.error
     if whole.call.input.is_changeset:
         error = StorageError(error.row, f"{failed.index}:{error.message}", error.extras)
@@ -170,7 +177,7 @@ def _refused(whole: Whole, failed: PartFailed) -> PartResponse:
 
 
 def _preference(part: PartRequest) -> multipart.Fields:
-    """Preference-Applied, which the refusal of an insert has too."""
+    """Return the Preference-Applied header, which the refusal of an insert has too."""
     given = next((value for name, value in part.headers if name.lower() == "prefer"), "")
     applied = given.strip().lower()
     is_kept = part.method == "POST" and applied in fields.PREFERENCES

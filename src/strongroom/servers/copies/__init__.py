@@ -1,1 +1,1 @@
-"""Reading the source of a copy from another server, and which addresses it may lie at."""
+"""Reading the source of a copy from another server, and the check of its address."""

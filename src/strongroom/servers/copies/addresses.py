@@ -1,8 +1,8 @@
-"""Which hosts may be asked for copy sources, by their name and by the address they have.
+"""The rules that decide which hosts a copy may read from, by host name and by address.
 
 Lives here: rules over names and addresses. Must not live here: resolving and connecting
-(copies/client.py). Source: RFC 6890 and RFC 6052 for special addresses; the providers' own pages
-for the addresses where machines in clouds learn their secrets.
+(copies/client.py). Source: RFC 6890 and RFC 6052 for special addresses; the cloud providers' pages
+on the addresses of their metadata services.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Final
 
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
-# Some are neither private nor link-local.
+# Some of these addresses are neither private nor link-local.
 _METADATA: Final = frozenset(
     ipaddress.ip_address(text)
     for text in (
@@ -42,9 +42,9 @@ _METADATA_NAMES: Final = frozenset(
 )
 _BROADCAST: Final = ipaddress.IPv4Address("255.255.255.255")
 _NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
-# Each network decides for itself where in such an address the IPv4 address is.
+# The position of the IPv4 address in such an address depends on the local network.
 _LOCAL_NAT64: Final = ipaddress.IPv6Network("64:ff9b:1::/48")
-# The obsolete way to write an IPv4 address as an IPv6 one; `::` and `::1` are in it.
+# The obsolete form of an IPv4 address in IPv6; `::` and `::1` lie in this range too.
 _COMPATIBLE: Final = ipaddress.IPv6Network("::/96")
 _BELOW_COMPATIBLE: Final = 2
 _ENTRY: Final = re.compile(r"(\[[0-9a-f:.]+\]|(?:\*\.)?[a-z0-9_.-]+)(?::([0-9]{1,5}))?")
@@ -61,29 +61,30 @@ class _Entry:
 
 @dataclass(frozen=True, slots=True)
 class SourceHosts:
-    """The hosts that the operator named; without any, every public host may be a source."""
+    """The hosts that the operator allowed as copy sources; if there are none, every public host is
+    allowed."""
 
     entries: tuple[_Entry, ...] = ()
 
     @classmethod
     def parse(cls, texts: Iterable[str]) -> SourceHosts:
-        """From texts `NAME`, `*.SUFFIX` or `ADDRESS`, each with `:PORT` when only that is meant.
+        """Parse texts `NAME`, `*.SUFFIX` or `ADDRESS`, each with `:PORT` to allow only that port.
 
-        Raises: ValueError, with a text for the operator.
+        Raises: ValueError, with a message for the operator.
         """
         return cls(tuple(_entry(text) for text in texts))
 
     def may_resolve(self, host: str, port: int) -> bool:
-        """Whether the address of this host is worth asking for, by its name alone."""
+        """Whether the name of this host may be resolved, judged by the name alone."""
         name = bare(host)
         if name in _METADATA_NAMES:
             return False
         return not self.entries or _is_numeric(name) or self._is_named(name, port)
 
     def may_ask(self, host: str, port: int, address: str) -> bool:
-        """Whether a copy may read from `address`, which `host` has.
+        """Whether a copy may read from `address`, to which `host` resolved.
 
-        A listed address stands for itself in every spelling, not for the names that lead to it.
+        An allowed address matches every spelling of itself, but no name that resolves to it.
         """
         name = bare(host)
         listed = self._is_named(name, port)
@@ -100,8 +101,9 @@ def may_ask(text: str, listed: bool) -> bool:
     """Whether a copy may read from this address.
 
     Arguments:
-        listed: the operator named its host: then it may be private, loopback or unspecified too.
-            Link-local, multicast, broadcast and metadata addresses are never asked.
+        listed: whether the operator allowed the host. Its address may then be private, loopback or
+            unspecified too. Link-local, multicast, broadcast and metadata addresses are never
+            allowed.
     """
     address = _parsed(text)
     if address is None:
@@ -109,12 +111,12 @@ def may_ask(text: str, listed: bool) -> bool:
     embedded = _embedded(address)
     if _is_never(address) or any(map(_is_never, embedded)):
         return False
-    # Where an IPv6 address is a way to write an IPv4 address, that one is judged.
+    # If an IPv6 address embeds an IPv4 address, the IPv4 address is judged.
     return listed or all(map(_is_public, embedded or (address,)))
 
 
 def bare(host: str) -> str:
-    """A host's name as it is compared: small letters, without the dot of the root."""
+    """Return a host name in the form for comparisons: lower case, without a trailing dot."""
     return host.lower().rstrip(".")
 
 
@@ -145,7 +147,7 @@ def _matches(pattern: str, name: str) -> bool:
 
 
 def _is_numeric(name: str) -> bool:
-    """Whether the resolver takes it for an address: `127.1` and `0x7f000001` are some."""
+    """Whether the resolver reads the name as an address, such as `127.1` and `0x7f000001`."""
     if ":" in name:
         return True
     try:
@@ -157,7 +159,7 @@ def _is_numeric(name: str) -> bool:
 
 def _parsed(text: str) -> _Address | None:
     if "%" in text:
-        # With the number of an interface: of this network only, and unlike any address of a list.
+        # An address with a zone id is link-local, and matches no address of a list.
         return None
     try:
         return ipaddress.ip_address(text)
@@ -177,7 +179,7 @@ def _is_public(address: _Address) -> bool:
 
 
 def _embedded(address: _Address) -> tuple[ipaddress.IPv4Address, ...]:
-    """The IPv4 addresses that a packet to this IPv6 address may end at."""
+    """Return the IPv4 addresses that a packet to this IPv6 address may be forwarded to."""
     if isinstance(address, ipaddress.IPv4Address):
         return ()
     found = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]

@@ -1,13 +1,13 @@
 """Copy sources on other HTTP(S) servers: one GET, streamed, from an address that was checked.
 
-Lives here: the connection, and what an answer says about the source. Must not live here: which
-addresses may be asked (copies/addresses.py), the reading of HTTP (copies/exchange.py), what is done
-with the bytes (services/blob/copies/transfer.py). Source: "Copy Blob", sources outside the storage
-account.
+Lives here: the connection, and the interpretation of an answer. Must not live here: which addresses
+are allowed (copies/addresses.py), the reading of HTTP (copies/exchange.py), the use of the bytes
+(services/blob/copies/transfer.py). Source: "Copy Blob", sources outside the storage account.
 
-A name is resolved once, every address it has is judged, and the connection goes to one of these.
-So a name that changes its address meanwhile leads nowhere else. Redirects are not followed. What
-the URL carries to authorize stands in the request only, never in a log or a message.
+A name is resolved once, each of its addresses is checked, and the connection uses one of them. A
+name whose address changes in the meantime is therefore harmless (DNS rebinding). Redirects are not
+followed. Credentials in the URL are sent in the request only, and never appear in a log or a
+message.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from strongroom.times import parse_rfc1123
 from strongroom.values import ContentProperties, Metadata
 from strongroom.wire.core import headers as wire
 
-# Of a host's addresses; each attempt has its share of the time.
+# How many addresses of a host are tried; each attempt gets an equal share of the time.
 _ATTEMPTS_MAX: Final = 3
 _VALUE_CHARS_MAX: Final = 1024
 _DEFAULT_TYPE: Final = "application/octet-stream"
@@ -53,7 +53,7 @@ Resolve = Callable[[str, int], Awaitable[list[str]]]
 
 
 async def resolve_by_system(host: str, port: int) -> list[str]:
-    """The addresses of a host, in the order the system prefers them. Raises as Resolve."""
+    """Return the addresses of a host, in the order that the system prefers. Raises as Resolve."""
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
@@ -63,12 +63,12 @@ class CopyClient:
     """Opens copy sources on other servers: the RemoteReader of services/core/copies/sources.py.
 
     Arguments:
-        hosts: which hosts may be asked.
+        hosts: the hosts that are allowed as sources.
         tls: the context of https sources; None = the system's authorities, names verified.
-        resolve: how names become addresses.
-        connect_timeout_s: for the name and the connection, TLS included.
-        head_timeout_s: for the whole head of the answer.
-        stall_timeout_s: for each further piece of its body.
+        resolve: returns the addresses of a name.
+        connect_timeout_s: the limit for name resolution and connection, TLS included.
+        head_timeout_s: the limit for the whole head of the answer.
+        stall_timeout_s: the limit for each further piece of the body.
     """
 
     def __init__(
@@ -89,16 +89,16 @@ class CopyClient:
         self._stall_timeout_s = stall_timeout_s
 
     async def open(self, url: str, wanted: SourceRequest) -> OpenSource:
-        """Ask for a source; returns when the head of the answer is there.
+        """Request a source, and return it when the head of the answer has arrived.
 
-        Raises: StorageError CannotVerifyCopySource, InvalidRange, RequestBodyTooLarge, and what
-            `wanted` refuses. InvalidHeaderValue for a token that would be sent unencrypted.
-            CannotVerifyCopySource is 403 for a host that is not asked, a redirect or a lack of
-            permission. Otherwise it is 404.
+        Raises: StorageError CannotVerifyCopySource, InvalidRange, RequestBodyTooLarge, and the
+            error of a condition of `wanted` that is not met. InvalidHeaderValue for a token that
+            would be sent unencrypted. CannotVerifyCopySource is 403 for a host that is not allowed,
+            a redirect or a lack of permission. Otherwise it is 404.
         """
         parts = check_url(url)
         if wanted.conditions.if_tags is not None:
-            # Only blobs of this server have tags that could be looked at.
+            # Tags can be read of this server's blobs only.
             raise wanted.unmet(is_unmodified=False)
         if wanted.authorization is not None and parts.scheme != "https":
             text = "The copy source gets a bearer token only if its URL begins with https."
@@ -131,11 +131,12 @@ class CopyClient:
         return CopyExchange(reader, writer, self._head_timeout_s, self._stall_timeout_s)
 
     async def _judged(self, host: str, port: int) -> list[str]:
-        """The addresses of the host, all of which may be asked. Raises: StorageError, OSError."""
+        """Return the addresses of the host, all of which are allowed. Raises: StorageError,
+        OSError."""
         addresses: list[str] = []
         if self._hosts.may_resolve(host, port):
             addresses = await self._resolve(host, port)
-        # One that may not be asked is enough: such a name is a mistake, or a trap.
+        # One forbidden address is enough to refuse: such a name is a mistake or an attack.
         if addresses and all(self._hosts.may_ask(host, port, one) for one in addresses):
             return addresses
         text = "This server does not copy from this host."
@@ -144,7 +145,8 @@ class CopyClient:
     async def _connect_any(
         self, addresses: list[str], host: str, port: int, tls: ssl.SSLContext | None
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """A connection to the first address that takes one. Raises OSError, the last one's."""
+        """Return a connection to the first address that accepts one. Raises OSError, the last
+        one's."""
         name = bare(host) if tls else None
         tried = addresses[:_ATTEMPTS_MAX]
         refusal = OSError()
@@ -165,8 +167,8 @@ class CopyClient:
 
 
 def _source(exchange: CopyExchange, wanted: SourceRequest) -> OpenSource:
-    """Return the source that an HTTP answer contains. Raises StorageError if the answer cannot be
-    copied from."""
+    """Return the source that an HTTP answer contains. Raises StorageError if it cannot be
+    copied."""
     fields = {name.lower(): value for name, value in exchange.fields}
     _check_status(exchange.status, exchange.reason, fields, wanted)
     _check_conditions(wanted, fields)
@@ -179,7 +181,7 @@ def _source(exchange: CopyExchange, wanted: SourceRequest) -> OpenSource:
     if wanted.range is not None and exchange.status == _PARTIAL:
         size_bytes = length_of_answer(wanted.range, fields.get("content-range", ""), size_bytes)
     elif wanted.range is not None:
-        # A server that knows no ranges answers with the whole.
+        # A server without support for ranges answers with the whole content.
         size_bytes, chunks = part_of(chunks, size_bytes, wanted.range)
     if size_bytes is not None and size_bytes > BYTES_MAX:
         raise errors.body_too_large(BYTES_MAX)
@@ -188,7 +190,7 @@ def _source(exchange: CopyExchange, wanted: SourceRequest) -> OpenSource:
         chunks,
         exchange.close,
         _properties(fields),
-        # Elsewhere such fields mean nothing.
+        # Only answers of a blob service carry metadata in such fields.
         _metadata(exchange.fields) if "x-ms-blob-type" in fields else (),
         _text(fields, "etag"),
     )
@@ -199,9 +201,10 @@ def _is_length(text: str) -> bool:
 
 
 def _check_status(status: int, reason: str, fields: dict[str, str], wanted: SourceRequest) -> None:
-    """Refuse an answer that is no content, with the source's message if it is a storage service.
+    """Refuse an answer without content, with the source's message if it is a storage service.
 
-    Raises: StorageError CannotVerifyCopySource, InvalidRange, what `wanted` refuses.
+    Raises: StorageError CannotVerifyCopySource, InvalidRange, the error of an unmet condition of
+        `wanted`.
     """
     if status == 200 or (status == _PARTIAL and wanted.range is not None):
         return
@@ -222,13 +225,16 @@ def _check_status(status: int, reason: str, fields: dict[str, str], wanted: Sour
 
 
 def _check_conditions(wanted: SourceRequest, fields: dict[str, str]) -> None:
-    """Judge what a simple server did not look at. Raises StorageError as `wanted` says."""
+    """Check the conditions of `wanted` again, since a simple server may ignore them.
+
+    Raises: StorageError, as `wanted` says.
+    """
     conditions = wanted.conditions
     etag = fields.get("etag", "")
     modified = parse_rfc1123(fields.get("last-modified", ""))
     since, until = conditions.if_modified_since, conditions.if_unmodified_since
     met = True
-    # A date beside an ETag is not looked at (RFC 9110, 13.2.2).
+    # A date beside an ETag is ignored (RFC 9110, 13.2.2).
     if conditions.if_match is not None:
         met = conditions.if_match == conditional.ANY or etag in conditions.if_match
     elif until is not None and modified is not None:
@@ -245,7 +251,7 @@ def _check_conditions(wanted: SourceRequest, fields: dict[str, str]) -> None:
 
 
 def _text(fields: dict[str, str], name: str) -> str | None:
-    """A field as it could be sent again; None for what could not."""
+    """Return a field's value if it can be sent again as a header; None otherwise."""
     return _printable(fields.get(name, ""))
 
 
@@ -272,5 +278,5 @@ def _metadata(fields: Iterable[tuple[str, str]]) -> Metadata:
     try:
         return names.check_metadata(wire.metadata(fields))
     except StorageError:
-        # Of a server with other rules for names; the content is what was asked for.
+        # The source has other rules for names. Its metadata is dropped, and the content is copied.
         return ()

@@ -1,11 +1,11 @@
 """One request to a copy source and the answer to it, streamed.
 
-Lives here: the text of the request, the reading of HTTP/1.1 within bounds. Must not live here:
-which server is asked (copies/client.py), what an answer means. Source: RFC 9110, RFC 9112; "Get
+Lives here: the text of the request, the reading of HTTP/1.1 within limits. Must not live here: the
+choice of the server (copies/client.py), the meaning of an answer. Source: RFC 9110, RFC 9112; "Get
 Blob" for sources that are blobs.
 
-The other side is not trusted. The head, what lies between the pieces of a body, and every wait
-have an end. Nothing after the first answer is looked at.
+The other side is not trusted. The head, the framing between the pieces of a body, and every wait
+are limited. Everything after the first answer is ignored.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from strongroom.services.core.copies.sources import SourceBroken, SourceRequest
 from strongroom.values import ByteRange, rfc1123
 
 BYTES_MAX: Final = limits.BLOCK_SIZES_BY_VERSION[0][2]
-# Blobs elsewhere are asked in the version whose sizes are the bound here.
+# Requests to other blob services name the version whose sizes are the limit here.
 _VERSION: Final = limits.BLOCK_SIZES_BY_VERSION[0][0]
 _HEAD_READ_BYTES: Final = 16 * 1024
 _READ_BYTES: Final = 256 * 1024
@@ -33,8 +33,8 @@ class CopyExchange:
     """One request and its answer; the parser calls the `on_` methods.
 
     Arguments:
-        head_timeout_s: for the whole head of the answer.
-        stall_timeout_s: for each further piece of its body.
+        head_timeout_s: the limit for the whole head of the answer.
+        stall_timeout_s: the limit for each further piece of the body.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class CopyExchange:
         self.fields: list[tuple[str, str]] = []
 
     def ask(self, parts: SplitResult, wanted: SourceRequest) -> None:
-        """Send the request; the connection is for this one only."""
+        """Send the request. The connection is used for this request only."""
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         lines = [
             f"GET {target} HTTP/1.1",
@@ -72,7 +72,7 @@ class CopyExchange:
         ]
         if wanted.authorization is not None:
             lines.append(f"Authorization: {wanted.authorization}")
-            # Without it a file of the storage service is not given to who has a token.
+            # A file service refuses a bearer token without this header.
             lines.append("x-ms-file-request-intent: backup")
         self._writer.write("\r\n".join([*lines, "", ""]).encode("latin-1", "replace"))
 
@@ -80,7 +80,7 @@ class CopyExchange:
         """Wait for the status and the header fields. Raises SourceBroken."""
         size_bytes = 0
         try:
-            # One limit for all of it: a head that comes byte by byte never stalls.
+            # One limit for the whole head, since a head that comes byte by byte never stalls.
             async with asyncio.timeout(self._head_timeout_s):
                 while not self._has_head:
                     if size_bytes > limits.REQUEST_HEAD_BYTES_MAX:
@@ -90,7 +90,7 @@ class CopyExchange:
             raise SourceBroken("The copy source does not answer in time.") from None
 
     async def body(self) -> AsyncGenerator[bytes]:
-        """The body, once. Raises SourceBroken."""
+        """Yield the pieces of the body; it can be read once. Raises SourceBroken."""
         size_bytes = between_bytes = 0
         while True:
             pieces, self._pieces = self._pieces, []
@@ -107,7 +107,7 @@ class CopyExchange:
             between_bytes += await self._read_more()
 
     def close(self) -> None:
-        """Give the connection up. Idempotent."""
+        """Abort the connection. Idempotent."""
         self._writer.transport.abort()
 
     async def _read_more(self) -> int:
@@ -121,7 +121,7 @@ class CopyExchange:
         try:
             data = await self._reader.read(size_bytes)
         except TimeoutError:
-            raise  # of our own clock, or of the connection's: too slow in both cases
+            raise  # our own limit or that of the connection: too slow in both cases
         except OSError as error:
             raise SourceBroken(f"The connection to the copy source broke: {error}.") from None
         if not data:
@@ -134,12 +134,12 @@ class CopyExchange:
         return len(data)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        # What comes later are trailers, or another answer.
+        # Later fields are trailers, or belong to another answer.
         if not self._has_head:
             self.fields.append((name.decode("latin-1"), value.decode("latin-1").strip()))
 
     def on_status(self, text: bytes) -> None:
-        """A part of the reason phrase, where a storage service says what it refuses."""
+        """Collect a part of the reason phrase, in which a storage service names its refusal."""
         if not self._has_head:
             self.reason += text.decode("latin-1")
 

@@ -1,8 +1,9 @@
-"""Sockets that listen, and what becomes of a client that comes: TLS or plain, now or later.
+"""Listening sockets, and the setup of new connections: TLS or plain, at once or when there is room.
 
-Lives here: listening, and connections until they are made. Must not live here: connections that
-are made (http/protocol.py), how many there are (http/server.py). Source: RFC 8446 section 5.1 (the
-first byte of a TLS connection is 22, the record type `handshake`, which begins no HTTP method).
+Lives here: listening, and connections until their setup is finished. Must not live here:
+established connections (http/protocol.py), their number (http/server.py). Source: RFC 8446 section
+5.1 (the first byte of a TLS connection is 22, the record type `handshake`, which begins no HTTP
+method).
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ class Acceptor:
     """Accepts connections while there is room for them.
 
     Arguments:
-        settings: bounds and timeouts.
+        settings: limits and timeouts.
         tls: if given, a connection that begins with a TLS handshake is encrypted; others stay
             plain.
-        served: the connections that are open.
+        served: the open connections.
         make: creates the protocol of a new connection.
     """
 
@@ -43,7 +44,7 @@ class Acceptor:
         self._tls = tls
         self._served = served
         self._make = make
-        self._arriving: set[asyncio.BaseProtocol] = set()  # accepted, not made yet
+        self._arriving: set[asyncio.BaseProtocol] = set()  # accepted, setup not finished
         self._has_room = asyncio.Event()
         self._listeners: list[socket.socket] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -78,11 +79,12 @@ class Acceptor:
         self._listeners.clear()
 
     def made(self, connection: asyncio.BaseProtocol) -> None:
-        """A connection is made, and from now on among those that are served."""
+        """Note that the setup of a connection is finished, so that it counts among the served
+        ones."""
         self._arriving.discard(connection)
 
     def make_room(self) -> None:
-        """There is one connection less."""
+        """Note that a connection has ended."""
         self._has_room.set()
 
     def _start(self, work: Coroutine[object, object, None]) -> None:
@@ -97,7 +99,8 @@ class Acceptor:
                 client, _ = await loop.sock_accept(listener)
                 self._begin(loop, client)
             except (OSError, MemoryError) as error:
-                # Too many open files, or a client that is gone already: others are still welcome.
+                # Too many open files, or a client that is gone already. Other clients are still
+                # accepted.
                 _report(loop, "a connection could not be accepted", error)
                 await asyncio.sleep(_ACCEPT_PAUSE_S)
 
@@ -112,8 +115,11 @@ class Acceptor:
         self._arriving.add(connection)
 
     async def _room(self) -> None:
-        """Wait until another connection can be served, or answered 503. Until then, connections
-        stay in the kernel's backlog. Closing them at once would reset them without a reason."""
+        """Wait until another connection can be served, or answered 503.
+
+        Until then, connections stay in the kernel's backlog. Closing them at once would reset them
+        without a reason.
+        """
         most = self._settings.connections_max + _REFUSALS_MAX
         while len(self._served) + len(self._arriving) >= most:
             self._has_room.clear()
@@ -136,7 +142,7 @@ class Acceptor:
                 client,
                 ssl=tls,
                 ssl_handshake_timeout=None if tls is None else settings.tls_handshake_timeout_s,
-                # A client that does not say goodbye must not hold up the end of a connection.
+                # A client that does not close TLS properly must not delay the end of a connection.
                 ssl_shutdown_timeout=None if tls is None else settings.tls_shutdown_timeout_s,
             )
         except (OSError, TimeoutError) as error:
@@ -162,7 +168,7 @@ def _report(loop: asyncio.AbstractEventLoop, what: str, error: Exception) -> Non
 
 
 async def _first_byte(loop: asyncio.AbstractEventLoop, client: socket.socket) -> bytes:
-    """The first byte, left where it is; empty when the client closed."""
+    """Return the first byte without consuming it; return no byte if the client has closed."""
     while True:
         try:
             return client.recv(1, socket.MSG_PEEK)
@@ -186,7 +192,7 @@ def _open(family: int, address: tuple[object, ...], backlog: int) -> socket.sock
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
-            # Each family has its own socket: an IPv4 client is never shown as `::ffff:...`.
+            # Each family has its own socket, so an IPv4 client never appears as `::ffff:...`.
             listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         listener.setblocking(False)
         listener.bind(address)

@@ -1,14 +1,14 @@
-"""Bytes of later requests, which came before the answer to the one that is handled (RFC 9112,
-section 9.3.2: pipelining).
+"""The buffer of pipelined requests: bytes that arrive before the current request is answered (RFC
+9112, section 9.3.2).
 
-Lives here: keeping them. Must not live here: how many may come (http/protocol.py).
+Lives here: the buffer. Must not live here: its limit (http/protocol.py).
 """
 
 from __future__ import annotations
 
 
 class Ahead:
-    """The bytes that a client has sent ahead, in order.
+    """The bytes of later requests, in order.
 
     Attributes:
         is_all: whether the client will send no more.
@@ -25,22 +25,22 @@ class Ahead:
         return len(self._data) - self._start
 
     def add(self, data: bytes, start: int) -> int:
-        """Keep `data` from `start` on. Returns how many bytes there are now."""
+        """Append `data` from `start` on. Return how many bytes are buffered now."""
         if self._data:
             self._data = self._data[self._start :] + data[start:]
             self._start = 0
         else:
-            # Not cut: a thousand requests in one piece would be copied a thousand times.
+            # Not sliced, since a thousand requests in one piece would be copied a thousand times.
             self._data = data
             self._start = start
         return len(self)
 
     def take(self) -> tuple[bytes, int]:
-        """All of it, and where in it to begin; afterwards there is nothing."""
+        """Return all bytes and the position where they start, and empty the buffer."""
         taken = self._data, self._start
         self._data, self._start = b"", 0
         return taken
 
     def end(self) -> None:
-        """The client sends no more."""
+        """Note that the client sends no more."""
         self.is_all = True

@@ -1,8 +1,9 @@
-"""Answers: from a handler's response, or an error, to bytes on the connection and a report.
+"""Answers: turns a handler's response, or an error, into bytes on the connection and a report.
 
-Lives here: rendering and logging of errors, what happens when a response fails on its way, telling
-the observer. Must not live here: the bytes of a response (http/send.py), the life of the connection
-(http/protocol.py). Source: RFC 9112 section 8 (an incomplete response must not look complete).
+Lives here: rendering and logging of errors, the handling of a response that fails while it is sent,
+the call of the observer. Must not live here: the bytes of a response (http/send.py), the life of
+the connection (http/protocol.py). Source: RFC 9112 section 8 (an incomplete response must not look
+complete).
 """
 
 from __future__ import annotations
@@ -23,14 +24,16 @@ _logger = logging.getLogger("strongroom.http")
 
 
 def broken_refusal(error: BROKEN, request: Request) -> StorageError:
-    """The refusal for what the storage engine could not do. Logs one line that names the request
-    and says why: it is no defect, so it has no traceback.
+    """Return the refusal for an error of the storage engine, and log one line that names the
+    request.
+
+    The error is no defect of the program, so the line has no traceback.
 
     Arguments:
         error: of the engine, before the answer began or while its body was read.
     """
     refusal = refusal_of(error)
-    # A full disk is told once by the engine; it is no failure of every request again.
+    # The engine logs a full disk once; a line for every request would repeat it.
     level = logging.DEBUG if refusal.row is INSUFFICIENT_STORAGE else logging.ERROR
     text = "%s %s: the storage engine cannot serve: %s"
     _logger.log(level, text, request.method, request.path, error)
@@ -44,7 +47,7 @@ class Responder:
         sender: the writing side of the connection.
         render_error, observe: see `HttpServer`.
         now: seconds of the loop's clock.
-        watch: called when writing begins that may have to wait for the client.
+        watch: called when a write begins that may have to wait for the client.
     """
 
     __slots__ = ("_now", "_observe", "_render_error", "_sender", "_status", "_watch", "given_up")
@@ -63,10 +66,11 @@ class Responder:
         self._now = now
         self._watch = watch
         self._status = 0
-        self.given_up = False  # a cancellation then means: stop writing, the client is too slow
+        self.given_up = False  # whether a cancellation means that the client reads too slowly
 
     def render(self, error: Exception, request: Request | None) -> Response:
-        """The response to a refusal, or to a defect, which is logged without query and headers."""
+        """Return the response to a refusal or a defect. A defect is logged without query and
+        headers."""
         if isinstance(error, MemoryError):
             self._sender.report(error)
             error = StorageError(SERVER_BUSY, "The server is short of memory.")
@@ -92,15 +96,15 @@ class Responder:
         keep_alive: bool,
         started: float,
     ) -> Plan | None:
-        """Send a response, whatever happens to it on the way.
+        """Send a response, handle every failure on the way, and report the exchange.
 
         Arguments:
-            head, body: of the request, as the connection knows them.
-            keep_alive: whether the connection can go on afterwards.
-            started: when the request was complete, by the loop's clock.
+            head, body: the request's head and body, as the connection has them.
+            keep_alive: whether the connection can be used again afterwards.
+            started: when the request's head was complete, by the loop's clock.
 
-        Returns: what was sent, None when it could not be sent whole: the connection must then be
-        broken off. `response.finished` has been called.
+        Returns: the plan that was sent. None if the response could not be sent whole; the
+        connection must then be aborted. `response.finished` has been called.
         """
         sender = self._sender
         self._status = response.status
@@ -127,7 +131,7 @@ class Responder:
         return plan
 
     def refuse(self, error: StorageError, *, with_body: bool) -> None:
-        """Answer bytes that are no request; the connection must end afterwards."""
+        """Refuse bytes that are no request; the connection must end afterwards."""
         response = self.render(error, None)
         plan, data = self._whole(response, None, keep_alive=False)
         if not with_body:
@@ -167,14 +171,14 @@ class Responder:
                 return None
             if not sender.started:
                 return self._send_instead(request, head, error, keep_alive)
-            self.render(error, request)  # to log it: the client must see a broken response
+            self.render(error, request)  # logs the error; the client must see a broken response
             return None
         return plan
 
     def _send_instead(
         self, request: Request, head: Head, error: Exception, keep_alive: bool
     ) -> Plan | None:
-        """Nothing of the response has left yet: its failure can still be told."""
+        """Send the refusal instead, since no byte of the response has been sent yet."""
         self._sender.drop_held()
         response = self.render(error, request)
         self._status = response.status
@@ -185,7 +189,7 @@ class Responder:
     def _whole(
         self, response: Response, head: Head | None, *, keep_alive: bool
     ) -> tuple[Plan, bytes]:
-        """The response to a refusal in one piece."""
+        """Return the plan of a refusal's response, and all its bytes in one piece."""
         _finish(response)
         body = response.body if isinstance(response.body, bytes) else b""
         plan = plan_response(

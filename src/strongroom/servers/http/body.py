@@ -1,4 +1,4 @@
-"""Request bodies: framing by length or by chunks, and the reader that a handler sees.
+"""Request bodies: framing by length or by chunks, and the reader that a handler uses.
 
 Lives here: which bytes belong to a body, buffering with back-pressure. Must not live here:
 sockets (the connection hands bytes in and is asked to pause), checks of content. The chunk
@@ -22,37 +22,38 @@ _SIZE_LINE: Final = re.compile(
 _TRAILER_LINE: Final = re.compile(rb"(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*)?\r\n")
 _LINE_BYTES_MAX: Final = 4096
 _TRAILER_BYTES_MAX: Final = 16 * 1024
-# How many lines are read at a time, in about a millisecond: else one read that is full of tiny
-# chunks would hold up all other requests.
+# How many lines one call decodes, in about a millisecond. Without this limit, one read full of tiny
+# chunks would delay all other requests.
 LINES_IN_A_ROW: Final = 1000
-# What a piece costs beside its bytes: else one byte per packet would fill memory below the bound.
+# The memory of a piece besides its bytes. Without it, a body sent byte by byte could fill the
+# memory and stay below the limit.
 _PIECE_OVERHEAD_BYTES: Final = 48
 
 
 class ChunkDecoder:
-    """Takes the chunked coding off a body, in any pieces. Extensions and trailers are dropped."""
+    """Decodes a chunked body that arrives in any pieces. Extensions and trailers are dropped."""
 
     __slots__ = ("_held", "_left", "_trailer_bytes", "_trailers", "done")
 
     def __init__(self) -> None:
-        self._held = b""  # an incomplete line, or the beginning of the CRLF behind a chunk
+        self._held = b""  # an incomplete line, or the start of the CRLF after a chunk
         self._left = -1  # data bytes left of this chunk; 0: its CRLF is due; -1: a size line is due
         self._trailers = False
         self._trailer_bytes = 0
         self.done = False
 
     def feed(self, data: bytes, start: int = 0) -> tuple[list[bytes], int]:
-        """Decode.
+        """Decode the next bytes of the body.
 
         Arguments:
             data: the next bytes of the connection.
             start: where in `data` to begin.
 
-        Returns: the pieces of the body in `data`, and the position in `data` behind what was used.
-            Unless `done`, that is the end of `data`, or as far as one call goes.
+        Returns: the pieces of the body in `data`, and the position in `data` after the consumed
+            bytes. Unless `done`, that is the end of `data`, or the limit of one call.
         Raises: StorageError INVALID_INPUT: the coding is broken.
         """
-        shift = 0  # from a position in what is decoded to one in the caller's `data`
+        shift = 0  # offset from positions in the decoded bytes to those in the caller's `data`
         if self._held:
             shift = start - len(self._held)
             data = self._held + data[start:]
@@ -77,7 +78,8 @@ class ChunkDecoder:
         return pieces, position + shift
 
     def _line(self, data: bytes, position: int) -> int:
-        """Act on the line at `position`; where it ends, or `position` when it is incomplete."""
+        """Process the line at `position`. Return its end, or `position` if the line is
+        incomplete."""
         if self._left == 0:
             if data[position : position + 2] == b"\r\n":
                 self._left = -1
@@ -131,13 +133,13 @@ class EmptyBody:
     waiting = False
 
     def fail(self, error: StorageError) -> None:
-        """All of it is here."""
+        """Do nothing, since the body is complete."""
 
     def discard(self) -> None:
-        """Nothing more of it will come."""
+        """Do nothing, since no more bytes will come."""
 
     def release(self) -> None:
-        """Nothing is kept of it."""
+        """Do nothing, since nothing is buffered."""
 
     def __aiter__(self) -> EmptyBody:
         return self
@@ -146,12 +148,12 @@ class EmptyBody:
         raise StopAsyncIteration
 
     async def read_all(self, max_bytes: int) -> bytes:
-        """Nothing, whatever the bound."""
+        """Return no bytes, whatever the limit."""
         return b""
 
 
 class WholeBody(EmptyBody):
-    """A body that came with its head, all of it (a `BodyReader`)."""
+    """A body that arrived completely with its head (a `BodyReader`)."""
 
     __slots__ = ("_data", "received_bytes", "size_bytes")
 
@@ -160,7 +162,7 @@ class WholeBody(EmptyBody):
         self.size_bytes = self.received_bytes = len(data)
 
     def release(self) -> None:
-        """Nobody reads it any more."""
+        """Drop the body, since no reader is left."""
         self._data = None
 
     async def __anext__(self) -> bytes:
@@ -170,7 +172,7 @@ class WholeBody(EmptyBody):
         return data
 
     async def read_all(self, max_bytes: int) -> bytes:
-        """All of it (see `BodyReader`)."""
+        """Return the whole body (see `BodyReader`)."""
         if self.received_bytes > max_bytes:
             raise body_too_large(max_bytes)
         data, self._data = self._data, None
@@ -178,35 +180,36 @@ class WholeBody(EmptyBody):
 
 
 class BodyFeed(Protocol):
-    """The demands of a body on the connection it comes from."""
+    """What a body calls on the connection that it comes from."""
 
     @property
     def is_held_back(self) -> bool:
-        """Whether the client sends the body once it is asked for it."""
+        """Whether the client holds the body back until the server asks for it."""
         ...
 
     def body_wanted(self) -> None:
-        """The handler waits for bytes."""
+        """Note that the handler waits for bytes."""
         ...
 
     def pause_body(self) -> None:
-        """Too much is buffered: stop reading."""
+        """Stop reading, since too much is buffered."""
         ...
 
     def resume_body(self) -> None:
-        """There is room again."""
+        """Continue reading, since there is room again."""
         ...
 
 
 class IncomingBody:
-    """A body that arrives: filled by the connection, read once by the handler (a `BodyReader`).
+    """A body that is still arriving: the connection fills it, the handler reads it once (a
+    `BodyReader`).
 
     Arguments:
-        size_bytes: Content-Length, or None when it is chunked.
+        size_bytes: Content-Length, or None if the body is chunked.
         source: the connection.
-        share: how many bytes of it may be buffered.
-        documents: counts what is read whole; None = it is not bounded.
-        buffers: counts the bodies; `end` is called when the handler has ended.
+        share: how many bytes of the body may be buffered.
+        documents: counts the bodies that are read whole; None = they are not limited.
+        buffers: counts the bodies; `end` is called when the handler ends.
     """
 
     __slots__ = (
@@ -265,20 +268,23 @@ class IncomingBody:
 
     @property
     def left_bytes(self) -> int | None:
-        """How much is still to arrive. None when nobody knows: it is chunked, or broken, and what
-        follows on the connection then has no meaning."""
+        """Return how many bytes are still to arrive; None if that is unknown.
+
+        It is unknown for a chunked or broken body. The bytes that follow a broken body have no
+        meaning.
+        """
         if self._error is not None:
             return None
         return self._left if self._decoder is None or self.ended else None
 
     def receive(self, data: bytes, start: int = 0) -> int:
-        """Take in bytes of the connection, from position `start` of `data`.
+        """Consume bytes of the connection, from position `start` of `data`.
 
-        Returns: the position behind what was taken. Unless `ended`, that is the end of `data`, or
-            as far as one call goes.
+        Returns: the position after the consumed bytes. Unless `ended`, that is the end of `data`,
+            or the limit of one call.
         """
         if self._error is not None:
-            return len(data)  # behind an error nothing has a meaning: it must not become a request
+            return len(data)  # bytes after an error must not become a request
         if self._decoder is not None:
             return self._receive_chunked(self._decoder, data, start)
         size = min(len(data) - start, self._left)
@@ -294,7 +300,7 @@ class IncomingBody:
             self.fail(error)
             return len(data)
         self.ended = decoder.done
-        if pieces:  # as one piece: many tiny chunks must not become many objects
+        if pieces:  # joined: many tiny chunks must not become many objects
             self._add(pieces[0] if len(pieces) == 1 else b"".join(pieces))
         if self.ended:
             self._wake()
@@ -320,20 +326,20 @@ class IncomingBody:
                 waiter.set_result(None)
 
     def fail(self, error: StorageError) -> None:
-        """No more will come: the reader gets `error` behind what has arrived."""
+        """End the body with `error`, which the reader gets after the bytes that have arrived."""
         if not self.ended and self._error is None:
             self._error = error
             self._wake()
 
     def discard(self) -> None:
-        """Nobody reads on: drop what is here and what will come."""
+        """Drop the buffered bytes and all later ones, since the handler reads no more."""
         self._discarding = True
         self._chunks.clear()
         self._buffered = 0
         self._resume()
 
     def release(self) -> None:
-        """The handler has ended: drop all buffered bytes, read or not."""
+        """Drop all buffered bytes, read or not, since the handler has ended."""
         self._chunks.clear()
         self._buffered = 0
         if self._documents is not None:
@@ -342,7 +348,8 @@ class IncomingBody:
         if buffers is not None:
             buffers.end()
         if self._error is not None:
-            # Its frames refer to this body: the cycle would keep the whole request in memory.
+            # The traceback's frames refer to this body. That cycle would keep the whole request in
+            # memory.
             self._error.with_traceback(None)
 
     def _resume(self) -> None:
@@ -377,7 +384,7 @@ class IncomingBody:
             self._waiter = None
 
     async def read_all(self, max_bytes: int) -> bytes:
-        """The whole body (see `BodyReader`)."""
+        """Return the whole body (see `BodyReader`)."""
         if self.size_bytes is not None and self.size_bytes > max_bytes:
             raise body_too_large(max_bytes)
         if self.ended and self._buffered <= max_bytes:

@@ -1,4 +1,4 @@
-"""How many bytes of arriving bodies may wait in memory for their handlers.
+"""The limit on the bytes of arriving bodies that are buffered for their handlers.
 
 Lives here: how all bodies of one server share this memory. Must not live here: bodies themselves
 (http/body.py), documents that are read whole (http/documents.py). While a handler waits for the
@@ -20,8 +20,8 @@ _LOW_DIVISOR: Final = 4
 
 
 def limit_reads(transport: asyncio.BaseTransport, size_bytes: int) -> None:
-    """From now on, have one read of a connection take at most `size_bytes`."""
-    # Plain asyncio transports have it; a TLS transport reads through a buffer of its own.
+    """Limit each further read of a connection to `size_bytes`."""
+    # Plain asyncio transports have this attribute; a TLS transport reads through its own buffer.
     if hasattr(transport, "max_size"):
         transport.max_size = size_bytes
 
@@ -36,7 +36,7 @@ class Share:
 
 
 class BodyBuffers:
-    """Counts the bodies that arrive on one server. On its event loop.
+    """Counts the bodies that arrive on one server. It is used on the event loop.
 
     Arguments:
         share_bytes_max: the largest share of one body.
@@ -49,7 +49,7 @@ class BodyBuffers:
         self._bodies = 0
 
     def begin(self, transport: asyncio.BaseTransport) -> Share:
-        """A body begins to arrive.
+        """Count a body that begins to arrive, and return its share.
 
         Arguments:
             transport: the connection of the body. From now on, one read takes at most the share.
@@ -61,5 +61,5 @@ class BodyBuffers:
         return Share(share_bytes, share_bytes // _LOW_DIVISOR)
 
     def end(self) -> None:
-        """The handler of a body is over."""
+        """Forget a body whose handler has ended."""
         self._bodies -= 1

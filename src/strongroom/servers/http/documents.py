@@ -1,8 +1,9 @@
-"""How much of the bodies that are read whole may be in memory at the same time.
+"""The limit on the memory of the bodies that are read whole.
 
-Lives here: the sum over all connections of one server, and who is broken off when it is too much.
-Must not live here: bodies themselves (http/body.py). A body that is taken in as it comes is bounded
-by its connection's buffer, and so is one that fits there. Only what grows beyond counts here.
+Lives here: the sum over all connections of one server, and the choice of the body that is refused
+above the limit. Must not live here: bodies themselves (http/body.py). A body that is processed as
+it arrives is limited by its connection's buffer. So is a whole body that fits there. Only bodies
+that grow larger count here.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ class Growing(Protocol):
     ended: bool
 
     def fail(self, error: StorageError) -> None:
-        """Its reader is refused."""
+        """Refuse the body's reader with `error`."""
 
 
 class Documents:
-    """The bodies that handlers of one server have in memory, or read into it.
+    """The large bodies that the handlers of one server hold in memory, complete or still arriving.
 
     Arguments:
-        bytes_max: beyond it the one that has taken longest, and has not arrived yet, is refused.
+        bytes_max: above this sum, the oldest body that is still arriving is refused.
     """
 
     def __init__(self, bytes_max: int) -> None:
@@ -34,9 +35,9 @@ class Documents:
         self._bytes = 0
 
     def keep(self, body: Growing, size_bytes: int) -> None:
-        """So many bytes more are kept of a body.
+        """Count `size_bytes` more bytes of a body.
 
-        Raises: StorageError ServerBusy when all others have arrived, and leave no room.
+        Raises: StorageError ServerBusy if all other bodies are complete and leave no room.
         """
         while self._bytes + size_bytes > self._bytes_max:
             slowest = next((one for one in self._kept if not one.ended and one is not body), None)
@@ -48,5 +49,5 @@ class Documents:
         self._bytes += size_bytes
 
     def drop(self, body: Growing) -> None:
-        """Nobody has it any more. Idempotent."""
+        """Forget a body that is no longer in memory. Idempotent."""
         self._bytes -= self._kept.pop(body, 0)

@@ -1,7 +1,7 @@
 """One request, from its head to the end of its answer.
 
-Lives here: its task, and whether its connection can go on afterwards. Must not live here: states of
-the connection (http/life.py), how an answer is written (http/answer.py).
+Lives here: the task of a request, and whether its connection can be used again afterwards. Must not
+live here: states of the connection (http/life.py), how an answer is written (http/answer.py).
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ _logger = logging.getLogger("strongroom.http")
 
 
 class RequestSource(Protocol):
-    """The connection that a request came on."""
+    """The connection that a request arrived on."""
 
     @property
     def is_reusable(self) -> bool:
-        """Whether another request may follow on it."""
+        """Whether another request may follow on the connection."""
         ...
 
     def handled(self, plan: Plan | None) -> None:
-        """The request is over; `plan` is what was sent, None when it was not sent whole."""
+        """Note the end of the request; `plan` is what was sent, None if it was not sent whole."""
         ...
 
 
@@ -37,11 +37,11 @@ class Handling:
     """Handles one request.
 
     Arguments:
-        client: is told when the request is over.
+        client: the connection, whose `handled` is called at the end.
         owner: the server.
-        responder: of the connection.
-        head, request: what the client asks.
-        body: of the request, as the connection fills it.
+        responder: the responder of the connection.
+        head, request: the head, and the request made from it.
+        body: the body of the request; the connection fills it.
         now: seconds of the loop's clock.
     """
 
@@ -68,18 +68,18 @@ class Handling:
         self._task: asyncio.Task[None] | None = None
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Begin, in the next turn of the loop."""
+        """Start the handler in the next turn of the loop."""
         self._owner.turns.begin()
         self._task = loop.create_task(self._run())
 
     def cancel(self) -> None:
-        """Cancel the handler, or what it has not begun yet."""
+        """Cancel the handler, even if it has not started yet."""
         if self._task is not None:
             self._task.add_done_callback(self._cancelled)
             self._task.cancel()
 
     def give_up(self) -> None:
-        """Stop writing the answer, whose client is too slow."""
+        """Stop writing the answer, since its client reads too slowly."""
         if self._task is not None and not self._responder.given_up:
             self._responder.given_up = True
             self._task.cancel()
@@ -129,7 +129,7 @@ class Handling:
                 owner.large_answers.let_go(self)
 
     def _is_reusable(self) -> bool:
-        """Whether the connection can go on after this answer."""
+        """Whether the connection can be used again after this answer."""
         if self._owner.draining or not self._head.keep_alive or not self._client.is_reusable:
             return False
         left_bytes = self.body.left_bytes

@@ -1,10 +1,10 @@
-"""Request heads: from bytes, in any pieces, to one strictly checked `Head`.
+"""Request heads: parses bytes, in any pieces, into one strictly checked `Head`.
 
 Lives here: parsing and refusing. Must not live here: sockets, bodies, the meaning of a header
-beyond framing. The grammar is llhttp's in its strict mode; it is given the head only, so that
-nothing behind the head is interpreted before its turn. What llhttp lets through although two
-recipients could read it differently is refused here. Source: RFC 9112 sections 2 to 6 and 11.2
-(request smuggling).
+beyond framing. The grammar is llhttp's in its strict mode. The parser gets the head only, so bytes
+after the head are not interpreted early. This module also refuses heads that llhttp accepts, but
+that two recipients could read differently. Source: RFC 9112 sections 2 to 6 and 11.2 (request
+smuggling).
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _LENGTH: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
 class Head(msgspec.Struct):
     """A request head that is safe to act on.
 
-    `size_bytes` is the body's length: 0 when none was announced, None when it is chunked.
-    `keep_alive` is what the client's version and Connection field ask for.
+    `size_bytes` is the body's length: 0 if none was announced, None if the body is chunked.
+    `keep_alive` is the wish of the client's HTTP version and Connection field.
     """
 
     method: str
@@ -52,7 +52,7 @@ class Head(msgspec.Struct):
 
 
 class HeadParser:
-    """Reads one head after the other of one connection.
+    """Parses the heads of one connection, one after the other.
 
     Arguments:
         settings: the bounds on heads.
@@ -92,26 +92,26 @@ class HeadParser:
 
     @property
     def is_head(self) -> bool:
-        """Whether what has arrived asks with HEAD: even what refuses it then has no body."""
+        """Whether the incomplete request is a HEAD request: its refusal then has no body either."""
         method = self._method
         if method is None and self.started and self._parser is not None:
             method = self._parser.get_method()
         return method == b"HEAD"
 
     def close(self) -> None:
-        """Let go of the parser (it refers back to this object)."""
+        """Drop the parser, which refers back to this object."""
         self._parser = None
 
     def feed(self, data: bytes, start: int = 0) -> int:
-        """Take in bytes of a head.
+        """Parse bytes of a head.
 
         Arguments:
-            data: what the client sent next.
+            data: the next bytes of the client.
             start: where in `data` to begin, below its length.
 
-        Returns: the position in `data` behind the head when it is complete (`head` is then set), -1
-        when more is needed. `started` tells whether a head has begun.
-        Raises: StorageError: the head is malformed, ambiguous or beyond a bound.
+        Returns: the position in `data` after the head if it is complete (`head` is then set); -1 if
+        more bytes are needed. `started` says whether a head has begun.
+        Raises: StorageError: the head is malformed, ambiguous or above a limit.
         """
         if not self.started:
             # RFC 9112, 2.2: empty lines before a request line are ignored.
@@ -151,8 +151,8 @@ class HeadParser:
         try:
             parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            # `Upgrade` may be ignored (RFC 9110, 7.8); this parser would now skip the body: drop
-            # it.
+            # `Upgrade` may be ignored (RFC 9110, 7.8); this parser would now skip the body, so it
+            # is dropped.
             self._parser = None
         except httptools.HttpParserInvalidMethodError:
             self._parser = None
@@ -167,17 +167,17 @@ class HeadParser:
     # Called by llhttp.
 
     def on_url(self, url: bytes) -> None:
-        """A piece of the request target."""
+        """Collect a piece of the request target."""
         self._target = self._target + url if self._target else url
         if len(self._target) > self._settings.target_bytes_max:
             self._refuse(StorageError(REQUEST_URI_TOO_LONG))
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """One header field."""
+        """Collect one header field."""
         self._fields.append((name.decode("latin-1"), value.decode("latin-1").strip(" \t")))
 
     def on_headers_complete(self) -> None:
-        """The empty line: take what llhttp forgets afterwards."""
+        """Keep the facts of the head that llhttp forgets after the empty line."""
         if len(self._fields) > self._settings.headers_max:
             self._refuse(StorageError(REQUEST_HEADER_FIELDS_TOO_LARGE))
         parser = self._parser
@@ -205,8 +205,8 @@ class HeadParser:
             raise _malformed("A request needs exactly one Host header.")
         size_bytes = _body_size(headers, http_1_0)
         if size_bytes != 0 or method == "HEAD":
-            # It would wait for a body, and bodies do not go through it. What it remembers of HEAD
-            # must not be taken for the next request's method.
+            # The parser would wait for a body, which it never gets. After HEAD it would keep that
+            # method for the next request.
             self._parser = None
         expects = headers.get("expect")
         return Head(
@@ -222,7 +222,7 @@ class HeadParser:
 
 def _target_text(target: bytes) -> str:
     text = target.decode("latin-1")
-    # Of nearly all, these say the same in half the time.
+    # For nearly all targets, these checks give the same result in half the time.
     is_plain = text.isascii() and text.isprintable() and " " not in text and "#" not in text
     if not is_plain and _CONTROL_OR_FRAGMENT.search(text):
         raise StorageError(REQUEST_URL_FAILED_TO_PARSE)
@@ -230,7 +230,8 @@ def _target_text(target: bytes) -> str:
 
 
 def _body_size(headers: Headers, http_1_0: bool) -> int | None:
-    """The announced length; None: chunked. Raises StorageError when it is ambiguous."""
+    """Return the announced length; None if the body is chunked. Raises StorageError if it is
+    ambiguous."""
     length = headers.get("content-length")
     coding = headers.get("transfer-encoding")
     if coding is not None:

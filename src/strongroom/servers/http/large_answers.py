@@ -1,6 +1,6 @@
-"""Large answers that are sent from memory: a bounded number of bytes for all connections.
+"""The limit on the memory of large answers, over all connections of a server.
 
-Lives here: which of them end when there are too many. Must not live here: how one is sent
+Lives here: which answers are aborted above the limit. Must not live here: how an answer is sent
 (http/send.py).
 """
 
@@ -10,18 +10,18 @@ from typing import Protocol
 
 
 class GivesUp(Protocol):
-    """A connection that sends such an answer."""
+    """A connection that sends a large answer."""
 
     def give_up(self) -> None:
-        """Stop writing it."""
+        """Stop writing the answer."""
         ...
 
 
 class LargeAnswers:
-    """Those of one server. On the event loop.
+    """The large answers of one server. It is used on the event loop.
 
     Arguments:
-        bytes_max: of all of them; a single one may be longer.
+        bytes_max: the limit of their sum; a single answer may be longer.
     """
 
     def __init__(self, bytes_max: int) -> None:
@@ -30,7 +30,7 @@ class LargeAnswers:
         self._held_bytes = 0
 
     def hold(self, connection: GivesUp, size_bytes: int) -> None:
-        """A large answer begins to be sent from memory; too many of them end the oldest."""
+        """Count a large answer that begins to be sent; above the limit, abort the oldest ones."""
         self._held[connection] = size_bytes
         self._held_bytes += size_bytes
         while self._held_bytes > self._bytes_max and len(self._held) > 1:
@@ -39,5 +39,5 @@ class LargeAnswers:
             oldest.give_up()
 
     def let_go(self, connection: GivesUp) -> None:
-        """It has been sent, or given up. Idempotent."""
+        """Forget an answer that was sent or aborted. Idempotent."""
         self._held_bytes -= self._held.pop(connection, 0)

@@ -1,8 +1,8 @@
-"""A connection's life: its states, what may happen to it, and what is done about that.
+"""The life of a connection as a state machine: states, events, and the actions of each event.
 
-Lives here: one table of transitions. Must not live here: sockets, bytes, time; the connection
-(http/protocol.py) tells what happened and does what the table says. What the table does not name
-changes nothing. Source: RFC 9112 section 9 (connections), RFC 9110 section 10.1.1 (Expect).
+Lives here: one table of transitions. Must not live here: sockets, bytes, time. The connection
+(http/protocol.py) reports events and carries out the actions. An event that a state's row does not
+name changes nothing. Source: RFC 9112 section 9 (connections), RFC 9110 section 10.1.1 (Expect).
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from strongroom.servers.http.settings import HttpSettings
 
 
 class State(enum.IntEnum):
-    """Where a connection is between its first byte and its last.
+    """The state of a connection.
 
-    Integers, since Python 3.11 looks those up in a dictionary without a call of Python.
+    The members are integers, which Python 3.11 looks up in a dictionary without a Python call.
     """
 
     IDLE = enum.auto()
@@ -54,49 +54,49 @@ class Event(enum.IntEnum):
 
     # What the client sends.
     HEAD_BEGINS = enum.auto()
-    REQUEST = enum.auto()  # a request is here, all of it
-    REQUEST_OPEN = enum.auto()  # the head of a request is here; its body is still to arrive
+    REQUEST = enum.auto()  # a complete request has arrived
+    REQUEST_OPEN = enum.auto()  # the head of a request has arrived; its body is still to come
     REQUEST_EXPECTS = enum.auto()  # the same, and the client asks whether to send the body
-    REFUSED = enum.auto()  # what came is no request, or no connection can be served
+    REFUSED = enum.auto()  # the bytes are no request, or the server is full
     BODY_COMES = enum.auto()
     BODY_ENDS = enum.auto()
-    TOO_MUCH = enum.auto()  # more has been thrown away than a lingering connection may send
+    TOO_MUCH = enum.auto()  # more bytes were discarded than a lingering connection may send
     EOF = enum.auto()  # the client sends no more; it may still read
     LOST = enum.auto()  # the connection is gone in both directions
     # What the handler does.
     BODY_WANTED = enum.auto()  # it waits for bytes of the body
-    WRITING = enum.auto()  # an answer is being written that may have to wait for the client
+    WRITING = enum.auto()  # a write began that may have to wait for the client
     ANSWERED = enum.auto()  # the answer is written, and the connection may go on
     LAST = enum.auto()  # the answer is written, and it said that the connection ends
-    LAST_UNREAD = enum.auto()  # as LAST, and the client has sent more that nobody will read
+    LAST_UNREAD = enum.auto()  # as LAST, and the client has sent more bytes, which stay unread
     BROKEN = enum.auto()  # the answer could not be written whole
     # What the server does.
     TIMEOUT = enum.auto()  # the deadline of the state has passed
-    STOP = enum.auto()  # connections without a request are no longer wanted
-    ABORT = enum.auto()  # no connection is wanted any more
+    STOP = enum.auto()  # idle connections must end
+    ABORT = enum.auto()  # every connection must end
 
 
 class Action(enum.IntEnum):
     """A reaction to an event (http/protocol.py carries it out)."""
 
     BEGIN = enum.auto()  # handle the request
-    REFUSE = enum.auto()  # answer what is no request
+    REFUSE = enum.auto()  # refuse bytes that are no request
     CONTINUE = enum.auto()
     WATCH_BODY = enum.auto()  # from now on the client must send the body quickly
     JUDGE_BODY = enum.auto()  # fail the body when it came too slowly
-    FAIL_BODY = enum.auto()  # tell the handler that the body ends here, incomplete
-    DROP_BODY = enum.auto()  # throw away what is here of the body, and what will come
+    FAIL_BODY = enum.auto()  # the handler's body ends here, incomplete
+    DROP_BODY = enum.auto()  # discard the rest of the body, arrived or not
     WATCH_WRITING = enum.auto()  # from now on the client must read the answer quickly
-    JUDGE_WRITING = enum.auto()  # give the answer up when the client reads too slowly
-    TELL_GONE = enum.auto()  # tell the handler that its client sends no more
-    KEEP_EOF = enum.auto()  # remember it until the requests that came before are answered
+    JUDGE_WRITING = enum.auto()  # abandon the answer if the client reads too slowly
+    TELL_GONE = enum.auto()  # notify the handler that its client sends no more
+    KEEP_EOF = enum.auto()  # remember the EOF until the earlier requests are answered
     CANCEL = enum.auto()
-    NEXT = enum.auto()  # read what came ahead of its turn
-    HALF_CLOSE = enum.auto()  # close the sending side, and begin to throw away what comes
-    CLOSE = enum.auto()  # close the connection behind what is buffered
+    NEXT = enum.auto()  # parse the bytes that arrived early
+    HALF_CLOSE = enum.auto()  # close the sending side, and begin to discard incoming bytes
+    CLOSE = enum.auto()  # close the connection after the buffered bytes
     BREAK = enum.auto()
-    LOSE = enum.auto()  # let nothing wait for a client that is gone
-    FORGET = enum.auto()  # tell the server that the connection is over
+    LOSE = enum.auto()  # wake everything that waits for the lost client
+    FORGET = enum.auto()  # remove the connection from the server
 
 
 ENDS: Final = (Event.ANSWERED, Event.LAST, Event.LAST_UNREAD, Event.BROKEN)
@@ -116,12 +116,12 @@ _GONE: Final[Row] = State.GONE, (Action.LOSE, Action.FAIL_BODY, Action.TELL_GONE
 _SKIP: Final[Row] = State.SKIP, (Action.DROP_BODY,)
 _NEXT: Final[Row] = State.IDLE, (Action.NEXT,)
 
-# While no request is handled.
+# Rows of states without a request in progress.
 _UNHANDLED: Final[dict[Event, Row]] = {
     Event.LOST: (State.CLOSED, (Action.LOSE, Action.FORGET)),
     Event.ABORT: _BREAK,
 }
-# While a request begins.
+# Rows of states in which a request begins.
 _BEGINNING: Final[dict[Event, Row]] = {
     Event.REQUEST: (State.BUSY, (Action.BEGIN,)),
     Event.REQUEST_OPEN: (State.BODY, (Action.BEGIN,)),
@@ -130,13 +130,13 @@ _BEGINNING: Final[dict[Event, Row]] = {
     Event.EOF: _CLOSE,
     **_UNHANDLED,
 }
-# While a request is handled.
+# Rows of states with a request in progress.
 _HANDLED: Final[dict[Event, Row]] = {
     Event.BROKEN: _BREAK,
     Event.LOST: _GONE,
     Event.ABORT: (State.ABORTED, (Action.BREAK, Action.CANCEL)),
 }
-# While a request is handled, all of which is here.
+# Rows of states with a request in progress that has arrived completely.
 _HANDLED_WHOLE: Final[dict[Event, Row]] = {
     Event.ANSWERED: _NEXT,
     Event.LAST: _CLOSE,
@@ -212,19 +212,19 @@ TABLE: Final[Mapping[State, Mapping[Event, Row]]] = {
     State.CLOSED: {},
 }
 
-# An answer that is given in another state ends its connection: in EXPECT the client may send the
-# body or leave it out, so that nobody knows where its next request begins.
+# An answer in another state ends its connection. In EXPECT the client may send the body or leave it
+# out, so the start of its next request is unknown.
 REUSABLE: Final = frozenset({State.BODY, State.BUSY})
-# Where an answer is still to be written to a client that sends no more.
+# States in which an answer must still be written to a client that sends no more.
 ANSWERING: Final = frozenset({State.BUSY, State.SENDING})
-# Where the bytes of a body are taken, so that reading may go on when its buffer has room.
+# States in which bytes of a body are consumed, so reading resumes when its buffer has room.
 TAKING_BODY: Final = frozenset({State.EXPECT, State.BODY, State.EARLY, State.SKIP})
 
 
 def timeouts_s(settings: HttpSettings) -> Mapping[State, float]:
-    """How many seconds a connection may stay in each state.
+    """Return how many seconds a connection may stay in each state.
 
-    BODY has none by itself: a slow handler is no fault of the client (WATCH_BODY).
+    BODY has no limit of its own, since a slow handler is no fault of the client (WATCH_BODY).
     """
     return dict.fromkeys(State, math.inf) | {
         State.IDLE: settings.idle_timeout_s,

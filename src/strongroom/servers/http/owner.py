@@ -1,6 +1,6 @@
 """The interface between a connection and the server that it belongs to.
 
-Lives here: the shape. Must not live here: the server (http/server.py), the connection
+Lives here: the protocol class. Must not live here: the server (http/server.py), the connection
 (http/protocol.py).
 """
 
@@ -35,9 +35,9 @@ class ConnectionOwner(Protocol[C_contra]):
     timeouts_s: Mapping[State, float]
 
     def admit(self, connection: C_contra) -> bool:
-        """Count a new connection; False when there are too many."""
+        """Count a new connection; return False if there are too many."""
         ...
 
     def forget(self, connection: C_contra) -> None:
-        """The connection is over, and so is its last handler."""
+        """Forget a connection that is over, as is its last handler."""
         ...

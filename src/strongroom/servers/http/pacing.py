@@ -1,8 +1,9 @@
-"""How long a connection may take, and how much must be moved in that time.
+"""The deadline of a connection, and how many bytes must move before it passes.
 
-Lives here: one deadline, and the bounds of a connection's end. Must not live here: what happens
-when the deadline has passed (http/life.py). Source: RFC 9112 section 9.6. Closing a socket with
-unread input resets it, and a reset may overtake the last answer. So that input is read for a while.
+Lives here: one deadline, and the limits of a lingering close. Must not live here: what happens when
+the deadline has passed (http/life.py). Source: RFC 9112 section 9.6. Closing a socket with unread
+input resets it, and the reset may destroy the last answer. The server therefore reads and discards
+input for a while.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class Pacing:
         now: seconds of the loop's clock.
 
     Attributes:
-        deadline: by that clock; infinite when there is none.
+        deadline: a time of that clock; infinite if there is none.
     """
 
     __slots__ = ("_left_bytes", "_linger_end", "_mark_bytes", "_now", "_settings", "deadline")
@@ -38,11 +39,11 @@ class Pacing:
         self._left_bytes = settings.linger_bytes_max
 
     def allow(self, timeout_s: float) -> None:
-        """From now on there are so many seconds."""
+        """Set the deadline to `timeout_s` seconds from now."""
         self.deadline = self._now() + timeout_s
 
     def watch_body(self, body: IncomingBody | EmptyBody) -> None:
-        """From now on the body must arrive quickly, unless that holds already."""
+        """Require the body to arrive quickly from now on, unless a deadline is set already."""
         if math.isinf(self.deadline):
             self._watch(body.received_bytes, self._settings.body_stall_timeout_s)
 
@@ -56,11 +57,12 @@ class Pacing:
             self.watch_body(body)
 
     def watch_writing(self, sender: Sender) -> None:
-        """From now on the client must read quickly."""
+        """Require the client to read quickly from now on."""
         self._watch(sender.flushed_bytes(), self._settings.write_stall_timeout_s)
 
     def judge_writing(self, sender: Sender, give_up: Callable[[], None]) -> None:
-        """The deadline has passed: have the answer given up, or set another deadline."""
+        """Check the answer after its deadline: give it up if it has stalled, or set the next
+        deadline."""
         is_blocked = sender.congested or sender.in_kernel
         if is_blocked and self._is_stalled(sender.flushed_bytes()):
             give_up()
@@ -74,12 +76,12 @@ class Pacing:
         return moved_bytes - self._mark_bytes < self._settings.stall_bytes_min
 
     def linger(self) -> None:
-        """The last answer is written, and what still comes is thrown away."""
+        """Set the deadline for the end of a connection whose last answer is written."""
         self._linger_end = self._now() + self._settings.linger_timeout_s
         self._wait_for_more()
 
     def throw_away(self, size_bytes: int) -> bool:
-        """So much was thrown away; False when that is more than a connection may send."""
+        """Count discarded bytes; return False if they are more than a connection may send."""
         self._left_bytes -= size_bytes
         self._wait_for_more()
         return self._left_bytes >= 0

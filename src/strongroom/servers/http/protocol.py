@@ -1,6 +1,6 @@
-"""One HTTP connection: bytes in, requests to the handler one after the other, responses out.
+"""One HTTP connection: it parses bytes, hands requests to the handler in order, writes responses.
 
-Lives here: what happens becomes an event, and what the table of transitions asks for is done. Must
+Lives here: the translation of callbacks into events, and the execution of the table's actions. Must
 not live here: the table (http/life.py), the grammar of heads (http/head.py) and bodies
 (http/body.py), framing of responses (http/send.py), one request (http/handling.py), listening
 (http/accepting.py). Source: RFC 9112 section 9.
@@ -28,7 +28,7 @@ from strongroom.servers.http.send import CONTINUE, Plan, Sender
 from strongroom.wire.core.http import Request
 
 _EMPTY: Final = EmptyBody()
-# By themselves, since to ask an enumeration for one costs Python 3.11 a call.
+# Module constants, since an attribute access on an enumeration costs a call in Python 3.11.
 _REQUEST, _ANSWERED = Event.REQUEST, Event.ANSWERED
 
 
@@ -40,10 +40,10 @@ class Connection(asyncio.Protocol):
         loop: the running loop.
 
     Attributes:
-        pacing: when the server's sweep is to call `expire`.
+        pacing: has the deadline at which the server's sweep calls `expire`.
     """
 
-    # What connection_made sets.
+    # connection_made sets these.
     _transport: asyncio.Transport
     _sender: Sender
     _responder: Responder
@@ -57,12 +57,12 @@ class Connection(asyncio.Protocol):
         self._state = State.IDLE
         self.pacing = Pacing(owner.settings, loop.time)
         self._ahead = Ahead()
-        self._handling: Handling | None = None  # from its head to the next request
+        self._handling: Handling | None = None  # set from a request's head until the next request
 
     # asyncio.Protocol
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin to serve, or refuse when the server is full."""
+        """Begin to serve, or refuse the connection if the server is full."""
         assert isinstance(transport, asyncio.Transport)
         owner, settings = self._owner, self._owner.settings
         self._transport = transport
@@ -70,7 +70,7 @@ class Connection(asyncio.Protocol):
         self._peer = address[0] if isinstance(address, tuple) else ""
         self._tls = transport.get_extra_info("ssl_object") is not None
         transport.set_write_buffer_limits(high=settings.write_buffer_high_bytes)
-        # The first read may bring a body's beginning, before the body has its share of memory.
+        # The first read may contain the start of a body, before the body has its share of memory.
         limit_reads(transport, settings.first_read_bytes_max)
         self._sender = Sender(transport, self._loop, owner.turns, tls=self._tls)
         tell = owner.render_error, owner.observe
@@ -81,35 +81,36 @@ class Connection(asyncio.Protocol):
             self._on(Event.REFUSED, StorageError(SERVER_BUSY, "Too many connections are open."))
 
     def data_received(self, data: bytes) -> None:
-        """Bytes of the client. Each state takes what belongs to it, and leaves the rest to the
-        next."""
+        """Handle bytes of the client. Each state consumes its part and leaves the rest to the next
+        state."""
         self._take(data, 0)
 
     def eof_received(self) -> bool:
-        """The client sends no more. It may still read, so requests that are here are answered."""
+        """Handle the end of the client's data. It may still read, so received requests are
+        answered."""
         self._sender.catch_up()
         self._on(Event.EOF, StorageError(INCOMPLETE_BODY))
         return self._state in life.ANSWERING and not self._tls
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is over; a handler that still runs is told, but runs on."""
+        """Handle the end of the connection. A running handler is notified, but runs on."""
         self._on(Event.LOST, StorageError(INCOMPLETE_BODY))
 
     def pause_writing(self) -> None:
-        """The client reads too slowly."""
+        """Stop writing, since the client reads too slowly."""
         self._sender.pause()
 
     def resume_writing(self) -> None:
-        """The client has read enough of the answer; asyncio asks to continue writing."""
+        """Continue writing, since the transport's buffer has room again."""
         self._sender.resume()
 
-    # What happens, and what is done about it.
+    # Events, and their actions.
 
     def _on(self, event: Event, error: StorageError | None = None) -> None:
-        """Something has happened.
+        """Apply an event: change the state and run the actions of the table's row.
 
         Arguments:
-            error: why the client is refused, or its body fails.
+            error: the reason why the client is refused, or why its body fails.
         """
         row = life.TABLE[self._state].get(event)
         if row is None:
@@ -141,7 +142,8 @@ class Connection(asyncio.Protocol):
         return self._take_request(head, data, position)
 
     def _take_request(self, head: Head, data: bytes, position: int) -> int:
-        """A head is here, and its body from `position` on, or a part of it."""
+        """Begin a request whose head is complete. Its body, or a part of it, starts at
+        `position`."""
         event, size_bytes = _REQUEST, head.size_bytes
         body: IncomingBody | EmptyBody = _EMPTY
         if size_bytes is None or size_bytes > len(data) - position:
@@ -165,7 +167,7 @@ class Connection(asyncio.Protocol):
         assert self._handling is not None
         body = self._handling.body
         assert isinstance(body, IncomingBody)
-        if len(self._ahead):  # this comes behind it
+        if len(self._ahead):  # these bytes come after the buffered ones
             return self._take_ahead(data, start)
         self._on(Event.BODY_COMES)
         position = body.receive(data, start)
@@ -180,7 +182,8 @@ class Connection(asyncio.Protocol):
         return position
 
     def _take_rest(self) -> None:
-        """Go on with what was here already, now that others have had a turn, or there is room."""
+        """Continue with buffered bytes, after other connections had a turn or the body has room
+        again."""
         if self._state in life.TAKING_BODY:
             self._transport.resume_reading()
             self._take(*self._ahead.take())
@@ -195,23 +198,23 @@ class Connection(asyncio.Protocol):
             self._on(Event.TOO_MUCH)
         return len(data)
 
-    # For the request that is handled (BodyFeed, RequestSource).
+    # For the request in progress (BodyFeed, RequestSource).
 
     @property
     def is_held_back(self) -> bool:
-        """Whether the client sends the body once it is asked for it."""
+        """See BodyReader."""
         return self._state is State.EXPECT
 
     def body_wanted(self) -> None:
-        """The handler waits for bytes: from now on the client must be quick."""
+        """Note that the handler waits for bytes: from now on the client must send them quickly."""
         self._on(Event.BODY_WANTED)
 
     def pause_body(self) -> None:
-        """The handler reads its body more slowly than it arrives."""
+        """Stop reading, since the handler reads its body more slowly than it arrives."""
         self._transport.pause_reading()
 
     def resume_body(self) -> None:
-        """The handler has caught up."""
+        """Continue reading, since the handler has caught up."""
         self._take_rest()
 
     @property
@@ -237,17 +240,17 @@ class Connection(asyncio.Protocol):
         self._on(Event.ABORT)
 
     def close_if_idle(self) -> None:
-        """Close the connection unless a request, or a part of one, is here."""
+        """Close the connection unless it has a request, or a part of one."""
         self._on(Event.STOP)
 
     def expire(self) -> None:
-        """Called by the server's sweep when `deadline` has passed."""
+        """Handle a deadline that has passed; the server's sweep calls this."""
         self._on(Event.TIMEOUT, StorageError(REQUEST_TIMEOUT))
 
-    # What the table asks for.
+    # Actions of the table.
 
     def _next(self) -> None:
-        """Wait for the next request, which may be here already."""
+        """Wait for the next request, whose bytes may have arrived already."""
         self._handling = None
         self._transport.resume_reading()
         self._take(*self._ahead.take())

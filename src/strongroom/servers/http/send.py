@@ -22,14 +22,14 @@ from strongroom.values import FileSlice
 from strongroom.wire.core.http import Response
 
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
-_JOINED_BYTES_MAX: Final = 64 * KIB  # below: one write with the head; above: no copy
-_WAITING_BYTES_MAX: Final = 8 * KIB  # above: it does not wait for others
+_JOINED_BYTES_MAX: Final = 64 * KIB  # up to this size, one write with the head; above, no copy
+_WAITING_BYTES_MAX: Final = 8 * KIB  # above this size, an answer does not wait for others
 _WRITE_BYTES: Final = 256 * KIB
 _INLINE_FILE_BYTES_MAX: Final = 64 * KIB
-# A slow reader is judged once per piece; the slowest that passes takes a piece in a stall timeout.
+# A slow reader is checked once per piece, so it must read a piece within a stall timeout.
 _SENDFILE_BYTES: Final = MIB
 _READ_BYTES: Final = MIB
-# Tiny pieces that are at hand never wait for anything: without a pause they would hold up others.
+# Tiny pieces in memory never wait for IO. Without a pause they would delay other requests.
 _PIECES_IN_A_ROW: Final = 32
 
 _OWN_FIELDS: Final = frozenset(
@@ -45,7 +45,7 @@ _OWN_FIELDS: Final = frozenset(
 _status_lines: dict[int, str] = {
     status.value: f"HTTP/1.1 {status.value} {status.phrase}" for status in HTTPStatus
 }
-# Of a pair; without a call of Python for each header.
+# Both work on pairs, without a Python call for each header.
 _NAME: Final = operator.itemgetter(0)
 _LINE: Final = ": ".join
 
@@ -55,7 +55,7 @@ class BodyMismatch(Exception):
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """How a response goes out: its head, and whether a body follows."""
+    """The framing of a response: its head, and whether a body follows."""
 
     head: bytes
     with_body: bool
@@ -64,14 +64,13 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 def plan_response(response: Response, *, method: str, http_1_0: bool, keep_alive: bool) -> Plan:
-    """Decide the framing and write the head.
+    """Return the plan of a response: its framing and its head.
 
     Arguments:
-        response: `Content-Length`, `Transfer-Encoding` and `Connection` among its headers are
-            ignored.
-        method: of the request; "HEAD" gets the head that GET would get.
-        http_1_0: whether the client speaks HTTP/1.0, which knows no chunks.
-        keep_alive: whether the connection may go on; the plan has the last word.
+        response: its headers `Content-Length`, `Transfer-Encoding` and `Connection` are ignored.
+        method: the request's method; "HEAD" gets the head that GET would get.
+        http_1_0: whether the client speaks HTTP/1.0, which has no chunked coding.
+        keep_alive: whether the connection may be used again; the plan may still refuse it.
 
     Raises: ValueError: a header holds CR, LF or NUL.
     """
@@ -89,7 +88,7 @@ def plan_response(response: Response, *, method: str, http_1_0: bool, keep_alive
         if size_bytes is not None:
             framing.append(f"Content-Length: {size_bytes}")
         elif http_1_0:
-            keep_alive = False  # the end of the connection is the end of the body
+            keep_alive = False  # the body ends with the connection
         else:
             framing.append("Transfer-Encoding: chunked")
             chunked = True
@@ -105,8 +104,7 @@ def _head(response: Response, framing: list[str]) -> bytes:
     if not _OWN_FIELDS.isdisjoint(map(_NAME, headers)):
         headers = [field for field in headers if field[0] not in _OWN_FIELDS]
     lines = [_status_line(response), *map(_LINE, headers), *framing, "", ""]
-    # The net below every handler: a value that came from a client must not add a header or a
-    # response.
+    # A last check for every handler: a client's value must not add a header or a response.
     content = "".join(lines)
     if "\r" in content or "\n" in content or "\0" in content:
         raise ValueError("a response header holds a line end or NUL")
@@ -131,10 +129,10 @@ class Sender:
     """The writing side of one connection.
 
     Arguments:
-        transport: where to write.
+        transport: the transport of the connection.
         loop: the loop that serves it.
-        turns: where small answers wait for those of other connections.
-        tls: whether the transport encrypts (files then have to pass through this process).
+        turns: holds small answers until those of other connections are ready too.
+        tls: whether the transport encrypts (this process must then read the files itself).
     """
 
     __slots__ = (
@@ -170,22 +168,22 @@ class Sender:
         self._waiter: asyncio.Future[None] | None = None
         self.bytes_out = 0
         self.lost = False
-        self.in_kernel = False  # whether sendfile runs: it does not notice that a transport is lost
+        self.in_kernel = False  # whether sendfile runs, which does not notice a lost connection
         self.started = False  # whether bytes of the current response have been written
 
     # The protocol's side.
 
     def pause(self) -> None:
-        """The transport's buffer is full."""
+        """Note that the transport's buffer is full."""
         self._paused = True
 
     def resume(self) -> None:
-        """The transport's buffer has room."""
+        """Note that the transport's buffer has room."""
         self._paused = False
         self._wake()
 
     def lose(self) -> None:
-        """The connection is gone."""
+        """Note that the connection is lost."""
         self.lost = True
         self._wake()
 
@@ -194,13 +192,12 @@ class Sender:
             self._waiter.set_result(None)
 
     def flushed_bytes(self) -> int:
-        """How many bytes have left for the kernel."""
+        """Return how many bytes have been handed to the kernel."""
         kept_bytes = len(self._held) + self._waiting_bytes
         return self.bytes_out - kept_bytes - self._transport.get_write_buffer_size()
 
     def catch_up(self) -> None:
-        """Let go of what waits for others: something is about to happen that must come after
-        it."""
+        """Write the answers that wait in `turns`, before something that must come after them."""
         if self._waiting_bytes:
             self._turns.empty()
 
@@ -215,16 +212,16 @@ class Sender:
 
     @property
     def congested(self) -> bool:
-        """Whether the client reads more slowly than we write."""
+        """Whether the client reads more slowly than the server writes."""
         return self._paused
 
     def close(self) -> None:
-        """Close the connection behind what is written."""
+        """Close the connection after the buffered bytes are written."""
         self.catch_up()
         self._transport.close()
 
     def abort(self) -> None:
-        """Close the connection at once; only what waits for others is still written."""
+        """Close the connection at once; only answers that wait in `turns` are still written."""
         self.catch_up()
         self._transport.abort()
 
@@ -235,16 +232,17 @@ class Sender:
             return
         try:
             self._transport.write_eof()
-        except OSError:  # not connected: the client has gone, and asyncio has yet to notice
+        except OSError:  # the client is gone, and asyncio has not noticed yet
             self._transport.abort()
 
     # The response's side.
 
     def write_at_once(self, head: bytes, body: bytes, *, is_last: bool = True) -> bool:
-        """Write a small response; False when it is too large for that (nothing is then written).
+        """Write a small response; return False if it is too large for that (nothing is then
+        written).
 
         Arguments:
-            is_last: the connection ends with it, so it waits for no other.
+            is_last: whether the connection ends with it; it then waits for no other answer.
         """
         size = len(body)
         if size > _JOINED_BYTES_MAX:
@@ -261,15 +259,15 @@ class Sender:
         return True
 
     def write_now(self, data: bytes) -> None:
-        """Write a few bytes, after what waits."""
+        """Write a few bytes, after the answers that wait in `turns`."""
         self.catch_up()
         self._transport.write(data)
 
     async def send(self, plan: Plan, response: Response) -> None:
         """Write a response of any kind.
 
-        Raises: ConnectionError, OSError: the client is gone. BodyMismatch: the body's length is not
-        what was announced. Whatever the body's iterator raises.
+        Raises: ConnectionError, OSError: the client is gone. BodyMismatch: the body does not have
+        the announced length. Every exception of the body's iterator.
         """
         self._hold(plan.head)
         if plan.with_body:
@@ -281,7 +279,7 @@ class Sender:
         await self.drain()
 
     async def drain(self) -> None:
-        """Wait until the client has read enough. Raises ConnectionResetError when it is gone."""
+        """Wait until the client has read enough. Raises ConnectionResetError if it is gone."""
         while self._paused and not self.lost:
             self._waiter = self._loop.create_future()
             try:
@@ -297,7 +295,7 @@ class Sender:
         self.bytes_out += len(data)
 
     def drop_held(self) -> None:
-        """Forget what was kept: the response that it began will not be sent."""
+        """Drop the bytes kept for the next write, since their response will not be sent."""
         self.bytes_out -= len(self._held)
         self._held = b""
 
@@ -306,7 +304,7 @@ class Sender:
             self._write(b"")
 
     def _write(self, data: bytes | memoryview) -> None:
-        # A write that fails closes the transport at once; `lose` is called in the next turn only.
+        # A failed write closes the transport at once, but `lose` is called in the next turn only.
         if self.lost or self._transport.is_closing():
             raise ConnectionResetError("the client is gone")
         self.catch_up()
@@ -330,7 +328,7 @@ class Sender:
         for start in range(0, len(data), _WRITE_BYTES):
             self._write(view[start : start + _WRITE_BYTES])
             await self.drain()
-            # For a client that reads as fast as we write.
+            # Other connections need a turn even if the client reads as fast as the server writes.
             await asyncio.sleep(0)
 
     async def _send_pieces(
@@ -339,7 +337,7 @@ class Sender:
         try:
             await self._send_each(pieces, size_bytes, chunked)
         finally:
-            # A generator that is given up must let go of what it holds now, not some day.
+            # An abandoned generator must release its resources now, not when it is collected.
             close = getattr(pieces, "aclose", None)
             if close is not None:
                 await close()
@@ -382,7 +380,8 @@ class Sender:
             await self._send_through_thread(piece)
 
     async def _sent_by_kernel(self, piece: FileSlice) -> bool:
-        """Send by sendfile; False when this file cannot be sent that way (nothing is then sent)."""
+        """Send a file by sendfile; return False if that is impossible for it (nothing is then
+        sent)."""
         self._flush()
         offset, end = piece.offset, piece.offset + piece.length
         while offset < end:
@@ -396,7 +395,7 @@ class Sender:
             except RuntimeError as error:
                 if isinstance(error, asyncio.SendfileNotAvailableError) and offset == piece.offset:
                     return False
-                # asyncio's ways to say that the client, or the transport, went away meanwhile.
+                # asyncio raises these errors if the client or the transport is gone.
                 raise ConnectionResetError("the client is gone") from error
             finally:
                 self.in_kernel = False

@@ -1,6 +1,6 @@
 """The HTTP server: counts its connections, sweeps their deadlines, drains.
 
-Lives here: which connections there are, the one timer. Must not live here: the protocol
+Lives here: the set of connections, and the one timer. Must not live here: the protocol
 (http/protocol.py), sockets that listen (http/accepting.py), anything about Azure. Source: RFC 9112
 section 9.
 """
@@ -33,14 +33,13 @@ class HttpServer:
     """An HTTP/1.1 server that hands each request to one coroutine function.
 
     Arguments:
-        handler: gives the response to a request. A StorageError that it raises is rendered; any
+        handler: returns the response to a request. A StorageError that it raises is rendered; any
             other exception is logged and becomes InternalError.
-        render_error: gives the response to a StorageError; its request is None when none could be
-            read. Its body must be bytes.
-        settings: bounds and timeouts.
-        observe: told about each exchange.
-        tls: when given, connections that begin with a TLS handshake are encrypted; others stay
-            plain.
+        render_error: returns the response to a StorageError, with a body of bytes. Its request is
+            None if none could be read.
+        settings: limits and timeouts.
+        observe: called with each exchange.
+        tls: if given, connections that begin with a TLS handshake are encrypted; others stay plain.
     """
 
     def __init__(
@@ -72,11 +71,11 @@ class HttpServer:
 
     @property
     def connection_count(self) -> int:
-        """How many connections are open."""
+        """The number of open connections."""
         return len(self._connections)
 
     async def listen(self, host: str, port: int) -> int:
-        """Listen on every address of `host` (IPv4 and IPv6), as often as wanted.
+        """Listen on every address of `host` (IPv4 and IPv6). It may be called several times.
 
         Arguments:
             host: a name or an address; "" for every interface.
@@ -93,7 +92,7 @@ class HttpServer:
         """Stop: accept no more, close idle connections, let requests in flight finish.
 
         Arguments:
-            timeout_s: how long to wait for them; the rest is then cut off.
+            timeout_s: how long to wait for them; the rest is then aborted.
 
         Returns: whether every request finished.
         """
@@ -111,24 +110,24 @@ class HttpServer:
         return finished
 
     async def close(self) -> None:
-        """Stop at once: requests in flight are cut off."""
+        """Stop at once, and abort requests in flight."""
         await self.drain(0.0)
 
     def close_idle(self) -> None:
-        """Close the connections without a request, to free memory."""
+        """Close the connections that have no request in progress, to free memory."""
         for connection in list(self._connections):
             connection.close_if_idle()
 
     # For connections.
 
     def admit(self, connection: Connection) -> bool:
-        """Count a new connection; False when there are too many."""
+        """Count a new connection; return False if there are too many."""
         self._acceptor.made(connection)
         self._connections.add(connection)
         return len(self._connections) <= self.settings.connections_max
 
     def forget(self, connection: Connection) -> None:
-        """A connection and its last handler are over."""
+        """Forget a connection that is over, as is its last handler."""
         self._connections.discard(connection)
         self._acceptor.make_room()
         if self._empty is not None and not self._connections and not self._empty.done():
@@ -149,7 +148,8 @@ class HttpServer:
         return True
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
-        """The only timer: connections keep a deadline, and are told when it has passed."""
+        """Call `expire` of each connection whose deadline has passed. This is the server's only
+        timer."""
         # First, so that the timer runs on even if something below fails.
         self._sweeping = loop.call_later(self.settings.sweep_interval_s, self._sweep, loop)
         now = loop.time()

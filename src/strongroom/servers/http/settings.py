@@ -1,4 +1,4 @@
-"""Bounds and timeouts of the HTTP server, and what it tells an observer about each exchange.
+"""Limits and timeouts of the HTTP server, and the report of each exchange to an observer.
 
 Lives here: plain frozen data. Must not live here: sockets, or limits of Azure operations
 (limits.py). Source: RFC 9112 sections 2.3, 3 and 9.5: a server may bound what it accepts, and may
@@ -28,19 +28,17 @@ class HttpSettings:
     """Everything that can be set on an HTTP server; the defaults suit the internet and loopback
     alike.
 
-    A connection may send `pipeline_bytes_max` ahead of its turn, soft by one read (256 KiB). The
-    first read of a connection takes at most `first_read_bytes_max`: it may bring a body's
-    beginning, which no share of memory bounds yet. A body whose handler is slow holds
-    `body_buffer_bytes_max`, soft by as much; where many arrive, each holds its share of
-    `body_buffers_bytes` (http/buffers.py). Of bodies that are read whole and do not fit there, at
-    most `documents_bytes_max` are in memory. Beyond that the one that has been arriving for longest
-    is refused (503).
-    While a body is read or an answer is written, `stall_bytes_min` must move in every stall
-    timeout. Of answers that are held whole and are larger than `answer_large_bytes`, at most
-    `answers_bytes_max` are held for clients that have yet to read them. Beyond that the one that
-    has taken longest is broken off. An unread body of up to `discard_bytes_max` is thrown away to
-    keep the connection. Beyond that the connection ends, lingering until the client has seen the
-    answer (`linger_*`).
+    Pipelining: a connection may send `pipeline_bytes_max` bytes early, plus at most one read (256
+    KiB). The first read of a connection takes at most `first_read_bytes_max`. It may contain the
+    start of a body, which no share of memory limits yet. A body whose handler is slow buffers
+    `body_buffer_bytes_max`, plus at most as much again. If many bodies arrive, each buffers its
+    share of `body_buffers_bytes` (http/buffers.py). Larger bodies that are read whole hold at most
+    `documents_bytes_max` together. Above that, the body that has been arriving for longest is
+    refused (503). While a body is read or an answer is written, `stall_bytes_min` must move in
+    every stall timeout. Whole answers larger than `answer_large_bytes` hold at most
+    `answers_bytes_max` until their clients have read them. Above that, the oldest answer is
+    aborted. An unread body of up to `discard_bytes_max` is discarded to keep the connection. Above
+    that, the connection lingers until the client has seen the answer (`linger_*`), then ends.
     """
 
     head_bytes_max: int = REQUEST_HEAD_BYTES_MAX

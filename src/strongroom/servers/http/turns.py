@@ -1,13 +1,13 @@
-"""When requests run, and when their answers leave.
+"""The scheduling of requests and of their small answers in the turns of the event loop.
 
 Lives here: the policy. Must not live here: what a request does, how an answer is written
 (http/send.py). Each request runs in a task of its own, which the event loop starts in its next
-turn. So all requests that arrive in one turn are read before any of them is handled, and one that
-is alone waits for nobody.
+turn. So all requests that arrive in one turn are parsed before any of them is handled. A single
+request does not wait.
 
-A client that reads its answer wakes up, and the kernel's way through a connection pushes what the
-handlers need out of the processor's caches. So the small answers of one turn leave together, after
-the last of them.
+Each write wakes a client and runs the kernel's network code. That would evict the handlers' data
+from the processor's caches. So the small answers of one turn are written together, after the last
+of them.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-# Beyond that the first answer would wait for too many others.
+# With more, the first answer would wait too long for the others.
 WAITING_MAX: Final = 32
 
 
 class RequestTurns:
-    """The requests that one server is handling, and their answers that are about to leave. On the
-    event loop.
+    """The requests in progress of one server, and their answers that wait to be written. It is used
+    on the event loop.
 
     Arguments:
-        call_soon: has something called in the next turn of the loop.
+        call_soon: calls a function in the next turn of the loop.
     """
 
     __slots__ = ("_call_soon", "_running", "_waiting")
@@ -35,22 +35,22 @@ class RequestTurns:
         self._waiting: list[tuple[Callable[[bytes], None], bytes]] = []
 
     def begin(self) -> None:
-        """A request is here; `end` follows when it has been answered, or given up."""
+        """Count a new request; `end` follows when it has been answered or given up."""
         self._running += 1
 
     def end(self) -> None:
-        """A request is over. The last one lets all answers leave."""
+        """Count the end of a request. The last one writes all waiting answers."""
         self._running -= 1
         if self._running == 0 and self._waiting:
             self.empty()
 
     @property
     def is_alone(self) -> bool:
-        """Whether the request that asks is the only one, so that its answer need not wait."""
+        """Whether at most one request is in progress, so that its answer need not wait."""
         return self._running <= 1
 
     def put(self, write: Callable[[bytes], None], data: bytes) -> None:
-        """Have `write(data)` called within a turn of the loop, in the order of the calls."""
+        """Call `write(data)` within a turn of the loop, in the order of the calls."""
         waiting = self._waiting
         waiting.append((write, data))
         if len(waiting) >= WAITING_MAX:
@@ -59,7 +59,7 @@ class RequestTurns:
             self._call_soon(self.empty)
 
     def empty(self) -> None:
-        """Let all answers leave. Idempotent."""
+        """Write all waiting answers. Idempotent."""
         waiting, self._waiting = self._waiting, []
         for write, data in waiting:
             write(data)

@@ -1,8 +1,8 @@
-"""The accounts that are served: fixed ones, and those of a file that may change while we serve.
+"""The accounts that are served: fixed ones, and those of a file that may change at run time.
 
-Lives here: which accounts there are, of both. Must not live here: the file's format
-(auth/accounts.py), looking at it and replacing it (identities/private_file.py), which accounts may
-be served (config.py). A key never appears in a message.
+Lives here: the union of both. Must not live here: the file's format (auth/accounts.py), the file's
+change detection and replacement (identities/private_file.py), which accounts may be served
+(config.py). A key never appears in a message.
 """
 
 from __future__ import annotations
@@ -24,33 +24,38 @@ Soon = Callable[[Callable[[], None]], object]
 
 
 def read_accounts(path: Path) -> tuple[Account, ...]:
-    """The accounts of a file. Raises: FileNotFoundError, OSError, AccountsError naming the file."""
+    """Return the accounts of a file.
+
+    Raises: FileNotFoundError, OSError; AccountsError with the file's name.
+    """
     return private_file.read(path, FILE_BYTES_MAX, parse_document, AccountsError)
 
 
 def change_accounts(path: Path, edit: Edit) -> None:
-    """Replace the file by what `edit` makes of its accounts (none when there is no file).
+    """Replace the file by the accounts that `edit` returns for the present ones.
 
-    Raises: OSError, AccountsError, whatever `edit` raises.
+    `edit` gets no accounts if there is no file.
+
+    Raises: OSError, AccountsError, and every exception of `edit`.
     """
     private_file.change(path, read_accounts, serialise_document, edit)
 
 
 class ServedAccounts:
-    """The accounts as they are now.
+    """The current accounts.
 
-    A file that cannot be read, breaks a rule, or disappears is logged once and changes nothing.
-    The accounts of its last good state are served on.
+    A file that cannot be read, is invalid, or is deleted is logged once and changes nothing. The
+    accounts of its last valid state are still served.
 
     Arguments:
         fixed: accounts that never change.
         file: the accounts file; it need not exist.
-        fallback: served as long as there is no other account.
+        fallback: the account that is served while there is no other account.
         admit: raises AccountsError for accounts that may not be served.
-        soon: calls a function before what arrives from now on is handled (a loop's `call_soon`):
-            one look then serves all the requests that are here. None: each `get` looks.
+        soon: calls a function in the next turn of the loop (a loop's `call_soon`). The file is then
+            checked once for all requests of one turn. None: each `get` checks the file.
 
-    Raises: OSError, AccountsError: the file is there and cannot be used.
+    Raises: OSError, AccountsError: the file exists and cannot be used.
     """
 
     def __init__(
@@ -75,7 +80,7 @@ class ServedAccounts:
         admit(self.all())
 
     def get(self, name: str) -> Account | None:
-        """The account called `name`, or None."""
+        """Return the account called `name`; None if there is none."""
         if not self._has_looked and self._file is not None:
             self._found = self._file.get()
             if self._soon is not None:
@@ -87,12 +92,13 @@ class ServedAccounts:
         self._has_looked = False
 
     def switches(self, name: str) -> Switches:
-        """The switches of the account called `name`; the defaults for one that is not here."""
+        """Return the switches of the account called `name`; the defaults if there is no such
+        account."""
         account = self.get(name)
         return DEFAULT_SWITCHES if account is None else account.switches
 
     def all(self) -> tuple[Account, ...]:
-        """Every account, as it was last seen."""
+        """Return every account, as of the last check of the file."""
         return tuple(self._found.values())
 
     def _load(self, file: Path) -> dict[str, Account]:

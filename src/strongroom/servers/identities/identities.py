@@ -1,7 +1,7 @@
-"""The identities that are accepted now: an issuer's keys and the roles of its users.
+"""Judges bearer tokens by the current keys of their issuer and the current role assignments.
 
-Lives here: the keys and the roles put together for authentication, and which signatures are
-remembered. Must not live here: what makes a token acceptable (auth/bearer.py), where keys and roles
+Lives here: the combination of keys and roles for authentication, and the cache of verified
+signatures. Must not live here: what makes a token acceptable (auth/bearer.py), where keys and roles
 are kept (identities/token_keys.py, identities/roles_file.py). A token never appears in a log.
 """
 
@@ -23,7 +23,7 @@ from strongroom.servers.identities.roles_file import ServedRoles
 from strongroom.servers.identities.token_keys import TokenKeys
 from strongroom.wire.core.http import Request
 
-# A client sends the same token for an hour. Each may have 16 KiB.
+# A client sends the same token for about an hour. A token may be 16 KiB long.
 _REMEMBERED: Final = 128
 
 
@@ -31,9 +31,9 @@ class ServedIdentities:
     """Judges bearer tokens: the Identities of auth/bearer.py.
 
     Arguments:
-        issuer: whose tokens are accepted.
+        issuer: the issuer whose tokens are accepted.
         keys: its keys; None in development mode, in which signatures are not checked.
-        roles: who may do what.
+        roles: the current role assignments.
     """
 
     def __init__(self, issuer: Issuer, keys: TokenKeys | None, roles: ServedRoles) -> None:
@@ -44,14 +44,14 @@ class ServedIdentities:
         self._verified_with: KeySet | None = None
 
     async def ready(self, request: Request) -> None:
-        """Return when what a request's token is checked with is there, as far as it can be had."""
+        """Wait until the key that a request's token needs is cached, or cannot be fetched."""
         text = bearer.bearer_text(request.headers.get("authorization"))
         if self._keys is None or text is None or not request.tls:
             return
         try:
             token = bearer.parse_token(text)
         except StorageError:
-            return  # refused in its turn
+            return  # authentication refuses the token later
         if token.algorithm in ALGORITHMS:
             await self._keys.ready(token.kid)
 
@@ -74,8 +74,8 @@ class ServedIdentities:
         return self._roles.of(principals, account)
 
     def present(self, claim: Claim) -> PresentIdentities:
-        """The identities by which a request with this claim can be judged later, as they are
-        now."""
+        """Return a snapshot of the keys and roles, by which a request with this claim can be judged
+        later."""
         keys, roles = None, None
         if self._keys is not None and isinstance(claim, BearerClaim | SasClaim):
             keys = self._keys.current()
@@ -87,11 +87,12 @@ class ServedIdentities:
 
 
 class PresentIdentities(msgspec.Struct, frozen=True):
-    """The Identities of one request at one time. They read nothing, so decisions may ask them.
+    """A snapshot of the keys and roles for one request: the Identities of auth/bearer.py without
+    IO. Decisions may therefore call it.
 
     Attributes:
-        keys: the issuer's keys; None = they could not be read.
-        roles: those of the request's principals.
+        keys: the issuer's keys; None if they could not be read.
+        roles: the assignments of the request's principals.
     """
 
     issuer: Issuer

@@ -1,4 +1,4 @@
-"""Small files of the server's operator: read within a bound, replaced whole, seen when they change.
+"""Small files of the operator: reads within a size limit, atomic replacement, change detection.
 
 Lives here: what the accounts file, the roles file and a key set have in common. Must not live here:
 their formats.
@@ -22,11 +22,12 @@ _Seen = tuple[int, int, int, int]
 
 
 def read(path: Path, bytes_max: int, parse: Callable[[bytes], T], refusal: type[ValueError]) -> T:
-    """A file's content as a value.
+    """Read a file and return its parsed content.
 
     Arguments:
-        bytes_max: a longer file is not read.
-        parse: raises `refusal`, which says what is wrong with a content.
+        bytes_max: a longer file is refused.
+        parse: returns the value of the content. It raises `refusal` with the reason if the content
+            is invalid.
 
     Raises: OSError; `refusal` with the name of the file.
     """
@@ -46,12 +47,13 @@ def change(
     serialise: Callable[[Iterable[T]], bytes],
     edit: Callable[[tuple[T, ...]], tuple[T, ...]],
 ) -> None:
-    """Replace a file by what `edit` makes of its rows (none when there is no file).
+    """Replace a file atomically by the rows that `edit` returns.
 
-    A reader sees the old file or the new one, also after a power cut; two changes at a time follow
-    each other. The file is readable by its owner only.
+    `edit` gets the present rows, and no rows if there is no file. A reader sees the old file or the
+    new one, even after a power cut. A file lock makes concurrent changes follow each other. Only
+    the owner can read the file.
 
-    Raises: OSError, whatever `read` and `edit` raise.
+    Raises: OSError, and every exception of `read` and `edit`.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with _locked(path.parent) as directory:
@@ -75,7 +77,7 @@ def _locked(directory: Path) -> Iterator[int]:
 
 def _write(path: Path, text: bytes) -> None:
     temporary = path.with_name(path.name + ".new")
-    temporary.unlink(missing_ok=True)  # a change that was cut off
+    temporary.unlink(missing_ok=True)  # left by an interrupted change
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     with os.fdopen(os.open(temporary, flags, _PRIVATE), "wb") as file:
         file.write(text)
@@ -85,18 +87,19 @@ def _write(path: Path, text: bytes) -> None:
 
 
 class WatchedFile(Generic[T]):
-    """The content of a file as it is now: `get` looks whether it has changed, by a `stat`.
+    """The content of a file, kept current: each `get` checks by one `stat` whether the file has
+    changed.
 
-    A file that cannot be read or breaks a rule is logged once, and its last good state stays. One
-    that could not be read is tried again at the next look.
+    If the file cannot be read or is invalid, the error is logged once and the last valid value
+    stays. A file that could not be read is read again by the next `get`.
 
     Arguments:
         path: the file; it need not exist.
-        load: its content as a value. Raises: OSError, ValueError that says what is wrong.
-        absent: the value where there is no file.
-        outlives_file: whether the last good state stays when the file is gone too.
+        load: returns the value of the file. It raises OSError, or ValueError with the reason.
+        absent: the value if there is no file.
+        outlives_file: whether the last valid value stays when the file is deleted.
 
-    Raises: OSError, ValueError: the file is there and cannot be used.
+    Raises: OSError, ValueError: the file exists and cannot be used.
     """
 
     def __init__(
@@ -108,22 +111,23 @@ class WatchedFile(Generic[T]):
         self._absent = absent
         self._outlives_file = outlives_file
         self._seen = _stamp(self._text)
-        self._is_unread = False  # its last state, since reading it failed
+        self._is_unread = False  # whether the last read of the file failed
         self._value = absent if self._seen is None else load(path)
 
     @property
     def exists(self) -> bool:
-        """Whether there was a file when it was last looked at."""
+        """Whether the file existed at the last check."""
         return self._seen is not None
 
     def get(self) -> T:
-        """The value of the file's last good state."""
-        # Most often there is none, as before; asking without an exception costs a third.
+        """Return the last valid value of the file."""
+        # Usually the file still does not exist. `access` raises no exception and costs a third of
+        # `stat`.
         if self._seen is None and not os.access(self._text, os.F_OK):
             return self._value
         try:
             seen = _stamp(self._text)
-        except OSError:  # a directory above it was closed to us
+        except OSError:  # a directory above the file is no longer accessible
             return self._value
         if seen != self._seen or self._is_unread:
             has_changed, self._seen = seen != self._seen, seen
@@ -145,7 +149,7 @@ class WatchedFile(Generic[T]):
         try:
             self._value = self._load(self._path)
         except (OSError, ValueError) as error:
-            # What could not be read may be readable soon: a lack of descriptors passes.
+            # A read may succeed later: a lack of file descriptors is temporary.
             self._is_unread = isinstance(error, OSError)
             if has_changed:
                 _log.error("%s is not used, what it said before stays: %s", self._path, error)
@@ -154,8 +158,10 @@ class WatchedFile(Generic[T]):
 
 
 def _stamp(path: str) -> _Seen | None:
-    """A value that changes with each change of a file; None when there is no file. Raises:
-    OSError."""
+    """Return a value that changes with each change of a file; None if there is no file.
+
+    Raises: OSError.
+    """
     try:
         found = os.stat(path)
     except FileNotFoundError:

@@ -1,7 +1,7 @@
-"""The role assignments that are in force: those of a file that may change while we serve.
+"""The current role assignments: those of a file that may change at run time.
 
 Lives here: finding assignments by principal. Must not live here: the file's format and what roles
-permit (auth/roles.py), looking at it and replacing it (identities/private_file.py).
+permit (auth/roles.py), the file's change detection and replacement (identities/private_file.py).
 """
 
 from __future__ import annotations
@@ -22,29 +22,34 @@ _Key = tuple[str, str]
 
 
 def read_roles(path: Path) -> Assignments:
-    """The assignments of a file. Raises: FileNotFoundError, OSError, RolesError naming the file."""
+    """Return the assignments of a file.
+
+    Raises: FileNotFoundError, OSError; RolesError with the file's name.
+    """
     return private_file.read(path, FILE_BYTES_MAX, roles.parse_document, RolesError)
 
 
 def change_roles(path: Path, edit: Edit) -> None:
-    """Replace the file by what `edit` makes of its assignments (none when there is no file).
+    """Replace the file by the assignments that `edit` returns for the present ones.
 
-    Raises: OSError, RolesError, whatever `edit` raises.
+    `edit` gets no assignments if there is no file.
+
+    Raises: OSError, RolesError, and every exception of `edit`.
     """
     private_file.change(path, read_roles, roles.serialise_document, edit)
 
 
 class ServedRoles:
-    """The assignments as they are now.
+    """The current role assignments.
 
-    A file that breaks a rule changes nothing; one that is gone assigns nothing.
+    An invalid file changes nothing. If the file is deleted, there are no assignments.
 
     Arguments:
         file: the roles file; it need not exist. None = there is none.
-        open_without: whether each principal may do everything as long as there is no file
-            (development mode).
+        open_without: whether each principal may do everything while there is no file (development
+            mode).
 
-    Raises: OSError, RolesError: the file is there and cannot be used.
+    Raises: OSError, RolesError: the file exists and cannot be used.
     """
 
     def __init__(self, file: Path | None, open_without: bool = False) -> None:
@@ -54,7 +59,8 @@ class ServedRoles:
             self._file = WatchedFile(file, _indexed, {})
 
     def of(self, principals: tuple[str, ...], account: str) -> Assignments:
-        """The assignments of any of these principals in an account; a user's own id is first."""
+        """Return the assignments of these principals in an account. The first principal is the
+        user's id."""
         found = {} if self._file is None else self._file.get()
         if self._open_without and (self._file is None or not self._file.exists):
             return roles.everything(principals[0], account)

@@ -1,10 +1,10 @@
-"""The issuer's keys: of a file, or of a URL that is asked seldom, within bounds.
+"""The token issuer's keys: from a file, or from a URL that is fetched rarely and within limits.
 
-Lives here: when a key set is read again, and how long it may be believed. Must not live here: its
+Lives here: when a key set is read again, and how long it stays valid. Must not live here: its
 format (auth/key_set.py), connections (copies/client.py). Source: RFC 7517; OpenID Connect Core 1.0,
-section 10.1.1 (an unknown `kid` makes a verifier look at the published keys again).
+section 10.1.1 (a verifier reads the published keys again when it meets an unknown `kid`).
 
-It fails closed: without a key set that was read within a day, no token is believed.
+It fails closed: without a key set that was read within a day, every token is refused.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ _log = logging.getLogger(__name__)
 
 
 class TokenKeys(Protocol):
-    """Where keys come from."""
+    """The source of the issuer's keys."""
 
     def current(self) -> KeySet | None:
-        """The key set that may be believed now; None when there is none."""
+        """Return the key set that is valid now; None if there is none."""
         ...
 
     async def ready(self, kid: str | None) -> None:
-        """Return when the key `kid` is there, or there is no hope that it will be."""
+        """Wait until the key `kid` is cached, or a fetch has ended or may not be made yet."""
         ...
 
 
 class KeyFile:
-    """The keys of a file. A file that breaks changes nothing; one that is gone has no keys.
+    """The keys of a file. An invalid file changes nothing; a deleted file has no keys.
 
     Raises: OSError, KeySetError: the file cannot be used.
     """
@@ -71,8 +71,8 @@ class KeyUrl:
     """The keys of a URL.
 
     Arguments:
-        fetch: reads the document. Raises: OSError, KeySetError, SourceBroken, StorageError.
-        time_s: seconds of a clock that nobody sets.
+        fetch: returns the document. It raises OSError, KeySetError, SourceBroken or StorageError.
+        time_s: seconds of a monotonic clock.
     """
 
     def __init__(self, fetch: Callable[[], Awaitable[bytes]], time_s: Callable[[], float]) -> None:
@@ -89,18 +89,18 @@ class KeyUrl:
         return self._keys if is_believed else None
 
     async def ready(self, kid: str | None) -> None:
-        """See TokenKeys. Requests that come at a time share one question."""
+        """See TokenKeys. Concurrent requests share one fetch."""
         keys = self.current()
         is_known = keys is not None and keys.find(kid) is not None
         if is_known and self._time_s() - self._read_at < FRESH_S:
             return
         asking = self._ask()
         if asking is not None and not is_known:
-            # The question goes on when this request is given up: others wait for it too.
+            # The fetch goes on when this request is cancelled: other requests wait for it too.
             await asyncio.shield(asking)
 
     async def close(self) -> None:
-        """Give up a question that is under way."""
+        """Cancel a fetch that is in progress."""
         if self._asking is not None:
             self._asking.cancel()
             await asyncio.gather(self._asking, return_exceptions=True)
@@ -128,9 +128,9 @@ class KeyUrl:
 
 
 async def fetch(client: CopyClient, url: str) -> bytes:
-    """A document of at most DOCUMENT_BYTES_MAX bytes. Redirects are not followed.
+    """Return a document of at most DOCUMENT_BYTES_MAX bytes. Redirects are not followed.
 
-    Raises: StorageError, SourceBroken, KeySetError when it is longer.
+    Raises: StorageError, SourceBroken; KeySetError if the document is longer.
     """
     source = await client.open(url, WHOLE)
     try:
