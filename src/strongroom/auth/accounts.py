@@ -2,7 +2,7 @@
 
 Lives here: parsing and serialising; a key never appears in an error or a repr. Must not live here:
 files, reloading, the environment. Source: "Manage storage account access keys" (two keys, so that
-one can be replaced while the other serves) and "Authorize with Shared Key" (HMAC-SHA256).
+one can be replaced while the other stays valid) and "Authorize with Shared Key" (HMAC-SHA256).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _BLOCK_BYTES: Final = hashlib.sha256().block_size
 
 
 class AccountsError(ValueError):
-    """The accounts cannot be used as given; the text says what and where, without keys."""
+    """Invalid accounts; the text says what is wrong and where, without keys."""
 
 
 class Signer:
@@ -52,7 +52,7 @@ class Signer:
         self._outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in block))
 
     def sign(self, message: bytes) -> bytes:
-        """The signature of `message` as the wire carries it: base64, 44 characters."""
+        """Return the signature of `message` as sent on the wire: base64, 44 characters."""
         inner = self._inner.copy()
         inner.update(message)
         outer = self._outer.copy()
@@ -86,41 +86,43 @@ class Account:
         object.__setattr__(self, "signers", tuple(Signer(key) for key in self.keys))
 
     def rotated(self, key: bytes) -> Account:
-        """This account with `key` first; the key that was first stays valid as the second."""
+        """Return this account with `key` first; the previous first key stays valid as the
+        second."""
         return Account(self.name, (key, self.keys[0]), self.switches)
 
     def without_old_key(self) -> Account:
-        """This account with its first key only."""
+        """Return this account with its first key only."""
         return Account(self.name, self.keys[:1], self.switches)
 
     def switched(self, switches: Switches) -> Account:
-        """This account with other switches. Raises AccountsError for values that there are not."""
+        """Return this account with other switches. Raises AccountsError for invalid values."""
         return Account(self.name, self.keys, switches)
 
 
 class Accounts(Protocol):
-    """Where accounts are found; what answers may be reloaded between two calls."""
+    """A lookup of accounts by name; an implementation may reload them between two calls."""
 
     def get(self, name: str) -> Account | None:
-        """The account called `name`, or None."""
+        """Return the account called `name`; None if there is none."""
         ...
 
 
 def development_account() -> Account:
-    """The well-known account of emulators; its key is public, so it protects nothing."""
+    """Return the well-known account of emulators; its key is public, so it protects nothing."""
     return Account(DEVELOPMENT_ACCOUNT_NAME, (base64.b64decode(DEVELOPMENT_ACCOUNT_KEY),))
 
 
 def parse_account(text: str) -> Account:
-    """The account of `NAME:KEY[:KEY2]` (keys in base64). Raises AccountsError."""
+    """Parse an account `NAME:KEY[:KEY2]` (keys in base64). Raises AccountsError."""
     name, *keys = text.strip().split(":")
     return _account(name, keys)
 
 
 def parse_accounts(text: str) -> tuple[Account, ...]:
-    """The accounts of `NAME:KEY[:KEY2];NAME:KEY...`, the form of Azurite's AZURITE_ACCOUNTS.
+    """Parse accounts `NAME:KEY[:KEY2];NAME:KEY...`, the form of Azurite's AZURITE_ACCOUNTS.
 
-    Raises: AccountsError for a bad name, key or number of keys, a name given twice, or none at all.
+    Raises: AccountsError for an invalid name, key or number of keys, a repeated name, or no
+        account.
     """
     return _distinct(parse_account(entry) for entry in text.split(";") if entry.strip())
 
@@ -136,8 +138,9 @@ class _AccountsDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
 
 def parse_document(text: bytes) -> tuple[Account, ...]:
-    """The accounts of an accounts file: `{"accounts": [{"name": ..., "keys": [base64, ...]}]}`.
-    A row may have `switches` too, the fields of `Switches` that differ from their defaults.
+    """Parse an accounts file: `{"accounts": [{"name": ..., "keys": [base64, ...]}]}`.
+
+    A row may have `switches` too: the fields of `Switches` that differ from their defaults.
 
     Raises: AccountsError, which says where the document departs from that form.
     """
@@ -151,7 +154,7 @@ def parse_document(text: bytes) -> tuple[Account, ...]:
 
 
 def serialise_document(accounts: Iterable[Account]) -> bytes:
-    """The accounts file's content for `accounts`, indented, as parse_document reads it."""
+    """Return the content of an accounts file, indented, as parse_document reads it."""
     rows = tuple(
         _AccountRow(
             account.name,
@@ -175,7 +178,7 @@ def _key(name: str, number: int, text: str) -> bytes:
 
 
 def _shown(name: str) -> str:
-    """A name for a message. What is too long for one may be a key in the wrong place."""
+    """Return a name for a message. A name that is too long may be a key in the wrong place."""
     return repr(name) if len(name) <= _NAME_CHARS_MAX else f"of {len(name)} characters"
 
 

@@ -1,8 +1,8 @@
-"""Whose request is this: the one place where credentials become a claim, from the bytes alone.
+"""Authentication: the one place where a request's credentials become a claim.
 
-Lives here: the order in which credentials are looked for. Must not live here: whether the caller
-may (authorize.py). Source: "Authorize requests to Azure Storage"; an Authorization header goes
-before a shared access signature in the URL.
+Lives here: the order in which credentials are tried. Must not live here: the caller's rights
+(authorize.py). Source: "Authorize requests to Azure Storage"; an Authorization header takes
+precedence over a shared access signature in the URL.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ def authenticate(
     wall_ticks: int,
     identities: Identities | None = None,
 ) -> Claim:
-    """Find out who sent the request.
+    """Return the claim of the request's sender.
 
     Arguments:
         parts: the request as sent.
-        target: the resource that it addresses; a SAS is signed for it.
-        accounts: where `target.account` is found.
-        wall_ticks: wall time now; a signed request may be 15 minutes away from it.
-        identities: who judges bearer tokens; None = none is accepted.
+        target: the addressed resource, for which a SAS is signed.
+        accounts: returns the account called `target.account`.
+        wall_ticks: the current wall time; the date of a signed request may differ by 15 minutes.
+        identities: judges bearer tokens; None = none is accepted.
 
     Raises: StorageError: AuthenticationFailed, InvalidAuthenticationInfo, InvalidHeaderValue or
-        InvalidQueryParameterValue, each with what did not hold. ServerBusy while there are no keys
-        to check a bearer token with.
+        InvalidQueryParameterValue, each with the check that failed. ServerBusy while there are no
+        keys to check a bearer token with.
     """
     authorization = parts.headers.get("authorization")
     if authorization is not None:
@@ -87,7 +87,8 @@ def _bearer(
     wall_ticks: int,
     identities: Identities,
 ) -> BearerClaim | SasClaim:
-    """The claim of a bearer token, or of the SAS beside it that was made for this user alone."""
+    """Return the claim of a bearer token, or of a SAS that was issued for this user and sent with
+    it."""
     identity = _identity(text, parts, target, wall_ticks, identities)
     if parts.query and any(name.lower() == "sduoid" for name, _ in decode_query(parts.query)):
         found = _shared_access(parts.query, parts, target, account, identities)
@@ -120,11 +121,12 @@ def _account(target: Target, accounts: Accounts) -> Account:
 
 @lru_cache(maxsize=1024)
 def _account_sas(query: str, service: Service, account: Account) -> Sas | None:
-    """The account SAS in a query, with a genuine signature; None = another kind, or no token.
+    """Return the account SAS in a query, with a valid signature; None for another kind, or no
+    token.
 
-    It is signed for the account as a whole, so a client sends the same token again and again, among
-    other parameters. Only that it has this signature under these keys is remembered, no
-    refusal. Times, addresses, protocol and permissions are judged each time.
+    Such a token is signed for the whole account, so a client sends it repeatedly among other
+    parameters. The cache keeps only that the signature is valid under these keys, and no refusal.
+    Times, addresses, protocol and permissions are checked each time.
     """
     return _account_token(token_of(query), service, account)
 
@@ -146,7 +148,7 @@ def _shared_access(
     account: Account,
     identities: Identities | None,
 ) -> SasClaim | None:
-    """The claim of the token in a query; None when there is none."""
+    """Return the claim of the token in a query; None if there is none."""
     if is_remembered(query) and "+" not in query:
         sas = _account_sas(query, target.service, account)
         if sas is not None:

@@ -1,9 +1,9 @@
-"""May this caller do this: one function, asked once per operation, and what an operation declares.
+"""Authorization: decides once per operation whether the caller may run it.
 
-Lives here: times, addresses, stored policies, permissions, public access. Must not live here:
-signatures, the table of roles (roles.py). Source: "Create a service SAS" and "Create an account
-SAS" (permission tables), "Define a stored access policy", "Anonymous read access", "Azure Storage
-REST error codes".
+Lives here: the check of times, addresses, stored policies, permissions and public access, and the
+permission that an operation declares. Must not live here: signatures, the table of roles
+(roles.py). Source: "Create a service SAS" and "Create an account SAS" (permission tables), "Define
+a stored access policy", "Anonymous read access", "Azure Storage REST error codes".
 """
 
 from __future__ import annotations
@@ -52,20 +52,20 @@ class Permission(msgspec.Struct, frozen=True, cache_hash=True):
     """The permission that an operation needs. The owner of an account key may do everything.
 
     Attributes:
-        account_sas: (resource types among `sco`, one of them is enough; alternatives), or None =
-            never by an account SAS.
-        sas: alternatives for a service or user delegation SAS, or None = never by one. An
-            alternative is one letter, or several that are needed together (`au`); one of them is
-            enough.
-        public: the least public access of the container that lets anonymous callers in; NONE =
-            never.
-        key_only: by no SAS and no role at all (access control lists).
-        actions: alternatives for the caller's roles (roles.py), one of them is enough; none =
-            never by a role. A user delegation SAS needs one of its delegator too.
-        anywhere: whether a role on any resource of the account is enough, since what the request
-            holds is judged by itself (batches).
-        bearer_only: by a bearer token only, and a role of its user, not of a group (user
-            delegation keys).
+        account_sas: (resource types among `sco`, alternatives); one of each is enough. None = an
+            account SAS never permits it.
+        sas: alternatives for a service or user delegation SAS, of which one is enough. An
+            alternative is one letter, or several that are needed together (`au`). None = such a SAS
+            never permits it.
+        public: the least public access of the container that permits it to anonymous callers; NONE
+            = never.
+        key_only: whether neither a SAS nor a role permits it (access control lists).
+        actions: alternatives for the caller's roles (roles.py), of which one is enough; empty = a
+            role never permits it. The delegator of a user delegation SAS needs one too.
+        anywhere: whether a role on any resource of the account is enough, since the parts of the
+            request are authorized separately (batches).
+        bearer_only: whether only a bearer token permits it, by a role of its user, not of a group
+            (user delegation keys).
         letters_since: (letter, version): the letter counts only in tokens with `sv` from that
             version.
     """
@@ -103,14 +103,14 @@ NO_OVERRIDES: Final = Overrides()
 
 
 class KeyRange(msgspec.Struct, frozen=True):
-    """The entities that a table SAS reaches, both ends inclusive: (PartitionKey, RowKey) of the
-    first and the last; None = open. A row key of None spans the whole partition."""
+    """The entities that a table SAS covers: (PartitionKey, RowKey) of the first and the last one.
+    Both ends are inclusive; None means an open end. A row key of None means the whole partition."""
 
     first: tuple[str, str | None] | None
     last: tuple[str, str | None] | None
 
     def holds(self, partition_key: str, row_key: str) -> bool:
-        """Whether the entity with these keys is in the range."""
+        """Whether the range contains the entity with these keys."""
         if self.first is not None:
             partition, row = self.first
             if (partition_key, row_key if row is not None else "") < (partition, row or ""):
@@ -130,11 +130,11 @@ class Grant(msgspec.Struct, frozen=True):
         letters: the permissions that the caller holds, not only those that the operation needed.
         may_overwrite: whether a write may replace what exists (`c` alone only creates).
         overrides: response headers that the token sets.
-        anonymous: whether public access alone granted it.
-        key_range: the entities that the token reaches; None = all.
+        anonymous: whether the rights come from public access alone.
+        key_range: the entities that the token covers; None = all.
         may_tag: whether the caller may read and write blobs' tags beside their contents.
         may_protect: whether a write may give a blob an immutability policy or a legal hold.
-        scope: the encryption scope that the token's writes have (`ses`); "" = it names none.
+        scope: the encryption scope of the token's writes (`ses`); "" = the token names none.
     """
 
     letters: str
@@ -158,21 +158,20 @@ def authorize(
     tls: bool,
     version: str | None,
 ) -> Grant:
-    """Decide which rights the caller has on `target`.
+    """Check that the caller may run an operation on `target`, and return the caller's rights.
 
     Arguments:
         claim: the outcome of authenticate().
-        needs: what the operation asks for.
-        target: the resource; a SAS is held to the one that it was signed for.
-        place_access: public access of the container; NONE when there is no such container.
+        needs: the permission that the operation needs.
+        target: the resource; a SAS is valid only for the resource that it was signed for.
+        place_access: public access of the container; NONE if there is no such container.
         policies: stored access policies of the container (queue, table, share).
-        now_wall_ticks: wall time now.
+        now_wall_ticks: the current wall time.
         peer_ip: the client's address without port.
-        tls: whether the request came encrypted.
+        tls: whether the request was encrypted.
         version: the request's x-ms-version, which decides how anonymous callers are refused.
 
-    Raises: StorageError: 401, 403 or 404, and 400 where a SAS and its stored policy both set a
-        field.
+    Raises: StorageError: 401, 403 or 404; 400 if a SAS and its stored policy both set a field.
     """
     if claim.account != target.account:
         raise _refusal(
@@ -206,7 +205,7 @@ def _role_grant(claim: BearerClaim, needs: Permission, target: Target) -> Grant:
     who = f"the principal '{claim.identity.object_id}'"
     given = claim.assignments
     if needs.bearer_only:
-        # What is signed with such a key is judged by its user's own roles, since it names no group.
+        # A SAS signed with such a key names no group, so only its user's own roles count.
         given = tuple(one for one in given if one.principal == claim.identity.object_id)
     actions = roles.held(given, target, needs.anywhere)
     _judge_roles(needs, target, actions, who)
@@ -228,7 +227,7 @@ def _judge_roles(needs: Permission, target: Target, actions: set[str], who: str)
 
 
 def _delegated_grant(claim: SasClaim, needs: Permission, target: Target, letters: str) -> Grant:
-    """The rights that both the token and the roles of the user who signed it permit."""
+    """Return the rights that both the token and the roles of the user who signed it permit."""
     granted = _sas_grant(claim, needs, target, letters)
     actions = roles.held(claim.delegator, target, needs.anywhere)
     _judge_roles(needs, target, actions, f"the delegator '{claim.sas.skoid}'")
@@ -245,7 +244,7 @@ def _delegated_grant(claim: SasClaim, needs: Permission, target: Target, letters
 
 @lru_cache(maxsize=256)
 def _account_grant(sas: Sas, needs: Permission, service: Service, letters: str) -> Grant:
-    """An account SAS grants the same whatever the resource is called."""
+    """Return the rights of an account SAS, which do not depend on the resource's name."""
     anything = Target(service, "")
     return _sas_grant(SasClaim("", SasKind.ACCOUNT, sas, anything), needs, anything, letters)
 
@@ -259,7 +258,7 @@ def _sas_grant(claim: SasClaim, needs: Permission, target: Target, letters: str)
         key_range=_key_range(claim),
         may_tag="t" in letters,
         may_protect="i" in letters,
-        # Before that version the signature does not cover it.
+        # Before that version the signature does not cover `ses`.
         scope=claim.sas.ses if claim.sas.sv >= SCOPE_SINCE else "",
     )
 
@@ -285,7 +284,7 @@ def _judge_origin(sas: Sas, peer_ip: str, tls: bool) -> None:
 
 
 def _ipv4(text: str) -> ipaddress.IPv4Address | None:
-    """The IPv4 address of a peer, also of one that reached a dual-stack socket; None for IPv6."""
+    """Return the IPv4 address of a peer, even if it used a dual-stack socket; None for IPv6."""
     try:
         address = ipaddress.ip_address(text.partition("%")[0])
     except ValueError:
@@ -316,7 +315,7 @@ def _judge_permission(claim: SasClaim, needs: Permission, target: Target, grante
 def _usable(
     granted: str, version: str, letters_since: tuple[tuple[str, str], ...]
 ) -> frozenset[str]:
-    """The letters that mean something in a token of this version."""
+    """Return the letters that have a meaning in a token of this version."""
     return frozenset(
         letter
         for letter in granted
@@ -353,7 +352,8 @@ def _judge_service_scope(claim: SasClaim, needs: Permission, target: Target) -> 
 
 
 def reaches(claim: SasClaim, target: Target) -> bool:
-    """Whether `target` lies in what a service or user delegation SAS was signed for."""
+    """Whether a service or user delegation SAS that was signed for its own target covers
+    `target`."""
     signed = claim.target
     if (signed.service, signed.account, signed.container) != (
         target.service,
@@ -374,7 +374,7 @@ def reaches(claim: SasClaim, target: Target) -> bool:
 
 
 def _overrides(claim: SasClaim) -> Overrides:
-    """The overrides that the signature covers: never those beside an account SAS."""
+    """Return the overrides that the signature covers, which are none for an account SAS."""
     sas = claim.sas
     since = _OVERRIDES_SINCE.get(claim.target.service)
     if claim.kind is SasKind.ACCOUNT or since is None or sas.sv < since:
@@ -385,7 +385,10 @@ def _overrides(claim: SasClaim) -> Overrides:
 
 
 def _key_range(claim: SasClaim) -> KeyRange | None:
-    """`spk srk epk erk` of a table SAS. Source: "Create a service SAS", table access ranges."""
+    """Return the range of a table SAS, from `spk srk epk erk`.
+
+    Source: "Create a service SAS", table access ranges.
+    """
     sas = claim.sas
     if claim.kind is not SasKind.SERVICE or not (sas.spk or sas.epk):
         return None

@@ -1,9 +1,9 @@
-"""Bearer tokens: read within bounds, and judged: whose they are, for whom, for which time.
+"""Bearer tokens: parses them within limits, and checks issuer, audience and times.
 
     parse -> the key of its `kid` -> signature -> issuer, tenant, audience, times
 
 Lives here: these checks as functions of the token, the settings and the time. Must not live here:
-the keys (key_set.py), what a principal may do (roles.py), IO. Source: RFC 7519 (JWT), RFC 6750
+the keys (key_set.py), the rights of a principal (roles.py), IO. Source: RFC 7519 (JWT), RFC 6750
 (bearer tokens), "Authorize with Microsoft Entra ID"; reference auth.md, section 8. A token never
 appears in an error, a repr or a log.
 """
@@ -33,7 +33,7 @@ from strongroom.values import LATEST_TICKS, TICKS_PER_S, UNIX_EPOCH_TICKS
 TOKEN_CHARS_MAX: Final = 16 * 1024
 SKEW_TICKS: Final = 60 * TICKS_PER_S
 BEARER_SINCE: Final = "2017-11-09"
-# A shared access signature names its delegator's tenant, also where an issuer has none.
+# A shared access signature names its delegator's tenant, even if the issuer has none.
 NO_TENANT: Final = "00000000-0000-0000-0000-000000000000"
 _GROUPS_MAX: Final = 1000
 _ID_CHARS_MAX: Final = 256
@@ -44,14 +44,15 @@ _BEARER: Final = re.compile(r"bearer(?: +(.*))?", re.IGNORECASE | re.DOTALL)
 
 
 class Issuer(msgspec.Struct, frozen=True, kw_only=True):
-    """Whose tokens are accepted.
+    """The issuer whose tokens are accepted.
 
     Attributes:
         name: the claim `iss`, exactly; None = any (development mode only).
-        audiences: what the claim `aud` may be; none = Azure Storage and the account's own URL.
+        audiences: the accepted values of the claim `aud`; none = Azure Storage and the account's
+            own URL.
         tenant: the claim `tid`; None = any.
         signed: whether signatures are checked; False = development mode, in which plain HTTP is
-            taken too.
+            accepted too.
         suffixes: domains below which `ACCOUNT` is a host of this server.
     """
 
@@ -62,16 +63,17 @@ class Issuer(msgspec.Struct, frozen=True, kw_only=True):
     suffixes: tuple[str, ...] = ()
 
     def challenge(self) -> str:
-        """The value of WWW-Authenticate: where a client gets a token, and for what."""
+        """Return the value of WWW-Authenticate: where a client gets a token, and for which
+        audience."""
         return challenge(self.name, self.tenant, (*self.audiences, STORAGE_AUDIENCE)[0])
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """The user or application that a token speaks for.
+    """The user or application that a token identifies.
 
     Attributes:
-        object_id: the claim `oid`, or `sub` where there is none.
-        tenant: the claim `tid`, NO_TENANT where there is none.
+        object_id: the claim `oid`, or `sub` if there is none.
+        tenant: the claim `tid`, or NO_TENANT if there is none.
         groups: the claim `groups`.
     """
 
@@ -81,25 +83,28 @@ class Identity(msgspec.Struct, frozen=True):
 
     @property
     def principals(self) -> tuple[str, ...]:
-        """The ids to which roles may be assigned, the user's own first."""
+        """Return the ids to which roles may be assigned, the user's own id first."""
         return (self.object_id, *self.groups)
 
 
 class Identities(Protocol):
-    """The issuers that are trusted: authentication needs them to judge tokens."""
+    """The trusted issuer, its keys and its roles, as authentication needs them to judge tokens."""
 
     @property
     def issuer(self) -> Issuer:
-        """Whose tokens are accepted."""
+        """The issuer whose tokens are accepted."""
         ...
 
     def verify(self, token: BearerToken) -> None:
-        """Check a token's signature. Raises: StorageError InvalidAuthenticationInfo (401) for a
-        wrong one, ServerBusy when there are no keys to check it with."""
+        """Check a token's signature.
+
+        Raises: StorageError InvalidAuthenticationInfo (401) for a wrong signature, ServerBusy if
+            there are no keys to check it with.
+        """
         ...
 
     def assignments(self, principals: tuple[str, ...], account: str) -> Assignments:
-        """The roles that any of the principals has in an account."""
+        """Return the roles of any of the principals in an account."""
         ...
 
 
@@ -121,11 +126,11 @@ class _Claims(msgspec.Struct, frozen=True):
 
 
 class BearerToken:
-    """A token as read; nothing in it is to be believed before its signature was checked.
+    """A parsed token. Its content must not be trusted before its signature was checked.
 
     Attributes:
         text: the compact form.
-        algorithm, kid: what its header says.
+        algorithm, kid: the fields of its header.
         payload: the JSON of its claims.
     """
 
@@ -139,16 +144,18 @@ class BearerToken:
 
 
 def bearer_text(authorization: str | None) -> str | None:
-    """The token's text in an Authorization header, "" when it is missing there; None for another
-    scheme or no header."""
+    """Return the token's text in an Authorization header, "" if the header has no token.
+
+    Return None for another scheme or no header.
+    """
     found = None if authorization is None else _BEARER.fullmatch(authorization)
     return None if found is None else (found[1] or "").strip()
 
 
 def parse_token(text: str) -> BearerToken:
-    """A token in its compact form.
+    """Parse a token in its compact form.
 
-    Raises: StorageError InvalidAuthenticationInfo (400) for a text that is no token. One that is
+    Raises: StorageError InvalidAuthenticationInfo (400) for a text that is no token. A text that is
         too long is refused before it is decoded.
     """
     if len(text) > TOKEN_CHARS_MAX:
@@ -173,7 +180,7 @@ def _decoded(text: str) -> bytes:
 
 
 def require_algorithm(token: BearerToken, challenged: str) -> None:
-    """Refuse a token whose algorithm no public key verifies: `none`, and those of shared secrets.
+    """Refuse algorithms without public keys: `none`, and those with shared secrets.
 
     Raises: StorageError InvalidAuthenticationInfo (401).
     """
@@ -185,7 +192,7 @@ def require_algorithm(token: BearerToken, challenged: str) -> None:
 
 
 def check_transport(parts: RequestParts, issuer: Issuer) -> None:
-    """Refuse a token over plain HTTP, and with a service version that knew none.
+    """Refuse a token over plain HTTP, or with a service version older than bearer tokens.
 
     Raises: StorageError AuthenticationFailed.
     """
@@ -201,13 +208,13 @@ def check_transport(parts: RequestParts, issuer: Issuer) -> None:
 def judge_claims(
     token: BearerToken, issuer: Issuer, target: Target, now_wall_ticks: int
 ) -> Identity:
-    """The identity that a token with a genuine signature speaks for.
+    """Check the claims of a token with a valid signature, and return its identity.
 
     Arguments:
-        target: what the request addresses; the token may be for its account alone.
-        now_wall_ticks: wall time now; the token's times may be a minute away from it.
+        target: the addressed resource; the token's audience may be its account.
+        now_wall_ticks: the current wall time; the token's times may differ from it by a minute.
 
-    Raises: StorageError InvalidAuthenticationInfo (401) with what did not hold.
+    Raises: StorageError InvalidAuthenticationInfo (401) with the check that failed.
     """
     refused = issuer.challenge()
     try:
@@ -251,7 +258,7 @@ def _judge_times(claims: _Claims, now_wall_ticks: int, challenged: str) -> None:
 
 
 def _ticks(seconds: int | float) -> int | None:
-    """A time of RFC 7519 (seconds since 1970) in ticks; None for one outside of the calendar."""
+    """Return a time of RFC 7519 (seconds since 1970) in ticks; None if it is out of range."""
     if not math.isfinite(seconds):
         return None
     ticks = UNIX_EPOCH_TICKS + int(seconds) * TICKS_PER_S
@@ -270,7 +277,7 @@ def _identity(claims: _Claims, challenged: str) -> Identity:
 
 
 def bound_user(identity: Identity, object_id: str, tenant: str) -> None:
-    """Refuse another user than the one for whom a user delegation SAS was made.
+    """Refuse a bearer token of another user than a user delegation SAS was issued for.
 
     Raises: StorageError AuthenticationFailed.
     """

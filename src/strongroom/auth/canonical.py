@@ -1,11 +1,11 @@
-"""The strings that SharedKey and SharedKeyLite sign, in every form that clients are known to send.
+"""The strings that SharedKey and SharedKeyLite sign, in every form that known clients use.
 
-Lives here: pure functions from a request's parts to bytes. Must not live here: keys, times,
-verdicts.
-Source: "Authorize with Shared Key". Clients and the page differ in the order of the x-ms headers,
-the Date line and `+` in a query. A `Form` names the choice; a verifier tries the likely one first.
+Lives here: pure functions from a request's parts to bytes. Must not live here: keys, times, the
+decision. Source: "Authorize with Shared Key". Clients and that page differ in the order of the x-ms
+headers, the Date line and `+` in a query. A `Form` names the choice; a verifier tries the likely
+form first.
 
-Text in here is latin-1 throughout: one character is one byte of the request, decoded or not.
+All text in this module is latin-1: one character is one byte of the request, decoded or not.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ SIGNED_HEADERS: Final = (*_SIGNED_BEFORE_DATE, "date", *_SIGNED_AFTER_DATE)
 _EMPTY_LENGTH_SINCE: Final = "2015-02-21"
 _EMPTY_HEADERS_SINCE: Final = "2016-05-31"
 
-# The collation of the service as its own client libraries imitate it. Hyphens and apostrophes count
-# for nothing; punctuation comes before digits before letters. Among equals, the name whose first
+# The collation of the service as its own client libraries imitate it. Hyphens and apostrophes are
+# ignored; punctuation comes before digits before letters. Among equal names, the one whose first
 # difference in hyphens comes later goes first.
 _COLLATION: Final = "!#$%&*.^_`|~+0123456789abcdefghijklmnopqrstuvwxyz"
 _RANKS: Final = str.maketrans(
@@ -58,7 +58,7 @@ _FOLD: Final = re.compile(r"\r?\n[ \t]+")
 
 
 class Scheme(enum.Enum):
-    """How an Authorization header signs; the value is its first word."""
+    """The signature scheme of an Authorization header; the value is the header's first word."""
 
     SHARED_KEY = "SharedKey"
     SHARED_KEY_LITE = "SharedKeyLite"
@@ -66,15 +66,15 @@ class Scheme(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """One reading of the rules, where clients differ.
+    """One variant of the rules in which clients differ.
 
     Attributes:
-        collated: x-ms headers in the service's collation instead of byte order.
+        collated: x-ms headers are in the service's collation instead of byte order.
         dated: the Date line is filled although x-ms-date is present.
         plus_is_space: `+` in the query stands for a space.
-        utf8: headers were signed as UTF-8 of their latin-1 text instead of as sent.
-        primary: a path of the secondary endpoint was signed as that of the primary.
-        newest: without x-ms-version, the newest rules instead of the oldest.
+        utf8: headers were signed as UTF-8 of their latin-1 text, not as sent.
+        primary: a path of the secondary endpoint was signed as the primary's path.
+        newest: a request without x-ms-version follows the newest rules, not the oldest.
     """
 
     collated: bool = False
@@ -89,14 +89,14 @@ LIKELY: Final = Form()
 
 
 def collation_key(name: str) -> tuple[str, str]:
-    """The sort key of a lower-case header name in the service's collation."""
+    """Return the sort key of a lower-case header name in the service's collation."""
     return name.translate(_RANKS), name.translate(_HYPHENS)
 
 
 def other_forms(parts: RequestParts, account: str) -> Iterator[Form]:
-    """The forms other than LIKELY that make a difference for this request.
+    """Yield the forms other than LIKELY that change the string of this request.
 
-    For a request with much to sign, only those that differ from LIKELY in one thing.
+    If the request has much text to sign, only the forms with one difference from LIKELY are tried.
     """
     headers = parts.headers
     names = sorted(name for name, _ in headers.lowered() if name.startswith("x-ms-"))
@@ -120,14 +120,14 @@ def _signed_chars(parts: RequestParts) -> int:
 
 
 def _has_empty(headers: HeaderFields) -> bool:
-    """Whether a field is present whose signing depends on the version."""
+    """Whether the request has a field whose signing depends on the version."""
     empty = any(not value and name.startswith("x-ms-") for name, value in headers.lowered())
     return empty or headers.get("content-length") == "0"
 
 
 class StringsToSign:
-    """The texts that a client may have signed, by form. Parts that several forms have in common are
-    made once, so that a forged request costs little more than a good one.
+    """The strings that a client may have signed, by form. Parts that several forms share are made
+    once. So a forged request costs little more than a valid one.
 
     Arguments:
         account: the name of the account, without `-secondary`.
@@ -142,9 +142,9 @@ class StringsToSign:
         self._queries: dict[bool, str] = {}
 
     def of(self, form: Form = LIKELY) -> bytes:
-        """The bytes that the client signed, if it signed in `form`.
+        """Return the bytes that a client signs in `form`.
 
-        Raises: UnicodeEncodeError when the parts hold characters beyond latin-1.
+        Raises: UnicodeEncodeError if the parts contain characters beyond latin-1.
         """
         head = self._head(form)
         if form.utf8:
@@ -158,7 +158,7 @@ class StringsToSign:
     def plus_sign(self, form: Form) -> PlusSign:
         """Return what a `+` in the query means to a client that signed in `form`."""
         if self._table or self._lite:
-            return PlusSign.UNSIGNED  # of the query, `comp` alone is signed
+            return PlusSign.UNSIGNED  # the signature covers only `comp` of the query
         return PlusSign.SPACE if form.plus_is_space else PlusSign.ITSELF
 
     def _head(self, form: Form) -> str:
@@ -211,7 +211,7 @@ def _table_head(parts: RequestParts) -> str:
 
 
 def _table_lite_head(parts: RequestParts) -> str:
-    # Tables sign no x-ms headers, so x-ms-date takes the Date line's place instead of emptying it.
+    # The table scheme signs no x-ms headers, so x-ms-date replaces the Date line.
     get = parts.headers.get
     return f"{get('x-ms-date') or get('date') or ''}\n"
 
@@ -242,8 +242,9 @@ def _canonical_headers(parts: RequestParts, collated: bool, empty_too: bool) -> 
 
 
 def _on_one_line(value: str) -> str:
-    """`value` trimmed and unfolded; what stands in quotes keeps its line ends."""
-    # Only these characters: in latin-1 text a bare strip() would take bytes of UTF-8 letters too.
+    """Return `value` trimmed and unfolded; text in quotes keeps its line ends."""
+    # Only these characters: a plain strip() of latin-1 text would also remove bytes of UTF-8
+    # letters.
     value = value.strip(" \t\r\n")
     if "\n" not in value:
         return value
@@ -253,7 +254,7 @@ def _on_one_line(value: str) -> str:
 
 
 def _primary_path(parts: RequestParts, account: str) -> str:
-    """The path with `/ACCOUNT-secondary` at its start, behind the mount, changed to `/ACCOUNT`."""
+    """Return the path with `/ACCOUNT-secondary` after the mount changed to `/ACCOUNT`."""
     path, start = parts.path, len(parts.mount)
     secondary = f"/{account}-secondary"
     if path.startswith(secondary, start):
@@ -282,12 +283,12 @@ def _comp(query: str | None, plus_is_space: bool) -> str:
 
 
 def _parameters(query: str, plus_is_space: bool) -> Iterator[tuple[str, str]]:
-    """(lower-case name, value) pairs, percent-decoded to bytes in latin-1."""
+    """Yield (lower-case name, value) pairs, percent-decoded to bytes in latin-1."""
     text = query.replace("+", " ") if plus_is_space else query
     for piece in text.split("&"):
         if piece:
             name, _, value = piece.partition("=")
             if "%" in piece:
                 name, value = unquote(name, "latin-1"), unquote(value, "latin-1")
-            # Beyond ASCII these are bytes of UTF-8, which lower() would turn into other bytes.
+            # Non-ASCII characters are bytes of UTF-8, which lower() would change.
             yield name.lower() if name.isascii() else name, value

@@ -1,7 +1,7 @@
 """The outcome of authentication, before the caller is authorized.
 
-Lives here: frozen values. Must not live here: how a claim is proved (shared_key.py,
-sas_signature.py) or what it allows (authorize.py).
+Lives here: frozen values. Must not live here: the proof of a claim (shared_key.py,
+sas_signature.py) or its rights (authorize.py).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class SasKind(enum.Enum):
 
 
 class SharedKeyClaim(msgspec.Struct, frozen=True):
-    """The request is signed with a key of `account`: its owner, who may do everything in it.
+    """The request is signed with a key of `account`. Its sender is the owner and may do everything.
 
     `plus` is the meaning of a `+` in the query that was signed.
     """
@@ -38,11 +38,11 @@ class SharedKeyClaim(msgspec.Struct, frozen=True):
 
 
 class SasClaim(msgspec.Struct, frozen=True):
-    """The request carries a SAS with a genuine signature; times and policy are not judged yet.
+    """The request carries a SAS with a valid signature; times and policy are not checked yet.
 
-    `target` is the resource the signature was checked for; it binds a service or user delegation
-    SAS. The signature covers the token's own parameters only, so a `+` in the others is unsigned.
-    `delegator` is what the user who signed a user delegation SAS may do at present.
+    `target` is the resource that the signature was checked for. A service or user delegation SAS is
+    valid for it only. The signature covers the token's own parameters only, so a `+` in the others
+    is unsigned. `delegator` has the current roles of the user who signed a user delegation SAS.
     """
 
     plus: ClassVar[PlusSign] = PlusSign.UNSIGNED
@@ -59,7 +59,7 @@ class BearerClaim(msgspec.Struct, frozen=True):
 
     Attributes:
         account: the account that the request addresses.
-        identity: who the token speaks for.
+        identity: the user or application that the token identifies.
         assignments: the roles that this user and its groups have in the account.
     """
 
@@ -71,7 +71,7 @@ class BearerClaim(msgspec.Struct, frozen=True):
 
 
 class Anonymous(msgspec.Struct, frozen=True):
-    """The request carries no credentials. `challenge` says where to get some."""
+    """The request carries no credentials. `challenge` says where a client can get a token."""
 
     plus: ClassVar[PlusSign] = PlusSign.UNSIGNED
 

@@ -1,12 +1,12 @@
-"""User delegation keys: derived from an account's key, so that nothing is kept of them.
+"""User delegation keys: derived from an account's key, so that none is stored.
 
-    value = HMAC-SHA256(account key, what the key says of itself)
+    value = HMAC-SHA256(account key, the fields of the delegation key)
 
-A client sends what its key says of itself with each token. So the server derives the same value
-again, also after a restart or in another process, without storage. All keys that were derived from
-an account key end when that account key ends.
+A client sends the fields of its key with each token. So the server derives the same value again,
+even after a restart or in another process, without storage. When an account key is removed, all
+delegation keys derived from it become invalid.
 
-Lives here: the derivation, and the time for which a key holds. Must not live here: who may have one
+Lives here: the derivation, and the check of a key's times. Must not live here: who may get a key
 (roles.py), the document (wire/core/user_delegation_key.py). Source: "Get User Delegation Key" and
 "Create a user delegation SAS"; reference auth.md, section 6.3.
 """
@@ -26,8 +26,8 @@ from strongroom.times import parse_iso8601
 from strongroom.values import TICKS_PER_S, iso7
 
 LIFETIME_TICKS_MAX: Final = 7 * 24 * 3600 * TICKS_PER_S
-# No text that is signed with an account key begins so: requests begin with a verb, tokens with
-# letters, and neither may hold a control character.
+# No other text that an account key signs begins like this. Requests begin with a verb and tokens
+# with letters, and neither may contain a control character.
 _PURPOSE: Final = "\0user delegation key"
 
 
@@ -52,12 +52,12 @@ class DelegationKey(msgspec.Struct, frozen=True):
 
 
 def time_text(ticks: int) -> str:
-    """A time as keys carry it: `2024-01-31T12:00:00Z`."""
+    """Return a time in the form of the key's fields: `2024-01-31T12:00:00Z`."""
     return iso7(ticks)[:19] + "Z"
 
 
 def value_of(key: DelegationKey, account: str, signer: Signer) -> bytes:
-    """The 32 bytes of a key, as one of the account's keys makes them."""
+    """Return the 32 bytes of a delegation key, derived from one key of the account."""
     fields = (
         _PURPOSE,
         account,
@@ -74,9 +74,9 @@ def value_of(key: DelegationKey, account: str, signer: Signer) -> bytes:
 
 
 def key_named(sas: Sas) -> DelegationKey:
-    """The key that a user delegation SAS says it was signed with.
+    """Return the delegation key whose fields a user delegation SAS names.
 
-    Raises: StorageError AuthenticationFailed for a time that cannot be read.
+    Raises: StorageError AuthenticationFailed for a malformed time.
     """
     start, expiry = parse_iso8601(sas.skt), parse_iso8601(sas.ske)
     if start is None or expiry is None:
@@ -85,14 +85,15 @@ def key_named(sas: Sas) -> DelegationKey:
 
 
 def values_for(sas: Sas, account: Account) -> tuple[bytes, ...]:
-    """The possible values of a user delegation SAS's key: one for each key of the account."""
+    """Return the possible values of a user delegation SAS's key: one for each key of the
+    account."""
     key = key_named(sas)
     return tuple(value_of(key, account.name, signer) for signer in account.signers)
 
 
 def judge_key(sas: Sas, service: Service, now_wall_ticks: int) -> None:
-    """Refuse a user delegation SAS whose key is for another time or service, or whose fields ask
-    for what needs a hierarchical namespace.
+    """Refuse a user delegation SAS whose key is for another time or service. Also refuse fields
+    that need a hierarchical namespace.
 
     Raises: StorageError AuthenticationFailed.
     """

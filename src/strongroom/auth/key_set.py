@@ -1,10 +1,10 @@
 """The public keys of a token issuer, and the check of a token's signature with one of them.
 
-Lives here: a JSON Web Key Set read, and signatures verified; the JWT library is loaded with the
-first set. Must not live here: where a set comes from (servers/identities/token_keys.py), what a
-token claims (bearer.py). Source: RFC 7515 (JWS), RFC 7517 (JWK), RFC 7518 (algorithms). RFC 8725
-(best current practices): an algorithm is allowed by its name and by the type of the key. The token
-alone never chooses it.
+Lives here: the parser of a JSON Web Key Set, and the verification of signatures. The JWT library is
+loaded with the first set. Must not live here: the source of a set
+(servers/identities/token_keys.py), a token's claims (bearer.py). Source: RFC 7515 (JWS), RFC 7517
+(JWK), RFC 7518 (algorithms). RFC 8725 (best current practices): an algorithm is allowed by its name
+and by the type of the key. The token alone never chooses it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ALGORITHMS: Final = frozenset((*_RSA, *_CURVES.values()))
 
 
 class KeySetError(ValueError):
-    """A key set that cannot be used; the text says why, without the keys."""
+    """An invalid key set; the text says why, without the keys."""
 
 
 class VerificationKey(msgspec.Struct, frozen=True):
@@ -66,18 +66,19 @@ class KeySet:
         return len(self._keys)
 
     def find(self, kid: str | None) -> VerificationKey | None:
-        """The key of a token's `kid`; of a token without one, the only key that there is."""
+        """Return the key of a token's `kid`; for a token without one, the only key of the set."""
         if kid is not None:
             return self._keys.get(kid)
         return next(iter(self._keys.values())) if len(self._keys) == 1 else None
 
 
 def parse_key_set(text: bytes) -> KeySet:
-    """The signature keys of a JWK Set. Keys for encryption, of other types and for other
-    algorithms are passed over.
+    """Return the signature keys of a JWK Set.
 
-    Raises: KeySetError for a text that is no JWK Set, and when no key is left. Also for a private,
-        secret, weak or malformed key in it, and an id that occurs twice.
+    Keys for encryption, of other types and for other algorithms are ignored.
+
+    Raises: KeySetError for a text that is no JWK Set, and for a set without a usable key. Also for
+        a private, secret, weak or malformed key, and for an id that occurs twice.
     """
     if len(text) > DOCUMENT_BYTES_MAX:
         raise KeySetError(f"the key set is longer than {DOCUMENT_BYTES_MAX} bytes")
@@ -103,7 +104,7 @@ def parse_key_set(text: bytes) -> KeySet:
 
 
 def _verification_key(row: _Jwk) -> VerificationKey | None:
-    """The key of a row; None for one that is not for signatures, or of another type."""
+    """Return the key of a row; None if it is not for signatures, or of another type."""
     if row.use not in (None, "sig"):
         return None
     if row.kty == "RSA":
@@ -140,7 +141,7 @@ def is_signed(token: str, algorithm: str, key: VerificationKey) -> bool:
     """Whether `key` signed a compact JWS.
 
     Arguments:
-        algorithm: that of the token's header.
+        algorithm: the algorithm of the token's header.
     """
     if algorithm not in ALGORITHMS or algorithm not in key.algorithms:
         return False

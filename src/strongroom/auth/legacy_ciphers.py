@@ -1,8 +1,8 @@
-"""MD4 and RC4, which NTLM is built on and OpenSSL does not offer any more.
+"""MD4 and RC4, which NTLM needs and OpenSSL no longer offers.
 
-Lives here: the two algorithms. Must not live here: any use of them but NTLM's (ntlm.py). Sources:
-RFC 1320 section 3; RFC 6229 (test vectors of RC4). Neither protects anything by itself: a session's
-own keys come from HMAC-SHA256.
+Lives here: the two algorithms. Must not live here: their use in NTLM (ntlm.py), which is the only
+one. Sources: RFC 1320 section 3; RFC 6229 (test vectors of RC4). Neither protects anything by
+itself: a session's own keys come from HMAC-SHA256.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 _WORD: Final = 0xFFFF_FFFF
 _START: Final = (0x67452301, 0xEFCDAB89, 0x98BADCFE, 0x10325476)
 _BLOCK_BYTES: Final = 64
-# Of each round: what is added, the order of the words, and how far each step rotates.
+# For each round: the added constant, the order of the words, and the rotation of each step.
 _ROUNDS: Final = (
     (0, tuple(range(16)), (3, 7, 11, 19)),
     (0x5A827999, (0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), (3, 5, 9, 13)),
@@ -22,7 +22,7 @@ _ROUNDS: Final = (
 
 
 def md4(message: bytes) -> bytes:
-    """The MD4 digest of a message, 16 bytes."""
+    """Return the MD4 digest of a message, 16 bytes."""
     padded = message + b"\x80" + bytes(-(len(message) + 9) % _BLOCK_BYTES)
     padded += struct.pack("<Q", len(message) * 8 & (1 << 64) - 1)
     state = _START
@@ -50,7 +50,7 @@ def _mixed(state: tuple[int, int, int, int], words: tuple[int, ...]) -> tuple[in
 
 
 def rc4(key: bytes, data: bytes) -> bytes:
-    """Data encrypted, or decrypted, from the start of the key's stream."""
+    """Encrypt or decrypt data, from the start of the key's stream."""
     box = list(range(256))
     j = 0
     for i in range(256):

@@ -1,8 +1,8 @@
-"""NTLMv2: whether a client knows a password, and the key that both sides then share.
+"""NTLMv2: verifies that a client knows a password, and derives the shared session key.
 
 Lives here: the verification over the raw bytes that the client sent, the MIC, the signature of
-SPNEGO's list of mechanisms. Must not live here: the messages' layouts (wire/), which passwords an
-account has. Source: [MS-NLMP] sections 3.1.5.1.2, 3.3.2, 3.4; smb.md 2.2.
+SPNEGO's list of mechanisms. Must not live here: the messages' layouts (wire/), the choice of the
+accounts. Source: [MS-NLMP] sections 3.1.5.1.2, 3.3.2, 3.4; smb.md 2.2.
 
 The password of a storage account is the text of one of its keys, in base64.
 """
@@ -43,10 +43,10 @@ class NtlmAttempt(msgspec.Struct, frozen=True):
     """A client's proof that it knows a password.
 
     Attributes:
-        user, domain: as they were sent; both are covered by the proof.
+        user, domain: the names as sent; the proof covers both.
         response: NtChallengeResponse: the proof, and the raw bytes that it covers.
-        mic: the message's MIC, None where it has no room for one.
-        messages: the three messages one after the other, with zeros in place of the MIC.
+        mic: the message's MIC; None if the message has no field for it.
+        messages: the three messages concatenated, with zeros in place of the MIC.
     """
 
     user: str
@@ -63,16 +63,16 @@ class NtlmAttempt(msgspec.Struct, frozen=True):
 
 
 def passwords_of(account: Account | None) -> tuple[str, ...]:
-    """The passwords of an account: the texts of its keys. None = nobody, whom no password fits."""
+    """Return the passwords of an account: the base64 texts of its keys; no password for None."""
     keys = () if account is None else account.keys
     return tuple(base64.b64encode(key).decode("ascii") for key in keys)
 
 
 def verified_key(attempt: NtlmAttempt, passwords: Sequence[str]) -> bytes | None:
-    """The session key of an attempt that proves one of the passwords; None for any other.
+    """Return the session key of an attempt that proves one of the passwords; None otherwise.
 
-    The work is the same for two passwords, one, or none. So the time that it takes does not say
-    whether an account exists.
+    The work is the same for two passwords, one, or none. So the time does not reveal whether an
+    account exists.
     """
     blob = attempt.response[_PROOF_BYTES:]
     is_well_formed = (
@@ -84,7 +84,7 @@ def verified_key(attempt: NtlmAttempt, passwords: Sequence[str]) -> bytes | None
     found = b""
     for number in range(KEYS_MAX):
         password = passwords[number] if number < len(passwords) else None
-        # Some clients prove without the domain that they name.
+        # Some clients compute the proof without the domain that they send.
         for domain in (attempt.domain, ""):
             key = response_key(_NO_PASSWORD if password is None else password, attempt.user, domain)
             is_right = hmac.compare_digest(
@@ -99,8 +99,9 @@ def verified_key(attempt: NtlmAttempt, passwords: Sequence[str]) -> bytes | None
 
 
 def is_malformed(response: bytes) -> bool:
-    """Whether what an NTLMv2 response says of itself does not end within it: it is no proof, not
-    even a wrong one.
+    """Whether the fields of an NTLMv2 response reach beyond its end.
+
+    Such a response is no proof, not even a wrong one.
 
     Arguments:
         response: NtChallengeResponse: the proof, and the raw bytes that it covers.
@@ -111,19 +112,19 @@ def is_malformed(response: bytes) -> bool:
 
 
 def response_key(password: str, user: str, domain: str) -> bytes:
-    """NTOWFv2: the key of the proof."""
+    """Return NTOWFv2, the key of the proof."""
     hashed = md4(password.encode("utf-16-le"))
     return hmac.digest(hashed, (user.upper() + domain).encode("utf-16-le"), "md5")
 
 
 def mechanisms_mic(key: bytes, direction: bytes, mechanisms: bytes, *, exchanged: bool) -> bytes:
-    """The signature over SPNEGO's list of mechanisms, 16 bytes.
+    """Return the signature over SPNEGO's list of mechanisms, 16 bytes.
 
     Arguments:
         key: the session key.
         direction: TO_SERVER or TO_CLIENT.
         mechanisms: the list exactly as it was sent.
-        exchanged: whether KEY_EXCHANGE was agreed on; the checksum is then encrypted.
+        exchanged: whether KEY_EXCHANGE was negotiated; the checksum is then encrypted.
     """
     signing = _magic(key, direction, b"signing")
     checksum = hmac.digest(signing, bytes(4) + mechanisms, "md5")[:8]
@@ -154,7 +155,8 @@ def _exported_key(attempt: NtlmAttempt, base: bytes, blob: bytes) -> bytes | Non
 
 
 def _blob_flags(blob: bytes) -> int | None:
-    """The flags among a blob's pairs, 0 without any; None if the pairs do not end within it."""
+    """Return the flags among a blob's pairs, 0 if there are none; None if a pair reaches beyond its
+    end."""
     at, flags = _BLOB_FIXED_BYTES, 0
     while len(blob) - at >= 4:
         number = int.from_bytes(blob[at : at + 2], "little")
@@ -175,5 +177,5 @@ def _magic(key: bytes, direction: bytes, purpose: bytes) -> bytes:
     return hashlib.md5(key + text, usedforsecurity=False).digest()
 
 
-# As long as the text of a generated key, so that hashing it takes as long.
+# As long as the text of a generated key, so that hashing takes the same time.
 _NO_PASSWORD: Final = "-" * 88

@@ -1,8 +1,8 @@
-"""Stored access policies: what a SAS leaves to one, merged; and the time for which a SAS holds.
+"""Stored access policies: merges a SAS with its policy, and checks the times of a SAS.
 
-Must not live here: where policies are stored or how they are written. Source: "Define a stored
-access policy". A field may stand in the token or in the policy, not in both. Expiry and permission
-must stand in one of them.
+Must not live here: the storage and the format of policies. Source: "Define a stored access policy".
+A field may stand in the token or in the policy, not in both. Expiry and permission must stand in
+one of them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ _ONE_HOUR_TICKS: Final = 3600 * TICKS_PER_S
 
 
 class Effective(msgspec.Struct, frozen=True):
-    """The rights of token and policy together. Times in ticks; `start` None = at once."""
+    """The rights of token and policy together. Times are in ticks; a `start` of None means at
+    once."""
 
     permission: str
     start: int | None
@@ -33,13 +34,14 @@ class Effective(msgspec.Struct, frozen=True):
 
 
 def resolve(sas: Sas, policies: Sequence[AccessPolicy]) -> Effective:
-    """The permission and times of `sas`, completed by the stored policy that it names.
+    """Return the permission and times of `sas`, completed by the stored policy that it names.
 
     Arguments:
-        policies: those of the container (queue, table, share) that the request addresses.
+        policies: the policies of the addressed container (queue, table, share).
 
-    Raises: StorageError: 403 AuthenticationFailed when the policy does not exist or permission or
-        expiry stand nowhere; 400 InvalidQueryParameterValue when a field stands in both.
+    Raises: StorageError: 403 AuthenticationFailed if the policy does not exist, or neither token
+        nor policy has permission or expiry. 400 InvalidQueryParameterValue if both have the same
+        field.
     """
     return _resolve(sas, _policy(sas.si, policies)) if sas.si else _resolve_alone(sas)
 

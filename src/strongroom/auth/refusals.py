@@ -1,4 +1,4 @@
-"""The refusals of authentication that carry a detail, in the element that clients read it from.
+"""The errors of authentication, with the detail in the element where clients expect it.
 
 Lives here: construction of errors only. Source: "Azure Storage REST error codes";
 `AuthenticationErrorDetail` is the element that the service adds to AuthenticationFailed. Source of
@@ -21,29 +21,30 @@ _ENTRA: Final = ("https://sts.windows.net/", "https://login.microsoftonline.com/
 
 
 def authentication_failed(detail: str) -> StorageError:
-    """403 AuthenticationFailed with `detail`, which says what did not hold."""
+    """Return 403 AuthenticationFailed with `detail`, which names the failed check."""
     return StorageError(AUTHENTICATION_FAILED, None, (("AuthenticationErrorDetail", detail),))
 
 
 def invalid_authentication_info(detail: str) -> StorageError:
-    """400 InvalidAuthenticationInfo with `detail`, which says what cannot be read."""
+    """Return 400 InvalidAuthenticationInfo with `detail`, which names the malformed part."""
     return StorageError(INVALID_AUTHENTICATION_INFO, None, (("AuthenticationErrorDetail", detail),))
 
 
 def invalid_token(detail: str, challenge: str) -> StorageError:
-    """401 InvalidAuthenticationInfo with `detail`; `challenge` says where to get another token."""
+    """Return 401 InvalidAuthenticationInfo with `detail`; `challenge` says where to get another
+    token."""
     extras = (("AuthenticationErrorDetail", detail),)
     return StorageError(INVALID_TOKEN, None, extras, (("WWW-Authenticate", challenge),))
 
 
 def challenge(issuer: str | None, tenant: str | None, audience: str) -> str:
-    """The value of WWW-Authenticate. Clients take the tenant from the first part of its path.
+    """Return the value of WWW-Authenticate. Clients take the tenant from the first part of its
+    path.
 
     Arguments:
-        issuer: the claim `iss` of accepted tokens; of another issuer than Entra, clients are sent
-            to it.
-        tenant: the tenant, where it is known.
-        audience: what a token must be for.
+        issuer: the claim `iss` of accepted tokens. If it is not Entra, clients are referred to it.
+        tenant: the tenant, if it is known.
+        audience: the audience that a token must have.
     """
     where = issuer
     for start in _ENTRA:

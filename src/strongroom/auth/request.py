@@ -1,8 +1,8 @@
 """The input of authentication: a request's parts exactly as sent, and the resource they address.
 
-Lives here: the shape that any request value must have (wire's has it) and `Target`. Must not live
-here: parsing of HTTP or of resource names. Source: "Authorize with Shared Key", section
-"Constructing the signature string": headers, path and query are signed as they were sent.
+Lives here: the protocol classes of a request, which the wire's request implements, and `Target`.
+Must not live here: parsing of HTTP or of resource names. Source: "Authorize with Shared Key",
+section "Constructing the signature string": headers, path and query are signed as they were sent.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ class HeaderFields(Protocol):
     """Header fields, looked up by lower-case name; text is the bytes sent, decoded as latin-1."""
 
     def get(self, name: str) -> str | None:
-        """The first value of the field called `name` (lower case), or None."""
+        """Return the first value of the field called `name` (lower case), or None."""
         ...
 
     def lowered(self) -> Iterable[tuple[str, str]]:
-        """(lower-case name, first value) of every field name."""
+        """Return (lower-case name, first value) of every field name."""
         ...
 
     @property
@@ -62,7 +62,7 @@ class RequestParts(Protocol):
 
     @property
     def tls(self) -> bool:
-        """Whether the request came encrypted."""
+        """Whether the request was encrypted."""
         ...
 
 
@@ -85,7 +85,7 @@ class Target(msgspec.Struct, frozen=True):
     """The resource that a request addresses, decoded.
 
     Attributes:
-        service: whose endpoint was called.
+        service: the called service.
         account: the account's name, without `-secondary`.
         container: the container (or queue, table, share); None = the account itself. A blob that is
             addressed without a container has `$root` here.

@@ -1,11 +1,11 @@
-"""Roles: what each of Azure's built-in roles may do, and to whom they are assigned.
+"""Roles: the actions that each of Azure's built-in roles permits, and the role assignments.
 
-Lives here: the table of roles, assignments as values and in their text form. Must not live here:
-files and reloading (servers/identities/roles_file.py), which action an operation needs (its
-declaration). Source: "Azure built-in roles for Storage" and "Authorize with Microsoft Entra ID",
-table "Permissions for calling data operations". Actions are named as there, without the common
-beginning `Microsoft.Storage/storageAccounts/...Services/`; blobs, messages and entities stand
-alone.
+Lives here: the table of roles, assignments as values and as text. Must not live here: files and
+reloading (servers/identities/roles_file.py), the actions that an operation needs (its declaration).
+Source: "Azure built-in roles for Storage" and "Authorize with Microsoft Entra ID", table
+"Permissions for calling data operations". Actions have the names of that table, without the common
+prefix `Microsoft.Storage/storageAccounts/...Services/`. The names for blobs, messages and entities
+also omit their container, queue or table.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _STORAGE: Final = frozenset(Service)
 
 
 class RolesError(ValueError):
-    """The role assignments cannot be used as given; the text says what is wrong and where."""
+    """Invalid role assignments; the text says what is wrong and where."""
 
 
 class Role(msgspec.Struct, frozen=True):
-    """A role: the services in which it counts, and the actions that it permits there."""
+    """A role: the services in which it applies, and the actions that it permits there."""
 
     services: frozenset[Service]
     actions: frozenset[str]
@@ -67,7 +67,7 @@ ROLES: Final[dict[str, Role]] = {
         "blobs/permanentDelete/action",
         "blobs/immutableStorage/runAsSuperUser/action",
     ),
-    # In Azure a role for blobs only; queues have their own since they have such keys.
+    # In Azure this is a role for blobs only; queues got their own role with delegation keys.
     "Storage Blob Delegator": _role(_BLOB, _DELEGATE),
     "Storage Queue Delegator": _role(_QUEUE, _DELEGATE),
     "Storage Queue Data Reader": _role(_QUEUE, "queues/read", "messages/read"),
@@ -103,8 +103,8 @@ ROLES: Final[dict[str, Role]] = {
     "Storage File Data Privileged Contributor": _role(
         _FILE, "files/read", "files/write", "files/delete"
     ),
-    # Of Azure's roles for managing accounts, what such a role may do to the services themselves.
-    # It reaches shares too, which the roles for files do not.
+    # The part of Azure's account management role that concerns the services themselves. It permits
+    # management of shares too, which the roles for files do not.
     "Storage Account Contributor": _role(
         _STORAGE,
         "services/read",
@@ -118,7 +118,7 @@ ROLES: Final[dict[str, Role]] = {
 
 ACTIONS: Final = frozenset(action for role in ROLES.values() for action in role.actions)
 
-# The letters of a SAS that stand for the same, by service.
+# The letters of a SAS that correspond to actions, by service.
 _LETTERS: Final[dict[Service, tuple[tuple[str, str], ...]]] = {
     Service.BLOB: (
         ("r", "blobs/read"),
@@ -158,7 +158,7 @@ _LETTERS: Final[dict[Service, tuple[tuple[str, str], ...]]] = {
 
 
 class Assignment(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A role given to somebody.
+    """The assignment of a role to a principal.
 
     Attributes:
         principal: the object id (claim `oid`, else `sub`) of a user, or the id of a group.
@@ -196,7 +196,7 @@ Assignments = tuple[Assignment, ...]
 
 
 def everything(principal: str, account: str) -> Assignments:
-    """Assignments that permit whatever roles can permit in an account."""
+    """Return assignments that permit every action of an account that a role can permit."""
     names = (
         "Storage Blob Data Owner",
         "Storage Queue Data Contributor",
@@ -210,10 +210,10 @@ def everything(principal: str, account: str) -> Assignments:
 
 
 def held(assignments: Iterable[Assignment], target: Target, anywhere: bool = False) -> set[str]:
-    """The actions that assignments permit on a target.
+    """Return the actions that assignments permit on a target.
 
     Arguments:
-        assignments: those of one principal and its groups, of any account.
+        assignments: the assignments of one principal and its groups, in any account.
         anywhere: whether roles on single resources count although the target is the account.
     """
     found: set[str] = set()
@@ -235,19 +235,21 @@ def _is_named(resource: str, target: Target) -> bool:
 
 
 def permits(needed: Iterable[str], actions: Collection[str]) -> bool:
-    """Whether one of the alternatives is held; an alternative may be several actions with a space
-    between them, which are needed together."""
+    """Whether the actions include one of the needed alternatives.
+
+    An alternative may be several actions separated by spaces, which are needed together.
+    """
     return any(all(one in actions for one in alternative.split()) for alternative in needed)
 
 
 def may(name: str, needed: Iterable[str], service: Service) -> bool:
-    """Whether a role by itself permits one of the alternatives, in a service."""
+    """Whether a role alone permits one of the alternatives in a service."""
     role = ROLES[name]
     return service in role.services and permits(needed, role.actions)
 
 
 def letters_of(actions: Collection[str], service: Service) -> str:
-    """The letters of a SAS that grant what these actions permit."""
+    """Return the letters of a SAS that correspond to these actions."""
     found = (letter for letter, action in _LETTERS.get(service, ()) if action in actions)
     return "".join(dict.fromkeys(found))
 
@@ -257,8 +259,8 @@ class _Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def parse_document(text: bytes) -> Assignments:
-    """The assignments of a roles file: `{"assignments": [{"principal": ..., "role": ...,
-    "account": ..., "resource": ...}]}`.
+    """Parse a roles file: `{"assignments": [{"principal": ..., "role": ..., "account": ...,
+    "resource": ...}]}`.
 
     Raises: RolesError, which says where the document departs from that form.
     """
@@ -272,6 +274,6 @@ def parse_document(text: bytes) -> Assignments:
 
 
 def serialise_document(assignments: Iterable[Assignment]) -> bytes:
-    """The roles file's content for `assignments`, indented, as parse_document reads it."""
+    """Return the content of a roles file, indented, as parse_document reads it."""
     document = _Document(tuple(assignments))
     return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"

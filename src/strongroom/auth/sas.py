@@ -1,9 +1,9 @@
-"""The parameters of a shared access signature: read from the query, and checked for form.
+"""The parameters of a shared access signature: parses them and checks their form.
 
-Lives here: what can be said of a token alone. Must not live here: its signature (sas_signature.py),
-times and permissions judged (authorize.py). Source: "Create a service SAS", "Create an account
-SAS", "Create a user delegation SAS". Letters of `sp` may come in any order, since the client
-libraries disagree about it; unknown and repeated ones are refused.
+Lives here: the checks that need the token only. Must not live here: its signature
+(sas_signature.py), the judgement of times and permissions (authorize.py). Source: "Create a service
+SAS", "Create an account SAS", "Create a user delegation SAS". The letters of `sp` may have any
+order, since the client libraries disagree about it. Unknown and repeated letters are refused.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PERMISSION_LETTERS: Final = {
     Service.FILE: "rcwdl",
 }
 ACCOUNT_LETTERS: Final = "rwdxylacuptfi"
-# Letters that came later, by the first `sv` that may carry them (blob service and account SAS).
+# Letters added later, by the first `sv` that may have them (blob service and account SAS).
 LETTERS_SINCE: Final = {
     "c": "2015-04-05",
     "x": "2019-12-12",
@@ -54,7 +54,7 @@ RESOURCES: Final = {
     Service.TABLE: {"": ""},
     Service.FILE: {"f": "2015-02-21", "s": "2015-02-21"},
 }
-# The last one is not documented, but clients send it. The signature covers it as sent.
+# The last value is not documented, but clients send it. The signature covers it as sent.
 PROTOCOLS: Final = ("", "https", "https,http", "http,https")
 _VERSION: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
@@ -109,7 +109,7 @@ class Sas(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     srq: str = ""
 
     def __repr__(self) -> str:
-        """Without the signature, which would let whoever reads a log use the token."""
+        """Return a text without the signature, so that nobody can use a token from a log."""
         return (
             f"Sas(sv={self.sv!r}, sr={self.sr!r}, sp={self.sp!r}, si={self.si!r}, se={self.se!r})"
         )
@@ -121,11 +121,11 @@ _REMEMBERED: Final = 1024
 
 
 def decode_query(query: str | None, plus_is_space: bool = False) -> Pairs:
-    """(name, value) of every query parameter, percent-decoded as UTF-8, in order.
+    """Return (name, value) of every query parameter, percent-decoded as UTF-8, in order.
 
     Arguments:
         query: as sent, without the question mark; latin-1.
-        plus_is_space: `+` stands for a space; otherwise for itself.
+        plus_is_space: whether `+` stands for a space; otherwise it stands for itself.
     """
     if not query:
         return ()
@@ -145,12 +145,12 @@ _decoded_remembered: Final = lru_cache(_REMEMBERED)(_decoded)
 
 
 def _unquoted(text: str) -> str:
-    # Most parts hold nothing to decode, and every request that carries a token comes through here.
+    # A fast path: most parts need no decoding, and every request with a token calls this.
     return unquote(text) if "%" in text or not text.isascii() else text
 
 
 def is_sas(query: str) -> bool:
-    """Whether a query is meant to hold a SAS: a signature, or what only accompanies one."""
+    """Whether a query is meant to contain a SAS: a signature, or parameters that accompany one."""
     return _is_sas_remembered(query) if is_remembered(query) else _is_sas(query)
 
 
@@ -163,23 +163,23 @@ _is_sas_remembered: Final = lru_cache(_REMEMBERED)(_is_sas)
 
 
 def token_of(query: str) -> str:
-    """The parameters of a query that can belong to a token, as they were sent."""
+    """Return the parameters of a query that can belong to a token, as they were sent."""
     return "&".join([piece for piece in query.split("&") if _may_belong(piece.partition("=")[0])])
 
 
 def _may_belong(name: str) -> bool:
-    # What is encoded may be anything.
+    # An encoded name may be any name.
     return name.lower() in PARAMETERS or "%" in name or not name.isascii()
 
 
 def parse_sas(pairs: Iterable[tuple[str, str]], service: Service) -> Sas:
-    """The token among a request's decoded query parameters; other parameters are passed over.
+    """Return the token among a request's decoded query parameters; other parameters are ignored.
 
     Arguments:
-        service: whose endpoint was called: it decides which letters and resources exist.
+        service: the called service; it decides which letters and resources exist.
 
     Raises: StorageError: 400 InvalidQueryParameterValue for a parameter given twice; 403
-        AuthenticationFailed, with the parameter and what is wrong, for a token that is malformed.
+        AuthenticationFailed for a malformed token, with the parameter and the reason.
     """
     values: dict[str, str] = {}
     for given, value in pairs:
@@ -238,7 +238,7 @@ def _check_scope(sas: Sas) -> None:
 
 
 def _check_letters(name: str, value: str, letters: str) -> None:
-    """Refuse letters that are none of `letters`, and repeated ones."""
+    """Refuse letters that are not in `letters`, and repeated letters."""
     unknown = [letter for letter in value if letter not in letters]
     if unknown:
         raise _malformed(name, value, f"'{unknown[0]}' is none of '{letters}'")
@@ -247,7 +247,7 @@ def _check_letters(name: str, value: str, letters: str) -> None:
 
 
 def _check_blob_letters(sas: Sas) -> None:
-    """Refuse permissions that are younger than the token's version."""
+    """Refuse permissions that were added after the token's version."""
     for letter in sas.sp:
         since = LETTERS_SINCE.get(letter, "")
         if sas.sv < since:
@@ -308,7 +308,7 @@ def _check_user_delegation(sas: Sas) -> None:
 def parse_addresses(
     text: str,
 ) -> tuple[ipaddress.IPv4Address, ipaddress.IPv4Address] | None:
-    """(first, last) of `sip`, both inclusive, or None when `text` is not of its form."""
+    """Return (first, last) of `sip`, both inclusive; None if `text` is malformed."""
     first, hyphen, last = text.partition("-")
     try:
         low = ipaddress.IPv4Address(first)

@@ -1,4 +1,4 @@
-"""The string that a SAS signs, of every generation, and the check of its signature.
+"""The string that a SAS signs, in every generation of the format, and the signature's check.
 
 Lives here: the generations as tables, in the order of the wire. Must not live here: times,
 policies, permissions (authorize.py). Source: "Create a service SAS", section "Construct the
@@ -25,9 +25,9 @@ def _generation(since: str, fields: str) -> tuple[str, tuple[str, ...]]:
     return since, tuple(fields.split())
 
 
-# Fields by their names in the URL; in capitals, what does not come from the token: CR the
-# canonicalised resource, TIME the snapshot or version. Newest first: the first row that is not
-# newer than sv holds.
+# Fields have their names in the URL. Names in capitals do not come from the token: CR is the
+# canonicalised resource, TIME the snapshot or version. The newest row comes first. The first row
+# that is not newer than sv applies.
 _OVERRIDES: Final = "rscc rscd rsce rscl rsct"
 _RANGE: Final = "spk srk epk erk"
 _UDK: Final = "skoid sktid skt ske sks skv"
@@ -79,7 +79,7 @@ USER_DELEGATION_SAS: Final[dict[Service, Generations]] = {
         _generation("2025-07-05", f"sp st se CR {_UDK} skdutid sduoid sip spr sv {_OVERRIDES}"),
     ),
 }
-# Each field of an account SAS ends with a line end, the last one too.
+# Each field of an account SAS ends with a line end, even the last one.
 ACCOUNT_SAS: Final[Generations] = (
     _generation("2020-12-06", "ACCOUNT sp ss srt st se sip spr sv ses"),
     _generation("2015-04-05", "ACCOUNT sp ss srt st se sip spr sv"),
@@ -88,7 +88,7 @@ _SERVICE_PREFIX_SINCE: Final = "2015-02-21"
 
 
 def kind_of(sas: Sas) -> SasKind:
-    """Which kind of SAS the parameters make."""
+    """Return the kind of SAS that the parameters form."""
     if sas.ss or sas.srt:
         return SasKind.ACCOUNT
     return SasKind.USER_DELEGATION if sas.skoid else SasKind.SERVICE
@@ -97,14 +97,14 @@ def kind_of(sas: Sas) -> SasKind:
 def string_to_sign(
     sas: Sas, target: Target, headers: HeaderFields | None = None, pairs: Pairs = ()
 ) -> str:
-    """The text whose HMAC is `sig`, by the rules of `sv`.
+    """Return the text whose HMAC is `sig`, by the rules of `sv`.
 
     Arguments:
         target: the resource that the request addresses.
         headers, pairs: the request's headers and decoded query parameters, of which a user
             delegation SAS may name some (`srh`, `srq`).
 
-    Raises: StorageError: 403 AuthenticationFailed when this kind did not exist in version `sv`, or
+    Raises: StorageError: 403 AuthenticationFailed if this kind did not exist in version `sv`, or if
         a parameter that `srq` names was sent twice.
     """
     kind = kind_of(sas)
@@ -146,10 +146,10 @@ def _header(name: str, headers: HeaderFields | None) -> str:
 
 
 def _parameter(name: str, pairs: Pairs) -> str:
-    """The value of a parameter that `srq` names, "" when it was not sent.
+    """Return the value of a parameter that `srq` names; "" if it was not sent.
 
-    Operations read parameters without regard to case, and some join those that come twice. So this
-    must not look at one of them only.
+    Operations ignore the case of parameter names, and some join repeated parameters. So all
+    parameters of the name must be found, and repeated ones are refused.
     """
     wanted = name.lower()
     found = [value for key, value in pairs if key.lower() == wanted]
@@ -161,7 +161,7 @@ def _parameter(name: str, pairs: Pairs) -> str:
 
 
 def canonical_resource(sas: Sas, target: Target) -> str:
-    """`/blob/ACCOUNT/container/name`: the resource that a token for `target` would name."""
+    """Return the resource that a token for `target` names: `/blob/ACCOUNT/container/name`."""
     prefix = f"/{target.service.value}" if sas.sv >= _SERVICE_PREFIX_SINCE else ""
     container = target.container or ""
     if target.service is Service.TABLE:
@@ -175,7 +175,7 @@ def canonical_resource(sas: Sas, target: Target) -> str:
 
 
 def directory_of(sas: Sas, blob: str) -> str:
-    """The directory, `sdd` levels deep, that `blob` lies in or is."""
+    """Return the directory, `sdd` levels deep, that contains `blob` or is `blob`."""
     depth = int(sas.sdd)
     return "/".join(blob.split("/")[:depth])
 
@@ -194,15 +194,15 @@ def verify_signature(
     headers: HeaderFields | None = None,
     pairs: Pairs = (),
 ) -> SasClaim:
-    """The claim of a token that one of `account`'s keys signed for `target`.
+    """Verify that one of `account`'s keys signed the token for `target`, and return the claim.
 
     Arguments:
-        delegation_keys: what the user delegation key of the token can be, decoded: one for each
-            account key that may have made it. None = no such key was issued.
+        delegation_keys: the possible values of the token's user delegation key, one for each
+            account key that may have made it. An empty tuple means that there is no such key.
         headers, pairs: as for string_to_sign.
 
-    Raises: StorageError: 403 AuthenticationFailed for a wrong signature, a resource that `sr` does
-        not reach, or a user delegation SAS without its key.
+    Raises: StorageError: 403 AuthenticationFailed for a wrong signature, a resource outside of
+        `sr`, or a user delegation SAS without its key.
     """
     kind = kind_of(sas)
     _refuse_other_resource(sas, kind, target)
@@ -228,7 +228,7 @@ def _is_signed(sas: Sas, text: str, signers: tuple[Signer, ...]) -> bool:
 
 
 def _refuse_other_resource(sas: Sas, kind: SasKind, target: Target) -> None:
-    """Refuse what the signature alone would not, such as a blob's token for its snapshot."""
+    """Refuse uses that the signature alone allows, such as a blob's token for its snapshot."""
     if kind is SasKind.ACCOUNT:
         return
     if sas.tn and target.container is not None and sas.tn.lower() != target.container.lower():

@@ -1,4 +1,4 @@
-"""Authorization headers: read, and verified against an account's keys and the wall clock.
+"""Authorization headers: parses them, and verifies them by an account's keys and the wall clock.
 
 Lives here: SharedKey and SharedKeyLite of every service. Must not live here: the strings that are
 signed (canonical.py). Source: "Authorize with Shared Key"; the window of 15 minutes is its section
@@ -44,10 +44,10 @@ class Credential(msgspec.Struct, frozen=True):
 
 
 def parse_authorization(text: str) -> Credential:
-    """The credential of an Authorization header.
+    """Parse and return the credential of an Authorization header.
 
     Raises: StorageError: 403 AuthenticationFailed for a bearer token, which this server cannot
-        judge; 400 InvalidAuthenticationInfo for everything that is not `SharedKey[Lite]
+        verify; 400 InvalidAuthenticationInfo for everything that is not `SharedKey[Lite]
         ACCOUNT:SIGNATURE`.
     """
     found = _AUTHORIZATION.fullmatch(text)
@@ -74,8 +74,8 @@ def verify(
     account: Account,
     wall_ticks: int,
 ) -> PlusSign:
-    """The meaning of a `+` in the query, if `account` signed these parts within 15 minutes of
-    `wall_ticks`.
+    """Verify that `account` signed these parts within 15 minutes of `wall_ticks`. Return the
+    meaning of a `+` in the query, as the client signed it.
 
     Raises: StorageError: InvalidHeaderValue for a signed header that was sent twice.
         AuthenticationFailed for another account or a date outside the window. The same, with the
@@ -109,17 +109,15 @@ def verify(
 
 
 def _is_signed(account: Account, message: bytes, given: bytes) -> bool:
-    # The texts are compared, not what they decode to: base64 has several texts for one value.
+    # The texts are compared, not the decoded values, since base64 has several texts for one value.
     return any(hmac.compare_digest(signer.sign(message), given) for signer in account.signers)
 
 
 def refuse_repeated(headers: HeaderFields, besides: tuple[str, ...] = ()) -> None:
-    """Refuse a header that is read as one value, and signed as one, but was sent more than once.
-
-    Nobody can know which of them is meant.
+    """Refuse a single-valued header that was sent more than once, since its meaning is ambiguous.
 
     Arguments:
-        besides: beginnings of names that are judged elsewhere.
+        besides: prefixes of header names that are checked elsewhere.
 
     Raises: StorageError InvalidHeaderValue.
     """

@@ -1,8 +1,8 @@
-"""The keys of an SMB session, derived from what the authentication agreed on.
+"""The keys of an SMB session, derived from the session key of the authentication.
 
-Lives here: the key derivation, and the hash that binds the keys to what was negotiated. Must not
-live here: how the keys are used (servers/smb/). Sources:
-[MS-SMB2] sections 3.1.4.2, 3.3.5.5.3; NIST SP 800-108, counter mode; smb.md 1.8.
+Lives here: the key derivation, and the hash that binds the keys to the negotiation. Must not live
+here: the use of the keys (servers/smb/). Sources: [MS-SMB2] sections 3.1.4.2, 3.3.5.5.3; NIST SP
+800-108, counter mode; smb.md 1.8.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class SessionKeys(msgspec.Struct, frozen=True):
     """The keys of a session, as its server uses them.
 
     Attributes:
-        decryption: of what the client sends.
-        encryption: of what the server sends.
+        decryption: decrypts the client's messages.
+        encryption: encrypts the server's messages.
         application: for protocols above SMB.
     """
 
@@ -55,11 +55,11 @@ _APPLICATION: Final = _Purpose(b"SMBAppKey\0", b"SMB2APP\0", b"SmbRpc\0")
 
 
 def session_keys(authenticated: bytes, dialect: int, cipher: int, preauth: bytes) -> SessionKeys:
-    """The keys of a session.
+    """Return the keys of a session.
 
     Arguments:
-        authenticated: the key that the authentication agreed on.
-        cipher: the id of the cipher that was negotiated; 0 = none.
+        authenticated: the session key of the authentication.
+        cipher: the id of the negotiated cipher; 0 = none.
         preauth: the session's preauthentication hash, for dialect 3.1.1.
     """
     short = authenticated[:_SHORT_KEY_BYTES].ljust(_SHORT_KEY_BYTES, b"\0")
@@ -81,17 +81,18 @@ def session_keys(authenticated: bytes, dialect: int, cipher: int, preauth: bytes
 
 
 def derived_key(key: bytes, label: bytes, context: bytes, size_bytes: int) -> bytes:
-    """One block of SP 800-108's counter mode with HMAC-SHA256; 32 bytes at most.
+    """Return one block of SP 800-108's counter mode with HMAC-SHA256; 32 bytes at most.
 
     Arguments:
-        label: with the NUL that ends it.
+        label: the label, including its final NUL.
     """
     message = b"\0\0\0\1" + label + b"\0" + context + (size_bytes * 8).to_bytes(4, "big")
     return hmac.digest(key, message, "sha256")[:size_bytes]
 
 
 def extended_hash(so_far: bytes, message: bytes | memoryview) -> bytes:
-    """The preauthentication hash after one more message, which begins with its SMB 2 header."""
+    """Return the preauthentication hash after one more message, which begins with its SMB 2
+    header."""
     digest = hashlib.sha512(so_far)
     digest.update(message)
     return digest.digest()
