@@ -1,1 +1,1 @@
-"""Each operation declared once; the routes and the codec that read the declarations."""
+"""The declarations of all operations, each made once, and the routes and codec that use them."""

@@ -1,7 +1,7 @@
 """Declarations: Blob Batch, of an account and of a container.
 
-Lives here: data only. Must not live here: multipart (wire/core/multipart.py), how the parts are
-carried out (servers/batches.py). Source: "Blob Batch"; docs/operations/blob.md, table "Service".
+Lives here: data only. Must not live here: multipart (wire/core/multipart.py), running the parts
+(servers/batches.py). Source: "Blob Batch"; docs/operations/blob.md, table "Service".
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The bodies of answers: what the declarations' `content` functions are.
+"""The bodies of answers: the `content` functions of the declarations.
 
-Lives here: results -> documents or bytes, with the status where it depends on the result. Must not
-live here: the XML itself (wire/). Source: response bodies of the operations' pages.
+Lives here: functions from results to documents or bytes, and statuses that depend on the result.
+Must not live here: the XML itself (wire/). Source: response bodies of the operations' pages.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from strongroom.wire.blob.tags import FoundItem, write_found, write_tags
 
 
 def download_status(result: Download) -> int:
-    """206 for a range, 200 for the whole blob."""
+    """Return 206 for a range, 200 for the whole blob."""
     return 206 if result.partial else 200
 
 
 def download(result: Download, call: Call[Any], origin: Origin) -> Content:
-    """The bytes of Get Blob, as a structured message if one was asked for."""
+    """Return the body of Get Blob, as a structured message if the request asks for one."""
     if not call.input.structured:
         return Content(result.pieces, result.length, result.finished)
     pieces, size_bytes = structured.framed(result.pieces, result.length)
@@ -38,7 +38,7 @@ def download(result: Download, call: Call[Any], origin: Origin) -> Content:
 
 
 def block_list(result: BlockList, call: Call[Any], origin: Origin) -> Content:
-    """The XML of Get Block List."""
+    """Return the XML of Get Block List."""
     lists = (result.committed, result.uncommitted)
     return long_document(write_block_list(*map(_block_rows, lists)))
 
@@ -48,23 +48,23 @@ def _block_rows(items: tuple[BlockItem, ...] | None) -> Iterator[tuple[str, int]
 
 
 def page_list(result: PageList, call: Call[Any], origin: Origin) -> Content:
-    """The XML of Get Page Ranges."""
+    """Return the XML of Get Page Ranges."""
     rows = ((one.start, one.end - 1, one.is_clear) for one in result.ranges)
     return long_document(write_page_list(rows, result.next_marker))
 
 
 def head_only(result: BlobView, call: Call[Any], origin: Origin) -> Content:
-    """Get Blob Properties: no bytes, but the length that Get Blob would announce."""
+    """Return no bytes for Get Blob Properties, but the length that Get Blob would announce."""
     return Content(b"", result.blob.size_bytes)
 
 
 def tags(result: BlobView, call: Call[Any], origin: Origin) -> Content:
-    """The XML of Get Blob Tags."""
+    """Return the XML of Get Blob Tags."""
     return document(write_tags(result.blob.tags))
 
 
 def found_blobs(page: FoundPage, call: Call[FindBlobs], origin: Origin) -> Content:
-    """The XML of Find Blobs by Tags."""
+    """Return the XML of Find Blobs by Tags."""
     items = (
         FoundItem(item.container, item.name, item.tags, item.version, item.is_current)
         for item in page.items

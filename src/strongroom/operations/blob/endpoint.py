@@ -1,8 +1,8 @@
-"""The Blob service: its operations, in the order in which a request is matched against them, and
-how its URLs are read.
+"""The Blob service: its operations in the order in which they are matched, and the addresses of its
+URLs.
 
-Lives here: the list. Where several operations share a URL, one with more headers comes before one
-with fewer; Routes refuses a list in which one hides another.
+Lives here: the list. If several operations share a URL, one with more headers comes before one with
+fewer; Routes refuses a list in which one hides another.
 """
 
 from __future__ import annotations
@@ -51,13 +51,14 @@ ROUTES: Final = Routes(
         *blob.OPERATIONS,
         *tag.OPERATIONS,
         *unserved.OPERATIONS,
-        # Last of those on its URL: the header that a plain PUT on a blob is asked for.
+        # Last of the operations on its URL: a plain PUT without its header is refused for that
+        # header.
         page.PUT_PAGE_BLOB,
     )
 )
 
 
-# Parameters of the Data Lake service and the values that they have there.
+# Parameters of the Data Lake service and their values.
 _DATA_LAKE: Final = {
     "resource": frozenset(("account", "directory", "file", "filesystem")),
     "action": frozenset(
@@ -76,8 +77,11 @@ def _is_data_lake(asked: Query) -> bool:
 
 
 def _address(target: UrlTarget, asked: Query) -> Addressed:
-    """A single segment without `restype` is a blob of the root container. A backslash in a blob's
-    name becomes a slash, in the resource of a SAS too: so no blob's name contains a backslash."""
+    """Return the resource that a URL names.
+
+    A single segment without `restype` is a blob of the root container. A backslash in a blob's name
+    becomes a slash, even in the resource of a SAS. So no blob's name contains a backslash.
+    """
     if _is_data_lake(asked):
         return Addressed(target, Resource.DATA_LAKE)
     if target.container is None:

@@ -1,6 +1,6 @@
 """Declarations: the five actions of Lease Container and of Lease Blob.
 
-Lives here: data only, the two kinds of resource. Must not live here: the actions
+Lives here: data only: the two kinds of resource. Must not live here: the actions
 (operations/core/leases.py), behaviour. Source: "Lease Container" and "Lease Blob" of the REST
 reference; docs/operations/blob.md, tables "Containers" and "Blobs".
 """

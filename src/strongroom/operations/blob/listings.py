@@ -1,8 +1,8 @@
 """The XML documents of answers: lists, access control lists.
 
-Lives here: results -> rows of the writers in wire/. Must not live here: the XML itself (wire/),
-which rows there are (services/). Source: response bodies of "List Blobs", "List Containers", "Get
-Container ACL", "Get Blob Service Properties".
+Lives here: functions from results to rows of the writers in wire/. Must not live here: the XML
+itself (wire/), the choice of the rows (services/). Source: response bodies of "List Blobs", "List
+Containers", "Get Container ACL", "Get Blob Service Properties".
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _INFERRED: Final = TierItem(tiers.ACCOUNT_TIER, is_inferred=True)
 
 
 def blobs(page: BlobPage, call: Call[ListBlobs], origin: Origin) -> Content:
-    """The answer of List Blobs."""
+    """Return the answer of List Blobs."""
     asked, include = page_request(origin, call.input.max_results), call.input.include
     query = ListQuery(asked, call.target.container, origin.query.get("delimiter"))
     items = (
@@ -174,7 +174,7 @@ def _copy(row: BlobRow) -> CopyItem:
 
 
 def containers(page: ContainerPage, call: Call[ListContainers], origin: Origin) -> Content:
-    """The answer of List Containers."""
+    """Return the answer of List Containers."""
     asked = page_request(origin, call.input.max_results)
     metadata = list_containers.METADATA in call.input.include
     rows = (_container(row, page, metadata) for row in page.items)
@@ -208,5 +208,5 @@ def _container(row: ContainerRow, page: ContainerPage, metadata: bool) -> Contai
 
 
 def acl(view: ContainerView, call: Call[Any], origin: Origin) -> Content:
-    """The answer of Get Container ACL."""
+    """Return the answer of Get Container ACL."""
     return document(write_signed_identifiers(view.record.policies))

@@ -1,1 +1,1 @@
-"""The shape of a declaration, and the declarations that all services have alike."""
+"""The structure of a declaration, and the declarations that all services share."""

@@ -1,8 +1,8 @@
-"""The answers that all services give alike: headers and documents of places and of a service's
+"""The answers that all services share: headers and documents of containers and of a service's
 properties.
 
-Lives here: how a result becomes a header or a document. Must not live here: the XML itself (wire/),
-what only one service answers. Source: response headers and bodies of "Get Container Metadata",
+Lives here: functions from a result to a header or a document. Must not live here: the XML itself
+(wire/), answers of one service. Source: response headers and bodies of "Get Container Metadata",
 "Get Table ACL", "Get Blob Service Properties", "Get Blob Service Stats".
 """
 
@@ -27,35 +27,36 @@ XML: Final = Returned("Content-Type", lambda result: "application/xml")
 
 
 def metadata(result: Any) -> Headers:
-    """x-ms-meta-* of a container's or a queue's view."""
+    """Return x-ms-meta-* of a container or a queue."""
     return tuple(("x-ms-meta-" + name, value) for name, value in result.record.metadata)
 
 
 def cors_headers(found: Headers) -> Headers:
-    """A preflight's result is its headers."""
+    """Return the result of a preflight request, which is its headers."""
     return found
 
 
 def policies(found: tuple[AccessPolicy, ...], call: Call[Any], origin: Origin) -> Content:
-    """The answer of Get Table ACL."""
+    """Return the answer of Get Table ACL."""
     return document(write_signed_identifiers(found))
 
 
 def service_properties(properties: ServiceProperties, call: Call[Any], origin: Origin) -> Content:
-    """The answer of Get Service Properties."""
+    """Return the answer of Get Service Properties."""
     return document(write_service_properties(properties))
 
 
 def service_stats(last_sync: int, call: Call[Any], origin: Origin) -> Content:
-    """The answer of Get Service Stats: the secondary is this same store."""
+    """Return the answer of Get Service Stats. The secondary is this same store, so it is always
+    live."""
     return document(write_service_stats("live", last_sync))
 
 
 def document(body: bytes) -> Content:
-    """A document that is in memory."""
+    """Return a body that is a document in memory."""
     return Content(body, len(body))
 
 
 def long_document(pieces: Iterator[bytes]) -> Content:
-    """A document that is made piece by piece, with turns for others in between."""
+    """Return a body that is made piece by piece, so that other requests get turns in between."""
     return Content(pieces)

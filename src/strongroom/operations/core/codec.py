@@ -1,8 +1,8 @@
-"""Declaration + request -> call; result + declaration -> response. The same code for every
-operation.
+"""The codec of all operations: makes a call from a request, and a response from a result.
 
-Lives here: how the fields of a declaration are read and its answer written. Must not live here: any
-one operation. Source: reference section 1 of limits-and-errors (headers of every response).
+Lives here: the code that reads the fields of a declaration and writes its answer. Must not live
+here: any one operation. Source: reference section 1 of limits-and-errors (headers of every
+response).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from strongroom.wire.core import headers as wire
 from strongroom.wire.core.http import Request, Response
 from strongroom.wire.core.query import Query
 
-# What any request may send, whatever its operation.
+# The headers that a request may send to every operation.
 _CONDITIONS: Final = (*fields.CONDITION_HEADERS, *fields.BLOB_CONDITION_HEADERS)
 _HEADERS: Final = frozenset(
     (
@@ -53,7 +53,7 @@ _HEADERS: Final = frozenset(
 _SNAPSHOT: Final = "snapshot"
 _VERSION: Final = "versionid"
 _TIMEOUT: Final = "timeout"
-# To look through a longer one takes a millisecond, even where it is refused.
+# Reading a longer document takes a millisecond, even if it is refused.
 _LONG_DOCUMENT_BYTES: Final = 256 * 1024
 _LONGEST: Final = (1 << 63) - 1
 # The parameter that names a snapshot: of a share in the File service.
@@ -62,7 +62,7 @@ _PARAMETERS: Final = frozenset((_SNAPSHOT, _SHARE_SNAPSHOT, _VERSION, _TIMEOUT))
 
 
 class Admitted(msgspec.Struct, frozen=True):
-    """A request that may go on: what it names, what was granted, and how to ask again."""
+    """An admitted request: the resource that it names, its grant, and how to judge it again."""
 
     service: Service
     addressed: Addressed
@@ -81,18 +81,18 @@ async def decode(
     admitted: Admitted,
     turns: SliceTurns,
 ) -> Call[Any]:
-    """The typed call of a request.
+    """Return the typed call of a request.
 
     Arguments:
-        turns: those that a long document is read in.
+        turns: the turns in which a long document is read.
 
-    Raises: StorageError for every header, parameter or document that is not as it must be.
+    Raises: StorageError for every invalid header, parameter or document.
     """
     target = admitted.addressed.target
     if operation.body is not None and operation.body.parse is None:
         _check_length(request)
     terms, snapshot, version = NO_TERMS, None, None
-    # Of nearly all requests these two questions answer all others.
+    # A fast path: nearly all requests send none of these headers and parameters.
     scope = admitted.grant.scope
     if scope or not (request.headers.has_none_of(_HEADERS) and query.has_none_of(_PARAMETERS)):
         terms = _terms(operation, request, query, admitted.version, scope)
@@ -136,7 +136,8 @@ async def _input(
     unsaid: Defaults | None,
     turns: SliceTurns,
 ) -> Any:
-    """The operation's input from its own fields, which may all be absent, and its document."""
+    """Return the operation's input, made from its own fields, which may all be absent, and its
+    document."""
     if unsaid is not None:
         values = dict(unsaid.values)
     else:
@@ -154,7 +155,7 @@ async def _input(
 
 
 async def _made(found: Any, turns: SliceTurns) -> Any:
-    """The value that a reader has made of a document: its result, or the steps of a long one."""
+    """Return the value that a reader made of a document. A long document is read in steps."""
     return await turns.run(found) if isinstance(found, Generator) else found
 
 
@@ -164,10 +165,10 @@ def _check_length(request: Request) -> None:
 
 
 def _take_structured(operation: Operation, request: Request) -> None:
-    """Let a body that is a structured message be read as its content.
+    """Replace the body of a structured message by its content.
 
-    Raises: StorageError InvalidHeaderValue, MissingRequiredHeader; NotImplemented where the
-        operation has no such body.
+    Raises: StorageError InvalidHeaderValue, MissingRequiredHeader; NotImplemented if the operation
+        takes no such body.
     """
     value = request.headers.get(fields.STRUCTURED_BODY)
     if value is None or any(fields.STRUCTURED_BODY in one.headers for one in operation.accepts):
@@ -185,8 +186,8 @@ def _take_structured(operation: Operation, request: Request) -> None:
 def _terms(
     operation: Operation, request: Request, query: Query, version: str, token_scope: str
 ) -> Terms:
-    """Conditions, lease and patience. Only what was sent is read: most requests that send any of
-    these headers send one.
+    """Return the conditions, the lease id, the wait and the encryption scope of a request. Only
+    headers that were sent are read: most requests that send any of them send one.
 
     Arguments:
         token_scope: the encryption scope that the caller's token names; "" = none.
@@ -208,10 +209,10 @@ def _terms(
 
 
 def _scope(operation: Operation, request: Request, query: Query, token_scope: str) -> str | None:
-    """The encryption scope that the request or its token names; None where the operation takes
-    none.
+    """Return the encryption scope that the request or its token names. Return None if the operation
+    takes none.
 
-    Raises: StorageError InvalidHeaderValue, also where the two name different ones.
+    Raises: StorageError InvalidHeaderValue, also if the two name different scopes.
     """
     for field in operation.accepts:
         if fields.SCOPE_HEADER in field.headers:
@@ -233,7 +234,7 @@ def _check_timeout(query: Query) -> None:
 
 
 def _state(read: Callable[[str], int] | None, query: Query, name: str) -> int | None:
-    """The snapshot or version that the URL names; `read` None = it may not name one."""
+    """Return the snapshot or version that the URL names; if `read` is None, it may not name one."""
     text = query.get(name)
     if text is None:
         return None
@@ -244,7 +245,8 @@ def _state(read: Callable[[str], int] | None, query: Query, name: str) -> int | 
 
 
 def _conditions(operation: Operation, request: Request, version: str, wait_s: int) -> Conditions:
-    """The request's conditions, in a combination that the operation takes."""
+    """Return the request's conditions, and refuse a combination that the operation does not
+    take."""
     use = operation.rule.conditions
     if use in (ConditionUse.BLOB_READ, ConditionUse.BLOB_WRITE):
         found = fields.blob_conditions(request)
@@ -270,7 +272,7 @@ def _conditions(operation: Operation, request: Request, version: str, wait_s: in
 
 
 def encode(operation: Operation, result: Any, call: Call[Any], origin: Origin) -> Response:
-    """The response of a result. Headers of every response are the pipeline's."""
+    """Return the response of a result. The pipeline adds the headers of every response."""
     success = operation.success
     status = success if isinstance(success, int) else success(result)
     headers: list[tuple[str, str]] = []
@@ -291,7 +293,7 @@ def encode(operation: Operation, result: Any, call: Call[Any], origin: Origin) -
 
 
 async def complete(response: Response, turns: SliceTurns) -> Response:
-    """The response, once a body that is made piece by piece is there."""
+    """Return the response, after a body that is made piece by piece is complete."""
     pieces: object = response.body
     if isinstance(pieces, Iterator):
         response.body = whole = await turns.run(joined(pieces))

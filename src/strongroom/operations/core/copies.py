@@ -1,7 +1,7 @@
 """Shared by the declarations of copies and of From URL operations: fields, and a copy's headers.
 
-Lives here: one named field per header that blobs and files have. Must not live here: what the
-values mean (services/). Sources: "Copy Blob", "Copy File", "Put Block From URL", "Put Range from
+Lives here: one named field per header that blobs and files have. Must not live here: the meaning of
+the values (services/). Sources: "Copy Blob", "Copy File", "Put Block From URL", "Put Range from
 URL"; answers of "Get Blob Properties" and "Get File Properties".
 """
 
@@ -33,7 +33,8 @@ COPY_ID: Final = parameter("copy_id", "copyid", required=True)
 
 
 def _copy_wait_s(request: Request, query: Query) -> float:
-    """At most three quarters of `timeout`: the rest is left for sending the answer in time."""
+    """Return at most three quarters of `timeout`: the rest is left for sending the answer in
+    time."""
     text = query.get("timeout")
     return limits.COPY_WAIT_S if text is None else min(limits.COPY_WAIT_S, int(text[:9]) * 0.75)
 
@@ -42,8 +43,10 @@ COPY_WAIT: Final = Field("wait_s", _copy_wait_s, query=("timeout",))
 
 
 def authorization(request: Request, query: Query) -> str | None:
-    """Return the authorization for the copy source, `Bearer TOKEN`, or None. Raises
-    InvalidHeaderValue. The error does not quote the value, which is a secret."""
+    """Return the authorization for the copy source, `Bearer TOKEN`, or None.
+
+    Raises: InvalidHeaderValue, which does not quote the value, since it is a secret.
+    """
     value = filled(request, AUTHORIZATION_HEADER)
     if value is not None and _BEARER.fullmatch(value) is None:
         text = "The value must be a bearer token: Bearer TOKEN."
@@ -55,8 +58,11 @@ AUTHORIZATION: Final = Field("authorization", authorization, headers=(AUTHORIZAT
 
 
 def source_range(request: Request) -> ByteRange | None:
-    """The range that is wanted. Raises InvalidHeaderValue for all but `bytes=a-` and `bytes=a-b`.
-    A range that a read would ignore must not become the whole source."""
+    """Return the requested range of the source; None for the whole source.
+
+    Raises: InvalidHeaderValue for all but `bytes=a-` and `bytes=a-b`. A malformed range that a read
+        would ignore must not become a copy of the whole source.
+    """
     value = request.headers.get(RANGE_HEADER)
     if value is None:
         return None
@@ -68,7 +74,7 @@ def source_range(request: Request) -> ByteRange | None:
 
 
 def copy_headers(copy: Copy) -> Headers:
-    """The headers about the last copy to a blob or file."""
+    """Return the headers about the last copy to a blob or file."""
     found = [
         ("x-ms-copy-id", copy.id),
         ("x-ms-copy-source", copy.source),

@@ -1,7 +1,7 @@
-"""One service as the path of a request needs it: how its URLs are read, its operations, its
+"""One service, as the path of a request uses it: the address of its URLs, its operations, its
 refusals.
 
-Lives here: the shape of an endpoint, and how the three services' URLs name their resources. Must
+Lives here: the structure of an endpoint, and the addresses that a URL of any service can have. Must
 not live here: the declarations, sockets. Source: "Naming and referencing containers, blobs, and
 metadata", "Naming queues and metadata", "Addressing Table service resources".
 """
@@ -24,7 +24,7 @@ from strongroom.wire.core.query import Query
 
 
 class Addressed(msgspec.Struct, frozen=True):
-    """The resource that a URL names, and how deep it goes.
+    """The resource that a URL names, and its kind.
 
     Attributes:
         target: `container` is the container, queue or table; `blob` a blob, or a message's id.
@@ -44,11 +44,11 @@ class RefusalBody(msgspec.Struct, frozen=True):
 
 
 def _any(headers: Headers, query: Query) -> None:
-    """Nothing is refused."""
+    """Refuse nothing."""
 
 
 def _any_bearer(operation: Operation, headers: Headers) -> None:
-    """Nothing is refused."""
+    """Refuse nothing."""
 
 
 def _as_sent(request: Request) -> str:
@@ -58,7 +58,7 @@ def _as_sent(request: Request) -> str:
 def xml_refusal(
     error: StorageError, request_id: str, now: int, operation: Operation | None
 ) -> RefusalBody:
-    """The XML document that blobs and queues answer with; `now` is wall time in ticks."""
+    """Return the XML document of a refusal by blobs and queues; `now` is wall time in ticks."""
     return RefusalBody(errors_xml.error_body(error, request_id, now), "application/xml")
 
 
@@ -67,13 +67,14 @@ class Endpoint:
     """One service.
 
     Attributes:
-        address: what a URL names. Raises StorageError InvalidUri and the like.
-        check_names: refuses what nothing can be called; asked once the caller is authorized.
-        refuse_unserved: 501 for headers and parameters that ask for more than is served.
-        check_bearer: what a request with a bearer token must have besides.
-        method: the verb that is meant.
-        refusal: (error, x-ms-request-id, wall time in ticks, the operation as far as it is known)
-            -> the body of a refusal.
+        address: returns the resource that a URL names. It raises StorageError InvalidUri and
+            similar errors.
+        check_names: refuses invalid names; called after the caller is authorized.
+        refuse_unserved: raises 501 for headers and parameters that ask for unsupported features.
+        check_bearer: checks the other requirements of a request with a bearer token.
+        method: returns the verb of a request, which a header may replace.
+        refusal: returns the body of a refusal from (error, x-ms-request-id, wall time in ticks, the
+            operation if it is known).
         always: headers of every answer.
     """
 

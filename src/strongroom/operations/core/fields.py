@@ -1,8 +1,8 @@
-"""The fields that operations of several services accept: which header, and how it is read.
+"""The fields that operations of several services accept: their headers and their parsers.
 
-Lives here: how a field is made of a header or parameter, and one named field per header that
-services share. Must not live here: fields of one service (operations/blob/ and its like), what the
-values mean (services/, semantics/), or the codecs themselves (wire/core/headers.py).
+Lives here: functions that make a field of a header or parameter, and one named field per header
+that services share. Must not live here: fields of one service (operations/blob/ and its siblings),
+the meaning of the values (services/, semantics/), or the codecs themselves (wire/core/headers.py).
 Source: request headers of the operations' pages; section 2 of the reference.
 """
 
@@ -26,14 +26,14 @@ Parse = Callable[[str, str], Any]
 
 
 def text(name: str, value: str) -> str:
-    """The header's value as it is."""
+    """Return the header's value unchanged."""
     return value
 
 
 def filled(request: Request, name: str) -> str | None:
-    """The header's value; None when it was not sent or is empty.
+    """Return the header's value; None if it was not sent or is empty.
 
-    Some clients send each condition, lease id and digest that they do not use as an empty header.
+    Some clients send an empty header for each condition, lease id and digest that they do not use.
     """
     return request.headers.get(name) or None
 
@@ -47,7 +47,10 @@ def header(
     default: Any = None,
     may_be_empty: bool = False,
 ) -> Field:
-    """A field read from one header; `default` when it was not sent, or is empty and may be so."""
+    """Return a field that is read from one header.
+
+    Its value is `default` if the header was not sent, or if it is empty and `may_be_empty`.
+    """
 
     def read(request: Request, query: Query) -> Any:
         value = filled(request, name) if may_be_empty else request.headers.get(name)
@@ -63,7 +66,8 @@ def header(
 def parameter(
     field: str, name: str, parse: Parse = text, *, required: bool = False, default: Any = None
 ) -> Field:
-    """A field read from one query parameter; `default` when it was not sent."""
+    """Return a field that is read from one query parameter; its value is `default` if it was not
+    sent."""
 
     def read(request: Request, query: Query) -> Any:
         value = query.require(name) if required else query.get(name)
@@ -73,12 +77,12 @@ def parameter(
 
 
 def integer(minimum: int, maximum: int) -> Parse:
-    """A whole number within bounds. Raises InvalidHeaderValue."""
+    """Return a parser of a whole number within bounds, which raises InvalidHeaderValue."""
     return lambda name, value: wire.integer(name, value, minimum, maximum)
 
 
 def one_of(*allowed: str) -> Parse:
-    """One of a few words, in any case. Raises InvalidHeaderValue."""
+    """Return a parser of one of a few words, in any case, which raises InvalidHeaderValue."""
     return lambda name, value: wire.one_of(name, value, allowed)
 
 
@@ -107,9 +111,10 @@ BLOB_CONDITION_HEADERS: Final = tuple("x-ms-blob-" + name for name in CONDITION_
 
 
 def blob_conditions(request: Request) -> Conditions:
-    """The conditions of an operation on a blob's tags.
+    """Return the conditions of an operation on a blob's tags.
 
-    Raises: InvalidHeaderValue; ConditionHeadersNotSupported for If-Match and its like.
+    Raises: InvalidHeaderValue; ConditionHeadersNotSupported for If-Match and the other standard
+        ones.
     """
     if any(filled(request, name) is not None for name in CONDITION_HEADERS[:4]):
         raise StorageError(errors.CONDITION_HEADERS_NOT_SUPPORTED)
@@ -118,7 +123,7 @@ def blob_conditions(request: Request) -> Conditions:
 
 
 def conditions(request: Request, prefix: str = "") -> Conditions:
-    """The condition headers of a request, or those of its source (prefix `x-ms-source-`).
+    """Return the conditions of a request, or those of its source (prefix `x-ms-source-`).
 
     Raises: InvalidHeaderValue.
     """
@@ -142,22 +147,22 @@ def _conditions(request: Request, names_here: tuple[str, ...]) -> Conditions:
 
 @lru_cache
 def condition_headers(prefix: str) -> tuple[str, ...]:
-    """The condition headers, or those of a source (prefix `x-ms-source-`)."""
+    """Return the names of the condition headers, or those of a source (prefix `x-ms-source-`)."""
     if not prefix:
         return CONDITION_HEADERS
     return (*(prefix + name for name in CONDITION_HEADERS[:4]), prefix + "if-tags")
 
 
 def lease_id(request: Request) -> str | None:
-    """x-ms-lease-id in its lower-case form. Raises InvalidHeaderValue."""
+    """Return x-ms-lease-id in its lower-case form. Raises InvalidHeaderValue."""
     value = filled(request, LEASE_ID_HEADER)
     return None if value is None else wire.guid(LEASE_ID_HEADER, value)
 
 
 def wait_s(request: Request, allowed: bool) -> int:
-    """x-strongroom-wait in seconds, 0 when not sent.
+    """Return x-strongroom-wait in seconds; 0 if it was not sent.
 
-    Raises: InvalidHeaderValue; UnsupportedHeader where the operation does not wait.
+    Raises: InvalidHeaderValue; UnsupportedHeader if the operation does not wait.
     """
     value = request.headers.get(WAIT_HEADER)
     if value is None:
@@ -169,7 +174,7 @@ def wait_s(request: Request, allowed: bool) -> int:
 
 
 def flag(name: str, value: str) -> bool:
-    """`true` or `false`. Raises InvalidHeaderValue."""
+    """Parse `true` or `false`. Raises InvalidHeaderValue."""
     return wire.boolean(name, value)
 
 
@@ -179,7 +184,7 @@ STRUCTURED: Final = "XSM/1.0; properties=crc64"
 
 
 def is_structured(name: str, value: str) -> bool:
-    """Whether a body is, or shall be, a structured message. Raises InvalidHeaderValue."""
+    """Whether a body is, or an answer shall be, a structured message. Raises InvalidHeaderValue."""
     if value.replace(" ", "").lower() != STRUCTURED.replace(" ", "").lower():
         raise invalid_header(name, value, f"It must be '{STRUCTURED}'.")
     return True
@@ -189,8 +194,10 @@ RANGE_HEADERS: Final = ("x-ms-range", "range")
 
 
 def sent_range(request: Request) -> tuple[str, str] | None:
-    """The header that asks for a range, and its value. x-ms-range wins over Range; an empty one
-    counts as not sent."""
+    """Return the header that asks for a range, and its value; None if there is none.
+
+    x-ms-range takes precedence over Range. An empty header counts as not sent.
+    """
     for name in RANGE_HEADERS:
         value = filled(request, name)
         if value is not None:

@@ -1,8 +1,8 @@
-"""The five actions on a lease, declared once for whatever can be leased.
+"""The five actions on a lease, declared once for every kind of resource that can be leased.
 
 Lives here: the actions, their fields and headers, and the declarations made of them. Must not live
-here: which resources can be leased (the wings), behaviour. Source: "Lease Blob", "Lease Container",
-"Lease Share" and "Lease File" of the REST reference.
+here: the kinds of resources (the services' own folders), behaviour. Source: "Lease Blob", "Lease
+Container", "Lease Share" and "Lease File" of the REST reference.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ LEASE_ID: Final = Returned("x-ms-lease-id", lambda result: result.lease_id)
 LEASE_TIME: Final = Returned(
     "x-ms-lease-time", lambda result: None if result.time_s is None else str(result.time_s)
 )
-# A blob of uncommitted blocks only can be leased, and has neither.
+# A blob with only uncommitted blocks can be leased, and has neither ETag nor Last-Modified.
 LEASED_ETAG: Final = Returned(
     "ETag", lambda leased: etag_text(leased.etag) if leased.etag else None
 )
@@ -61,7 +61,7 @@ LEASED_LAST_MODIFIED: Final = Returned(
 
 
 def lease_headers(lease: Lease | None, now: int) -> tuple[tuple[str, str], ...]:
-    """The lease trio; the duration only while leased."""
+    """Return the headers of a lease: status and state, and the duration while leased."""
     trio = [
         ("x-ms-lease-status", leases.status(lease, now)),
         ("x-ms-lease-state", leases.state(lease, now).value),
@@ -79,7 +79,8 @@ ABSENT: Final = errors.LEASE_NOT_PRESENT_WITH_LEASE_OPERATION
 
 @dataclass(frozen=True, slots=True)
 class LeaseVerbRow:
-    """A value of x-ms-lease-action: what it takes, and answers for either kind of resource."""
+    """A value of x-ms-lease-action: the fields it accepts, and its answer for every kind of
+    resource."""
 
     word: str
     input: type[LeaseAction]
@@ -128,8 +129,11 @@ ACTIONS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class LeasedKind:
-    """A kind of resource that can be leased. `breaks` is the permission that breaking needs instead
-    of `permission`; `fails` are the errors of every action."""
+    """A kind of resource that can be leased.
+
+    `breaks` is the permission that breaking needs instead of `permission`. `fails` are the errors
+    of every action.
+    """
 
     title: str
     resource: Resource
@@ -142,7 +146,7 @@ class LeasedKind:
 
 
 def declared(kind: LeasedKind, action: LeaseVerbRow) -> Operation:
-    """The declaration of one action on one kind of resource."""
+    """Return the declaration of one action on one kind of resource."""
     return Operation(
         name=f"Lease {kind.title} ({action.word})",
         id=f"{kind.title.lower()}_{action.word}_lease",

@@ -1,7 +1,7 @@
-"""The fields that lists of blobs, containers and queues have alike.
+"""The fields that lists of blobs, containers and queues share.
 
-Lives here: how each is read. Must not live here: the marker and what a list may include, which
-differ between lists. Source: parameters of "List Blobs", "List Containers", "List Queues".
+Lives here: the parser of each field. Must not live here: the marker and the words of `include`,
+which differ between lists. Source: parameters of "List Blobs", "List Containers", "List Queues".
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from strongroom.wire.core.xml import PageRequest
 
 _MAX_RESULTS: Final = "maxresults"
 _INCLUDE: Final = "include"
-# Any number that a client may send: what is too large is cut, what is too small is refused.
+# Any number that a client may send: a number that is too large is cut, one that is too small is
+# refused.
 ANY_INTEGER: Final = 10**18
 
 
 def max_results(most: int, default: int | None) -> Field:
-    """`maxresults`: what is too large is cut to `most`.
+    """Return the field `maxresults`; a number that is too large is cut to `most`.
 
     Raises (when read): OutOfRangeQueryParameterValue for less than 1.
     """
@@ -40,9 +41,9 @@ def max_results(most: int, default: int | None) -> Field:
 
 
 def includes(known: frozenset[str]) -> Field:
-    """`include`: what the rows of a list show beside the usual.
+    """Return the field `include`: the additional details in the rows of a list.
 
-    Raises (when read): InvalidQueryParameterValue for a word that is not among `known`.
+    Raises (when read): InvalidQueryParameterValue for a word that is not in `known`.
     """
 
     def read(request: Request, query: Query) -> frozenset[str]:
@@ -52,10 +53,10 @@ def includes(known: frozenset[str]) -> Field:
 
 
 def page_request(origin: Origin, max_results: int) -> PageRequest:
-    """The part of the request that a page repeats.
+    """Return the part of the request that a page repeats.
 
     Arguments:
-        max_results: how many rows the page was to have; shown if the request gave a number.
+        max_results: the requested number of rows; shown only if the request gave a number.
     """
     asked = origin.query
     most = max_results if asked.get(_MAX_RESULTS) else None

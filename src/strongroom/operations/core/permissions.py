@@ -1,7 +1,7 @@
 """The permissions that operations need, named once: the rows of the SAS permission tables.
 
-Must not live here: how it is judged (auth/authorize.py). Source: "Create a service SAS", "Create an
-account SAS", permission tables; auth.md sections 6.1, 6.2 and 7.
+Must not live here: the check of a permission (auth/authorize.py). Source: "Create a service SAS",
+"Create an account SAS", permission tables; auth.md sections 6.1, 6.2 and 7.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ PROTECT: Final = Permission(
 FIND: Final = Permission(("s", ("f",)), actions=("blobs/filter/action",))
 FIND_HERE: Final = Permission(("c", ("f",)), ("f",), actions=("blobs/filter/action",))
 
-# A role counts in its own service only: so the same row serves containers and queues.
+# A role applies in its own service only, so the same row serves containers and queues.
 CONTAINER_READ: Final = Permission(
     ("c", ("r",)), None, PublicAccess.CONTAINER, actions=("containers/read",)
 )
@@ -111,7 +111,7 @@ SERVICE_LIST: Final = Permission(("s", ("l",)), actions=("containers/read", "que
 SERVICE_READ: Final = Permission(("s", ("r",)), actions=("services/read",))
 SERVICE_WRITE: Final = Permission(("s", ("w",)), actions=("services/write",))
 
-# Each request of a batch is authorized by itself: any token and any role may bring one.
+# Each request of a batch is authorized by itself, so any token and any role may send a batch.
 _ANY_ACCOUNT_SAS: Final = ("sco", tuple(ACCOUNT_LETTERS))
 _ANY_BLOB_ACTION: Final = ("blobs/read", "blobs/write", "blobs/delete")
 _ANY_ENTITY_ACTION: Final = ("entities/read", "entities/write", "entities/delete")

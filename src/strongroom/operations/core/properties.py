@@ -1,7 +1,7 @@
-"""Declarations that every service has: its properties, its statistics, preflight requests.
+"""Declarations that all services share: properties, statistics, preflight requests.
 
 Lives here: data only, made for one service at a time. Must not live here: operations that only one
-service has. Source: "Get/Set Blob Service Properties" and its like for queues and tables,
+service has. Source: "Get/Set Blob Service Properties" and the same pages for queues and tables,
 "Preflight Blob Request"; docs/operations, tables "Service".
 """
 
@@ -30,7 +30,8 @@ REQUEST_HEADERS: Final = header(
 
 
 def preflight(title: str) -> Operation:
-    """Preflight request of a browser to the service `title` (`Blob`, `Queue`, `Table`)."""
+    """Return the declaration of a browser's preflight request to `title` (`Blob`, `Queue`,
+    `Table`)."""
     return Operation(
         name=f"Preflight {title} Request",
         id="preflight",
@@ -46,10 +47,10 @@ def preflight(title: str) -> Operation:
 
 
 def properties(title: str, read: Callable[[bytes], ServiceProperties]) -> tuple[Operation, ...]:
-    """Get and Set Service Properties, and Get Service Stats, of the service `title`.
+    """Return Get and Set Service Properties, and Get Service Stats, of the service `title`.
 
     Arguments:
-        read: the body of Set Service Properties.
+        read: parses the body of Set Service Properties.
     """
     return (
         Operation(

@@ -1,7 +1,8 @@
-"""From a request to its operation: an index over the declarations, checked when it is built.
+"""Routes: finds the operation of a request by an index of the declarations.
 
-Lives here: matching by method, depth of the URL, `restype`, `comp` and the headers that tell
-operations apart. Must not live here: the declarations. Source: reference section 0.
+Lives here: the index, which is checked when it is built. It matches by method, depth of the URL,
+`restype`, `comp` and the headers that distinguish operations. Must not live here: the declarations.
+Source: reference section 0.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ _METHODS: Final = frozenset(
 )
 
 
-# What a header, or a query parameter, must be: whether it is a parameter, its name, and its value
-# in lower case unless any will do.
+# A required header or query parameter: whether it is a parameter, its name, and its value in lower
+# case (None = any).
 _Mark = tuple[bool, str, str | None]
 # Resource, restype and comp. A plain tuple, since each request makes one.
 _Place = tuple[Resource, str | None, str | None]
@@ -29,7 +30,7 @@ _ANYWHERE: Final[_Place] = (Resource.ANY, None, None)
 
 
 class Ambiguous(Exception):
-    """Two declarations that the same request could match, or one that none can reach."""
+    """Two declarations match the same request, or no request can reach one of them."""
 
 
 class Routes:
@@ -37,7 +38,7 @@ class Routes:
 
     Arguments:
         operations: the declarations, in the order in which they are tried.
-        verb_refused: the answer to a method that a resource does not have.
+        verb_refused: the error for a method that a resource does not have.
 
     Raises: Ambiguous.
     """
@@ -64,11 +65,11 @@ class Routes:
                     allowed.append(method)
 
     def match(self, method: str, resource: Resource, query: Query, headers: Headers) -> Operation:
-        """The operation that a request asks for.
+        """Return the requested operation.
 
         Raises: StorageError InvalidHttpVerb, UnsupportedHttpVerb (or `verb_refused`) with Allow,
             InvalidQueryParameterValue (comp or restype), MissingRequiredHeader or
-            InvalidHeaderValue for the header that would have told operations apart.
+            InvalidHeaderValue for the header that distinguishes the operations.
         """
         if method == "OPTIONS":
             place = _ANYWHERE
@@ -107,7 +108,7 @@ def _mark(when: When) -> _Mark:
 
 
 def _undecided(rival: Operation, headers: Headers) -> StorageError:
-    """Several operations have this URL and none matches: name the header that tells them apart."""
+    """Return the error for a URL whose operations all need a header: it names that header."""
     name = rival.when[-1].name
     value = headers.get(name)
     return missing_header(name) if value is None else invalid_header(name, value)

@@ -1,4 +1,4 @@
-"""The declaration of an operation: the shape that every row of operations/*.py has.
+"""The declaration of an operation: the structure of every row of operations/*.py.
 
 Lives here: plain frozen data. Must not live here: behaviour of any operation (services/), parsing
 (fields.py), matching (routes.py). A rule that would need code in a declaration belongs in
@@ -27,7 +27,7 @@ from strongroom.wire.core.query import Query
 
 
 class Resource(Heading):
-    """How deep the URL goes."""
+    """The kind of resource that a URL names, by the depth of its path."""
 
     SERVICE = "/"
     CONTAINER = "/{container}"
@@ -53,10 +53,9 @@ class Resource(Heading):
 
 @dataclass(frozen=True, slots=True)
 class When:
-    """The mark that tells operations on the same URL apart: a header, or a query parameter
-    (`?name`).
+    """A header or query parameter (`?name`) that distinguishes operations on the same URL.
 
-    It must be present, and equal `value` in any case, unless that is None.
+    It must be present, and equal `value` in any case, unless `value` is None.
     """
 
     name: str
@@ -65,8 +64,10 @@ class When:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field of an operation's input, and the headers and query parameters it is read from. One
-    that only refuses something is called ""."""
+    """One field of an operation's input, and the headers and query parameters that it is read from.
+
+    A field that only refuses requests has the name "".
+    """
 
     name: str
     read: Callable[[Request, Query], Any]
@@ -75,10 +76,11 @@ class Field:
 
 
 class Defaults(msgspec.Struct, frozen=True):
-    """The input of a request that sends none of the headers and parameters that an operation's
-    fields are read from. Most requests send none, so it is made once.
+    """The input of a request that sends none of the headers and parameters of an operation's
+    fields.
 
-    `values` are those of the fields; `input` is made of them, None where a document is wanting.
+    Most requests send none, so this input is made once. `values` are those of the fields; `input`
+    is made of them. It is None if the operation takes a document.
     """
 
     headers: frozenset[str]
@@ -94,10 +96,10 @@ class BodyKind:
     Attributes:
         name: the field of the input that a document becomes.
         parse: reads the document, in steps if it may be long; None = the body is a stream.
-        max_bytes: the document's greatest length.
-        receipt: makes the field `received` from the document's bytes, for operations that verify
-            them against digests.
-        unframe: makes the content from a structured message and the content's length; None = the
+        max_bytes: the maximum length of the document.
+        receipt: returns the field `received` from the document's bytes, for operations that verify
+            them by digests.
+        unframe: returns the content of a structured message, given the content's length; None = the
             operation takes no structured message.
     """
 
@@ -110,7 +112,8 @@ class BodyKind:
 
 @dataclass(frozen=True, slots=True)
 class Returned:
-    """One response header: `of` takes the result and gives the text, or None to leave it out."""
+    """One response header: `of` takes the result and returns the text, or None to omit the
+    header."""
 
     header: str
     of: Callable[[Any], str | None]
@@ -123,7 +126,7 @@ class Origin(msgspec.Struct, frozen=True):
     Arguments:
         host: the value of the Host header.
         tls: whether the connection is encrypted.
-        target: what the request's URL names; for a part of a batch, what the batch's URL names.
+        target: the target of the request's URL; for a part of a batch, that of the batch's URL.
     """
 
     query: Query
@@ -134,7 +137,7 @@ class Origin(msgspec.Struct, frozen=True):
 
     @property
     def endpoint(self) -> str:
-        """The endpoint's URL as the client knows it, with a slash at its end. Few answers tell
+        """The endpoint's URL as the client knows it, with a slash at its end. Few answers contain
         it."""
         scheme = "https" if self.tls else "http"
         target = self.target
@@ -144,8 +147,11 @@ class Origin(msgspec.Struct, frozen=True):
 
 
 class Content(msgspec.Struct, frozen=True):
-    """The body of an answer: `size_bytes` None = chunked; `release` when it has been sent. Where
-    `pieces` is an iterator of bytes, they are put together before the answer begins."""
+    """The body of an answer.
+
+    If `size_bytes` is None, the body is chunked. `release` is called when it has been sent. If
+    `pieces` is an iterator of bytes, they are joined before the answer begins.
+    """
 
     pieces: Any
     size_bytes: int | None = None
@@ -160,26 +166,29 @@ class Operation:
         name: Microsoft's name; variants in brackets.
         id: the SDKs' name for it, as in the transcript under docs/operations/.
         methods: the verbs; `resource` how deep the URL goes; `restype` and `comp` of the query.
-        when: headers and parameters that select it among those with the same URL; the first match
-            in the order of declaration is taken.
-        input: the type that `accepts` and `body` fill; or makes it, in steps if that may take long.
-        permission: what a SAS or an anonymous caller needs.
-        rule: lease, conditions and existence, as the runner checks them; and the purpose, which
-            decides what it may do on a full disk.
-        snapshots: how the parameter `snapshot`, or `sharesnapshot` of files, is read, to ticks;
-            None = the URL may not name one.
+        when: headers and parameters that select it among operations with the same URL; the first
+            match in the order of declaration is taken.
+        input: the type that `accepts` and `body` fill; or a function that makes it, in steps if
+            that may take long.
+        permission: the permission that the caller needs.
+        rule: lease, conditions and existence, as the runner checks them. Its purpose decides what
+            the operation may do on a full disk.
+        snapshots: parses the parameter `snapshot`, or `sharesnapshot` of files, into ticks; None =
+            the URL may not name one.
         versions: the same of the parameter `versionid`.
-        waits: whether `x-strongroom-wait` is taken.
+        waits: whether the operation accepts `x-strongroom-wait`.
         success: the status, or a function of the result.
-        returns: response headers; `spreads` gives further (name, value) pairs (metadata), and
-            `describes` those that depend on the request too, from (result, call, origin).
+        returns: response headers. `spreads` returns further (name, value) pairs (metadata).
+            `describes` returns those that depend on the request too, from (result, call, origin).
         content: the answer's body, from (result, call, origin).
-        fails: the errors that only this operation answers; common ones follow from the rest.
+        fails: the errors that only this operation answers; the common errors follow from the other
+            attributes.
         run: the service function; None = not served yet (501), unless it has `parts`.
-        parts: its body is a batch of requests, each carried out by itself. These are the operations
-            that they may ask for, all of a batch the same one.
-        unsaid: what a request asks for that says nothing; None where that cannot be.
-        is_served: whether it is carried out, and not answered 501.
+        parts: the operations that the requests of a batch may ask for; all requests of a batch ask
+            for the same one. Empty = the body is no batch.
+        unsaid: the defaults of a request that sends none of the fields; None if the fields have no
+            fixed defaults.
+        is_served: whether the server runs it; if not, the answer is 501.
     """
 
     name: str
@@ -213,11 +222,11 @@ class Operation:
         object.__setattr__(self, "is_served", self.run is not None or bool(self.parts))
 
     def writes(self) -> bool:
-        """Whether it is refused on the secondary endpoint."""
+        """Whether the operation is refused on the secondary endpoint."""
         return not set(self.methods) <= {"GET", "HEAD", "OPTIONS"}
 
     def may_fail_with(self, row: ErrorCode) -> bool:
-        """Whether the declaration allows this error to leave the operation."""
+        """Whether the declaration allows the operation to raise this error."""
         return row in self.fails or row in common_errors(self)
 
 
@@ -294,7 +303,7 @@ _SCOPES: Final = frozenset(
         blob_errors.REQUEST_FORBIDDEN_BY_CONTAINER_ENCRYPTION_POLICY,
     }
 )
-# What the lease can refuse, by what an operation asks of it.
+# The errors of the lease check, by the way in which an operation uses the lease.
 _LEASES: Final = {
     use: frozenset(row for (_, asked, _), row in GUARDS.items() if asked is use and row is not None)
     for use in LeaseUse
@@ -334,7 +343,8 @@ _MISSING_PLACE: Final = {
 
 
 def common_errors(operation: Operation) -> frozenset[ErrorCode]:
-    """The errors that follow from what an operation declares; its `fails` need not repeat them."""
+    """Return the errors that follow from an operation's declaration; its `fails` need not repeat
+    them."""
     rule = operation.rule
     found = _ALWAYS | _LEASES[rule.lease] | _CONDITIONS[rule.conditions] | _missing(operation)
     if rule.kind is not None:
@@ -353,7 +363,7 @@ def common_errors(operation: Operation) -> frozenset[ErrorCode]:
 
 
 def _missing(operation: Operation) -> frozenset[ErrorCode]:
-    """The errors for a place, or a blob, that does not exist."""
+    """Return the errors for a container (queue, table, share) or blob that does not exist."""
     place = _MISSING_PLACE.get(operation.resource)
     found = frozenset[ErrorCode]() if place is None else frozenset((place,))
     if operation.resource is Resource.BLOB and operation.rule.existence is not Existence.CREATES:

@@ -1,8 +1,8 @@
 """The values of an operation's fields for a request that sends none of them.
 
-Lives here: finding it out when an operation is declared, by having each field read such a request.
-Must not live here: any one field (fields.py and its siblings), the operation's own shape (spec.py).
-Source: the declarations; which headers and parameters a field is read from is part of them.
+Lives here: the computation of these values when an operation is declared, by reading each field
+from such a request. Must not live here: any one field (fields.py and its siblings), the operation's
+own shape (spec.py). Source: the declarations, which name the headers and parameters of each field.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ Read = Callable[[Request, Query], Any]
 
 
 class _ReadsMore(AttributeError):
-    """A field looks at what it does not name. So does one that asks for what is not there at all:
-    all names that were sent, the method, the body."""
+    """A field reads a header or parameter that it does not declare.
+
+    A field that reads all names, the method or the body fails in the same way.
+    """
 
 
 def _none_of(names: frozenset[str]) -> Callable[[Collection[str]], bool]:
@@ -32,7 +34,7 @@ def _none_of(names: frozenset[str]) -> Callable[[Collection[str]], bool]:
 
 
 class _NoHeaders(Headers):
-    """Headers of which none of `names` was sent. Whether others were is not known."""
+    """Headers of which none of `names` was sent. It is not known whether others were sent."""
 
     __slots__ = ()
 
@@ -45,7 +47,7 @@ class _NoHeaders(Headers):
 
 
 class _NoQuery(Query):
-    """As _NoHeaders, of parameters."""
+    """Parameters of which none of `names` was sent, like _NoHeaders."""
 
     __slots__ = ()
 
@@ -58,7 +60,7 @@ class _NoQuery(Query):
 
 
 class _Silent:
-    """A request of which nothing can be asked but its headers."""
+    """A request that has headers only, and no other attribute."""
 
     __slots__ = ("headers",)
 
@@ -69,13 +71,13 @@ class _Silent:
 def values(
     reads: Iterable[tuple[str, Read]], headers: frozenset[str], query: frozenset[str]
 ) -> dict[str, Any] | None:
-    """The value of each field, by its name, for every request that sends none of `headers` and
-    `query`.
+    """Return the value of each field, by its name, for every request that sends none of `headers`
+    and `query`.
 
-    A field is a function of the request alone. One that asked for nothing else gives the same
-    answer each time. What is called "" fills nothing and is left out.
+    A field is a function of the request alone. If it reads only the declared names, its value is
+    always the same. A field called "" fills nothing and is left out.
 
-    Returns: None where one refuses such a request, or looks at what it does not name.
+    Returns: None if a field refuses such a request, or reads names that it does not declare.
     """
     request, asked = cast("Request", _Silent(_NoHeaders(headers))), _NoQuery(query)
     try:

@@ -2,8 +2,8 @@
 name.
 
 Lives here: declarations without a service function, which are answered 501 with their name. Headers
-and parameters that ask for more than is done are refused too, so that nobody silently gets less.
-Source: docs/operations/blob.md, rows marked `not yet`.
+and parameters of unsupported features are refused too, so that no request is silently served in
+part. Source: docs/operations/blob.md, rows marked `not yet`.
 """
 
 from __future__ import annotations
@@ -79,12 +79,12 @@ _ASKED_IN_QUERY: Final = frozenset(_QUERY)
 
 
 def refuse_unserved(headers: Headers, query: Query) -> None:
-    """501 for a header or parameter that asks for something that is not served.
+    """Refuse a header or parameter of a feature that is not served.
 
-    Raises: StorageError NotImplemented that names it.
+    Raises: StorageError NotImplemented, which names the header or parameter.
     """
     if headers.has_none_of(_ASKED_IN_HEADERS) and query.has_none_of(_ASKED_IN_QUERY):
-        return  # as nearly always
+        return  # the usual case
     for name, value in headers.lowered():
         if name in _HEADERS and _HEADERS[name] in (None, value.lower()):
             raise not_served(f"The header {name}")
@@ -94,5 +94,5 @@ def refuse_unserved(headers: Headers, query: Query) -> None:
 
 
 def not_served(what: str) -> StorageError:
-    """501 NotImplemented; `what` is named in the message."""
+    """Return 501 NotImplemented with a message that names `what`."""
     return StorageError(errors.NOT_IMPLEMENTED, f"{what} is not implemented by this server.")

@@ -1,4 +1,4 @@
-"""The Queue service: its operations, and how its URLs are read.
+"""The Queue service: its operations, and the addresses of its URLs.
 
 Lives here: the list. Must not live here: the declarations of queues (queue.py) and of messages
 (message.py). Source: "Addressing Queue service resources".
@@ -36,7 +36,7 @@ ROUTES: Final = Routes(
 
 
 def _address(target: UrlTarget, asked: Query) -> Addressed:
-    """`/`, `/queue`, `/queue/messages`, `/queue/messages/{id}`.
+    """Return the resource of `/`, `/queue`, `/queue/messages` or `/queue/messages/{id}`.
 
     Raises: InvalidUri for any other path.
     """

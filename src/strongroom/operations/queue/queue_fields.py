@@ -1,7 +1,7 @@
-"""The fields of operations on queues and messages: how each is read.
+"""The fields of operations on queues and messages, and their parsers.
 
-Must not live here: what the values mean (services/, semantics/), fields that containers have too
-(fields/container_fields.py). Source: URI parameters of "List Queues", "Put Message", "Get
+Must not live here: the meaning of the values (services/, semantics/), fields that containers have
+too (fields/container_fields.py). Source: URI parameters of "List Queues", "Put Message", "Get
 Messages", "Update Message".
 """
 
@@ -20,7 +20,7 @@ from strongroom.wire.core.http import Request
 from strongroom.wire.core.query import Query
 
 _VISIBILITY: Final = "visibilitytimeout"
-# Any number that can be read: which ones are too large depends on x-ms-version.
+# Any number that can be parsed: the upper limit depends on x-ms-version.
 _ANY_INTEGER: Final = limits.MESSAGE_TTL_S[1]
 
 
@@ -32,7 +32,7 @@ def _marker(name: str, value: str) -> listing.Position:
 
 
 def _bounded(field: str, name: str, bounds: tuple[int, int], default: int) -> Field:
-    """A whole number within bounds; `default` when it was not sent."""
+    """Return a field of a whole number within bounds; its value is `default` if it was not sent."""
 
     def read(request: Request, query: Query) -> int:
         value = query.integer(name, *bounds)

@@ -1,7 +1,7 @@
 """The answers of operations on queues and messages: headers, statuses, documents.
 
-Lives here: how a result becomes an answer. Must not live here: the XML itself (wire/), what is
-answered (services/). Source: responses of "Operations on queues" and "Operations on messages".
+Lives here: functions from a result to an answer. Must not live here: the XML itself (wire/), the
+results (services/). Source: responses of "Operations on queues" and "Operations on messages".
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ NEXT_VISIBLE: Final = Returned("x-ms-time-next-visible", lambda view: rfc1123(vi
 
 
 def created_status(created: bool) -> int:
-    """201 for a new queue, 204 where the same one was there."""
+    """Return 201 for a new queue, 204 if an equal one existed."""
     return 201 if created else 204
 
 
 def acl(view: QueueView, call: Call[Any], origin: Origin) -> Content:
-    """The answer of Get Queue ACL."""
+    """Return the answer of Get Queue ACL."""
     return document(write_signed_identifiers(view.record.policies))
 
 
 def queues(page: QueuePage, call: Call[ListQueues], origin: Origin) -> Content:
-    """The answer of List Queues."""
+    """Return the answer of List Queues."""
     asked = page_request(origin, call.input.max_results)
     metadata = list_queues.METADATA in call.input.include
     rows = (QueueItem(row.name, row.metadata if metadata else None) for row in page.items)
@@ -52,7 +52,7 @@ def queues(page: QueuePage, call: Call[ListQueues], origin: Origin) -> Content:
 
 
 def put_message(view: MessageView, call: Call[PutMessage], origin: Origin) -> Content:
-    """The answer of Put Message: everything but the text."""
+    """Return the answer of Put Message: every field of the message except its text."""
     if call.caller.version < _PUT_ANSWERED_SINCE:
         return Content(b"", 0)
     message = view.message
@@ -61,12 +61,12 @@ def put_message(view: MessageView, call: Call[PutMessage], origin: Origin) -> Co
 
 
 def got_messages(views: Iterable[MessageView], call: Call[Any], origin: Origin) -> Content:
-    """The answer of Get Messages."""
+    """Return the answer of Get Messages."""
     return document(write_messages([_item(view, view.message.visible) for view in views]))
 
 
 def peeked_messages(views: Iterable[MessageView], call: Call[Any], origin: Origin) -> Content:
-    """The answer of Peek Messages: no receipts, and no time at which a message is seen again."""
+    """Return the answer of Peek Messages, without receipts and times of the next visibility."""
     return document(write_messages([_item(view, None) for view in views]))
 
 

@@ -1,4 +1,4 @@
-"""The Table service: its operations, and how its URLs are read.
+"""The Table service: its operations, and the addresses of its URLs.
 
 Lives here: the list. Must not live here: the declarations of tables (table.py) and of entities
 (entity.py). Source: "Addressing Table service resources".
@@ -42,7 +42,7 @@ ROUTES: Final = Routes(
 
 
 def _address(target: UrlTarget, asked: Query) -> Addressed:
-    """The resource behind the account's name; a slash can only be part of a key.
+    """Return the resource after the account's name; a slash can only be part of a key.
 
     Raises: InvalidUri.
     """
@@ -51,7 +51,7 @@ def _address(target: UrlTarget, asked: Query) -> Addressed:
     text = target.container if target.blob is None else f"{target.container}/{target.blob}"
     found = table_path.parse_resource(text)
     if found.name == table_path.BATCH:
-        # The table of a SAS: its stored policies are needed to judge who sends the batch.
+        # The table of a SAS, since its stored policies are needed to authorize the batch.
         return Addressed(_of(target, asked.get("tn")), Resource.BATCH)
     if found.name == table_path.TABLES:
         if isinstance(found.keyed, str):
@@ -72,7 +72,7 @@ def _check_names(addressed: Addressed) -> None:
 
 
 def _method(request: Request) -> str:
-    """The verb that is meant: a POST may carry another one in X-HTTP-Method.
+    """Return the verb of a request; a POST may have another one in X-HTTP-Method.
 
     Raises: StorageError XMethodIncorrectCount, XMethodIncorrectValue, XMethodNotUsingPost.
     """
@@ -91,7 +91,8 @@ def _method(request: Request) -> str:
 def _refusal(
     error: StorageError, request_id: str, now: int, operation: Operation | None
 ) -> RefusalBody:
-    """JSON, but XML where the operation itself speaks XML (properties and access control)."""
+    """Return a JSON body; XML for operations that use XML themselves (properties and access
+    control)."""
     if operation is not None and operation.comp is not None:
         return xml_refusal(error, request_id, now, operation)
     body = odata.error_body(error, request_id, now)

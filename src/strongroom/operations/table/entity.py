@@ -1,4 +1,4 @@
-"""Declarations: operations on entities but for queries, in the order of the reference.
+"""Declarations: operations on entities, except queries, in the order of the reference.
 
 Lives here: data only. Must not live here: functions. Source: "Operations on entities" of the REST
 reference; docs/operations/table.md, table "Entities".
@@ -72,7 +72,7 @@ _MERGES: Final = ("MERGE", "PATCH")
 
 
 def _change(name: str, id: str, methods: tuple[str, ...], change: EntityChange) -> Operation:
-    """A write of an entity that is there, under the condition of If-Match."""
+    """Return the declaration of a write of an existing entity, under the condition of If-Match."""
     return Operation(
         name=name,
         id=id,
@@ -92,7 +92,7 @@ def _change(name: str, id: str, methods: tuple[str, ...], change: EntityChange) 
 
 
 def _upsert(name: str, id: str, methods: tuple[str, ...], change: EntityChange) -> Operation:
-    """A write of an entity whether or not it is there."""
+    """Return the declaration of a write of an entity that may or may not exist."""
     return Operation(
         name=name,
         id=id,

@@ -1,9 +1,8 @@
-"""The fields that operations on tables and entities accept: which header, parameter or document,
-and how it is read.
+"""The fields that operations on tables and entities accept: headers, parameters and documents.
 
-Must not live here: JSON itself (wire/odata*.py), what the values mean (semantics/). Source: request
-headers and bodies of "Operations on tables" and "Operations on entities"; reference sections 1 to
-3.
+Must not live here: JSON itself (wire/odata*.py), the meaning of the values (semantics/). Source:
+request headers and bodies of "Operations on tables" and "Operations on entities"; reference
+sections 1 to 3.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _STRING: Final = EdmType.STRING.value
 _OPTIONS: Final = frozenset(("$filter", "$top", "$select", "$format"))
 _OPTIONS_OF_ONE: Final = frozenset(("$select", "$format"))
 PREFERENCES: Final = ("return-content", "return-no-content")
-# Of thousands of digits Python would make no number.
+# Python refuses to convert a number with thousands of digits.
 _TOP: Final = re.compile(r"[0-9]{1,9}")
 
 
@@ -57,7 +56,7 @@ SELECT_CHECKED: Final = Field("", _select, query=("$select",))
 
 
 def selected(query: Query) -> tuple[str, ...] | None:
-    """The names in `$select`; None = all properties."""
+    """Return the names in `$select`; None for all properties."""
     text = query.get("$select")
     if text is None or not text.strip():
         return None
@@ -70,10 +69,10 @@ def _filter(name: str, value: str) -> Expression | None:
 
 
 def _top(request: Request, query: Query) -> int:
-    """How many entities a page has at most.
+    """Return the maximum number of entities in a page.
 
-    A selected property that an entity lacks is shown as null. Even if all entities lack all of
-    them, no more are taken than fit into a page of the usual size.
+    A selected property that an entity lacks is shown as null. The number is limited so that a page
+    of such nulls still has the usual size.
     """
     most = limits.TABLE_RESULTS_MAX
     text = query.get("$top")
@@ -140,14 +139,14 @@ IF_MATCH: Final = header("match", "if-match", _match, required=True)
 
 
 def read_document(body: bytes) -> EntityDocument:
-    """The entity of a request's body. Its keys are looked at first.
+    """Return the entity of a request's body. Its keys are checked first.
 
     Raises: StorageError InvalidInput, OutOfRangeInput, DuplicatePropertiesSpecified and those of
         entities.check_names and check_values.
     """
     sent = odata_entities.read_entity(body)
     keys = [_take_key(sent, name) for name in entities.KEYS]
-    if sent.is_plain:  # then JSON tells the types of its values, and none can be too large
+    if sent.is_plain:  # then JSON gives the types of its values, and none can be too large
         properties = cast("Properties", sent.values)
         entities.check_names(properties)
     else:
@@ -158,7 +157,7 @@ def read_document(body: bytes) -> EntityDocument:
 
 
 def _take_key(sent: SentEntity, name: str) -> str | None:
-    """A key that may stand in the document, taken out of it."""
+    """Remove a key from the document and return it; None if the document does not have it."""
     values = sent.values
     if name not in values:
         return None
@@ -171,7 +170,7 @@ def _take_key(sent: SentEntity, name: str) -> str | None:
 
 
 def _properties(sent: SentEntity) -> Properties:
-    """All but the keys. What is null is no property."""
+    """Return all properties except the keys. A null value is no property."""
     found: dict[str, Value] = {}
     name = ""
     try:

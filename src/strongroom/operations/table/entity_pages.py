@@ -1,8 +1,8 @@
-"""Query Entities' own field and answer: where a page begins, its document, where the next begins.
+"""The field and answer of Query Entities: a page's start, its document, the start of the next page.
 
-Lives here: parameters -> positions, pages -> headers and documents. Must not live here: JSON itself
-(wire/table/odata_documents.py), which entities are in a page (services/table/query_entities.py).
-Source: "Query Entities", "Query timeout and pagination".
+Lives here: functions from parameters to positions, and from pages to headers and documents. Must
+not live here: JSON itself (wire/table/odata_documents.py), the choice of a page's entities
+(services/table/query_entities.py). Source: "Query Entities", "Query timeout and pagination".
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ START: Final = Field("start", _start, query=(_PARTITION.lower(), _ROW.lower()))
 
 
 def next_page(page: EntityPage) -> answers.Headers:
-    """The continuation headers of a page that has a next one."""
+    """Return the continuation headers; none if there is no next page."""
     if page.next is None:
         return ()
     partition, row = map(continuation.encode, page.next)

@@ -1,4 +1,4 @@
-"""Declarations: what acts on more than one entity: queries, and batches of writes.
+"""Declarations: operations on several entities: queries, and batches of writes.
 
 Lives here: data only. Must not live here: functions. Source: "Query Entities", "Performing entity
 group transactions"; docs/operations/table.md, tables "Queries" and "Batches".

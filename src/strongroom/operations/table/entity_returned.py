@@ -1,7 +1,7 @@
-"""The headers and documents that operations on tables and entities answer with.
+"""The headers and documents in the answers of operations on tables and entities.
 
-Lives here: results -> headers and bodies, at the level of metadata that was asked for. Must not
-live here: JSON itself (wire/odata*.py). Source: response headers and bodies of "Operations on
+Lives here: functions from results to headers and bodies, at the requested level of metadata. Must
+not live here: JSON itself (wire/odata*.py). Source: response headers and bodies of "Operations on
 tables" and "Operations on entities"; reference sections 2 and 5.
 """
 
@@ -38,17 +38,17 @@ ROW_ETAG: Final = Returned("ETag", lambda row: odata.etag_text(row.timestamp))
 
 
 def metadata_of(origin: Origin) -> Metadata:
-    """The level that the request asked for."""
+    """Return the level of metadata that the request asks for."""
     return odata.negotiate(origin.headers.get("accept"), origin.query.get("$format"))
 
 
 def content_type(result: Any, call: Call[Any], origin: Origin) -> Headers:
-    """Content-Type of a document at the level that was asked for."""
+    """Return the Content-Type of a document at the requested level of metadata."""
     return (("Content-Type", metadata_of(origin).content_type),)
 
 
 def created_status(result: EntityWritten | TableNamed) -> int:
-    """201 with what was created, or 204 where the client did not want it back."""
+    """Return 201 with the created resource, 204 if the client did not want it back."""
     return 201 if result.echo else 204
 
 
@@ -66,18 +66,18 @@ def _created(location: str, result: EntityWritten | TableNamed, origin: Origin) 
 
 
 def inserted_headers(result: EntityWritten, call: Call[Any], origin: Origin) -> Headers:
-    """Where the new entity is, and whether the client's preference was followed."""
+    """Return the headers with the address of the new entity and the applied preference."""
     link = odata_documents.entity_link(call.target.container, result.partition_key, result.row_key)
     return _created(f"{origin.endpoint}{link}", result, origin)
 
 
 def table_headers(result: TableNamed, call: Call[Any], origin: Origin) -> Headers:
-    """Where the new table is, and whether the client's preference was followed."""
+    """Return the headers with the address of the new table and the applied preference."""
     return _created(f"{origin.endpoint}Tables('{result.name}')", result, origin)
 
 
 def next_table(page: TablePage) -> Headers:
-    """Where the next page of tables begins."""
+    """Return the continuation header of a page of tables; none if there is no next page."""
     if page.resume is None:
         return ()
     token = continuation.encode(page.resume.encode("utf-8", "replace"))
@@ -85,14 +85,14 @@ def next_table(page: TablePage) -> Headers:
 
 
 def entity(row: Entity, call: Call[Any], origin: Origin) -> Content:
-    """The document of one entity."""
+    """Return the document of one entity."""
     select = selected(origin.query)
     place = _place(origin, call, call.target.container)
     return document(odata_documents.entity(row, metadata_of(origin), place, select))
 
 
 def inserted(result: EntityWritten, call: Call[Any], origin: Origin) -> Content:
-    """The document of a new entity; nothing where the client did not want it back."""
+    """Return the document of a new entity; an empty body if the client did not want it back."""
     if not result.echo or result.stored is None:
         return document(b"")
     stored = result.stored
@@ -101,18 +101,18 @@ def inserted(result: EntityWritten, call: Call[Any], origin: Origin) -> Content:
 
 
 def table(result: TableNamed, call: Call[Any], origin: Origin) -> Content:
-    """The document of one table."""
+    """Return the document of one table."""
     place = _place(origin, call, table_path.TABLES)
     return document(odata_documents.table(result.name, metadata_of(origin), place))
 
 
 def created_table(result: TableNamed, call: Call[Any], origin: Origin) -> Content:
-    """The document of a new table; nothing where the client did not want it back."""
+    """Return the document of a new table; an empty body if the client did not want it back."""
     return table(result, call, origin) if result.echo else document(b"")
 
 
 def table_list(page: TablePage, call: Call[Any], origin: Origin) -> Content:
-    """The document of Query Tables."""
+    """Return the document of Query Tables."""
     place = _place(origin, call, table_path.TABLES)
     return long_document(odata_documents.tables(page.names, metadata_of(origin), place))
 

@@ -1,7 +1,7 @@
 """The fields of append blobs: their two conditions.
 
-Lives here: one named field per operation, since the conditions are judged together. Must not live
-here: what they decide (semantics/blob/appends.py). Source: "Append Block" and "Append Blob Seal",
+Lives here: one named field per operation, since the conditions are checked together. Must not live
+here: the check itself (semantics/blob/appends.py). Source: "Append Block" and "Append Blob Seal",
 request headers.
 """
 

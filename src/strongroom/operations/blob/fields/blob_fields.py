@@ -1,8 +1,8 @@
 """The fields of blobs' operations: properties, digests, ranges, tags, tiers.
 
-Lives here: one named field per header of the reference. Must not live here: what the values mean
-(services/, semantics/), or the codecs themselves (wire/core/headers.py). Source: request headers of
-the operations' pages; section 2 of the reference.
+Lives here: one named field per header of the reference. Must not live here: the meaning of the
+values (services/, semantics/), or the codecs themselves (wire/core/headers.py). Source: request
+headers of the operations' pages; section 2 of the reference.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from strongroom.wire.core import headers as wire
 from strongroom.wire.core.http import Request
 from strongroom.wire.core.query import Query
 
-# Where each stored property is read from: the blob's own header wins, else the standard one.
+# The headers of each stored property: the blob's own header takes precedence over the standard one.
 _PROPERTY_HEADERS: Final = (
     ("content_type", "x-ms-blob-content-type", "content-type"),
     ("encoding", "x-ms-blob-content-encoding", "content-encoding"),
@@ -45,11 +45,11 @@ DEFAULT_CONTENT_TYPE: Final = "application/octet-stream"
 def _properties(
     request: Request, standard: bool = False, default_type: str | None = None
 ) -> ContentProperties:
-    """Of each property, the first header that is not empty.
+    """Return the properties; each is the value of its first header that is not empty.
 
     Arguments:
-        standard: also look at the standard headers, where the blob's own are missing.
-        default_type: the content type where no header gives one.
+        standard: whether standard headers are used if the blob's own are missing.
+        default_type: the content type if no header gives one.
 
     Raises: InvalidHeaderValue for a value that is too long.
     """
@@ -68,7 +68,8 @@ def _properties(
 
 
 def _short(name: str, value: str | None) -> str | None:
-    """A property's value, None where it is empty. Raises InvalidHeaderValue when it is too long."""
+    """Return a property's value, None if it is empty. Raises InvalidHeaderValue if it is too
+    long."""
     if value is not None and len(value) > limits.PROPERTY_CHARS_MAX:
         raise invalid_header(name, value, "The value is longer than 4,096 characters.")
     return value or None
@@ -135,7 +136,8 @@ def _no_page_headers(request: Request, query: Query) -> None:
 NO_PAGE_HEADERS: Final = Field("", _no_page_headers)
 """Refuses what only a page blob can have; fills nothing."""
 
-# Only a page blob has them; a request that changes nothing else leaves the six properties alone.
+# Only a page blob has these headers. A request with no other property header leaves the six
+# properties unchanged.
 _PAGE_NAMES: Final = frozenset(
     ("x-ms-blob-content-length", "x-ms-blob-sequence-number", "x-ms-sequence-number-action")
 )

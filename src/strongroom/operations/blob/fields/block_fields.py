@@ -1,6 +1,6 @@
-"""The fields of blocks: their ids, and which of their lists are asked for.
+"""The fields of block operations: block ids, and the requested block lists.
 
-Must not live here: fields that other operations have too (fields.py), what an id may be
+Must not live here: fields that other operations have too (fields.py), the rule for ids
 (semantics/blob/blocks.py). Source: "Put Block" and "Get Block List", URI parameters.
 """
 

@@ -1,8 +1,7 @@
-"""The fields of operations on containers, lists and the account: how each is read.
+"""The fields of operations on containers, lists and the account, and their parsers.
 
-Must not live here: what the values mean (services/, semantics/), fields that blobs have too
-(fields.py). Source: request headers and parameters of "Operations on containers", "List
-Blobs".
+Must not live here: the meaning of the values (services/, semantics/), fields that blobs have too
+(fields.py). Source: request headers and parameters of "Operations on containers", "List Blobs".
 """
 
 from __future__ import annotations
@@ -42,7 +41,10 @@ DEFAULT_SCOPE: Final = header(
 
 
 def _denies_scopes(request: Request, query: Query) -> bool:
-    """Raises: InvalidHeaderValue; MissingRequiredHeader when there is no default scope beside."""
+    """Return whether other encryption scopes than the default are denied.
+
+    Raises: InvalidHeaderValue; MissingRequiredHeader if there is no default scope beside it.
+    """
     value = request.headers.get(encryption_scopes.DENY_HEADER)
     if value is None:
         return False

@@ -1,8 +1,8 @@
-"""The fields of what reads a source by its URL: copies, and the From URL operations.
+"""The fields of operations that read a source by its URL: copies and From URL operations.
 
-Lives here: one named field per header of the reference. Must not live here: what the values mean
-(services/). Source: request headers of "Copy Blob", "Copy Blob From URL", "Abort Copy Blob", "Put
-Blob From URL", "Put Block From URL", "Put Page From URL".
+Lives here: one named field per header of the reference. Must not live here: the meaning of the
+values (services/). Source: request headers of "Copy Blob", "Copy Blob From URL", "Abort Copy Blob",
+"Put Blob From URL", "Put Block From URL", "Put Page From URL".
 """
 
 from __future__ import annotations
@@ -61,8 +61,10 @@ SOURCE_CONDITIONS: Final = Field(
 
 
 def _copies_tags(request: Request, query: Query) -> bool:
-    """Raises InvalidHeaderValue for another option, and a code of its own for COPY together with
-    x-ms-tags."""
+    """Return whether the copy takes the tags of its source.
+
+    Raises: InvalidHeaderValue for an unknown option; an error of its own for COPY with x-ms-tags.
+    """
     value = request.headers.get(_TAG_OPTION)
     if value is None or one_of("COPY", "REPLACE")(_TAG_OPTION, value) == "REPLACE":
         return False
@@ -89,14 +91,14 @@ NOT_OF_PENDING_COPIES: Final = Field(
 
 
 def _require_no_body(request: Request) -> None:
-    """Raises InvalidHeaderValue for a request that has a body of its own."""
+    """Refuse a request that has a body of its own. Raises InvalidHeaderValue."""
     if request.body.size_bytes != 0:
         value = request.headers.get(_LENGTH) or ""
         raise invalid_header(_LENGTH, value, "The body comes from the copy source: it must be 0.")
 
 
 def _source_digests(request: Request, md5_headers: tuple[str, ...]) -> Digests:
-    """The digests that the source's bytes must have, from the first of the headers.
+    """Return the digests that the source's bytes must have.
 
     Raises: InvalidMd5; BothCrc64AndMd5HeaderPresent; InvalidHeaderValue for two that differ.
     """
@@ -104,7 +106,7 @@ def _source_digests(request: Request, md5_headers: tuple[str, ...]) -> Digests:
     for name in md5_headers:
         value = filled(request, name)
         if value is None or (name == _BODY_MD5 and value == _MD5_OF_NOTHING):
-            continue  # the second is that of the request's own body
+            continue  # such a Content-MD5 is that of the request's own empty body
         digest = wire.md5(value)
         if said is not None and digest != said:
             text = f"The MD5 differs from the one of another header, {md5_text(said)}."
@@ -157,8 +159,11 @@ SOURCE_RANGE: Final = Field(
 
 
 def _source_pages(request: Request, query: Query) -> UrlSource:
-    """The source and a range of it. Raises as `_url_source`; MissingRequiredHeader without a range,
-    InvalidHeaderValue for one that has no end."""
+    """Return the source and a range of it.
+
+    Raises: as `_url_source`; MissingRequiredHeader without a range, InvalidHeaderValue for a range
+        without an end.
+    """
     source = _url_source(request, query, is_whole=False)
     wanted = source.wanted.range
     if wanted is None:

@@ -1,7 +1,7 @@
 """The fields of page blobs' operations: lengths, ranges, sequence numbers, markers.
 
 Lives here: one named field per header or parameter of the reference. Must not live here: fields
-that other operations have too (fields/blob_fields.py), what the values mean
+that other operations have too (fields/blob_fields.py), the meaning of the values
 (semantics/blob/pages.py). Source: request headers and URI parameters of "Put Blob", "Put Page",
 "Get Page Ranges" and "Set Blob Properties".
 """
@@ -54,7 +54,7 @@ TIER: Final = header("tier", tiers.HEADER, pages.read_tier)
 
 
 def _range(request: Request) -> ByteRange | None:
-    """The range, where one is taken. Raises InvalidHeaderValue for one that cannot be read."""
+    """Return the range; None if none was sent. Raises InvalidHeaderValue for a malformed range."""
     sent = sent_range(request)
     if sent is None:
         return None
@@ -121,7 +121,8 @@ MAX_RESULTS: Final = max_results(limits.PAGE_RANGES_MAX, None)
 
 
 def _previous(request: Request, query: Query) -> tuple[int, str | None]:
-    """The time of the snapshot to compare with, and the path of its URL if that was given."""
+    """Return the time of the snapshot to compare with, and the path of its URL if that was
+    given."""
     text = query.get("prevsnapshot")
     if text is not None:
         return snapshot_time(text, "prevsnapshot"), None

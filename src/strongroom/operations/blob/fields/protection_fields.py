@@ -1,6 +1,6 @@
-"""The headers of immutability policies and legal holds: how they are read and reported.
+"""The headers of immutability policies and legal holds, in requests and answers.
 
-Must not live here: what they mean (semantics/blob/immutability.py). Source: headers of "Set Blob
+Must not live here: their meaning (semantics/blob/immutability.py). Source: headers of "Set Blob
 Immutability Policy", "Set Blob Legal Hold", "Put Blob" and "Get Blob Properties".
 """
 
@@ -38,7 +38,10 @@ PROTECTED: Final = REFUSALS[1:]
 
 
 def _policy(request: Request, query: Query) -> Immutability:
-    """Raises: MissingRequiredHeader without a date; InvalidHeaderValue."""
+    """Return the policy that the headers name.
+
+    Raises: MissingRequiredHeader without a date; InvalidHeaderValue.
+    """
     until = request.headers.get(UNTIL_HEADER)
     if until is None:
         raise missing_header(UNTIL_HEADER)
@@ -48,7 +51,7 @@ def _policy(request: Request, query: Query) -> Immutability:
 
 
 def _protection(request: Request, query: Query) -> Immutability | None:
-    """The protection that a write gives its blob; None = none."""
+    """Return the protection that a write gives its blob; None for none."""
     if request.headers.has_none_of(frozenset(_NAMES)):
         return None
     held = request.headers.get(HOLD_HEADER)
@@ -67,13 +70,13 @@ HELD: Final = Returned(HOLD_HEADER, lambda result: str(result.hold).lower())
 
 
 def policy_headers(protection: Immutability) -> tuple[tuple[str, str], ...]:
-    """The headers of a policy; none without one."""
+    """Return the headers of a policy; none if there is no policy."""
     if not protection.until:
         return ()
     return ((UNTIL_HEADER, rfc1123(protection.until)), (MODE_HEADER, protection.mode))
 
 
 def protection_headers(protection: Immutability) -> tuple[tuple[str, str], ...]:
-    """The headers of a blob's policy and hold, as reads return them."""
+    """Return the headers of a blob's policy and legal hold, as reads report them."""
     held = ((HOLD_HEADER, "true"),) if protection.hold else ()
     return (*policy_headers(protection), *held)

@@ -1,8 +1,8 @@
 """The response headers that operations return: one named row per header, shared by all
 declarations.
 
-Lives here: how a field of a result becomes a header. Must not live here: what the values are.
-Source: response headers of the operations' pages; reference sections 6 and 12.
+Lives here: functions from a field of a result to a header. Must not live here: the results
+themselves. Source: response headers of the operations' pages; reference sections 6 and 12.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ BLOB_LAST_MODIFIED: Final = Returned("Last-Modified", lambda view: rfc1123(view.
 
 
 def blob_metadata(view: BlobView) -> tuple[tuple[str, str], ...]:
-    """x-ms-meta-* of a blob."""
+    """Return x-ms-meta-* of a blob."""
     return tuple(("x-ms-meta-" + name, value) for name, value in view.blob.metadata)
 
 
@@ -93,7 +93,7 @@ def _view(result: BlobView | Download) -> BlobView:
 
 
 def blob_headers(result: BlobView | Download) -> tuple[tuple[str, str], ...]:
-    """The headers of Get Blob and Get Blob Properties: metadata, properties, lease, copy.
+    """Return the headers of Get Blob and Get Blob Properties: metadata, properties, lease, copy.
 
     One function rather than a row each, since most headers depend on others and reads are frequent.
     """
@@ -187,7 +187,8 @@ def _add_lease(view: BlobView, found: list[tuple[str, str]]) -> None:
 
 
 def tier_status(result: TierSet) -> int:
-    """202 when the blob leaves the archive tier, as where that takes hours."""
+    """Return 202 if the blob leaves the archive tier, as in Azure, where that takes hours; else
+    200."""
     return 202 if result.left_archive else 200
 
 
@@ -220,7 +221,7 @@ def _add_page(page: PageState, found: list[tuple[str, str]]) -> None:
 
 
 def upload_framing(result: Any, call: Call[Any], origin: Origin) -> tuple[tuple[str, str], ...]:
-    """The headers for a body that was a structured message, of the operations with CONTENT."""
+    """Return the headers for a body that was a structured message, for operations with CONTENT."""
     if origin.headers.get(fields.STRUCTURED_BODY) is None:
         return ()
     return ((fields.STRUCTURED_BODY, fields.STRUCTURED),)
@@ -229,7 +230,7 @@ def upload_framing(result: Any, call: Call[Any], origin: Origin) -> tuple[tuple[
 def download_framing(
     result: Download, call: Call[Any], origin: Origin
 ) -> tuple[tuple[str, str], ...]:
-    """The headers of Get Blob for a body that is a structured message."""
+    """Return the headers of Get Blob for a body that is a structured message."""
     if not call.input.structured:
         return ()
     return (

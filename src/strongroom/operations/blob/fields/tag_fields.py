@@ -1,8 +1,8 @@
 """The fields of the operations on tags: the query, the marker, the document of Set Blob Tags.
 
-Lives here: one named field per parameter of the reference. Must not live here: what the values mean
-(semantics/blob/tags.py, tag_queries.py). Source: parameters and bodies of "Find Blobs by Tags",
-"Set Blob Tags".
+Lives here: one named field per parameter of the reference. Must not live here: the meaning of the
+values (semantics/blob/tags.py, tag_queries.py). Source: parameters and bodies of "Find Blobs by
+Tags", "Set Blob Tags".
 """
 
 from __future__ import annotations
