@@ -1,4 +1,5 @@
-"""`python -m strongroom`: the same as the command `strongroom`. Must not hold anything else."""
+"""`python -m strongroom`: the same as the command `strongroom`. It must not contain anything
+else."""
 
 from strongroom.cli import main
 

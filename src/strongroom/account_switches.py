@@ -1,8 +1,8 @@
 """Switches that Azure sets for a whole account, outside of the services' own operations.
 
 Lives here: the switches that this server has, as values. Must not live here: files and flags that
-set them (auth/accounts.py, cli/), or what they change (services/). How the protection of a
-container may change is in semantics/blob/container_protection.py. Source: "Storage account
+set them (auth/accounts.py, cli/), or their effects (services/). The permitted changes of a
+container's protection are in semantics/blob/container_protection.py. Source: "Storage account
 overview" (kinds), "Soft delete for containers" (1 to 365 days). Also "Version-level WORM policies
 for immutable blob data" and "Container-level WORM policies for immutable blob data".
 """
@@ -33,11 +33,12 @@ class ContainerProtection(
     """The protection of all blobs of one container.
 
     Attributes:
-        retention_days: for how long the time-based policy protects each blob; 0 = there is none.
+        retention_days: the days for which the time-based policy protects each blob; 0 = there is no
+            policy.
         locked: whether the policy can only be extended.
         extensions: how often the locked policy was extended.
         holds: the tags of the legal holds.
-        appends: whether Append Block is permitted all the same.
+        appends: whether Append Block is permitted in spite of the policy.
     """
 
     retention_days: int = 0
@@ -47,7 +48,7 @@ class ContainerProtection(
     appends: bool = False
 
     def problem(self) -> str | None:
-        """Why this cannot be a protection; None when it can."""
+        """Return the reason why this protection is invalid; None if it is valid."""
         if not 0 <= self.retention_days <= IMMUTABILITY_DAYS_MAX:
             return f"the retention must be 1 to {IMMUTABILITY_DAYS_MAX} days"
         if self.locked and not self.retention_days:
@@ -66,13 +67,13 @@ class Switches(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     """The switches of one account.
 
     Attributes:
-        kind: what Get Account Information calls the account.
-        container_retention_days: how long deleted containers are kept; 0 = they are not.
-        share_retention_days: the same of deleted shares.
-        versioning: whether writes of blobs make versions.
+        kind: the kind that Get Account Information reports.
+        container_retention_days: how long deleted containers are kept; 0 = they are not kept.
+        share_retention_days: the same for deleted shares.
+        versioning: whether writes of blobs create versions.
         immutability: whether blobs may be given immutability policies and legal holds.
-        last_access: whether it is tracked when blobs were last read.
-        containers: what protects the blobs of containers, by name.
+        last_access: whether the time of the last read of each blob is tracked.
+        containers: the protection of containers, by the container's name.
     """
 
     kind: str = KINDS[0]
@@ -84,7 +85,7 @@ class Switches(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     containers: Mapping[str, ContainerProtection] = msgspec.field(default_factory=dict)
 
     def problem(self) -> str | None:
-        """Why these switches cannot be used; None when they can."""
+        """Return the reason why these switches are invalid; None if they are valid."""
         if self.kind not in KINDS:
             return f"kind {self.kind!r} is none of {', '.join(KINDS)}"
         for name in ("container_retention_days", "share_retention_days"):

@@ -1,7 +1,7 @@
 """The composition root: settings -> engine -> services -> listeners.
 
-Lives here: what is made from what, in which order it starts and stops. Must not live here: reading
-of flags or the environment (config.py, cli/), behaviour, how one listener is composed
+Lives here: the construction of all parts, and the order in which they start and stop. Must not live
+here: reading of flags or the environment (config.py, cli/), behaviour, how one listener is composed
 (servers/service_listeners.py). The only module that knows all layers.
 """
 
@@ -62,17 +62,17 @@ from strongroom.services.core.delegation import DelegationAccounts
 from strongroom.services.core.runner import Services
 from strongroom.services.sweeper import Sweeper
 
-# How long a thread may keep the interpreter while another wants it: the commit thread must get it
-# back quickly when its sync is over.
+# How long a thread may keep the interpreter while another waits for it. The commit thread must get
+# it back quickly after its sync.
 _SWITCH_INTERVAL_S: Final = 0.0005
 _HEALTH_TIMEOUT_S: Final = 5.0
-# For calls that block: DNS look-ups, and reading the files of certificates.
+# Threads for blocking calls: DNS look-ups, and reading the files of certificates.
 _WAITING_THREADS: Final = 6
 _log = logging.getLogger(__name__)
 
 
 class CannotListen(Exception):
-    """The address or the port cannot be had; the text says which and why."""
+    """The server cannot listen on its address or port; the text says which and why."""
 
 
 class DataUnusable(Exception):
@@ -83,11 +83,11 @@ class App:
     """One server: `start`, then `stop`.
 
     Arguments:
-        settings: everything that can be set.
-        clock: where time and randomness come from.
+        settings: the settings.
+        clock: the source of time and randomness.
     """
 
-    # What `start` makes.
+    # `start` sets these.
     store: MemoryEngine | EmbeddedEngine
     services: Services
     accounts: ServedAccounts
@@ -95,16 +95,16 @@ class App:
     def __init__(self, settings: Settings, clock: Clock) -> None:
         self.settings = settings
         self.failed: asyncio.Future[EngineError] | None = None
-        self.certificate: Path | None = None  # the one that the server made itself
+        self.certificate: Path | None = None  # the self-made certificate
         self._clock = clock
-        self.pressure: Pressure | None = None  # set if the whole process is this server
+        self.pressure: Pressure | None = None  # set if this server has its process for itself
         self.releases: list[Callable[[], object]] = [gc.collect, free_memory.give_back]
-        self.ports: dict[str, int] = {}  # of what listens, by its name
+        self.ports: dict[str, int] = {}  # by the listener's name
         self._listeners: list[Listener] = []
         self._closing: list[Callable[[], Awaitable[object]]] = []
 
     async def start(self) -> None:
-        """Open everything and serve. What was opened is closed again when something fails.
+        """Open everything and serve. If a step fails, the parts opened before it are closed again.
 
         Raises: ConfigError, DataUnusable, CannotListen.
         """
@@ -129,11 +129,14 @@ class App:
             raise
 
     async def stop(self) -> bool:
-        """Drain and close: no new connections, requests in flight are finished, everything that
-        was accepted is durable. Returns whether every request finished. Idempotent."""
+        """Drain and close; return whether every request finished.
+
+        New connections are refused and requests in flight are finished. Every accepted write is
+        then durable. Idempotent.
+        """
         finished = True
         if self._listeners:
-            # Whoever waits for a change would hold up the end for a minute.
+            # A request that waits for a change would delay the end for a minute.
             self.services.waiting.stop()
             self.store.stop_waiting()
             limit_s = self.settings.drain_timeout_s
@@ -144,7 +147,7 @@ class App:
         return finished
 
     def advance(self, seconds: float) -> None:
-        """Move store time (test clock only). Raises ValueError without a test clock."""
+        """Move store time forward (test clock only). Raises ValueError without a test clock."""
         if not self.settings.test_clock:
             raise ValueError("this server was not started with a test clock")
         self.store.advance(seconds)
@@ -232,7 +235,7 @@ class App:
             self._in_background(self.pressure.watch(lambda: self.store.health(_HEALTH_TIMEOUT_S)))
 
     def _connections_max(self, http_listeners: int) -> int:
-        """How many connections each listener may have."""
+        """Return how many connections each listener may have."""
         listeners = http_listeners + (self.settings.smb is not None)
         return open_files.connections_max() // listeners
 
@@ -248,8 +251,8 @@ class App:
         await self._open(Opening(smb.NAME, listener, flags.port))
 
     def _identities(self) -> dict[Service, ServedIdentities]:
-        """The judge of bearer tokens for each service: keys and roles are the same for all. None
-        where no tokens are accepted.
+        """Return the judge of bearer tokens for each service; all use the same keys and roles. The
+        mapping is empty if no tokens are accepted.
 
         Raises: ConfigError.
         """
@@ -279,7 +282,7 @@ class App:
     def _token_keys(self, keys: str) -> TokenKeys:
         if "://" not in keys:
             return KeyFile(Path(keys))
-        # The operator named this one host: it may be in the server's own network.
+        # The operator named this one host, so it may be in the server's own network.
         client = CopyClient(SourceHosts.parse((urlsplit(keys).netloc.lower(),)))
         found = KeyUrl(lambda: fetch(client, keys), asyncio.get_running_loop().time)
         self._closing.append(found.close)
@@ -330,7 +333,7 @@ class App:
 
 
 def _wanted_ports(settings: Settings) -> dict[str, int]:
-    """The port of each listener, by the listener's name."""
+    """Return the port of each listener, by the listener's name."""
     ports = {
         Service.BLOB.value: settings.blob_port,
         Service.QUEUE.value: settings.queue_port,
@@ -382,11 +385,11 @@ async def serve(
     """Serve until `stop` is set or the engine fails.
 
     Arguments:
-        started: told once everything is open.
-        give_up: ends the process at once when it can serve nobody for lack of memory; its
-            argument is the reason.
+        started: called when everything is open.
+        give_up: ends the process at once if it serves no requests for lack of memory; its argument
+            is the reason.
 
-    Returns: what stopped the engine, None after an orderly end.
+    Returns: the error that stopped the engine; None after an orderly end.
     Raises: as App.start.
     """
     sys.setswitchinterval(_SWITCH_INTERVAL_S)

@@ -1,4 +1,4 @@
-"""The rows of the error table that only the Blob service answers.
+"""The rows of the error table that only the Blob service uses.
 
 Must not live here: rows that several services share, such as those of leases (errors.py). Source:
 "Blob service error codes" of the Azure Storage REST reference.

@@ -1,9 +1,8 @@
 """The only reader of wall time and randomness, and store time: monotonic, slewed, never backwards.
 
-Lives here: the `Clock` protocol, the system's clock, a clock moved by hand, and `StoreTime`, which
-turns a clock into store time. Must not live here: persistence of the ceiling (engines/), or any
-rule about leases. Nothing else in the package calls `time.*`, `datetime.now`, `uuid4` or
-`os.urandom`.
+Lives here: the `Clock` protocol, the system's clock, a manual clock, and `StoreTime`, which turns a
+clock into store time. Must not live here: persistence of the ceiling (engines/), or any rule about
+leases. Nothing else in the package calls `time.*`, `datetime.now`, `uuid4` or `os.urandom`.
 """
 
 from __future__ import annotations
@@ -20,18 +19,18 @@ _SLEW_DIVISOR: Final = 1000  # at most 0.1 % faster or slower than the boot cloc
 
 
 class Clock(Protocol):
-    """Wall time, a clock that no one can set, and randomness."""
+    """Wall time, a monotonic clock, and randomness."""
 
     def wall_ticks(self) -> int:
-        """Wall time, in ticks (see values.py); may step in either direction."""
+        """Return wall time, in ticks (see values.py). It may step in either direction."""
         ...
 
     def boot_ticks(self) -> int:
-        """Ticks since an arbitrary start, counting suspended time too; never steps."""
+        """Return ticks since an arbitrary start, including suspended time. They never step."""
         ...
 
     def random_bytes(self, count: int) -> bytes:
-        """`count` unpredictable bytes."""
+        """Return `count` unpredictable bytes."""
         ...
 
 
@@ -58,11 +57,11 @@ _BOOTTIME: Final[int | None] = getattr(time, "CLOCK_BOOTTIME", None)
 
 
 class ManualClock:
-    """A clock that stands still until it is moved: for tests and simulation.
+    """A clock that stands still until it is advanced, for tests and simulation.
 
     Arguments:
-        wall_ticks: where wall time starts.
-        seed: the random bytes are a function of it.
+        wall_ticks: the start of wall time.
+        seed: determines the random bytes.
     """
 
     def __init__(self, wall_ticks: int = 638_000_000_000_000_000, seed: int = 0) -> None:
@@ -87,22 +86,23 @@ class ManualClock:
         return bytes(out[:count])
 
     def advance(self, seconds: float) -> None:
-        """Let both clocks pass `seconds`."""
+        """Advance both clocks by `seconds`."""
         ticks = round(seconds * TICKS_PER_S)
         self._wall += ticks
         self._boot += ticks
 
     def step_wall(self, seconds: float) -> None:
-        """Set wall time by `seconds` (either way), as an administrator or NTP would."""
+        """Step wall time by `seconds` (either way), as an administrator or NTP would."""
         self._wall += round(seconds * TICKS_PER_S)
 
 
 class SkewedClock:
-    """A clock whose wall time is off by a constant: another machine's, for tests and simulation.
+    """A clock whose wall time is off by a constant, like another machine's; for tests and
+    simulation.
 
     Arguments:
-        clock: everything else is as it says.
-        ahead_s: by how much wall time is ahead of it.
+        clock: the clock to follow.
+        ahead_s: how many seconds wall time is ahead of that clock.
     """
 
     def __init__(self, clock: Clock, ahead_s: float) -> None:
@@ -120,17 +120,17 @@ class SkewedClock:
 
 
 def guid(clock: Clock) -> str:
-    """A random version 4 GUID as lower-case text with hyphens."""
+    """Return a random version 4 GUID as lower-case text with hyphens."""
     text = clock.random_bytes(16).hex()
     variant = "89ab"[int(text[16], 16) & 3]
     return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-{variant}{text[17:20]}-{text[20:]}"
 
 
 class RequestIds:
-    """GUIDs that differ from each other, cheap enough for every request: random once, then counted.
+    """Unique GUIDs for requests. The first one is random and the others count up, which is cheap.
 
     Arguments:
-        clock: where the randomness comes from.
+        clock: the source of randomness.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -138,7 +138,7 @@ class RequestIds:
         self._next = int(last, 16)
 
     def __call__(self) -> str:
-        """The next one."""
+        """Return the next GUID."""
         self._next = (self._next + 1) & _LAST_GROUP_MASK
         return f"{self._prefix}-{self._next:012x}"
 
@@ -146,12 +146,12 @@ class RequestIds:
 class StoreTime:
     """Store time: starts at max(wall, floor), runs with the boot clock, slews towards wall time.
 
-    A step of the wall clock therefore neither expires a lease nor keeps one from expiring.
-    `advance` moves it forward by hand (test clock); it can never be moved back.
+    A step of the wall clock therefore neither expires a lease nor prolongs it. `advance` moves
+    store time forward (test clock); nothing moves it back.
 
     Arguments:
-        clock: where time comes from.
-        floor_ticks: no time below it is ever answered (the persisted ceiling of the last run).
+        clock: the source of time.
+        floor_ticks: the lowest time that is ever returned (the persisted ceiling of the last run).
     """
 
     def __init__(self, clock: Clock, floor_ticks: int = 0) -> None:
@@ -161,7 +161,7 @@ class StoreTime:
         self._shift = 0
 
     def now(self) -> int:
-        """Store time in ticks; never smaller than an earlier answer."""
+        """Return store time in ticks; never less than an earlier result."""
         boot = self._clock.boot_ticks()
         elapsed = max(0, boot - self._boot)
         if elapsed:
@@ -172,8 +172,10 @@ class StoreTime:
         return self._now + self._shift
 
     def advance(self, seconds: float) -> None:
-        """Move store time forward by `seconds` (>= 0). The wall time that signatures are checked
-        with does not move."""
+        """Move store time forward by `seconds` (>= 0).
+
+        The wall time that signatures are checked with does not change.
+        """
         if seconds < 0:
             raise ValueError("store time cannot be moved backwards")
         self._shift += round(seconds * TICKS_PER_S)

@@ -1,9 +1,9 @@
-"""The program's settings: typed, frozen, read once at the edge.
+"""The program's settings: typed, frozen, read once by the command line.
 
-Lives here: `Settings`, where accounts come from, and the rules about which settings may go
-together. Must not live here: opening anything (app.py), the text of flags (cli/). Nothing below
-app.py sees the environment. Source of AZURITE_ACCOUNTS: Azurite's documentation, `NAME:KEY1:KEY2`
-with `;` between accounts.
+Lives here: `Settings`, the sources of accounts, and the rules about combinations of settings. Must
+not live here: opening anything (app.py), the text of flags (cli/). No module below app.py reads the
+environment. Source of AZURITE_ACCOUNTS: Azurite's documentation, `NAME:KEY1:KEY2` with `;` between
+accounts.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SmbEncryption = Literal["required", "offered"]
 
 
 class ConfigError(Exception):
-    """Settings that cannot be used; the text says which, why, and what to do."""
+    """Invalid settings; the text says which setting, why, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +55,11 @@ class SelfMade:
 
 @dataclass(frozen=True, slots=True)
 class AccountSources:
-    """Where accounts come from. `file` is looked at with every request; `must_exist` when a person
-    named it. Without any account the development account is served."""
+    """The sources of accounts.
+
+    `file` is checked for changes with every request. `must_exist` is set if the user named the
+    file. Without any account the development account is served.
+    """
 
     fixed: tuple[Account, ...] = ()
     file: Path | None = None
@@ -65,13 +68,14 @@ class AccountSources:
 
 @dataclass(frozen=True, slots=True)
 class OAuth:
-    """Whose bearer tokens are accepted.
+    """The issuer whose bearer tokens are accepted.
 
     Attributes:
         issuer: the claim `iss`; None = any (development mode only).
         keys: a JWK Set: a file, or an https URL; None = development mode, in which signatures are
             not checked.
-        audiences: what the claim `aud` may be; none = Azure Storage and the account's URL.
+        audiences: the accepted values of the claim `aud`; none = Azure Storage and the account's
+            URL.
         tenant: the claim `tid`; None = any.
     """
 
@@ -83,11 +87,11 @@ class OAuth:
 
 @dataclass(frozen=True, slots=True)
 class SmbFlags:
-    """How SMB is served.
+    """The settings of the SMB server.
 
     Attributes:
         port: 0 = a free one.
-        encryption: `offered` lets clients choose to sign only.
+        encryption: `offered` permits clients to sign without encrypting.
     """
 
     port: int = DEFAULT_SMB_PORT
@@ -96,8 +100,11 @@ class SmbFlags:
 
 @dataclass(frozen=True, slots=True)
 class RolesSource:
-    """Where role assignments come from. `file` is looked at with every request that needs roles;
-    `must_exist` when a person named it."""
+    """The source of role assignments.
+
+    `file` is checked for changes with every request that needs roles. `must_exist` is set if the
+    user named the file.
+    """
 
     file: Path | None = None
     must_exist: bool = False
@@ -105,12 +112,14 @@ class RolesSource:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Everything that can be set on a server. `data` None = in memory. `host_suffixes` are domains
-    below which a label is an account, beside blob.localhost and its like.
-    `one_port` serves all services; None = no such port. `smb` None = SMB is not served.
-    `own_hosts` are names by which the server's own endpoints may be reached. `oauth` None = bearer
-    tokens are refused. `rehydration_s` is how long archived blobs take to become readable, with
-    priority Standard and with High."""
+    """All settings of a server.
+
+    `data` None = in memory. `host_suffixes` are domains below which a label is an account, besides
+    blob.localhost etc. `one_port` is the port of all services; None = no such port. `smb` None =
+    SMB is not served. `own_hosts` are further host names of the server's own endpoints. `oauth`
+    None = bearer tokens are refused. `rehydration_s` is how long archived blobs take to become
+    readable, with priority Standard and with High.
+    """
 
     data: Path | None = DEFAULT_DATA
     host: str = DEFAULT_HOST
@@ -137,7 +146,7 @@ class Settings:
     rehydration_s: tuple[float, float] = (0.0, 0.0)
 
     def may_use_development_key(self) -> bool:
-        """Whether the well-known key may protect anything here: on loopback, or when told so."""
+        """Whether the well-known key may be used: on loopback, or if the settings allow it."""
         return self.allow_development_key or is_loopback(self.host)
 
 
@@ -147,13 +156,13 @@ def account_sources(
     data: Path | None,
     environment: Mapping[str, str],
 ) -> AccountSources:
-    """Put together where accounts come from.
+    """Return the sources of accounts.
 
     Arguments:
-        given: texts `NAME:KEY[:KEY2]` of the command line.
-        file: the accounts file that a person named; else the data directory's own is used.
-        data: the data directory, None when in memory.
-        environment: STRONGROOM_ACCOUNTS counts, and AZURITE_ACCOUNTS when that is not set.
+        given: texts `NAME:KEY[:KEY2]` from the command line.
+        file: the accounts file that the user named; None = the data directory's own.
+        data: the data directory; None = in memory.
+        environment: STRONGROOM_ACCOUNTS is used, or AZURITE_ACCOUNTS if that is not set.
 
     Raises: ConfigError.
     """
@@ -169,7 +178,8 @@ def account_sources(
 
 
 def roles_source(file: Path | None, data: Path | None) -> RolesSource:
-    """Where role assignments come from: the file that a person named, else the data directory's."""
+    """Return the source of role assignments: the file that the user named, else the data
+    directory's."""
     path = data / ROLES_FILE_NAME if file is None and data is not None else file
     return RolesSource(path, file is not None)
 
@@ -181,13 +191,13 @@ def oauth_settings(
     audiences: Sequence[str] = (),
     tenant: str | None = None,
 ) -> OAuth | None:
-    """Put together whose bearer tokens are accepted; None = nobody's.
+    """Return the issuer whose bearer tokens are accepted; None if no tokens are accepted.
 
     Arguments:
         mode: `basic` = development mode, in which signatures are not checked.
         issuer, keys, audiences, tenant: as the attributes of OAuth.
 
-    Raises: ConfigError for flags that do not go together, and texts that no token can carry.
+    Raises: ConfigError for flags that cannot be combined, and texts that no token can contain.
     """
     if mode is None and issuer is keys is tenant is None and not audiences:
         return None
@@ -227,13 +237,13 @@ def _of_environment(environment: Mapping[str, str]) -> tuple[Account, ...]:
 
 
 def has_development_key(account: Account) -> bool:
-    """Whether one of an account's keys is the one that everybody knows, whatever its name."""
+    """Whether one of an account's keys is the published development key, whatever its name."""
     (known,) = development_account().keys
     return any(hmac.compare_digest(key, known) for key in account.keys)
 
 
 def check_exposure(settings: Settings, accounts: Iterable[Account]) -> None:
-    """Refuse to serve the well-known key beyond this machine.
+    """Refuse to serve the well-known key to other machines.
 
     Raises: ConfigError, which names the flag.
     """
@@ -249,10 +259,10 @@ def check_exposure(settings: Settings, accounts: Iterable[Account]) -> None:
 
 
 def check_oauth(settings: Settings) -> None:
-    """Refuse the development mode of bearer tokens beyond this machine.
+    """Refuse the development mode of bearer tokens if other machines can reach the server.
 
-    `--allow-development-key` does not change that: it exposes one account that protects nothing,
-    and tokens that anybody can write would expose every account.
+    `--allow-development-key` does not change that. It exposes one account that protects nothing,
+    but tokens that anybody can write would expose every account.
 
     Raises: ConfigError.
     """
@@ -266,8 +276,10 @@ def check_oauth(settings: Settings) -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach what listens on `host` (a name other than `localhost`
-    is not looked up, and counts as reachable)."""
+    """Whether only this machine can reach a listener on `host`.
+
+    A name other than `localhost` is not resolved, and counts as reachable.
+    """
     if host.lower() == "localhost":
         return True
     try:

@@ -1,6 +1,6 @@
-"""Enumerations that tables are looked up by.
+"""The base class of enumerations whose members are keys of lookup tables.
 
-Lives here: their base. Must not live here: any enumeration. Source: the Python documentation,
+Lives here: the base class. Must not live here: any enumeration. Source: the Python documentation,
 "enum": members are singletons, and the hash of one is that of its name.
 """
 
@@ -10,7 +10,9 @@ import enum
 
 
 class Heading(enum.Enum):
-    """The key type of lookup tables. The default hash is a call of Python, and each request makes
-    several."""
+    """An enumeration with a fast hash, for keys of lookup tables.
+
+    The default hash of a member is a Python call, and each request makes several.
+    """
 
     __hash__ = object.__hash__

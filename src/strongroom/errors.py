@@ -1,10 +1,10 @@
-"""THE error table: every error a client can see, with its code, HTTP status and message.
+"""The error table: every error that a client can see, with its code, HTTP status and message.
 
 Lives here: the rows that several services share, and the one exception that carries a row.
-blob_errors.py, queue_errors.py and table_errors.py hold the others. Nothing else in the project
-invents a code, a status or a message text. Must not live here: how an error is rendered
-(wire/core/errors_xml.py). Source: "Status and error codes" of the Azure Storage REST reference;
-rows marked *ours* name situations that Azure does not have.
+blob_errors.py, queue_errors.py and table_errors.py hold the others. No other module defines a code,
+a status or a message text. Must not live here: the rendering of an error (wire/core/errors_xml.py).
+Source: "Status and error codes" of the Azure Storage REST reference; rows marked *ours* are for
+situations that Azure does not have.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ class ErrorCode:
     """One row of the table.
 
     Attributes:
-        code: as the REST protocol names it.
-        status: of the HTTP answer.
-        message: the text's first line.
-        ntstatus: what SMB answers in the same situation (MS-ERREF section 2.3); None = nothing
-            that SMB serves leads to this error.
+        code: its name in the REST protocol.
+        status: the HTTP status.
+        message: the first line of the text.
+        ntstatus: the SMB status of the same situation (MS-ERREF section 2.3); None = no SMB request
+            leads to this error.
     """
 
     code: str
@@ -34,11 +34,11 @@ class ErrorCode:
 
 
 class StorageError(Exception):
-    """A refusal that the client is told about: a row, and what this occurrence adds to it.
+    """The refusal of a request: a row of the table, and the details of this occurrence.
 
     Arguments:
         row: the row of the table.
-        message: replaces the row's text where a better one is known (what, where, what to do).
+        message: replaces the row's text by a more specific one (what, where, what to do).
         extras: elements that follow `<Message>` in the body, in order (limits-and-errors, section
             2).
         headers: response headers that accompany the refusal (for example `Content-Range` of a 416).
@@ -59,7 +59,7 @@ class StorageError(Exception):
 
 
 def invalid_header(name: str, value: str, message: str | None = None) -> StorageError:
-    """400 InvalidHeaderValue that names the header and quotes its value."""
+    """Return 400 InvalidHeaderValue, which names the header and quotes its value."""
     return StorageError(
         INVALID_HEADER_VALUE,
         message,
@@ -68,12 +68,13 @@ def invalid_header(name: str, value: str, message: str | None = None) -> Storage
 
 
 def missing_header(name: str) -> StorageError:
-    """400 MissingRequiredHeader that names the header."""
+    """Return 400 MissingRequiredHeader, which names the header."""
     return StorageError(MISSING_REQUIRED_HEADER, None, (("HeaderName", name),))
 
 
 def invalid_query(name: str, value: str, reason: str = "") -> StorageError:
-    """400 InvalidQueryParameterValue that names the parameter, quotes it and says why."""
+    """Return 400 InvalidQueryParameterValue, which names and quotes the parameter and gives the
+    reason."""
     extras = (("QueryParameterName", name), ("QueryParameterValue", value[:1024]))
     return StorageError(
         INVALID_QUERY_PARAMETER_VALUE,
@@ -83,7 +84,7 @@ def invalid_query(name: str, value: str, reason: str = "") -> StorageError:
 
 
 def out_of_range_query(name: str, value: str, minimum: int, maximum: int) -> StorageError:
-    """400 OutOfRangeQueryParameterValue with the permitted bounds."""
+    """Return 400 OutOfRangeQueryParameterValue with the permitted bounds."""
     return StorageError(
         OUT_OF_RANGE_QUERY_PARAMETER_VALUE,
         None,
@@ -97,7 +98,7 @@ def out_of_range_query(name: str, value: str, minimum: int, maximum: int) -> Sto
 
 
 def body_too_large(max_bytes: int) -> StorageError:
-    """413 RequestBodyTooLarge that tells the bound."""
+    """Return 413 RequestBodyTooLarge with the limit."""
     return StorageError(REQUEST_BODY_TOO_LARGE, None, (("MaxLimit", str(max_bytes)),))
 
 
@@ -108,9 +109,9 @@ _NT_LAST: Final = 0xFFFF_FFFF
 
 
 def row(code: str, status: int, message: str, ntstatus: int | None = None) -> ErrorCode:
-    """Add a row: here, in blob_errors.py, queue_errors.py and table_errors.py only.
+    """Add a row to the table and return it. Only the modules of error rows may call it.
 
-    Raises: ValueError for an `ntstatus` that is no error: its two highest bits are set in errors.
+    Raises: ValueError for an `ntstatus` that is no error: errors have its two highest bits set.
     """
     if ntstatus is not None and not _NT_ERROR <= ntstatus <= _NT_LAST:
         raise ValueError(f"{ntstatus:#x} is no NTSTATUS of an error ({code})")
@@ -120,7 +121,7 @@ def row(code: str, status: int, message: str, ntstatus: int | None = None) -> Er
 
 
 def table() -> tuple[ErrorCode, ...]:
-    """Every row, in the order of the reference."""
+    """Return every row, in the order of the reference."""
     return tuple(_TABLE)
 
 

@@ -1,4 +1,4 @@
-"""Every bound of the service in one place, with the page of the reference it comes from.
+"""All limits of the service, with their pages of the reference.
 
 Must not live here: checks. Source: "Scalability targets for Blob storage", Put Blob, Put Block, Put
 Block List, Set Container ACL, CORS, "Naming and referencing containers, blobs, and metadata".
@@ -27,7 +27,7 @@ BLOCK_LIST_BODY_BYTES_MAX: Final = 16 * MIB
 XML_BODY_BYTES_MAX: Final = 64 * KIB
 
 METADATA_BYTES_MAX: Final = 8 * KIB
-# One stored HTTP property; so that a blob's record stays within what an engine takes.
+# One stored HTTP property. The limit keeps a blob's record within the limits of an engine.
 PROPERTY_CHARS_MAX: Final = 4 * KIB
 STORED_POLICIES_MAX: Final = 5
 POLICY_ID_CHARS_MAX: Final = 64
@@ -46,13 +46,13 @@ PAGE_RANGES_MAX: Final = 10_000
 RANGE_DIGEST_BYTES_MAX: Final = 4 * MIB
 COPY_SOURCE_CHARS_MAX: Final = 2 * KIB
 COPY_FROM_URL_BYTES_MAX: Final = 256 * MIB
-# Copies of this server's own blobs up to this size complete before the answer; larger ones are
+# Copies of this server's own blobs up to this size complete before the answer; larger copies are
 # pending first.
 COPY_AT_ONCE_BYTES_MAX: Final = 16 * MIB
 # How long Copy Blob of a blob of this server waits for a pending copy to end.
 COPY_WAIT_S: Final = 2.0
 FILE_BYTES_MAX: Final = 4 * 1024 * 1024 * MIB
-# Copy File waits for the end of a copy from another server if it is not longer.
+# Copy File waits for the end of a copy from another server up to this size.
 FILE_COPY_AWAITED_BYTES_MAX: Final = 8 * MIB
 
 # Queues: Put Message, Get Messages, Update Message.
@@ -80,31 +80,32 @@ INLINE_BODY_BYTES_MAX: Final = 8 * KIB
 RECORD_BODY_BYTES_MAX: Final = 512
 # Message texts up to this length lie in the message's own record, which moves with each retrieval.
 INLINE_TEXT_BYTES_MAX: Final = 2 * KIB
-# How many expired messages one retrieval removes in passing, and one commit of the sweep.
+# How many expired messages one retrieval also removes, and one commit of the sweep.
 EXPIRED_PER_COMMIT_MAX: Final = 64
-# How many records one page of a listing may read; one that has read more ends short, with a marker.
+# How many records one page of a listing may read; a page that reads more ends early, with a marker.
 LIST_SCANNED_RECORDS_MAX: Final = 50_000
-# How much of them, about; and how many listings of blobs may have their page in memory at once.
+# About how many bytes of records one page may read, and how many listings of blobs may have their
+# page in memory at once.
 LIST_SCANNED_BYTES_MAX: Final = 16 * MIB
 LISTINGS_AT_ONCE_MAX: Final = 8
 # Blob Batch.
 BLOB_BATCH_BODY_BYTES_MAX: Final = 4 * MIB
 BLOB_BATCH_REQUESTS_MAX: Final = 256
-# How many index entries one page of Find Blobs by Tags may look at; see LIST_SCANNED_RECORDS_MAX.
+# How many index entries one page of Find Blobs by Tags may read; see LIST_SCANNED_RECORDS_MAX.
 FIND_LOOKED_MAX: Final = 20_000
 # Tables: the JSON of one entity (each character may be escaped), and of a batch.
 ENTITY_BODY_BYTES_MAX: Final = 4 * MIB
 BATCH_BODY_BYTES_MAX: Final = 4 * MIB
 BATCH_OPERATIONS_MAX: Final = 100
 TABLE_RESULTS_MAX: Final = 1000
-# About how much a page of entities holds.
+# The approximate size of a page of entities.
 TABLE_PAGE_BYTES_MAX: Final = 4 * MIB
-# Up to this much to sign, every combination of what clients do otherwise is tried.
+# Up to this size of the signed text, every combination of the clients' variants is tried.
 SIGNED_CHARS_COMBINED_MAX: Final = 16 * KIB
 # HTTP server.
 REQUEST_HEAD_BYTES_MAX: Final = 64 * KIB
 REQUEST_HEADERS_MAX: Final = 256
 REQUEST_TARGET_BYTES_MAX: Final = 16 * KIB
-# Clients repeat short queries; longer ones, which anybody may send, are kept in no cache.
+# Clients repeat short queries. Longer queries, which anybody may send, are not cached.
 REMEMBERED_QUERY_CHARS_MAX: Final = 1024
 REMEMBERED_QUERY_PARAMETERS_MAX: Final = 32

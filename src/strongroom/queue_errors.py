@@ -1,4 +1,4 @@
-"""The rows of the error table that only the Queue service answers.
+"""The rows of the error table that only the Queue service uses.
 
 Must not live here: rows that several services share (errors.py). Source: "Queue service error
 codes" of the Azure Storage REST reference.

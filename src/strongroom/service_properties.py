@@ -1,5 +1,5 @@
-"""The properties of a service as values: logging, metrics, CORS, retention, and what one service
-has alone.
+"""The properties of a service as values: logging, metrics, CORS, retention, and sections of single
+services.
 
 Lives here: structs that the wire, the rules and the services share. Must not live here: XML
 (wire/core/service_properties_xml.py), matching of CORS rules (semantics/core/cors.py). Source: "Set
@@ -14,7 +14,7 @@ import msgspec
 
 
 class RetentionPolicy(msgspec.Struct, frozen=True):
-    """How long something is kept; `days` (1 to 365) is given exactly when `enabled`."""
+    """How long deleted or logged data is kept; `days` (1 to 365) is set exactly if `enabled`."""
 
     enabled: bool = False
     days: int | None = None
@@ -32,7 +32,7 @@ class Logging(msgspec.Struct, frozen=True):
 
 
 class Metrics(msgspec.Struct, frozen=True):
-    """Hour or minute metrics; `include_apis` is given exactly when `enabled`."""
+    """Hour or minute metrics; `include_apis` is set exactly if `enabled`."""
 
     version: str = "1.0"
     enabled: bool = False
@@ -41,7 +41,7 @@ class Metrics(msgspec.Struct, frozen=True):
 
 
 class CorsRule(msgspec.Struct, frozen=True):
-    """A rule for browsers of some origins; `max_age_s` is how long they may remember it."""
+    """A rule for browsers of some origins; `max_age_s` is how long a browser may cache it."""
 
     allowed_origins: tuple[str, ...]
     allowed_methods: tuple[str, ...]
@@ -60,7 +60,8 @@ class StaticWebsite(msgspec.Struct, frozen=True):
 
 
 class ServiceProperties(msgspec.Struct, frozen=True):
-    """All properties; None = the section was not given (in a request: leave it as it is)."""
+    """All properties. None means that the section was not given; a request then leaves it
+    unchanged."""
 
     logging: Logging | None = None
     hour_metrics: Metrics | None = None
@@ -72,7 +73,7 @@ class ServiceProperties(msgspec.Struct, frozen=True):
     smb_multichannel: bool | None = None
 
     def updated(self, request: ServiceProperties) -> ServiceProperties:
-        """These properties with every section that `request` gives put in place of the old one."""
+        """Return these properties, with every section that `request` gives replaced."""
         given = {
             name: value
             for name in self.__struct_fields__

@@ -1,14 +1,14 @@
-"""Long work in slices: about two milliseconds of it in a turn of the event loop, over all requests.
+"""Runs long work in slices of about two milliseconds per turn of the event loop, over all requests.
 
-Lives here: who goes on next, and for how long. Must not live here: what the work is.
+Lives here: the order and the length of the slices. Must not live here: the work itself.
 
 Long work is a generator that pauses after each step. A step takes some tenths of a millisecond, a
-millisecond at most. So parsers and encoders stay pure: they say where they can pause, and this
-module decides whether they do. A coroutine that may never suspend says where it can by `pause`.
+millisecond at most. So parsers and encoders stay pure: they mark where they can pause, and this
+module decides whether they do. A coroutine marks such a point by awaiting `pause`.
 
-A request that only gave others a turn after each step would share the turn with all others that do
-the same. Eight of them would hold a small request up for eight steps. Here the length of the whole
-turn counts, and those that give way wait for each other, first come, first served.
+If each request only yielded after each step, the steps of all long requests would run in the same
+turn. Eight of them would delay a small request by eight steps. Here the length of the whole turn is
+limited, and long requests wait for each other in the order of their arrival.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Steps = Generator[None, None, T]
 """Long work that pauses after each step, and returns its result."""
 
 SLICE_S: Final = 0.002
-# Those that are woken in vain cost a few microseconds each.
+# Each task that is woken in vain costs a few microseconds.
 _WOKEN_MAX: Final = 16
 
 
@@ -36,9 +36,9 @@ class SliceTurns:
     """The turns of one event loop.
 
     Arguments:
-        now_s: the time that turns are measured by, in seconds.
-        slice_s: how long a turn of the loop may take before long work gives way. The last step of
-            a turn may exceed it.
+        now_s: the clock that measures turns, in seconds.
+        slice_s: how long a turn of the loop may take before long work yields. The last step of a
+            turn may exceed it.
     """
 
     def __init__(self, now_s: Callable[[], float] = elapsed_s, slice_s: float = SLICE_S) -> None:
@@ -46,13 +46,15 @@ class SliceTurns:
         self._slice_s = slice_s
         self._waiting: list[tuple[int, asyncio.Future[bool]]] = []  # a heap
         self._tickets = itertools.count()
-        self._began_s = 0.0  # when the present turn began, while turns are measured
-        self._measured: asyncio.AbstractEventLoop | None = None  # whose turns are
-        self._is_used = False  # in the present turn
+        self._began_s = 0.0  # start of the current turn, while turns are measured
+        self._measured: asyncio.AbstractEventLoop | None = None  # the loop whose turns are measured
+        self._is_used = False  # whether `pause` was called in the current turn
 
     async def run(self, steps: Steps[T]) -> T:
-        """The result of `steps`. Short work does not suspend, unless others have just worked for
-        long."""
+        """Return the result of `steps`, run in slices.
+
+        Short work does not suspend, unless other tasks have just worked for long.
+        """
         try:
             if self._measured is not None:
                 await self.pause()
@@ -67,7 +69,7 @@ class SliceTurns:
             steps.close()
 
     async def pause(self) -> None:
-        """Give way if the present turn has lasted long enough."""
+        """Yield to the loop if the current turn has lasted long enough."""
         loop = asyncio.get_running_loop()
         self._is_used = True
         if self._measured is not loop:
@@ -81,7 +83,7 @@ class SliceTurns:
         return self._now_s() - self._began_s >= self._slice_s
 
     async def _wait(self) -> None:
-        """Wait for a turn that is not over. One that is woken in vain keeps its place."""
+        """Wait for a turn that is not over. A task that is woken in vain keeps its place."""
         loop, ticket = asyncio.get_running_loop(), next(self._tickets)
         while True:
             mine: asyncio.Future[bool] = loop.create_future()
@@ -91,8 +93,11 @@ class SliceTurns:
                 return
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
-        """A turn of the loop begins. Those that wait go on in the next one, behind the measuring of
-        it. One of them goes on in any case, the others as long as that turn is not over."""
+        """Begin a turn of the loop, and wake waiting tasks for the next turn.
+
+        They run after the next call of this method. The first task may then run in any case, the
+        others only while that turn is not over.
+        """
         self._began_s = self._now_s()
         if not self._is_used and not self._waiting:
             self._measured = None
@@ -101,16 +106,18 @@ class SliceTurns:
         woken = 0
         while self._waiting and woken < _WOKEN_MAX:
             _, first = heapq.heappop(self._waiting)
-            if not first.done():  # else its task was cancelled
+            if not first.done():  # otherwise its task was cancelled
                 first.set_result(woken == 0)
                 woken += 1
-        # They may wait again in the next turn, which must then lead to another one.
+        # The woken tasks may wait again, so the next turn must be measured too.
         self._is_used = woken > 0
 
 
 def at_once(steps: Steps[T]) -> T:
-    """The result of `steps`, without a pause: for work that is known to be short, and for code
-    outside of the loop."""
+    """Return the result of `steps` without a pause.
+
+    It is for work that is known to be short, and for code outside of the loop.
+    """
     while True:
         try:
             next(steps)
@@ -120,14 +127,15 @@ def at_once(steps: Steps[T]) -> T:
 
 
 def parts(rows: Iterable[T], count: int) -> Iterator[list[T]]:
-    """The rows in lists of `count`; the last may be shorter. Each row is made when its list is."""
+    """Yield the rows in lists of `count`; the last list may be shorter. Each row is made with its
+    list."""
     left = iter(rows)
     while part := list(islice(left, count)):
         yield part
 
 
 def joined(pieces: Iterable[bytes]) -> Steps[bytes]:
-    """A document whose pieces are made one by one, with a pause behind each."""
+    """Join the pieces of a document, with a pause after each piece."""
     found: list[bytes] = []
     for piece in pieces:
         found.append(piece)

@@ -1,4 +1,4 @@
-"""The rows of the error table that only the Table service answers.
+"""The rows of the error table that only the Table service uses.
 
 Must not live here: rows that several services share (errors.py). Source: "Table service error
 codes" of the Azure Storage REST reference; the texts are those that its clients have recorded.

@@ -1,9 +1,8 @@
-"""Times as text, read into ticks: RFC 1123 dates of headers, ISO 8601 times of signatures and
-policies.
+"""Parses times into ticks: RFC 1123 dates of headers, ISO 8601 times of signatures and policies.
 
-Lives here: parsing only, once for all who read times. Must not live here: writing (values.py),
-clocks, what a time means. Sources: RFC 9110 section 5.6.7 (IMF-fixdate); "Create a service SAS",
-section "Specify the access period".
+Lives here: parsing only, once for all callers. Must not live here: writing (values.py), clocks, the
+meaning of a time. Sources: RFC 9110 section 5.6.7 (IMF-fixdate); "Create a service SAS", section
+"Specify the access period".
 """
 
 from __future__ import annotations
@@ -27,9 +26,11 @@ _ISO8601_CHARS_MAX: Final = 28
 
 
 def parse_rfc1123(text: str) -> int | None:
-    """Ticks of `Fri, 26 Jun 2015 23:39:12 GMT`; None for anything else, a wrong weekday
-    included."""
-    # The length is looked at first so that nothing long is ever kept in the cache.
+    """Return the ticks of a time like `Fri, 26 Jun 2015 23:39:12 GMT`.
+
+    Return None for any other text, and for a wrong weekday.
+    """
+    # The length is checked first, so that no long text is ever cached.
     return _rfc1123_ticks(text) if len(text) == _RFC1123_CHARS else None
 
 
@@ -47,7 +48,7 @@ def _rfc1123_ticks(text: str) -> int | None:
 
 
 def parse_iso8601(text: str) -> int | None:
-    """Ticks of a UTC time of a SAS or stored policy, or None when `text` has another form.
+    """Return the ticks of a UTC time of a SAS or stored policy; None if `text` has another form.
 
     Forms: `YYYY-MM-DD`, `YYYY-MM-DDThh:mmZ`, `YYYY-MM-DDThh:mm:ssZ`, and the last with up to seven
     digits of a fraction.

@@ -1,8 +1,8 @@
 """Values that several layers share: times in ticks, ETags, leases, metadata, ranges, file slices.
 
-Lives here: plain data with its text forms, frozen but for what is remembered of an entity. Must
-not live here: rules (semantics/), parsing of whole headers (wire/), IO. Source: the Azure Storage
-REST reference; ETags and times in "Specifying conditional headers for Blob service operations".
+Lives here: plain data with its text forms, frozen except for the struct of an entity. Must not live
+here: rules (semantics/), parsing of whole headers (wire/), IO. Source: the Azure Storage REST
+reference; ETags and times in "Specifying conditional headers for Blob service operations".
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _YEAR_ONE: Final = datetime(1, 1, 1, tzinfo=UTC)
 _DAY_S: Final = 86_400
 LATEST_TICKS: Final = 3_155_378_975_999_999_999
 """The end of 9999-12-31, the last day that the protocol's time formats can express."""
-# The least and the greatest Edm.Int32, which documents are read by as well as values.
+# The smallest and the largest Edm.Int32; parsers of documents use them too.
 INT32: Final = (-(2**31), 2**31 - 1)
 DAY_NAMES: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 MONTH_NAMES: Final = (
@@ -41,19 +41,22 @@ Metadata = tuple[tuple[str, str], ...]
 
 
 def ticks_of(moment: datetime) -> int:
-    """Ticks of an aware datetime."""
+    """Return the ticks of an aware datetime."""
     delta = moment - _YEAR_ONE
     return (delta.days * _DAY_S + delta.seconds) * TICKS_PER_S + delta.microseconds * 10
 
 
 def datetime_of(ticks: int) -> datetime:
-    """The UTC datetime of `ticks`, cut to microseconds."""
+    """Return the UTC datetime of `ticks`, cut to microseconds."""
     return _YEAR_ONE + timedelta(microseconds=ticks // 10)
 
 
 def rfc1123(ticks: int) -> str:
-    """`Fri, 26 Jun 2015 23:39:12 GMT`: the form of Last-Modified and Date; whole seconds. Cheap for
-    many times of few seconds or days."""
+    """Return a time as `Fri, 26 Jun 2015 23:39:12 GMT`, the form of Last-Modified and Date.
+
+    It has whole seconds. Repeated seconds and days are cached, so many times close together are
+    cheap.
+    """
     return _rfc1123_of_second(ticks // TICKS_PER_S)
 
 
@@ -77,7 +80,8 @@ def _rfc1123_of_day(day: int) -> str:
 
 
 def iso7(ticks: int) -> str:
-    """`2011-03-09T01:42:34.9360000Z`: seven digits, the form of snapshots and error times."""
+    """Return a time as `2011-03-09T01:42:34.9360000Z`: seven digits, as in snapshots and error
+    times."""
     moment, fraction = divmod(ticks, TICKS_PER_S)
     return f"{_iso_of_second(moment)}.{fraction:07d}Z"
 
@@ -100,33 +104,37 @@ class PlusSign(enum.Enum):
 
 
 def is_remembered(query: str) -> bool:
-    """Whether what is made of a query may be kept in a cache.
+    """Whether the parsed form of a query may be cached.
 
-    Anybody may send any query, and all that a cache holds of them must be little.
+    Anybody may send any query, so only short queries are cached.
     """
     is_short = len(query) <= limits.REMEMBERED_QUERY_CHARS_MAX
     return is_short and query.count("&") < limits.REMEMBERED_QUERY_PARAMETERS_MAX
 
 
 def etag_text(stamp: int) -> str:
-    """The ETag of a stamp as Azure writes it, with quotes: `"0x8D8499394C82CF9"`."""
+    """Return the ETag of a stamp as Azure writes it, with quotes: `"0x8D8499394C82CF9"`."""
     return f'"0x{stamp:X}"'
 
 
 def md5_text(digest: bytes) -> str:
-    """A digest as Content-MD5 carries it: base64."""
+    """Return a digest in the form of Content-MD5: base64."""
     return b2a_base64(digest, newline=False).decode("ascii")
 
 
 def crc64_text(checksum: int) -> str:
-    """A checksum as x-ms-content-crc64 carries it: base64 of eight bytes, least significant
-    first."""
+    """Return a checksum in the form of x-ms-content-crc64.
+
+    It is the base64 of eight bytes, least significant first.
+    """
     return b2a_base64(checksum.to_bytes(8, "little"), newline=False).decode("ascii")
 
 
 class Entity(msgspec.Struct, eq=False, gc=False):
-    """A table's entity: its keys, its Timestamp in ticks, its other properties as the inside of a
-    JSON object (semantics/table/edm.py)."""
+    """A table's entity: its keys, its Timestamp in ticks, and its other properties.
+
+    `fragment` has those properties as the inside of a JSON object (semantics/table/edm.py).
+    """
 
     partition_key: str
     row_key: str
@@ -151,7 +159,7 @@ class BlobKind(enum.IntEnum):
 
     @property
     def type_text(self) -> str:
-        """x-ms-blob-type: `BlockBlob`, `PageBlob` or `AppendBlob`."""
+        """The value of x-ms-blob-type: `BlockBlob`, `PageBlob` or `AppendBlob`."""
         return _BLOB_TYPES[self]
 
 
@@ -166,11 +174,11 @@ BlockListKind = Literal["Committed", "Uncommitted", "Latest"]
 
 
 class Lease(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The stored part of a lease; its state at a moment is computed (semantics/core/lease.py).
+    """The stored part of a lease; its state at a given time is computed (semantics/core/lease.py).
 
     `id` is the lower-case GUID; `duration_s` is -1 (infinite) or 15..60. `expires` is the tick at
     which a fixed lease ends (0 = never). `breaks` is the tick at which a breaking lease is broken
-    (0 = no break was asked for).
+    (0 = no break was requested).
     """
 
     id: str
@@ -180,7 +188,7 @@ class Lease(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class ContentProperties(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The six HTTP properties stored with a blob; `None` = not set.
+    """The six HTTP properties that are stored with a blob; `None` = not set.
 
     `md5` is the raw 16 bytes. A client may set any text as the MD5, and it is stored unchecked. A
     text that is not the base64 of 16 bytes is in `other_md5`, and then `md5` is None.
@@ -200,7 +208,7 @@ class ContentProperties(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return self.other_md5 if self.md5 is None else md5_text(self.md5)
 
     def completed(self, other: ContentProperties) -> ContentProperties:
-        """These properties, and those of `other` that are not set here. An MD5 is not taken."""
+        """Return these properties, with unset ones taken from `other`, except the MD5."""
         return msgspec.structs.replace(
             self,
             content_type=self.content_type or other.content_type,
@@ -211,13 +219,12 @@ class ContentProperties(msgspec.Struct, frozen=True, array_like=True, gc=False):
         )
 
     def with_md5(self, digest: bytes | None) -> ContentProperties:
-        """These properties with another MD5, or none."""
+        """Return these properties with another MD5, or with none."""
         return msgspec.structs.replace(self, md5=digest, other_md5=None)
 
 
 class AccessPolicy(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A stored access policy: times as the ISO 8601 text that was given, `None` = left to the
-    SAS."""
+    """A stored access policy: times are the ISO 8601 text as given, `None` = left to the SAS."""
 
     id: str
     start: str | None = None
@@ -233,7 +240,8 @@ class ByteRange:
     last: int | None
 
     def within(self, size_bytes: int) -> tuple[int, int] | None:
-        """(offset, length) clipped to `size_bytes`, or None when it starts beyond the end."""
+        """Return (offset, length) clipped to `size_bytes`; None if the range starts beyond the
+        end."""
         if self.first >= size_bytes:
             return None
         last = size_bytes - 1 if self.last is None else min(self.last, size_bytes - 1)
@@ -242,7 +250,7 @@ class ByteRange:
 
 @dataclass(frozen=True, slots=True)
 class FileSlice:
-    """Bytes that lie in an open file: sent by the kernel without passing through Python."""
+    """Bytes in an open file, which the kernel sends without passing them through Python."""
 
     file: BinaryIO
     offset: int
@@ -254,7 +262,7 @@ Piece = bytes | FileSlice
 
 
 class Health(enum.Enum):
-    """Whether an engine can serve at present."""
+    """Whether an engine can serve now."""
 
     SERVING = "serving"
     FULL = "full"
@@ -266,8 +274,10 @@ class Health(enum.Enum):
 
 
 class Purpose(enum.IntEnum):
-    """The purpose of an update: it decides how much of the space kept back (the reserve) the
-    update may use on a full disk."""
+    """The purpose of an update.
+
+    It decides how much of the reserved space the update may use on a full disk.
+    """
 
     GROWTH = 0
     """It stores more: it may use none of the reserve."""
@@ -285,7 +295,8 @@ _SCOPE_CHARS_MAX: Final = 63
 
 
 def is_encryption_scope(text: str) -> bool:
-    """Whether an encryption scope can be called so (3 to 63 letters, digits, single hyphens)."""
+    """Whether a text is a valid name of an encryption scope: 3 to 63 letters, digits, single
+    hyphens."""
     return text == ACCOUNT_SCOPE or (
         len(text) <= _SCOPE_CHARS_MAX and _SCOPE.fullmatch(text) is not None
     )
