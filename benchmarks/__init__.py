@@ -1,1 +1,1 @@
-"""The benchmarks: Strongroom and Azurite side by side, in turn, in one run. See README.md."""
+"""The benchmarks: they measure Strongroom and Azurite in alternation, in one run. See README.md."""

@@ -42,21 +42,21 @@ PARTS: Final = (
     "coordination", "tables", "queues", "tags", "throughput", "listing", "restart", "scale",
     "memory", "files",
 )  # fmt: skip
-# Only when they are asked for: one takes as long as it is told to, the other some minutes.
+# These parts run only on request: the first has a duration of its own, the second takes minutes.
 LONG_PARTS: Final = ("soak", "fairness")
 _RESULTS: Final = Path(__file__).parent / "results" / "latest.json"
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """How much a run does.
+    """The size of a run.
 
     Arguments:
         name: for the results.
-        turns: how long one server is measured at a time, and how often.
-        listed: blobs of the listing that is compared; Azurite takes long to get them.
-        many: blobs of the big one of the two servers whose costs are compared.
-        filled: blobs of the memory measure.
+        turns: the length and number of the slices of each server.
+        listed: the number of blobs in the compared listing; Azurite takes long to store them.
+        many: the number of blobs in the larger of the two servers whose costs are compared.
+        filled: the number of blobs in the memory measure.
     """
 
     name: str
@@ -99,7 +99,7 @@ def _arguments() -> argparse.Namespace:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run: what was asked, the folder for data, and how servers are made."""
+    """One run: the requested parts, the folder for data, and the creation of servers."""
 
     scope: Scope
     parts: tuple[str, ...]
@@ -111,7 +111,7 @@ class Run:
     soak_table: Path
 
     def server(self, name: str, folder: str) -> Server:
-        """Starts a server that is stopped with the run, at the latest."""
+        """Start a server, which is stopped with the run at the latest."""
         command = strongroom_command if name == STRONGROOM else azurite_command
         server = Server(name, command, self.folder / folder)
         self.stack.callback(server.stop, kill=True)
@@ -119,7 +119,7 @@ class Run:
         return server
 
     def rows(self) -> Iterator[Row]:
-        """Everything that was asked for, row by row."""
+        """Yield the rows of all requested parts."""
         yield from self._coordination()
         yield from self._entities_and_messages()
         yield from self._comparison()
@@ -134,7 +134,8 @@ class Run:
             server.discard()
 
     def _coordination(self) -> Iterator[Row]:
-        """The toolkit, on a Strongroom of its own; etcd, not Azurite, is beside it."""
+        """Yield the rows of the toolkit, measured on a Strongroom of its own, with etcd beside
+        it."""
         if "coordination" in self.parts and STRONGROOM in self.names:
             server = self.server(STRONGROOM, "coordination")
             yield from coordination.rows(server, self.folder, self.scope.turns)
@@ -161,7 +162,7 @@ class Run:
             server.discard()
 
     def _entities_and_messages(self) -> Iterator[Row]:
-        """Tables, queues and blobs' tags, each on servers that hold nothing else."""
+        """Yield the rows of tables, queues and blobs' tags, each on servers with no other data."""
         scope = self.scope
         for part, workloads in (("tables", TABLES), ("queues", QUEUES), ("tags", TAGS)):
             if part in self.parts:
@@ -175,7 +176,7 @@ class Run:
                     server.discard()
 
     def _growth(self) -> Iterator[Row]:
-        """The parts about one server alone: ours, unless there is only the other."""
+        """Yield the rows about one server alone: Strongroom, unless only Azurite is measured."""
         name, scope = self.names[0], self.scope
         if "scale" in self.parts:
             few, many = self.server(name, "few"), self.server(name, "many")
@@ -193,7 +194,7 @@ class Run:
 
 
 def main() -> int:
-    """Runs, prints the table, writes the JSON; 0 if everything could be measured."""
+    """Run, print the table and write the JSON. Return 0 if every part could be measured."""
     asked = _arguments()
     scope = QUICK if asked.quick else FULL if asked.full else DEFAULT
     names = tuple(name for name in (STRONGROOM, AZURITE) if asked.only in (None, name.lower()))
@@ -238,7 +239,7 @@ def _folder(given: Path | None) -> Iterator[Path]:
 
 
 def _versions(names: tuple[str, ...], parts: tuple[str, ...]) -> dict[str, str]:
-    """What takes part, and in which version."""
+    """Return the version of each program in the run."""
     others = set(parts) - {"coordination", "files"}
     found = {name: _version(name) for name in names if others or name == STRONGROOM}
     etcd = etcd_version() if "coordination" in parts else None

@@ -1,4 +1,4 @@
-"""Strongroom against Azurite, in turn, each paused while the other is measured."""
+"""Compares Strongroom with Azurite in alternation; each is paused while the other is measured."""
 
 import itertools
 import statistics
@@ -20,7 +20,8 @@ from benchmarks.workloads import Workload
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """One turn of one server: the rate, and what one request cost the server and the client."""
+    """The result of one turn of one server: the rate, and the cost of a request to server and
+    client."""
 
     rate: float
     p50_ms: float
@@ -32,7 +33,7 @@ class Slice:
 def measure(
     server: Server, endpoint: Endpoint, load: Load, rate: Callable[[Report], float]
 ) -> Slice:
-    """One turn of a server that is awake."""
+    """Measure one turn of a server that is awake."""
     cpu_before = cpu_s(server.pid)
     report = endpoint.load(load)
     cpu_ms = (cpu_s(server.pid) - cpu_before) * 1000 / max(report.requests, 1)
@@ -46,7 +47,7 @@ def measure(
 
 
 def median(slices: Sequence[Slice], field: Callable[[Slice], float]) -> float | None:
-    """The median over the turns; None without turns."""
+    """Return the median over the turns; None if there are none."""
     return statistics.median(map(field, slices)) if slices else None
 
 
@@ -57,7 +58,7 @@ def throughput(
     turns: Turns,
     connections: Sequence[int],
 ) -> Iterator[Row]:
-    """The rows of workloads; the uploads are also compared with the disk itself."""
+    """Yield the rows of workloads; the uploads are also compared with the disk alone."""
     numbers = itertools.count(1)
     for workload in workloads:
         for server in servers:
@@ -112,12 +113,12 @@ def _throughput_row(
 
 
 def rates(slices: Sequence[Slice]) -> tuple[float, ...]:
-    """The rate of each turn."""
+    """Return the rate of each turn."""
     return tuple(round(one.rate, 2) for one in slices)
 
 
 def cost(name: str, slices: Sequence[Slice]) -> str:
-    """What a request cost, as a note; answers that were not expected stand out."""
+    """Return the cost of a request as a note, which marks unexpected answers."""
     p50, p99 = median(slices, lambda one: one.p50_ms), median(slices, lambda one: one.p99_ms)
     cpu, bad = median(slices, lambda one: one.cpu_ms), sum(one.bad for one in slices)
     text = f"{name}p50/p99 {p50:.2f}/{p99:.2f} ms, CPU {cpu:.3f} ms"

@@ -1,8 +1,8 @@
-"""The coordination toolkit: lock cycles, a fair queue, ids, gates, and what waiting costs.
+"""The coordination toolkit: lock cycles, a fair queue, ids, gates, and the cost of waiting.
 
-Strongroom is durable and on loopback, as it comes; etcd's own lock runs beside it in turns, paused
-like it while it is not measured. Without etcd on this machine a sentence says so, and only the
-ratios are missing.
+Strongroom is durable and on loopback, with its defaults. The lock of etcd runs in alternation with
+it, and each is paused while the other is measured. Without etcd on the machine only the ratios are
+missing, and a message says so.
 """
 
 import asyncio
@@ -39,7 +39,8 @@ _RANGE: Final = 1_000_000
 _TAKEN: Final = 1000
 _IDLE_S: Final = 52.0  # about ten renewals of a lock with the default TTL
 _BATCH: Final = 200
-# Of sixteen in a queue each needs some dozens of turns, or one more or less is a large share.
+# Each of sixteen queued clients needs some dozens of cycles. With fewer, one cycle more or less
+# would be a large share.
 _CONTENDED: Final = Turns(slice_s=5.0, count=3, warm_up_s=1.0)
 _WRITE: Final = "Put Blob"
 _READ: Final = "Get Blob"
@@ -48,11 +49,11 @@ _METRIC: Final = "strongroom_requests_total"
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What a crowd did in one slice.
+    """The result of all clients in one slice.
 
     Attributes:
-        counts: cycles in the counted part, of each client.
-        waits_s: of all of them.
+        counts: the cycles of each client in the counted part.
+        waits_s: the waits of all clients.
         server_cpu_ms, client_cpu_ms: per cycle.
     """
 
@@ -63,12 +64,12 @@ class Turn:
 
 
 def rows(strongroom: Server, folder: Path, turns: Turns) -> Iterator[Row]:
-    """Every row of this part, on a Strongroom that runs and holds nothing.
+    """Yield every row of this part, measured on a running Strongroom without data.
 
     Arguments:
-        strongroom: is paused and woken; left awake.
+        strongroom: it is paused and woken, and left awake at the end.
         folder: for etcd's data.
-        turns: of each measure; fewer and longer ones where clients stand in a queue.
+        turns: the turns of each measure; they are fewer and longer if clients are queued.
     """
     yield from _in_memory(turns)
     with ExitStack() as stack:
@@ -86,7 +87,7 @@ def rows(strongroom: Server, folder: Path, turns: Turns) -> Iterator[Row]:
 
 
 def store_url(server: Server, **more: str) -> str:
-    """What `coordination.connect` takes for a Strongroom that was started here."""
+    """Return the URL by which `coordination.connect` connects to a Strongroom of the benchmarks."""
     endpoint = quote(f"http://{HOST}:{server.ports[0]}/{ACCOUNT}", safe="")
     options = "".join(f"&{name}={value}" for name, value in more.items())
     return f"azure://{ACCOUNT}/bench?endpoint={endpoint}{options}"
@@ -107,7 +108,7 @@ def _in_memory(turns: Turns) -> Iterator[Row]:
 
 
 def _sync_cycles(seconds: float) -> tuple[float, float]:
-    """Cycles a second, and CPU ms of each."""
+    """Return cycles per second, and CPU ms of each."""
     with coordination.connect("memory://") as client:
         lock = client.lock("bench")
 
@@ -132,7 +133,10 @@ def _aio_cycles(seconds: float) -> tuple[float, float]:
 
 
 def _rate(some: Callable[[], object], seconds: float, each: int = _BATCH) -> tuple[float, float]:
-    """How often a second something is done that `some` does `each` times, and its CPU in ms."""
+    """Return how often per second the work of `some` is done, and its CPU time in ms.
+
+    One call of `some` does the work `each` times.
+    """
     some()
     began_s, cpu_began_s, count = time.monotonic(), time.process_time(), 0
     while (now_s := time.monotonic()) < began_s + seconds:
@@ -145,7 +149,7 @@ def _rate(some: Callable[[], object], seconds: float, each: int = _BATCH) -> tup
 
 
 def _cycles(servers: dict[str, Server | EtcdServer], count: int, turns: Turns) -> Iterator[Row]:
-    """Cycles of so many clients; more than one stand in the queue."""
+    """Yield the rows of `count` clients; several clients wait in the queue."""
     if count > 1:
         turns = _CONTENDED
     names, seconds = tuple(servers), turns.slice_s
@@ -221,7 +225,7 @@ def _rate_row(count: int, seconds: float, ours: list[Turn], theirs: list[Turn]) 
 
 
 def _each(turns: list[Turn]) -> list[int]:
-    """How many cycles each client had, in all turns."""
+    """Return how many cycles each client had, in all turns."""
     return [sum(counts) for counts in zip(*(one.counts for one in turns), strict=True)]
 
 
@@ -266,7 +270,7 @@ def _ids(server: Server, turns: Turns) -> Iterator[Row]:
 
 
 def _requests(server: Server, operation: str) -> float:
-    """How many requests of one operation the server has answered, by its own count."""
+    """Return how many requests of one operation the server has answered, by its own metric."""
     url = f"http://{HOST}:{server.ports[0]}/.strongroom/metrics"
     with urllib.request.urlopen(url) as answer:
         lines = answer.read().decode().splitlines()
@@ -278,7 +282,8 @@ def _requests(server: Server, operation: str) -> float:
 
 
 def _gates(server: Server) -> Iterator[Row]:
-    """From `open` until a waiting process goes on: by the store's watch, and by hints that lose."""
+    """Yield the time from `open` until a waiting process proceeds: by the store's watch, and by
+    lossy hints."""
     found_ms = _opened_ms(server, Waiting(store_url(server), "gate", "watched"))
     yield _gate_row("gate, open to let through", found_ms)
     polled = store_url(server, wait="0")
@@ -311,7 +316,7 @@ def _gate_row(name: str, found_ms: list[float]) -> Row:
 
 
 def _idle(server: Server) -> Row:
-    """What processes cost that wait for a lock which somebody holds and renews."""
+    """Measure the cost of processes that wait for a lock while its holder renews it."""
     with coordination.connect(store_url(server)) as client, client.lock("idle"):
         waiting = Waiting(store_url(server), "lock", "idle", wait_s=2 * _IDLE_S)
         with waiters(waiting, _CONTENDERS):

@@ -1,4 +1,4 @@
-"""What the disk itself can do in the same run: append and fdatasync, without any server."""
+"""The speed of the disk itself in the same run: append and fdatasync, without any server."""
 
 import os
 import time
@@ -10,16 +10,16 @@ _FILE_BYTES_MAX: Final = 1 << 30
 
 
 def append_and_sync_mb_s(folder: Path, duration_s: float) -> float:
-    """Megabytes a second of 4 MiB appends with an fdatasync after each.
+    """Return megabytes per second of 4 MiB appends with an fdatasync after each.
 
-    That is the least that a durable upload of blocks can do, one block after another.
+    A durable upload of one block after another has to do at least this work.
     """
     count, elapsed_s = _append(folder, os.urandom(_BLOCK_BYTES), duration_s)
     return count * _BLOCK_BYTES / 1e6 / elapsed_s
 
 
 def syncs_per_s(folder: Path, duration_s: float) -> float:
-    """How often a second 1 KiB can be appended and synced."""
+    """Return how often per second 1 KiB can be appended and synced."""
     count, elapsed_s = _append(folder, os.urandom(1024), duration_s)
     return count / elapsed_s
 

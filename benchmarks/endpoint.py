@@ -1,4 +1,4 @@
-"""One service as the benchmarks address it: an account SAS on every request.
+"""One service, which the benchmarks call with an account SAS on every request.
 
 The SAS is computed once, so the client signs nothing per request; the server checks one signature
 per request, as it would with SharedKey. Source: Microsoft's "Create an account SAS".
@@ -32,11 +32,11 @@ APPEND_BLOB: Final = {"x-ms-blob-type": "AppendBlob"}
 
 
 class UnexpectedAnswer(Exception):
-    """A server answered what a benchmark cannot go on with."""
+    """A server gave an answer with which a benchmark cannot continue."""
 
 
 def account_sas(services: str = "bqt") -> str:
-    """A query string that permits everything on some services for two days."""
+    """Return a query string that permits everything on some services for two days."""
     now = datetime.datetime.now(datetime.UTC)
     expiry = (now + datetime.timedelta(days=2)).strftime("%Y-%m-%dT%H:%M:%SZ")
     permissions, kinds, version = "rwdlacuptf", "sco", "2020-08-04"
@@ -60,7 +60,7 @@ class Endpoint:
     sas: str
 
     def target(self, path: str) -> str:
-        """The request target of a path of the account, signed."""
+        """Return the request target of a path of the account, signed."""
         return f"/{ACCOUNT}{path}{'&' if '?' in path else '?'}{self.sas}"
 
     def step(
@@ -74,7 +74,7 @@ class Endpoint:
         captured_header: str = "",
         found: tuple[Found, ...] = (),
     ) -> Step:
-        """A request for the load engine; path and body may hold its marks."""
+        """Return a request for the load engine; path and body may contain its marks."""
         fields = {"Host": f"{HOST}:{self.port}", "x-ms-version": API_VERSION}
         if method == "PUT" or body:
             fields["Content-Length"] = str(sent_length(body))
@@ -83,14 +83,14 @@ class Endpoint:
         return Step(name, head.encode(), body, accepted, captured_header, found)
 
     def load(self, load: Load) -> Report:
-        """Runs a load on this endpoint."""
+        """Run a load on this endpoint."""
         return run(HOST, self.port, load)
 
     def fill(self, step: Step, count: int, connections: int = 8) -> Report:
-        """Does one request `count` times.
+        """Send one request `count` times.
 
         Raises:
-            UnexpectedAnswer: one of them was not accepted.
+            UnexpectedAnswer: a request was not accepted.
         """
         limit_s = 120.0 + count / 10
         report = self.load(Load((step,), connections, limit_s, cycles_max=count))
@@ -103,7 +103,7 @@ class Endpoint:
     def call(
         self, method: str, path: str, headers: Mapping[str, str] | None = None, body: bytes = b""
     ) -> tuple[int, bytes]:
-        """One request from Python: its status and body.
+        """Send one request from Python, and return its status and body.
 
         Raises:
             OSError: no answer.
@@ -124,10 +124,10 @@ class Endpoint:
         body: bytes = b"",
         method: str = "PUT",
     ) -> None:
-        """A request that must create something, or find it there.
+        """Send a request that creates a resource, which may exist already.
 
         Raises:
-            UnexpectedAnswer: neither.
+            UnexpectedAnswer: the answer has another status.
         """
         status, answer = self.call(method, path, headers, body)
         if status not in (201, 204, 409):

@@ -1,7 +1,7 @@
 """The load engine's Python side: compiles it, writes its plan, reads its report.
 
-The hot loop is in C (`engine.c`), so that the client costs a small part of what a server does.
-Here nothing is known about storage; requests come from `workloads.py`.
+The hot loop is in C (`engine.c`), so that the client costs a small part of what a server does. This
+module knows nothing about storage; requests come from `workloads.py`.
 """
 
 import hashlib
@@ -16,12 +16,12 @@ from typing import Final
 
 import msgspec
 
-CYCLE: Final = "\x01I"  # number of the cycle, 10 digits
+CYCLE: Final = "\x01I"  # the number of the cycle, 10 digits
 CONNECTION: Final = "\x01C"  # number of the connection, 4 digits
 SCATTERED: Final = "\x01M"  # the cycle scattered over `modulo` values, 6 digits
-CAPTURED: Final = "\x01a"  # what the first capture of this cycle found
+CAPTURED: Final = "\x01a"  # the first captured text of this cycle
 ESCAPED: Final = "\x01b"  # a piece of a body, see Found
-FURTHER: Final = "\x01c"  # another one
+FURTHER: Final = "\x01c"  # a second piece, see Found
 
 _WIDTHS: Final = {b"I": 10, b"C": 4, b"M": 6}
 _SOURCES: Final = ("engine.c", "engine_plan.c")
@@ -32,7 +32,7 @@ class EngineFailed(Exception):
     """The engine could not be compiled or did not finish."""
 
 
-# Longer bodies are random bytes, in which nothing is a mark.
+# Longer bodies are random bytes without marks.
 _TEMPLATE_BYTES_MAX: Final = 256 * 1024
 
 
@@ -42,7 +42,7 @@ class Found:
 
     Arguments:
         mark: ESCAPED or FURTHER.
-        before, after: what stands around it.
+        before, after: the texts around the piece.
     """
 
     mark: str
@@ -50,7 +50,7 @@ class Found:
     after: str
 
     def encode(self) -> bytes:
-        """The capture as the engine reads it."""
+        """Return the capture in the engine's format."""
         variable = ord(self.mark[1]) - ord("a")
         line = f"b {variable} 1 {len(self.before)} {len(self.after)}\n"
         return f"{line}{self.before}{self.after}".encode()
@@ -61,11 +61,11 @@ class Step:
     """One request of a cycle.
 
     Arguments:
-        name: without spaces; names the step in the report.
+        name: the name of the step in the report, without spaces.
         head: request line and headers, a template.
         body: a template too if it is short.
         accepted: statuses that let the cycle go on; any other ends it and counts as bad.
-        captured_header: its value in the answer becomes CAPTURED.
+        captured_header: the answer's header whose value becomes CAPTURED.
         found: pieces of the answer's body that become marks.
     """
 
@@ -78,11 +78,11 @@ class Step:
 
     @property
     def is_template(self) -> bool:
-        """Whether the body holds marks; long bodies are sent as they are."""
+        """Whether the body contains marks; long bodies are sent as they are."""
         return b"\x01" in self.body and len(self.body) < _TEMPLATE_BYTES_MAX
 
     def encode(self) -> bytes:
-        """The step as the engine reads it."""
+        """Return the step in the engine's format."""
         is_head = int(self.head.startswith(b"HEAD "))
         accepted = " ".join(map(str, self.accepted))
         line = (
@@ -97,13 +97,13 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What the engine is to do.
+    """The work of one run of the engine.
 
     Arguments:
-        steps: the requests of one cycle; the first `prologue` are done once per connection.
-        connections: how many walk through the steps at once.
-        measured_s, warm_up_s: how long; with `cycles_max` the load ends when these are done.
-        modulo: SCATTERED is below this; it shares no factor with 7919.
+        steps: the requests of one cycle; the first `prologue` of them run once per connection.
+        connections: how many connections run the steps at once.
+        measured_s, warm_up_s: the durations; with `cycles_max` the load ends after so many cycles.
+        modulo: the upper bound of SCATTERED; it shares no factor with 7919.
     """
 
     steps: tuple[Step, ...]
@@ -116,7 +116,7 @@ class Load:
 
 
 class StepReport(msgspec.Struct, frozen=True):
-    """What the engine measured of one step; statuses are counted as texts."""
+    """The measurements of one step; statuses are counted as texts."""
 
     name: str
     count: int
@@ -128,7 +128,7 @@ class StepReport(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What the engine measured; `requests` counts the warm-up too, the steps do not."""
+    """The measurements of a load; `requests` includes the warm-up, the steps do not."""
 
     window_s: float
     elapsed_s: float
@@ -143,20 +143,21 @@ class Report(msgspec.Struct, frozen=True):
     steps: list[StepReport]
 
     def step(self, name: str) -> StepReport:
-        """The report of one step by its name."""
+        """Return the report of the step with this name."""
         return next(step for step in self.steps if step.name == name)
 
 
 def sent_length(body: bytes) -> int:
-    """The length of a template once its marks are replaced; captured values don't count."""
+    """Return the length of a template after its marks are replaced; captured values are not
+    counted."""
     return len(body) + sum(_WIDTHS[mark] - 2 for mark in re.findall(rb"\x01([ICM])", body))
 
 
 def run(host: str, port: int, load: Load) -> Report:
-    """Runs a load against a numeric address.
+    """Run a load against a numeric address.
 
     Raises:
-        EngineFailed: it could not be compiled, could not connect, or took far too long.
+        EngineFailed: the engine could not be compiled, could not connect, or took far too long.
     """
     with tempfile.NamedTemporaryFile(prefix="load-plan-") as plan:
         plan.write(_plan(host, port, load))
@@ -182,7 +183,7 @@ def _plan(host: str, port: int, load: Load) -> bytes:
 
 @cache
 def _executable() -> str:
-    """Compiles the engine once for each version of its source."""
+    """Compile the engine once for each version of its source, and return its path."""
     folder = Path(__file__).parent
     texts = b"".join((folder / name).read_bytes() for name in (*_SOURCES, "engine.h"))
     cached = Path(tempfile.gettempdir()) / f"strongroom-bench-{os.getuid()}"

@@ -1,8 +1,9 @@
-"""etcd beside Strongroom: one member on loopback, and its own lock as a client uses it.
+"""etcd beside Strongroom: one member on loopback, and a client of etcd's own lock.
 
-The lock is etcd's `v3lock` service over its JSON gateway: Lock waits in the order of arrival, and
-answers when it is held; Unlock gives it back. One lease lasts for many cycles, so that a cycle is
-these two requests. The client is the HTTP client of the coordination toolkit, for equal terms.
+The lock is etcd's `v3lock` service over its JSON gateway. Lock waits in the order of arrival, and
+answers when the client holds the lock; Unlock releases it. One lease lasts for many cycles, so a
+cycle is these two requests. Both sides use the HTTP client of the coordination toolkit, for a fair
+comparison.
 """
 
 import base64
@@ -31,7 +32,7 @@ _LEASE_S: Final = 600
 
 
 def etcd_version() -> str | None:
-    """The version of the etcd on this machine; None if there is none."""
+    """Return the version of etcd on this machine; None if it is not installed."""
     program = shutil.which("etcd")
     if program is None:
         return None
@@ -82,16 +83,16 @@ class EtcdServer:
 
     @property
     def pid(self) -> int:
-        """The id of its process."""
+        """The id of etcd's process."""
         return self._process.pid
 
     def pause(self) -> None:
-        """Takes the CPU from it until `awake`."""
+        """Stop the process until `awake`."""
         os.kill(self.pid, signal.SIGSTOP)
 
     @contextmanager
     def awake(self) -> Iterator[None]:
-        """Lets it run for the block, and pauses it again."""
+        """Let the process run for the block, then pause it again."""
         os.kill(self.pid, signal.SIGCONT)
         try:
             yield
@@ -99,22 +100,22 @@ class EtcdServer:
             self.pause()
 
     def stop(self) -> None:
-        """Kills it and waits for its end."""
+        """Kill the process and wait for its end."""
         if self._process.poll() is None:
             self._process.kill()
             self._process.wait(_STOP_S)
 
 
 class EtcdFailed(Exception):
-    """etcd answered what a benchmark cannot go on with."""
+    """etcd gave an answer with which a benchmark cannot continue."""
 
 
 class EtcdLock:
     """One client of a lock.
 
     Arguments:
-        url: of the member.
-        name: of the lock.
+        url: the URL of the member.
+        name: the name of the lock.
     """
 
     def __init__(self, url: str, name: str) -> None:
@@ -124,16 +125,16 @@ class EtcdLock:
         self._key = ""
 
     def renew_lease(self) -> None:
-        """Begins another lease; the locks of the next minutes hang on it."""
+        """Grant another lease, which the locks of the next minutes use."""
         self._lease = self._ask("/v3/lease/grant", {"TTL": _LEASE_S})["ID"]
 
     def acquire(self) -> None:
-        """Waits until it is held."""
+        """Wait until this client holds the lock."""
         found = self._ask("/v3/lock/lock", {"name": self._name, "lease": self._lease})
         self._key = found["key"]
 
     def release(self) -> None:
-        """Gives it back."""
+        """Release the lock."""
         self._ask("/v3/lock/unlock", {"key": self._key})
 
     def _ask(self, path: str, body: dict[str, Any]) -> dict[str, Any]:

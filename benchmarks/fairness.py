@@ -1,8 +1,8 @@
-"""How long one request can hold up the others: the longest turn of the loop beside each kind of
-long work, and a small GET's p99 alone and beside it.
+"""How long one request can delay the others. For each kind of long work: the longest turn of the
+loop, and the p99 of a small GET alone and beside it.
 
 The server runs on a thread of this process. A turn is measured in CPU time of that thread, so that
-other programs on the machine do not count. The load comes from processes of its own.
+other programs on the machine do not count. Other processes generate the load.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ _BOUNDARY: Final = "batch_0f"
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of long work: what it needs, and its request."""
+    """A kind of long work: its preparation, and its request."""
 
     name: str
     prepare: Callable[[Endpoint], None]
@@ -53,7 +53,7 @@ class Kind:
 
 class _Turns:
     """The longest turn of a loop, in CPU time of its thread. A turn begins with each pass of
-    `_watch`, which the loop resumes once a turn."""
+    `_watch`, which the loop resumes once per turn."""
 
     def __init__(self) -> None:
         self._longest_s = 0.0
@@ -71,13 +71,13 @@ class _Turns:
         self._ended.set()
 
     def take_ms(self) -> float:
-        """The longest turn since the last call."""
+        """Return the longest turn since the last call."""
         longest_s, self._longest_s = self._longest_s, 0.0
         return 1000 * longest_s
 
 
 def fairness(folder: Path) -> Iterator[Row]:
-    """A row for each kind: the longest turn, and the GET's p99 in the note."""
+    """Yield a row for each kind: the longest turn, with the GET's p99 in the note."""
     # As `strongroom serve` does.
     gc.set_threshold(*COLLECTED_AT)
     gc.freeze()
@@ -202,7 +202,8 @@ def _prepare_files(endpoint: Endpoint) -> None:
 
 
 def _changed_ranges(endpoint: Endpoint) -> Step:
-    """What has changed in a page blob since a snapshot: every second of its ranges."""
+    """Return a request for the changes of a page blob since a snapshot: every second range has
+    changed."""
     target = endpoint.target("/ranges/one?comp=snapshot")
     taken = http.client.HTTPConnection(HOST, endpoint.port)
     taken.request("PUT", target, headers={"x-ms-version": API_VERSION, "Content-Length": "0"})
@@ -222,7 +223,7 @@ def _multipart(parts: list[str], content_type: str) -> bytes:
 
 
 def _batch_of_deletes(endpoint: Endpoint) -> Step:
-    """256 blobs that are not there."""
+    """Return a batch of deletes of 256 blobs that do not exist."""
     target = endpoint.target("/many/none")
     part = f"DELETE {target} HTTP/1.1\r\nContent-Length: 0\r\n\r\n"
     fields = {"Content-Type": f"multipart/mixed; boundary={_BOUNDARY}"}
@@ -231,7 +232,7 @@ def _batch_of_deletes(endpoint: Endpoint) -> Step:
 
 
 def _long_entity(endpoint: Endpoint) -> Step:
-    """Insert Or Replace Entity of 900 KB in 30 properties."""
+    """Return Insert Or Replace Entity of 900 KB in 30 properties."""
     values = {f"Text{number}": "x" * 15_000 for number in range(30)}
     body = json.dumps(values).encode()
     fields = {"Content-Type": "application/json", "Accept": "application/json;odata=nometadata"}
@@ -240,7 +241,7 @@ def _long_entity(endpoint: Endpoint) -> Step:
 
 
 def _refused_json(endpoint: Endpoint) -> Step:
-    """A body of 4 MB, which no entity may have."""
+    """Return an insert with a body of 4 MB, which is too large for an entity."""
     body = json.dumps({f"Name{number}": number for number in range(190_000)}).encode()
     fields = {"Content-Type": "application/json", "Accept": "application/json;odata=nometadata"}
     return endpoint.step("long", "POST", "/fair", 400, 413, headers=fields, body=body)
@@ -261,7 +262,7 @@ def _get_large(endpoint: Endpoint) -> Step:
 
 
 def _nothing(endpoint: Endpoint) -> None:
-    """What an earlier kind prepared is there."""
+    """Do nothing: the data of an earlier kind is used."""
 
 
 def _get(path: str) -> Callable[[Endpoint], Step]:

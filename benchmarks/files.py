@@ -1,7 +1,7 @@
-"""Files over SMB, beside Samba's smbd, and over REST: bytes, small files, listings, other requests.
+"""Files over SMB, beside Samba's smbd, and over REST: large and small files, listings, requests.
 
 smbclient is the client of both servers, which take turns. Both write to the same disk. Strongroom
-answers a write when it is durable; smbd, with its defaults, when the kernel has it.
+answers a write when it is durable. With its defaults, smbd answers when the kernel has the data.
 """
 
 import os
@@ -38,13 +38,13 @@ _SMALL_BYTES: Final = 4096
 _LISTED: Final = 10_000
 _CONNECTIONS: Final = 32
 _UPDATE: Final = {"x-ms-write": "update", "x-ms-range": f"bytes=0-{_SMALL_BYTES - 1}"}
-# What takes seconds is done so many times, whatever the scope says of slices.
+# Work that takes seconds is repeated so many times, whatever the slices of the scope.
 _ROUNDS_MAX: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """Our server, with a share and the services that are measured beside it."""
+    """A running Strongroom, with a share and the services that are measured beside it."""
 
     share: SmbShare
     files: Endpoint
@@ -52,7 +52,7 @@ class Served:
 
 
 def files(folder: Path, turns: Turns) -> Iterator[Row]:
-    """All rows; those beside smbd have no ratio where it is not installed."""
+    """Yield all rows; those beside smbd have no ratio if smbd is not installed."""
     work = folder / "work"
     work.mkdir(parents=True)
     (work / "large").write_bytes(os.urandom(_MIB) * LARGE_MIB)
@@ -133,12 +133,12 @@ def _compared(
     per_unit: str,
     units: int,
 ) -> Row:
-    """A rate, beside smbd's, and the CPU time of each server in the note.
+    """Return a rate beside smbd's, with the CPU time of each server in the note.
 
     Arguments:
-        run: does it once; returns the seconds.
-        amount: of the unit, before the `/s`.
-        units: of what the CPU time is said.
+        run: does the work once, and returns the seconds.
+        amount: the amount of work in one run, in the unit before the `/s`.
+        units: the number of units for the CPU time per unit.
     """
     rates: dict[str, list[float]] = {share.name: [] for share in shares}
     used_s: dict[str, list[float]] = {share.name: [] for share in shares}
@@ -190,7 +190,7 @@ def _over_rest(ours: Served, work: Path, turns: Turns) -> Iterator[Row]:
 
 
 def _beside_a_put(ours: Served, work: Path, turns: Turns) -> Row:
-    """A small GET alone, and while smbclient puts a large file."""
+    """Measure a small GET alone, and while smbclient puts a large file."""
     small = put_blob(ours.blobs, "/beside/one")
     ours.blobs.fill(small, 1)
     get = ours.blobs.step("get", "GET", "/beside/one", 200)
@@ -210,7 +210,7 @@ def _beside_a_put(ours: Served, work: Path, turns: Turns) -> Row:
 
 
 def samba_version() -> str | None:
-    """Of the smbd that is installed; None = there is none."""
+    """Return the version of the installed smbd; None if there is none."""
     if not has_smbd():
         return None
     ran = subprocess.run(["smbd", "--version"], capture_output=True, text=True)

@@ -1,7 +1,7 @@
-"""Processes that wait: at a gate until it opens, or for a lock that somebody holds.
+"""Processes that wait: at a gate until it opens, or for a lock that another client holds.
 
-Each is a process of its own, with a client of its own, and says by the monotonic clock, which all
-processes share, when it was let through.
+Each process has a client of its own, and reports when its wait ended. The time is that of the
+monotonic clock, which all processes share.
 """
 
 import multiprocessing
@@ -24,15 +24,15 @@ _SETTLE_S: Final = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """What each of them does.
+    """The task of each process.
 
     Attributes:
-        url: of the store.
+        url: the URL of the store.
         kind: "gate" or "lock".
-        name: of the gate or lock.
-        bus: of the hints beside the gate; empty without.
-        lost_share: of the hints.
-        wait_s: at most so long.
+        name: the name of the gate or lock.
+        bus: the URL of the hints beside the gate; empty without hints.
+        lost_share: the share of hints that are lost.
+        wait_s: the maximum wait.
     """
 
     url: str
@@ -63,7 +63,7 @@ _KINDS: Final = {"gate": _wait_at_gate, "lock": _wait_for_lock}
 
 
 def _serve(waiting: Waiting, pipe: "Connection[Any, Any]") -> None:
-    """The life of one process: it says that it waits, and then when it was let through."""
+    """Run one process: it reports that it waits, and then when its wait ended."""
     began = threading.Event()
 
     def tell() -> None:
@@ -80,14 +80,14 @@ def _serve(waiting: Waiting, pipe: "Connection[Any, Any]") -> None:
 
 
 class Waiters:
-    """So many of them, all of which wait when this is made.
+    """Processes that all wait when this object has been created.
 
     Arguments:
-        waiting: what each does.
-        count: how many.
+        waiting: the task of each process.
+        count: the number of processes.
 
     Raises:
-        ServerFailed: one of them did not come so far.
+        ServerFailed: a process did not begin to wait.
     """
 
     def __init__(self, waiting: Waiting, count: int) -> None:
@@ -103,10 +103,10 @@ class Waiters:
         for _, pipe in self._members:
             if not pipe.poll(_BEGIN_S) or pipe.recv() != "waits":
                 raise ServerFailed(f"a process that waits for a {waiting.kind} did not begin")
-        time.sleep(_SETTLE_S)  # between what they said and their first wait lies a request
+        time.sleep(_SETTLE_S)  # they send a request between their report and their first wait
 
     def released_s(self) -> list[float]:
-        """When each was let through; those who never were are missing."""
+        """Return when each wait ended, without the processes that still wait."""
         found = []
         for _, pipe in self._members:
             try:
@@ -118,7 +118,7 @@ class Waiters:
         return found
 
     def close(self) -> None:
-        """End them."""
+        """End the processes."""
         for member, pipe in self._members:
             pipe.close()
             if member.is_alive():
@@ -128,7 +128,7 @@ class Waiters:
 
 @contextmanager
 def waiters(waiting: Waiting, count: int) -> Iterator[Waiters]:
-    """`Waiters` for a block."""
+    """Provide `Waiters` for a block."""
     found = Waiters(waiting, count)
     try:
         yield found

@@ -1,4 +1,4 @@
-"""What becomes of cost, memory and restarts as blobs accumulate."""
+"""The change of costs, memory and restart times as blobs accumulate."""
 
 import re
 import statistics
@@ -27,7 +27,7 @@ _MB_OF_MIB: Final = 1.048576
 
 
 def fill(server: Server, count: int) -> None:
-    """Puts `count` blobs of 1 KiB into a container of their own."""
+    """Put `count` blobs of 1 KiB into a container of their own."""
     make_container(server.endpoint, _CONTAINER)
     for start in range(0, count, _BATCH):
         size = min(_BATCH, count - start)
@@ -36,7 +36,7 @@ def fill(server: Server, count: int) -> None:
 
 
 def listing(servers: Sequence[Server], blobs: int, turns: Turns) -> Iterator[Row]:
-    """A page of 5,000 out of the `blobs` that the servers hold, in turn."""
+    """Measure a page of 5,000 of the `blobs` that the servers hold, in alternation."""
     found: dict[str, list[Slice]] = {server.name: [] for server in servers}
     for server in turns.of(servers):
         with server.awake():
@@ -63,7 +63,7 @@ def _cpu(name: str, slices: Sequence[Slice]) -> str:
 
 
 def restarts(servers: Sequence[Server], blobs: int) -> Iterator[Row]:
-    """From exec to the first right answer, after SIGKILL, with the `blobs` that they hold."""
+    """Measure the time from exec to the first correct answer after SIGKILL, with `blobs` stored."""
     times: dict[str, tuple[float, ...]] = {}
     for server in servers:
         found = []
@@ -81,10 +81,11 @@ def restarts(servers: Sequence[Server], blobs: int) -> Iterator[Row]:
 
 
 def scale(few: Server, many: Server, blobs: int, turns: Turns) -> Iterator[Row]:
-    """GET and PUT with 1,000 blobs and with `blobs`, in two servers of one kind, in turn.
+    """Measure GET and PUT with 1,000 blobs and with `blobs`, on two servers of one kind in
+    alternation.
 
-    The PUT overwrites, so that the numbers stay. Ratios are of CPU time a request, which noise
-    of the disk does not reach; the times are in the note.
+    The PUT overwrites, so the number of blobs does not change. Ratios are of CPU time per request,
+    which the disk's noise does not affect; the times are in the note.
     """
     for server, count in ((few, FEW), (many, blobs)):
         with server.awake():
@@ -100,7 +101,7 @@ def scale(few: Server, many: Server, blobs: int, turns: Turns) -> Iterator[Row]:
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """A server, how many blobs it holds, and what has been measured."""
+    """A server, the number of its blobs, and its measurements."""
 
     server: Server
     blobs: int
@@ -140,7 +141,8 @@ def _overwrite(endpoint: Endpoint) -> Step:
 
 
 def memory(server: Server, blobs: int) -> Iterator[Row]:
-    """The highest memory of a new server that is filled, listed whole, and moves 32 x 64 MiB.
+    """Measure the peak memory of a new server that is filled, listed completely, and moves 32 x 64
+    MiB.
 
     It must be awake.
     """
@@ -168,7 +170,7 @@ def memory(server: Server, blobs: int) -> Iterator[Row]:
 
 
 def _transfer(endpoint: Endpoint, steps: tuple[Step, ...]) -> None:
-    """Each of 32 connections goes through the steps once, all at once."""
+    """Run the steps once on each of 32 connections, all at once."""
     load = Load(steps, _TRANSFERS, _TRANSFER_LIMIT_S, cycles_max=_TRANSFERS)
     report = endpoint.load(load)
     if report.bad or report.io_errors or report.cycles != _TRANSFERS:
@@ -176,7 +178,7 @@ def _transfer(endpoint: Endpoint, steps: tuple[Step, ...]) -> None:
 
 
 def _walk(endpoint: Endpoint) -> tuple[int, int]:
-    """Lists the whole container; returns how many pages and blobs there were."""
+    """List the whole container, and return the number of pages and of blobs."""
     pages, names, marker = 0, 0, ""
     while pages == 0 or marker:
         path = f"{_CONTAINER}?restype=container&comp=list&maxresults={PAGE}"

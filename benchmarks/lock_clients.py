@@ -1,8 +1,8 @@
-"""Processes that take and give back one lock over and over, and say how long each cycle took.
+"""Processes that acquire and release one lock repeatedly, and report the duration of each cycle.
 
-Each is a process of its own with its own connection, as nodes are. They are told through a pipe
-when to begin and when to end, so that all run at the same time. What lies in a slice's first part
-warms up and is not counted.
+Each process has its own connection, like the node of a cluster. A pipe sends it the times of begin
+and end, so that all run at the same time. The first part of a slice is a warm-up and is not
+counted.
 """
 
 import multiprocessing
@@ -22,12 +22,12 @@ Release = Callable[[], object]
 
 NAME: Final = "bench"
 _READY_S: Final = 120.0
-_LEAD_S: Final = 0.1  # so long before the beginning they are told of it
+_LEAD_S: Final = 0.1  # how long before the beginning the processes get its time
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """When one slice is: by the monotonic clock, which all processes share."""
+    """The times of one slice, by the monotonic clock, which all processes share."""
 
     begins_s: float
     counts_s: float
@@ -36,12 +36,12 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Cycles:
-    """What one client did in a slice.
+    """The result of one client in a slice.
 
     Attributes:
-        waits_s: for each cycle that ended in the counted part, how long the lock was waited for.
-        all_count: cycles of the whole slice.
-        cpu_s: of this client, for all of them.
+        waits_s: the wait for the lock in each cycle that ended in the counted part.
+        all_count: the cycles of the whole slice.
+        cpu_s: the CPU time of this client for all cycles.
     """
 
     waits_s: list[float]
@@ -51,12 +51,12 @@ class Cycles:
 
 @dataclass(frozen=True, slots=True)
 class Clients:
-    """What is started: how many, of which kind, for which server.
+    """The kind of clients, and their server.
 
     Attributes:
         kind: "strongroom" or "etcd".
-        url: of the store, or of the member.
-        fair: whether they stand in a queue; etcd's always do.
+        url: the URL of the store, or of the etcd member.
+        fair: whether the clients queue; etcd's clients always do.
     """
 
     kind: str
@@ -88,7 +88,7 @@ _KINDS: Final = {"strongroom": _strongroom, "etcd": _etcd}
 
 
 def _serve(clients: Clients, pipe: "Connection[Any, Any]") -> None:
-    """The life of one process: connect, then a slice whenever it is told, until the pipe ends."""
+    """Run one process: connect, then run a slice on each request, until the pipe ends."""
     begin, take = _KINDS[clients.kind](clients)
     begin()
     take()()
@@ -116,14 +116,14 @@ def _slice(window: Window, take: Callable[[], Release]) -> Cycles:
 
 
 class Crowd:
-    """So many processes of one kind.
+    """Several processes of one kind.
 
     Arguments:
-        clients: what each is.
-        count: how many.
+        clients: the kind of each process.
+        count: the number of processes.
 
     Raises:
-        ServerFailed: one of them could not begin.
+        ServerFailed: a process could not begin.
     """
 
     def __init__(self, clients: Clients, count: int) -> None:
@@ -141,7 +141,7 @@ class Crowd:
                 raise ServerFailed(f"a client of {clients.kind} did not begin")
 
     def run(self, seconds: float) -> list[Cycles]:
-        """Let all of them run, a quarter of the time for warming up before it."""
+        """Run all processes for a slice, after a warm-up of a quarter of that time."""
         begins_s = time.monotonic() + _LEAD_S
         counts_s = begins_s + seconds / 4
         window = Window(begins_s, counts_s, counts_s + seconds)
@@ -156,7 +156,7 @@ class Crowd:
         return found
 
     def close(self) -> None:
-        """End them."""
+        """End the processes."""
         for _, pipe in self._members:
             pipe.close()
         for member, _ in self._members:
@@ -168,7 +168,7 @@ class Crowd:
 
 @contextmanager
 def crowd(clients: Clients, count: int) -> Iterator[Crowd]:
-    """A `Crowd` for a block."""
+    """Provide a `Crowd` for a block."""
     found = Crowd(clients, count)
     try:
         yield found
@@ -177,7 +177,7 @@ def crowd(clients: Clients, count: int) -> Iterator[Crowd]:
 
 
 def quantile(values: list[float], share: float) -> float:
-    """The value that so large a share of them does not exceed."""
+    """Return the value that the given share of the values does not exceed."""
     if len(values) < 2:
         return values[0] if values else 0.0
     return statistics.quantiles(values, n=1000, method="inclusive")[round(share * 1000) - 1]

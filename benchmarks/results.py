@@ -1,4 +1,4 @@
-"""What a run comes to: rows with their targets, printed as a table and written as JSON."""
+"""The results of a run: rows with their targets, printed as a table and written as JSON."""
 
 import statistics
 from collections.abc import Sequence
@@ -12,14 +12,14 @@ from benchmarks.servers import AZURITE
 
 
 class Target(msgspec.Struct, frozen=True):
-    """What a row must reach: at least or at most `bound`, in its ratio or in our own value."""
+    """The target of a row: at least or at most `bound`, for its ratio or for Strongroom's value."""
 
     bound: float
     at_least: bool
     of_ratio: bool
 
     def reached(self, value: float | None, ratio: float | None) -> bool | None:
-        """Whether it is; None if it was not measured."""
+        """Whether the target is reached; None if the row was not measured."""
         measured = ratio if self.of_ratio else value
         if measured is None:
             return None
@@ -30,11 +30,11 @@ class Target(msgspec.Struct, frozen=True):
 
 
 def ratio_at_least(bound: float) -> Target:
-    """So many times the other server's rate, or that part of its time."""
+    """Return a target for the ratio to the other server's rate or time."""
     return Target(bound, at_least=True, of_ratio=True)
 
 
-# (measure, connections) -> target, as the project states it.
+# (measure, connections) -> the project's target.
 TARGETS: Final = {
     ("GET 1 KiB", 32): ratio_at_least(6),
     ("PUT 1 KiB", 32): ratio_at_least(10),
@@ -79,12 +79,12 @@ TARGETS_OF_FILES: Final = {
         20, at_least=False, of_ratio=False
     ),
 }
-UPLOAD_SHARE_OF_DISK: Final = 0.8  # of raw append and sync, in place of the ratio
+UPLOAD_SHARE_OF_DISK: Final = 0.8  # the share of raw append and sync, instead of the ratio
 
 
 class Ratio(msgspec.Struct, frozen=True):
-    """How two series compare that were measured in turn: the median of the pairs, which what slows
-    the machine for some seconds leaves alone, and the quartiles."""
+    """The ratio of two series measured in alternation: the median of the pairs, and the quartiles.
+    A disturbance of the machine for some seconds hardly changes this median."""
 
     median: float
     low: float
@@ -92,7 +92,8 @@ class Ratio(msgspec.Struct, frozen=True):
 
 
 def ratio_of(numerators: Sequence[float], denominators: Sequence[float]) -> Ratio | None:
-    """The ratio of two series of equal length, pair by pair; None if one of them is missing."""
+    """Return the ratio of two series of equal length, pair by pair; None if one of them is
+    missing."""
     if not numerators or not denominators:
         return None
     pairs = [a / b for a, b in zip(numerators, denominators, strict=True) if b]
@@ -106,16 +107,16 @@ class Row(msgspec.Struct, frozen=True):
     """One measure.
 
     Arguments:
-        measure, connections: what was measured; 0 connections where it has none.
-        unit: of the two values.
+        measure, connections: what was measured; 0 if the measure has no connections.
+        unit: the unit of the two values.
         strongroom: the median over the turns; None if not measured.
-        beside: the same of the server beside it.
-        ratio: how many times better Strongroom is; for "many : few" how many times dearer. The
-            median over pairs of turns; `spread` are the quartiles.
-        reached: whether the target is; None without one.
-        slices: every single value, in order of the turns: Strongroom's, the other one's.
-        note: what else to know.
-        other: which server it is beside.
+        beside: the same for the other server.
+        ratio: how many times better Strongroom is; for "many : few" how many times more expensive.
+            It is the median over pairs of turns; `spread` has the quartiles.
+        reached: whether the target is reached; None without a target.
+        slices: every value in the order of the turns: Strongroom's, then the other server's.
+        note: further facts.
+        other: the name of the other server.
     """
 
     measure: str
@@ -144,7 +145,7 @@ def row(
     note: str = "",
     other: str = AZURITE,
 ) -> Row:
-    """A row with its target from the table."""
+    """Return a row with its target from the table."""
     target = {**TARGETS, **TARGETS_OF_FILES}.get((measure, connections))
     middle = None if ratio is None else ratio.median
     spread = None if ratio is None else (ratio.low, ratio.high)
@@ -157,7 +158,7 @@ def row(
 
 
 class Results(msgspec.Struct, frozen=True):
-    """Everything of one run."""
+    """The results of one run."""
 
     began: str
     scope: str
@@ -168,12 +169,12 @@ class Results(msgspec.Struct, frozen=True):
     rows: list[Row]
 
     def write(self, path: Path) -> None:
-        """As JSON."""
+        """Write the results as JSON."""
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(msgspec.json.format(msgspec.json.encode(self), indent=1))
 
     def text(self) -> str:
-        """A table for people; the notes of a row stand under it."""
+        """Return a readable table; the notes of a row stand under it."""
         facts = self.machine
         servers = ", ".join(f"{name} {version}" for name, version in self.versions.items())
         head = (
@@ -202,7 +203,7 @@ _HEADINGS: Final = (
 
 
 def cells(one: Row) -> tuple[str, ...]:
-    """A row as texts, in the order of the headings, without its note."""
+    """Return a row as texts, in the order of the headings, without its note."""
     reached = {True: "yes", False: "NO", None: ""}[one.reached]
     ratio = "" if one.ratio is None else f"{one.ratio:.2f}x"
     if one.spread is not None and one.spread[0] < one.spread[1]:
@@ -214,7 +215,7 @@ def cells(one: Row) -> tuple[str, ...]:
 
 
 def number(value: float | None) -> str:
-    """A value with about three digits."""
+    """Return a value with about three digits."""
     if value is None:
         return "-"
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

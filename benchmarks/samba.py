@@ -1,6 +1,6 @@
 """Samba beside Strongroom: its server smbd with one share, and its client smbclient for both.
 
-Lives here: how they are started and asked. Must not live here: what is measured (files.py).
+Lives here: starting and calling them. Must not live here: the measures (files.py).
 """
 
 import contextlib
@@ -33,9 +33,9 @@ class SmbShare:
     """A share of a server, for smbclient.
 
     Arguments:
-        name: of the server, for the tables.
-        port: of SMB.
-        pid: of the server.
+        name: the name of the server, for the tables.
+        port: the SMB port.
+        pid: the process id of the server.
         login: a file with the name and the password of the user.
     """
 
@@ -45,9 +45,9 @@ class SmbShare:
     login: Path
 
     def run(self, commands: Sequence[str], folder: Path, protection: str = ENCRYPTED) -> float:
-        """Let smbclient carry out some commands in a folder.
+        """Run some commands with smbclient in a folder.
 
-        Returns: the seconds that it took, its start and its logon included.
+        Returns: the seconds that it took, including its start and its logon.
 
         Raises:
             ServerFailed: a command failed, or there is no smbclient.
@@ -75,10 +75,10 @@ class SmbShare:
 
     @contextlib.contextmanager
     def counted_cpu(self, used_s: list[float]) -> Iterator[None]:
-        """Append the CPU seconds that the server uses meanwhile."""
+        """Append the CPU seconds that the server uses during the block."""
         before, processes = cpu_with_children_s(self.pid), len(process_tree(self.pid))
         yield
-        # What served the connection has to end first, where it is a process of its own.
+        # A process that served the connection has to end first.
         ends = time.monotonic() + _READY_S
         while len(process_tree(self.pid)) > processes and time.monotonic() < ends:
             time.sleep(0.01)
@@ -86,7 +86,7 @@ class SmbShare:
 
 
 def write_login(folder: Path, user: str, password: str) -> Path:
-    """A file that smbclient reads the user from."""
+    """Write a file with the user for smbclient, and return its path."""
     login = folder / "login"
     login.write_text(f"username={user}\npassword={password}\n")
     return login
@@ -99,9 +99,9 @@ def has_smbd() -> bool:
 
 @contextlib.contextmanager
 def smbd(folder: Path) -> Iterator[tuple[SmbShare, Path]]:
-    """smbd with one share, on a free port of loopback, until the end of the block.
+    """Run smbd with one share on a free port of loopback, until the end of the block.
 
-    Returns: the share, and the folder that it shows.
+    Returns: the share, and the folder that it serves.
 
     Raises:
         ServerFailed: it did not start.
@@ -124,7 +124,7 @@ def smbd(folder: Path) -> Iterator[tuple[SmbShare, Path]]:
         stdin=subprocess.DEVNULL,
         stdout=log,
         stderr=subprocess.STDOUT,
-        # It ends all of its process group when it ends.
+        # smbd ends its whole process group when it ends.
         start_new_session=True,
     )
     try:

@@ -1,4 +1,4 @@
-"""What the kernel says of a process tree and of the machine: CPU, memory, file system."""
+"""The kernel's figures of a process tree and of the machine: CPU, memory, file system."""
 
 import os
 import platform
@@ -17,7 +17,7 @@ _CALLS: Final = 200_000
 
 
 def process_tree(pid: int) -> list[int]:
-    """The process and all its descendants that still run."""
+    """Return the process and all its running descendants."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         fields = _stat_fields(int(entry.name)) if entry.name.isdigit() else []
@@ -31,7 +31,7 @@ def process_tree(pid: int) -> list[int]:
 
 
 def _stat_fields(pid: int) -> list[str]:
-    """The fields of /proc/PID/stat from the state on; empty if the process is gone."""
+    """Return the fields of /proc/PID/stat from the state on; none if the process is gone."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -40,35 +40,35 @@ def _stat_fields(pid: int) -> list[str]:
 
 
 def cpu_s(pid: int) -> float:
-    """CPU seconds, user and system, that a process tree has used."""
+    """Return the CPU seconds, user and system, that a process tree has used."""
     fields = [_stat_fields(member) for member in process_tree(pid)]
     return sum(int(f[11]) + int(f[12]) for f in fields if f) / _TICKS_PER_S
 
 
 def cpu_with_children_s(pid: int) -> float:
-    """CPU seconds of a process tree, those of its children that have ended included."""
+    """Return the CPU seconds of a process tree, including its children that have ended."""
     fields = _stat_fields(pid)
     ended = sum(int(field) for field in fields[13:15]) / _TICKS_PER_S
     return cpu_s(pid) + ended
 
 
 def pss_mib(pid: int) -> float:
-    """Memory of a process tree now; pages that processes share count once."""
+    """Return the memory of a process tree now; pages that processes share count once."""
     return sum(_kib(member, "smaps_rollup", "Pss") for member in process_tree(pid)) / 1024
 
 
 def peak_rss_mib(pid: int) -> float:
-    """The sum of the highest resident sizes that the processes of a tree ever had (VmHWM)."""
+    """Return the sum of the peak resident sizes (VmHWM) of the processes in a tree."""
     return sum(_kib(member, "status", "VmHWM") for member in process_tree(pid)) / 1024
 
 
 def rss_mib(pid: int) -> float:
-    """The resident size of a process tree now, files that it maps included."""
+    """Return the resident size of a process tree now, including mapped files."""
     return sum(_kib(member, "status", "VmRSS") for member in process_tree(pid)) / 1024
 
 
 def anonymous_mib(pid: int) -> float:
-    """The resident memory of a process tree now that no file is behind."""
+    """Return the resident memory of a process tree now that no file backs."""
     return sum(_kib(member, "status", "RssAnon") for member in process_tree(pid)) / 1024
 
 
@@ -107,7 +107,7 @@ class PeakPss:
 
 
 class Machine(msgspec.Struct, frozen=True):
-    """Where a result comes from."""
+    """The machine that produced a result."""
 
     processor: str
     cores: int
@@ -120,7 +120,7 @@ class Machine(msgspec.Struct, frozen=True):
 
 
 def machine(data_folder: Path) -> Machine:
-    """The facts of this machine, with the file system of the servers' data."""
+    """Return the facts of this machine, with the file system of the servers' data."""
     processors = re.findall(r"^model name\s*:\s*(.+)$", _read("/proc/cpuinfo"), re.MULTILINE)
     total = re.search(r"^MemTotal:\s+(\d+)", _read("/proc/meminfo"), re.MULTILINE)
     return Machine(
@@ -136,7 +136,8 @@ def machine(data_folder: Path) -> Machine:
 
 
 def _calls_per_s() -> int:
-    """How fast this build of the interpreter is: builds of one version differ by a third."""
+    """Return the speed of this build of the interpreter: builds of one version differ by a
+    third."""
 
     def called(number: int) -> int:
         return number + 1
@@ -158,7 +159,7 @@ def _read(path: str) -> str:
 
 
 def _file_system(folder: Path) -> str:
-    """The type of the mount with the longest matching path."""
+    """Return the type of the mount with the longest matching path."""
     resolved = folder.resolve()
     mounts = [line.split()[1:3] for line in _read("/proc/mounts").splitlines()]
     matching = [(path, kind) for path, kind in mounts if resolved.is_relative_to(path)]

@@ -1,7 +1,7 @@
 """The servers under test: started on free ports, paused while another is measured, stopped by id.
 
-The server that is not measured is paused (SIGSTOP). So it takes neither CPU nor disk from the
-other, and does its background work in its own turns.
+A server that is not measured is paused (SIGSTOP). So it uses neither CPU nor disk during the
+other's turn, and does its background work in its own turns.
 """
 
 import json
@@ -40,17 +40,18 @@ class ServerFailed(Exception):
 
 
 def strongroom_command(data: Path, ports: list[int]) -> list[str]:
-    """Strongroom from this environment, with its defaults: durable, on disk."""
+    """Return the command of Strongroom from this environment, with its defaults: durable, on
+    disk."""
     program = Path(sys.executable).with_name("strongroom")
     named = zip(_SERVICES, ports, strict=True)
     flags = [text for name, port in named for text in (f"--{name}-port", str(port))]
-    # No benchmark uses it, and its usual port may be taken.
+    # No benchmark uses the File service, and its usual port may be taken.
     flags += ["--file-port", str(free_ports(1)[0])]
     return [str(program), "serve", "--data", str(data), *flags]
 
 
 def azurite_command(data: Path, ports: list[int]) -> list[str]:
-    """Azurite from the pinned package, with its defaults: on disk, all three services."""
+    """Return the command of the pinned Azurite, with its defaults: on disk, all three services."""
     named = zip(_SERVICES, ports, strict=True)
     flags = [text for name, port in named for text in (f"--{name}Port", str(port))]
     script = _AZURITE / "dist" / "src" / "azurite.js"
@@ -59,7 +60,7 @@ def azurite_command(data: Path, ports: list[int]) -> list[str]:
 
 
 def install_azurite() -> str:
-    """Installs the pinned package unless it is there; returns its version.
+    """Install the pinned package unless it is installed, and return its version.
 
     Raises:
         ServerFailed: there is no Node or npm, or the installation failed.
@@ -79,9 +80,9 @@ def _program(name: str) -> str:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports on loopback that nobody listens on, below the range of outgoing connections.
+    """Return free ports on loopback, below the range of outgoing connections.
 
-    None is given out twice in a run: a server may open its second port late.
+    No port is returned twice in a run, since a server may open its second port late.
 
     Raises:
         ServerFailed: there are none left.
@@ -108,8 +109,8 @@ class Server:
     """One server with a data folder of its own.
 
     Arguments:
-        name: for the tables.
-        command: makes the command line from the data folder and three ports.
+        name: its name in the tables.
+        command: returns the command line for the data folder and three ports.
         data: its data folder; created here.
     """
 
@@ -121,19 +122,19 @@ class Server:
 
     @property
     def endpoint(self) -> Endpoint:
-        """Its blob service."""
+        """The endpoint of its blob service."""
         return self.endpoint_of("blob")
 
     def endpoint_of(self, service: str) -> Endpoint:
-        """One of its services: blob, queue, table."""
+        """Return the endpoint of one of its services: blob, queue, table."""
         return Endpoint(self.ports[_SERVICES.index(service)], account_sas())
 
     @property
     def pid(self) -> int:
-        """The id of the process that was started.
+        """The id of the server's process.
 
         Raises:
-            ServerFailed: it runs no more.
+            ServerFailed: the process has ended.
         """
         if self._process is None or self._process.poll() is not None:
             raise ServerFailed(f"{self.name} does not run; see {self.log}")
@@ -141,14 +142,14 @@ class Server:
 
     @property
     def log(self) -> Path:
-        """Where its output goes."""
+        """The file for its output."""
         return self.data.with_suffix(".log")
 
     def start(self) -> float:
-        """Starts it; returns the seconds from the start to the first right answer.
+        """Start the server, and return the seconds until its first correct answer.
 
         Raises:
-            ServerFailed: it ended, or gave no right answer in a minute.
+            ServerFailed: the process ended, or gave no correct answer within a minute.
         """
         self.data.mkdir(parents=True, exist_ok=True)
         command = self.command(self.data, self.ports)
@@ -176,7 +177,7 @@ class Server:
         raise ServerFailed(f"{self.name} did not start: {self.log.read_text()[-2000:]}")
 
     def _await_others(self) -> None:
-        """The other services may open their ports a little later."""
+        """Wait for the other services, which may open their ports a little later."""
         for service, path in (("queue", "/?comp=list"), ("table", "/Tables")):
             ends = time.monotonic() + _READY_S
             while time.monotonic() < ends:
@@ -189,7 +190,7 @@ class Server:
                 time.sleep(0.005)
 
     def stop(self, *, kill: bool = False) -> None:
-        """Stops it and waits: asks first, or kills at once."""
+        """Stop the server and wait for its end: by a signal, or by a kill if `kill` is set."""
         process, self._process = self._process, None
         if process is None or process.poll() is not None:
             return
@@ -202,17 +203,17 @@ class Server:
             process.wait()
 
     def discard(self) -> None:
-        """Stops it for good and removes its data."""
+        """Stop the server and remove its data."""
         self.stop(kill=True)
         shutil.rmtree(self.data, ignore_errors=True)
 
     def pause(self) -> None:
-        """Takes the CPU from it until `awake`."""
+        """Stop the process until `awake`."""
         os.kill(self.pid, signal.SIGSTOP)
 
     @contextmanager
     def awake(self) -> Iterator[None]:
-        """Lets it run for the block, and pauses it again."""
+        """Let the process run for the block, then pause it again."""
         os.kill(self.pid, signal.SIGCONT)
         try:
             yield

@@ -1,8 +1,8 @@
-"""A long mixed load on one server: does its memory stay where it is?
+"""A long mixed load on one server, which shows whether its memory grows.
 
-Each minute does the same work, whatever the machine's pace: blobs, entities and messages are read,
-written over and deleted, 64 MiB go up and down, a container is listed, and uploads are broken off.
-What is stored does not grow from minute to minute, so memory that does is kept for nothing.
+Each minute does the same work, whatever the machine's speed. Blobs, entities and messages are read,
+overwritten and deleted. 64 MiB are uploaded and downloaded, a container is listed, and uploads are
+aborted. The stored data does not grow from minute to minute, so growing memory is a leak.
 """
 
 import socket
@@ -27,7 +27,7 @@ DEFAULT_MINUTES: Final = 60
 HEADINGS: Final = ("minute", "requests", "resident MiB", "of it anonymous MiB", "not expected")
 _MINUTE_S: Final = 60.0
 _LIMIT_S: Final = 600.0
-# What the server keeps on purpose (records, pages, buffers) is full by then.
+# The server's caches (records, pages, buffers) are full after so many minutes.
 _WARM_MINUTES: Final = 5
 _ABORTED: Final = 20
 _ABORTED_BYTES: Final = 1_100_000
@@ -35,7 +35,7 @@ _ABORTED_BYTES: Final = 1_100_000
 
 @dataclass(frozen=True, slots=True)
 class Minute:
-    """The state at the end of a minute; requests are counted from the beginning."""
+    """The state at the end of a minute; `requests` counts from the start of the run."""
 
     number: int
     requests: int
@@ -44,7 +44,7 @@ class Minute:
     bad: int
 
     def cells(self) -> tuple[str, ...]:
-        """As texts, in the order of the headings."""
+        """Return the state as texts, in the order of the headings."""
         memory = f"{self.rss_mib:.1f}", f"{self.anonymous_mib:.1f}"
         return (str(self.number), f"{self.requests:,}", *memory, str(self.bad))
 
@@ -65,11 +65,11 @@ _MIX: Final = (
 
 
 def soak(server: Server, minutes: int, table: Path) -> Iterator[Row]:
-    """Loads a server, which must be awake, for so many minutes.
+    """Load a server, which must be awake, for so many minutes.
 
     Arguments:
-        table: a file for the table; written anew each minute, so that a run that is ended early
-            leaves what it has found.
+        table: a file for the table. It is rewritten each minute, so that a run that ends early
+            leaves its results.
     """
     workloads = {one.name: one for one in (*WORKLOADS, *TABLES, *QUEUES)}
     mix = [(workloads[name], cycles, connections) for name, cycles, connections in _MIX]
@@ -95,13 +95,13 @@ def soak(server: Server, minutes: int, table: Path) -> Iterator[Row]:
 
 
 def markdown(found: Sequence[Minute]) -> str:
-    """The minutes as a table."""
+    """Return the minutes as a table."""
     lines = [HEADINGS, tuple("---" for _ in HEADINGS), *(one.cells() for one in found)]
     return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
 
 
 def growth_mib_per_hour(found: Sequence[Minute]) -> float:
-    """The slope of the resident size, without the minutes in which caches fill."""
+    """Return the slope of the resident size, without the minutes in which caches fill."""
     warm = found[_WARM_MINUTES:]
     if len(warm) < 2:
         return 0.0
@@ -126,9 +126,9 @@ def _row(found: Sequence[Minute]) -> Row:
 def _done(
     server: Server, minute: int, workload: Workload, cycles: int, connections: int
 ) -> tuple[int, int]:
-    """So many cycles; how many requests, and how many of them were not answered as expected."""
+    """Run so many cycles, and return the numbers of requests and of unexpected answers."""
     endpoint = server.endpoint_of(workload.service)
-    # Of two turns that alternate: what one minute writes, the next but one writes over.
+    # Two turn numbers alternate, so each minute overwrites the data of two minutes before.
     load = workload.load(endpoint, minute % 2, connections, 1.0)
     return _run(endpoint, replace(load, measured_s=_LIMIT_S, warm_up_s=0.0, cycles_max=cycles))
 
@@ -149,7 +149,7 @@ def _entities_come_and_go(endpoint: Endpoint, minute: int) -> tuple[int, int]:
 
 
 def _break_off(endpoint: Endpoint) -> None:
-    """Uploads that end in the middle of a body, all at once."""
+    """Abort uploads in the middle of a body, all at once."""
     step = endpoint.step(
         "broken", "PUT", f"{CONTAINER}/broken", 201, headers=BLOCK_BLOB, body=bytes(BLOCK_BYTES)
     )

@@ -25,7 +25,7 @@ _TEXT: Final = f"<QueueMessage><MessageText>{'x' * 100}</MessageText></QueueMess
 
 
 def entity(partition_key: str, row_key: str, **more: int) -> bytes:
-    """The JSON of an entity; keys may hold marks."""
+    """Return the JSON of an entity; keys may contain marks."""
     values = {
         "PartitionKey": partition_key, "RowKey": row_key, "Name": "x" * 40, "Kind": "order",
         "Total": 12.5, "Open": True, "Count": 7, **more,
@@ -44,7 +44,7 @@ def _insert(endpoint: Endpoint, turn: int) -> tuple[Step, ...]:
 
 
 def insert_and_delete(endpoint: Endpoint, table: str, turn: int) -> tuple[Step, ...]:
-    """An entity that is there for a moment."""
+    """Return an insert of an entity, and its deletion."""
     body = entity(f"p{turn}-{CONNECTION}", CYCLE)
     path = f"/{table}(PartitionKey='p{turn}-{CONNECTION}',RowKey='{CYCLE}')"
     fields = {**_JSON, "If-Match": "*"}
@@ -74,7 +74,7 @@ def _merge(endpoint: Endpoint, turn: int) -> tuple[Step, ...]:
 
 
 def entity_batches(endpoint: Endpoint, table: str, partitions: int) -> None:
-    """A table with a thousand entities in each partition."""
+    """Create a table with a thousand entities in each partition."""
     _make_table(endpoint, table)
     for partition in range(partitions):
         for first in range(0, _STORED, _BATCH):
@@ -82,7 +82,8 @@ def entity_batches(endpoint: Endpoint, table: str, partitions: int) -> None:
 
 
 def _insert_batch(endpoint: Endpoint, table: str, partition: str, places: range) -> None:
-    """One entity group transaction. Raises UnexpectedAnswer: not all of it was accepted."""
+    """Insert entities in one entity group transaction. Raises UnexpectedAnswer if it is not
+    accepted."""
     url = f"http://{HOST}:{endpoint.port}/{ACCOUNT}/{table}".encode()
     operations = b"".join(
         b"--set\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n"
@@ -101,7 +102,7 @@ def _insert_batch(endpoint: Endpoint, table: str, partition: str, places: range)
 
 
 def _filter(endpoint: Endpoint, table: str) -> tuple[Step, ...]:
-    # One partition of several; of its thousand entities a hundred match.
+    # The query reads one partition of several; a hundred of its thousand entities match.
     path = f"/{table}()?$filter=PartitionKey%20eq%20'p1'%20and%20Number%20lt%20100"
     return (endpoint.step("query", "GET", path, 200, headers=_JSON),)
 
@@ -114,7 +115,7 @@ def _filtering(name: str, table: str, partitions: int) -> Workload:
 
 
 def _merge_and_filter(endpoint: Endpoint, table: str, turn: int) -> tuple[Step, ...]:
-    """A write to an entity that the filter looks at, and the filter."""
+    """Return a write to an entity that the filter reads, and the query with the filter."""
     path = f"/{table}(PartitionKey='p1',RowKey='000500')"
     body = json.dumps({"Count": turn}).encode()
     fields = {**_JSON, "If-Match": "*"}

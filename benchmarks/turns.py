@@ -1,7 +1,7 @@
-"""Whose turn it is: servers that are compared run one after the other, over and over.
+"""The turns of a comparison: the servers run one after the other, repeatedly.
 
-A machine that others share is slow for seconds at a time, so that only what stands side by side in
-time can be compared: many short turns, and the ratio of each pair of them (`results.ratio_of`).
+A shared machine is slow for seconds at a time, so only measurements close in time can be compared.
+Hence there are many short turns, and the ratio of each pair of them (`results.ratio_of`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,14 +13,14 @@ S = TypeVar("S")
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """How long a server runs at a time, how often, and how long before the first time: what its
-    engine compiles while it runs, it has compiled then."""
+    """How long a server runs at a time, how often, and how long it warms up before the first time.
+    After the warm-up its engine has compiled its hot code."""
 
     slice_s: float
     count: int
     warm_up_s: float
 
     def of(self, servers: Sequence[S]) -> Iterator[S]:
-        """The servers, each once a turn: who was first in one is last in the next."""
+        """Yield each server once per turn; the order is reversed from turn to turn."""
         for number in range(self.count):
             yield from servers if number % 2 == 0 else servers[::-1]

@@ -1,7 +1,7 @@
-"""The workloads: which requests make a cycle, and what counts as its rate.
+"""The workloads: the requests of a cycle, and the count that is its rate.
 
-Each is one row of `WORKLOADS`, in the order in which they run: what leaves many blobs behind comes
-last, because that slows a server whose cost of a request grows with them.
+Each is one row of `WORKLOADS`, in the order in which they run. A workload that leaves many blobs
+comes last, because they slow a server whose cost per request grows with their number.
 """
 
 import base64
@@ -34,15 +34,15 @@ class Workload:
     """One workload.
 
     Arguments:
-        name, unit: for the tables.
-        prepare: makes what the requests need; called once a server.
+        name, unit: the texts in the tables.
+        prepare: creates what the requests need; called once per server.
         steps: the requests of a cycle, from the endpoint and the number of the turn.
-        rate: the count that matters, of the measured time; it is divided by that time.
-        prologue: how many of the steps each connection does once only.
-        service: which of the server's services it is about.
-        stretch: its slices are so many times longer, since a cycle takes long.
-        supply: makes what the requests of a turn use up, from the endpoint and the number of the
-            turn; it is not measured, and the turn ends after `SUPPLIED` cycles.
+        rate: the count in the measured time that is divided by that time.
+        prologue: how many of the steps each connection runs only once.
+        service: the measured service.
+        stretch: the factor by which its slices are longer, since a cycle takes long.
+        supply: creates what the requests of a turn consume, from the endpoint and the number of the
+            turn. It is not measured, and the turn ends after `SUPPLIED` cycles.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Workload:
     supply: Callable[[Endpoint, int], None] | None = None
 
     def load(self, endpoint: Endpoint, turn: int, connections: int, slice_s: float) -> Load:
-        """The load of one turn; a quarter of the slice comes before it to warm up."""
+        """Return the load of one turn, with a warm-up of a quarter of the slice."""
         if self.supply is not None:
             self.supply(endpoint, turn)
             return Load(
@@ -69,17 +69,18 @@ class Workload:
 
 
 def make_container(endpoint: Endpoint, container: str = CONTAINER) -> None:
-    """Creates a container unless it is there."""
+    """Create a container unless it exists."""
     endpoint.make(f"{container}?restype=container")
 
 
 def put_blob(endpoint: Endpoint, path: str, body: bytes = KIB) -> Step:
-    """A Put Blob of a small body."""
+    """Return a Put Blob of a small body."""
     return endpoint.step("put", "PUT", path, 201, headers=BLOCK_BLOB, body=body)
 
 
 def upload(endpoint: Endpoint, path: str) -> tuple[Step, ...]:
-    """A 64 MiB upload as clients do it: 16 blocks of 4 MiB, one after another, and their list."""
+    """Return a 64 MiB upload as clients do it: 16 blocks of 4 MiB in sequence, and their block
+    list."""
     body = os.urandom(BLOCK_BYTES).replace(b"\x01", b"\x02")
     ids = [base64.b64encode(b"%06d" % number).decode() for number in range(BLOCKS)]
     blocks = tuple(
@@ -99,7 +100,7 @@ def upload(endpoint: Endpoint, path: str) -> tuple[Step, ...]:
 
 
 def upload_one(endpoint: Endpoint, path: str) -> None:
-    """Uploads one blob of 64 MiB."""
+    """Upload one blob of 64 MiB."""
     endpoint.load(Load(upload(endpoint, path), 1, 120, cycles_max=1))
 
 
@@ -127,7 +128,7 @@ def _put(endpoint: Endpoint, turn: int) -> tuple[Step, ...]:
 
 
 def _append(endpoint: Endpoint, turn: int) -> tuple[Step, ...]:
-    """Each connection appends to a blob of its own."""
+    """Return the appends of each connection to a blob of its own."""
     path = f"{CONTAINER}/a{turn}-{CONNECTION}"
     return (
         endpoint.step("create", "PUT", path, 201, headers=APPEND_BLOB),
@@ -175,8 +176,10 @@ def _batched(turn: int, number: int) -> str:
 
 
 def _delete_batch(endpoint: Endpoint, turn: int) -> tuple[Step, ...]:
-    """A Blob Batch of the account, since Azurite fails at those of a container: each of its
-    deletes has the token in its URL."""
+    """Return a Blob Batch of the account, since Azurite fails at those of a container.
+
+    Each of its deletes has the token in its URL.
+    """
     parts = "".join(
         f"--{_BOUNDARY}\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n"
         f"Content-ID: {number}\r\n\r\nDELETE {endpoint.target(_batched(turn, number))} HTTP/1.1\r\n"
@@ -193,7 +196,8 @@ def _download(endpoint: Endpoint, turn: int) -> tuple[Step, ...]:
 
 
 def _offsets(turn: int) -> list[int]:
-    """Where a cycle writes or reads 4 KiB of a page blob: in no order, the same for all servers."""
+    """Return where a cycle writes or reads 4 KiB of a page blob: shuffled, the same for all
+    servers."""
     pages = _PAGE_BLOB_BYTES // len(_FOUR_KIB)
     return [number * len(_FOUR_KIB) for number in random.Random(turn).sample(range(pages), 16)]
 
@@ -235,7 +239,7 @@ def _read_pages(endpoint: Endpoint, turn: int) -> tuple[Step, ...]:
 
 
 def _named(name: str) -> Callable[[Report], float]:
-    """The count of all steps of one name."""
+    """Return a function that counts all steps of one name."""
     return lambda report: sum(step.count for step in report.steps if step.name == name)
 
 
