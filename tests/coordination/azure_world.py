@@ -1,9 +1,9 @@
 """Schedules for lease mode: the shipped Azure store over a model of the service, in virtual time.
 
 The store sends several requests for one write, so it cannot run in the simulator of single effects.
-Here every node is a thread, only one of them ever runs, and whoever waits hands on to the one that
-is due next: a run is a function of its seed. The service keeps blobs, ETags and leases by a clock
-of its own; requests and replies are lost, late or doubled.
+Here every node is a thread, and only one thread runs at a time. A thread that waits hands control
+to the thread that is due next, so a run is a function of its seed. The service keeps blobs, ETags
+and leases by a clock of its own. Requests and replies are lost, late or duplicated.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from strongroom.coordination.stores.connections.http_pool import Answer, NoAnswe
 KEY: Final = "lock/simulated"
 TTL_S: Final = 15.0
 CHAOS_S: Final = 600.0
-CALM_S: Final = CHAOS_S + 60.0  # whatever was late has arrived
+CALM_S: Final = CHAOS_S + 60.0  # late messages have arrived by then
 END_S: Final = 1000.0
 RATE: Final = 0.3
 _PLACE: Final = AzurePlace(AzureAccount("a", b"key", "http://127.0.0.1:9/a"), "locks")
 
 
 class World:
-    """Virtual time, and the baton that lets one thread run at a time.
+    """Virtual time, and the scheduler that lets one thread run at a time.
 
     Arguments:
         seed: everything follows from it.
@@ -54,11 +54,11 @@ class World:
         self._batons: dict[int, threading.Semaphore] = {}
 
     def at(self, when_s: float, act: Callable[[], None]) -> None:
-        """Have something happen."""
+        """Schedule an action."""
         heapq.heappush(self._due, (when_s, next(self._numbers), act))
 
     def sleep(self, seconds: float) -> None:
-        """Let this thread go on when so much true time has passed."""
+        """Suspend this thread for so much true time."""
         baton = self._batons[threading.get_ident()]
         self.at(self.now_s + seconds, lambda: self._hand(baton))
         self._idle.release()
@@ -69,7 +69,7 @@ class World:
         self._idle.acquire()
 
     def spawn(self, work: Callable[[], None]) -> threading.Thread:
-        """Start a thread that runs when it is its turn."""
+        """Start a thread, which the scheduler runs."""
         baton = threading.Semaphore(0)
 
         def run() -> None:
@@ -86,7 +86,7 @@ class World:
         return thread
 
     def run(self) -> None:
-        """Go on until nothing is due any more."""
+        """Run every scheduled action, until none is left."""
         while self._due:
             self.now_s, _, act = heapq.heappop(self._due)
             act()
@@ -97,7 +97,7 @@ class World:
         return self.now_s >= CHAOS_S
 
     def happens(self, share: float) -> bool:
-        """Whether a fault of this probability strikes."""
+        """Whether a fault of this probability happens now."""
         return not self.calm and self.chance.random() < share
 
 
@@ -172,7 +172,7 @@ class Service:
         blob.placeholder = "x-ms-meta-placeholder" in sent
         blob.note, blob.mode = sent.get("x-ms-meta-lease", ""), sent.get("x-ms-meta-mode", "")
         if not mine:
-            blob.lease = ""  # a write after its end: it cannot be renewed any more
+            blob.lease = ""  # a write after the lease's end, which can no longer be renewed
         self.blob = blob
         return _answer(201, "", {"ETag": blob.etag})
 
@@ -205,7 +205,7 @@ def _answer(
 
 
 class Network:
-    """What a node's store sends through, in place of `AzureHttp`."""
+    """The network of a node's store, in place of `AzureHttp`."""
 
     host = "127.0.0.1"
 
@@ -252,7 +252,7 @@ class Network:
 
 
 class NodeClock:
-    """Clocks that are wrong by an offset and a rate."""
+    """Clocks with a wrong offset and a wrong rate."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -276,7 +276,7 @@ class NodeClock:
 
 @dataclass(slots=True)
 class Outcome:
-    """What came of one seed."""
+    """The result of one seed."""
 
     violations: list[str] = field(default_factory=list)
     holds_count: int = 0
@@ -284,7 +284,8 @@ class Outcome:
 
 
 class Node:
-    """One participant: takes, renews, sleeps too long now and then, gives back, over and over."""
+    """One participant, which repeatedly acquires, renews, sometimes sleeps too long, and
+    releases."""
 
     def __init__(
         self,
@@ -306,7 +307,7 @@ class Node:
         self.last_s = -math.inf
 
     def perform(self, steps: Steps[Any]) -> Any:
-        """Run steps to their end."""
+        """Run steps to their end, and return their result."""
         return run_steps(steps, self._outcome)
 
     def _outcome(self, effect: Any) -> Any:
@@ -318,7 +319,7 @@ class Node:
         return self._world.sleep(effect.seconds / self._clock.rate)
 
     def live(self) -> None:
-        """Until the end of time."""
+        """Run until the end of the simulation."""
         chance = self._world.chance
         while self._world.now_s < END_S:
             self._world.sleep(chance.uniform(0.0, 5.0))
@@ -352,7 +353,7 @@ class Node:
             told.violations.append(f"{self._world.now_s:.2f} s: lost in calm: {hold.reason}")
 
     def _renew(self, hold: Hold) -> None:
-        """Try until it is renewed or over, as the renewal task does."""
+        """Retry until the hold is renewed or over, as the renewal task does."""
         rules = self._context.rules
         while hold.active and hold.remaining_s() > 0:
             try:
@@ -365,10 +366,10 @@ class Node:
 
 
 def run_schedule(seed: int, fair: bool = False, mixed: bool = False) -> Outcome:
-    """Play one seed: four nodes, and a service whose clock may be off, too.
+    """Run one seed: four nodes, and a service whose clock may be wrong too.
 
     Arguments:
-        seed: everything follows from it.
+        seed: determines the whole run.
         fair: the lock has a queue.
         mixed: two of the nodes open the container in ETag mode.
     """

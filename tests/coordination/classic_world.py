@@ -1,4 +1,4 @@
-"""What the tests of the article's own forms share: a store that fails on order, a server's URL."""
+"""Shared by the tests of the article's forms: a store with scripted failures, a server's URL."""
 
 from __future__ import annotations
 
@@ -26,7 +26,11 @@ def url_of(server: InProcessServer, key: str = "") -> str:
 
 
 class Scripted(MemoryStore):
-    """Answers some writes otherwise: "lost" (done), "never" (not); or refuses reads."""
+    """A store whose writes follow a script: "lost" (applied without an answer), "never" (not
+    applied).
+
+    It can also refuse reads.
+    """
 
     def __init__(self, *script: str) -> None:
         super().__init__()

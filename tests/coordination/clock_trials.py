@@ -1,7 +1,7 @@
-"""A hold whose end lies too far ahead, because the server's clock was set back after it was taken.
+"""A hold whose end lies too far ahead, because the server's clock was set back after the acquire.
 
-Lives here: what every store must do then whose clock is a wall clock. Must not live here: how a
-server's record comes to say so (the tests of each store).
+Lives here: the required behaviour of every store whose clock is a wall clock. Must not live here:
+the creation of such a record (the tests of each store).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What every store must do: one suite, run by each store's own test module.
+"""The contract of every store: one suite, which each store's own test module runs.
 
 A test module makes a fresh store per case and calls `CASES[name](store)`. Keys carry a random part,
-so that a shared server needs no cleaning. The cases ask nothing about time but orders.
+so that a shared server needs no cleaning. The cases test the order of events only, no durations.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What every message bus must do for a gate: trials that run on each real one.
+"""The contract of a message bus for a gate: trials that run on each real bus.
 
 Lives here: the trials. Must not live here: starting servers, a bus's own URL.
 """
@@ -29,7 +29,7 @@ PATIENCE_S = 60.0
 
 
 class Polled(MemoryStore):
-    """A store that can only be asked."""
+    """A store without watches, which must be polled."""
 
     def __init__(self, poll_s: float) -> None:
         super().__init__()
@@ -47,7 +47,7 @@ class Polled(MemoryStore):
 
 
 class Watched:
-    """Hints that note how often they were heard."""
+    """Hints that count how often they were received."""
 
     def __init__(self, hints: Hints) -> None:
         self._hints = hints
@@ -67,7 +67,7 @@ class Watched:
 
 
 class Waiters:
-    """Threads at a gate, each a node with a bus connection of its own."""
+    """Threads that wait at a gate, each a node with a bus connection of its own."""
 
     def __init__(self, store: Polled, make: Callable[[], Hints], count: int, name: str) -> None:
         self._store = store
@@ -85,7 +85,7 @@ class Waiters:
             self.found.append(error)
 
     def listen(self) -> None:
-        """Wait until every one is known to listen, and has looked since."""
+        """Wait until every thread listens, and has polled since."""
         until(lambda: all(hints.heard_count for hints in self.hints), "not everybody listens")
         reads_count = -1
         while reads_count != self._store.reads_count:
@@ -98,7 +98,7 @@ class Waiters:
 
 
 def until(true: Callable[[], bool], complaint: str) -> None:
-    """Wait until something is true, or fail."""
+    """Wait until a condition is true, or fail."""
     end_s = time.monotonic() + PATIENCE_S
     while not true():
         assert time.monotonic() < end_s, complaint
@@ -126,7 +126,8 @@ def nobody_is_stranded_by_lost_messages(make: Callable[[], Hints], count: int = 
 
 
 def a_wrong_secret_is_refused(hints: Hints, secret: str, caplog: pytest.LogCaptureFixture) -> None:
-    """Clearly, without quoting it; the gate works by polling and says so."""
+    """The error is clear and does not quote the secret; the gate works by polling and reports
+    that."""
     caplog.set_level(logging.DEBUG)
     assert isinstance(hints, BusHints)
     with pytest.raises(BusRefused, match="refuses") as refusal:
@@ -158,7 +159,8 @@ def a_bus_that_is_away_is_reported_once(hints: Hints, caplog: pytest.LogCaptureF
 
 
 def a_bus_that_hangs_holds_nobody_up(hints: Hints, caplog: pytest.LogCaptureFixture) -> None:
-    """It takes connections and says nothing: waiters poll, and opening gives up on it."""
+    """The bus accepts connections and sends nothing: waiters poll, and `open` gives up on the
+    bus."""
     store = Polled(0.2)
     waiters = Waiters(store, lambda: hints, 4, "g")
     Client(store).gate("g", hints).open("x")
@@ -174,7 +176,7 @@ def a_restart_strands_nobody(
     caplog: pytest.LogCaptureFixture,
     count: int = 12,
 ) -> None:
-    """The gate is opened while the bus is dead: only coming back can tell those who wait."""
+    """The gate is opened while the bus is dead: only its return can wake the waiters."""
     caplog.set_level(logging.INFO, "strongroom.coordination")
     store = Polled(NEVER_S)
     waiters = Waiters(store, make, count, "g")
@@ -189,7 +191,7 @@ def a_restart_strands_nobody(
 
 
 def tasks_are_released_by_the_message(make: Callable[[], Hints], count: int = 50) -> None:
-    """Tasks of one loop share a connection; a cancelled one leaves nothing behind."""
+    """Tasks of one loop share a connection; a cancelled task leaves nothing behind."""
     import asyncio
 
     async def scenario() -> list[Any]:

@@ -1,7 +1,7 @@
 """Histories of registers and locks on a store: several clients, faults, and the verdict.
 
-Clients are processes of their own, which can be killed and stopped, or threads where the store
-lives in one process. Must not live here: what a client does (history_client.py), what is allowed
+Clients are processes, which can be killed and stopped, or threads if the store lives in one
+process. Must not live here: the calls of a client (history_client.py), the models
 (history_models.py).
 """
 
@@ -39,14 +39,14 @@ _END_S: Final = 90.0
 
 @dataclass(frozen=True)
 class Told:
-    """A history that was judged.
+    """The result of judging a history.
 
     Arguments:
         verdict: whether it is linearizable.
-        operations: all of it.
-        lost: how many calls never had an answer.
-        failed: how many said that they were certainly not done.
-        taken: how many times a lock was taken.
+        operations: the number of operations.
+        lost: the number of calls without an answer.
+        failed: the number of calls that were certainly not applied.
+        taken: how often a lock was acquired.
     """
 
     verdict: Verdict
@@ -64,7 +64,7 @@ class Told:
 
 
 def judge(kind: Kind, operations: Sequence[CompletedCall]) -> Told:
-    """Look for an order of all that happened."""
+    """Search for a linear order of all operations, and return the result."""
     lost = sum(operation.result is UNKNOWN for operation in operations)
     failed = sum(isinstance(operation.result, Failed) for operation in operations)
     taken = sum(isinstance(operation.result, Took) for operation in operations)
@@ -76,16 +76,16 @@ def judge(kind: Kind, operations: Sequence[CompletedCall]) -> Told:
 
 
 class Crowd:
-    """Clients in processes of their own that play until the end of the `with`.
+    """Client processes that run until the end of the `with` block.
 
     Arguments:
-        kind: what they play.
-        url: of the store.
-        folder: for journals; an empty one.
-        seed: of the chance.
-        count: of clients.
-        keys: of the objects that they share.
-        ttl_s: of locks.
+        kind: the kind of objects that they use.
+        url: the URL of the store.
+        folder: an empty folder for journals.
+        seed: of the randomness.
+        count: the number of clients.
+        keys: the keys of the shared objects.
+        ttl_s: the TTL of locks.
     """
 
     def __init__(
@@ -125,14 +125,14 @@ class Crowd:
         )
 
     def await_play(self) -> None:
-        """Wait until every client has had an answer."""
+        """Wait until every client has received an answer."""
         until_s = time.monotonic() + _END_S
         while not all(path.exists() and len(operations_of([path])) > 1 for path in self._journals):
             assert time.monotonic() < until_s, "the clients do not play"
             time.sleep(0.05)
 
     def kill_one(self) -> None:
-        """Kill a client; a new one comes in its place."""
+        """Kill a client, and start a new one in its place."""
         client = self._clients.pop(self.chance.randrange(len(self._clients)))
         client.kill()
         client.wait()
@@ -141,7 +141,7 @@ class Crowd:
 
     @contextmanager
     def one_stopped(self) -> Iterator[None]:
-        """Let a client stand still for a while."""
+        """Pause a client for the block."""
         client = self.chance.choice(self._clients)
         client.send_signal(signal.SIGSTOP)
         try:
@@ -150,14 +150,14 @@ class Crowd:
             client.send_signal(signal.SIGCONT)
 
     def finish(self) -> Told:
-        """Let all come to their end, and judge what they saw."""
+        """Let all clients end, and judge their history."""
         self._stop.touch()
         codes = [client.wait(_END_S) for client in self._clients]
         assert set(codes) == {0}, f"clients ended with {codes}"
         return judge(self._kind, operations_of(self._journals))
 
     def end(self) -> None:
-        """Leave no process behind."""
+        """Kill all remaining processes."""
         for client in self._clients:
             if client.poll() is None:
                 client.kill()
@@ -167,7 +167,7 @@ class Crowd:
 def told_by_processes(
     crowds: Sequence[Crowd], disturb: Callable[[Sequence[Crowd]], None]
 ) -> list[Told]:
-    """Let crowds play while they are disturbed, and judge each."""
+    """Run crowds while they are disturbed, and judge the history of each."""
     try:
         for crowd in crowds:
             crowd.await_play()
@@ -181,7 +181,7 @@ def told_by_processes(
 def told_by_threads(
     kind: Kind, store: Store, folder: Path, seed: int, seconds: float, *, ttl_s: float = 2.0
 ) -> Told:
-    """Let four clients over one store object play in threads, and judge."""
+    """Run four clients of one store object in threads, and judge their history."""
     until_s = time.monotonic() + seconds
     chance = random.Random(seed)
     keys = [f"{chance.getrandbits(48):x}" for _ in range(2)]

@@ -2,9 +2,9 @@
 
     python -m tests.coordination.history_client KIND URL JOURNAL LABEL SEED KEYS TTL_S STOP_FILE
 
-Lives here: the journal, of which every line is written at once, so that a client that is killed
-leaves all that it has seen; and the two kinds of play. Positions are the monotonic clock, which all
-processes of a machine share. Must not live here: faults, judging (histories.py).
+Lives here: the journal, and the two kinds of clients. Each line of the journal is written at once,
+so that a killed client leaves all that it has seen. Positions are times of the monotonic clock,
+which all processes of a machine share. Must not live here: faults, judging (histories.py).
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ _PAUSE_S: Final = 0.002
 
 
 class Journal:
-    """What one client called and saw; for one thread, or one thread per object.
+    """The calls and results of one client; for one thread, or one thread per object.
 
     Arguments:
-        path: of the file; a new one.
-        client: its name.
+        path: a new file.
+        client: the client's name.
     """
 
     def __init__(self, path: Path, client: str) -> None:
@@ -66,17 +66,17 @@ class Journal:
         self._numbers = iter(range(sys.maxsize))
 
     def invoke(self, key: str, call: Hashable) -> int:
-        """Note a call before it is sent; returns its number for `returned`."""
+        """Record a call before it is sent, and return its number for `returned`."""
         number = next(self._numbers)
         self._write((number, time.monotonic_ns(), self._client, key, call))
         return number
 
     def returned(self, number: int, result: Hashable) -> None:
-        """Note an answer after it came."""
+        """Record the result of a call."""
         self._write((number, time.monotonic_ns(), result))
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         os.close(self._file)
 
     def _write(self, line: tuple[object, ...]) -> None:
@@ -114,9 +114,9 @@ def _records(data: bytes) -> Iterator[tuple[int, int, *tuple[Any, ...]]]:
 
 
 def with_expiries(operations: Sequence[CompletedCall]) -> list[CompletedCall]:
-    """Add to the operations of locks that holds which were not given back end by time.
+    """Add an expiry to the operations of locks for each hold that was not released.
 
-    Such a hold may end at any time after its holder last said that it held.
+    Such a hold may end at any time after its holder was last seen to hold the lock.
     """
     found = list(operations)
     for taken in operations:
@@ -141,7 +141,7 @@ def with_expiries(operations: Sequence[CompletedCall]) -> list[CompletedCall]:
 def play_register(
     client: Client, journal: Journal, chance: random.Random, keys: Sequence[str], stop: Stop
 ) -> None:
-    """Read, put and swap what was seen last, until it is time to stop."""
+    """Read, put and swap the last seen value, until `stop` returns True."""
     label = client.context.label
     registers = {key: client.register(key) for key in keys}
     seen: dict[str, Versioned | None] = dict.fromkeys(keys)
@@ -187,7 +187,7 @@ def play_locks(
     stop: Stop,
     ttl_s: float,
 ) -> None:
-    """Take, believe for a while, give back, until it is time to stop."""
+    """Acquire, hold for a while, and release, until `stop` returns True."""
     while not stop():
         key = chance.choice(keys)
         number = journal.invoke(key, Take())
@@ -206,17 +206,17 @@ def play_locks(
 
 @contextlib.contextmanager
 def _told(journal: Journal, number: int) -> Iterator[None]:
-    """Note what an error says of the call's fate."""
+    """Record the fate of a call that an error reveals."""
     try:
         yield
     except (StoreUnavailable, CoordTimeout):
         journal.returned(number, Failed())
     except OutcomeUnknown:
-        pass  # it may take effect now, later, or never
+        pass  # the call may take effect now, later, or never
 
 
 def main() -> None:
-    """Play with this process's arguments."""
+    """Run one client with this process's arguments."""
     kind, url, journal, label, seed, keys, ttl_s, stop_file = sys.argv[1:]
     stop = Path(stop_file).exists
     threading.current_thread().name = label

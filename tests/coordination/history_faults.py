@@ -1,4 +1,4 @@
-"""What befalls crowds of clients on a real store while their history is recorded."""
+"""The faults of a real store and its clients while their history is recorded."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def lose_some(store: RealStore, crowds: Sequence[Crowd]) -> None:
 
 
 def delay(store: RealStore, crowds: Sequence[Crowd]) -> None:
-    """Let everything come later."""
+    """Delay everything."""
     for proxy in store.proxies:
         proxy.delay_s = 0.05
     time.sleep(0.7)
@@ -31,7 +31,7 @@ def delay(store: RealStore, crowds: Sequence[Crowd]) -> None:
 
 
 def hold_back(store: RealStore, crowds: Sequence[Crowd]) -> None:
-    """Deliver nothing for longer than any request waits, then all of it."""
+    """Hold everything back for longer than any request waits, then deliver it."""
     for proxy in store.proxies:
         proxy.hold()
     time.sleep(2.0)
@@ -39,7 +39,7 @@ def hold_back(store: RealStore, crowds: Sequence[Crowd]) -> None:
 
 
 def reset(store: RealStore, crowds: Sequence[Crowd]) -> None:
-    """Reset all connections, some times."""
+    """Reset all connections several times."""
     for _ in range(5):
         for proxy in store.proxies:
             proxy.reset()
@@ -47,14 +47,14 @@ def reset(store: RealStore, crowds: Sequence[Crowd]) -> None:
 
 
 def kill_client(store: RealStore, crowds: Sequence[Crowd]) -> None:
-    """Kill a client; another comes."""
+    """Kill a client of each crowd, and start another."""
     for crowd in crowds:
         crowd.kill_one()
     time.sleep(0.5)
 
 
 def stop_client(store: RealStore, crowds: Sequence[Crowd]) -> None:
-    """Let a client stand still, for longer than a short TTL."""
+    """Pause a client for longer than a short TTL."""
     with ExitStack() as stack:
         for crowd in crowds:
             stack.enter_context(crowd.one_stopped())
@@ -71,7 +71,7 @@ def kill_server(store: RealStore, crowds: Sequence[Crowd]) -> None:
 
 
 def stop_server(store: RealStore, crowds: Sequence[Crowd]) -> None:
-    """Let the server, or the leader, stand still."""
+    """Pause the server, or the leader."""
     if store.can_be_killed:
         store.pause()
         time.sleep(2.0)
@@ -92,13 +92,13 @@ FAULTS: Final[tuple[Fault, ...]] = (
 
 
 def heal(store: RealStore) -> None:
-    """Be a good network again."""
+    """Stop all faults of the network."""
     for proxy in store.proxies:
         proxy.heal()
 
 
 def each_once(store: RealStore, seed: int) -> Callable[[Sequence[Crowd]], None]:
-    """Return what brings every fault once, in an order of its own."""
+    """Return a function that applies every fault once, in an order given by the seed."""
 
     def disturb(crowds: Sequence[Crowd]) -> None:
         for fault in random.Random(seed).sample(FAULTS, len(FAULTS)):

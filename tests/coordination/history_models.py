@@ -1,8 +1,8 @@
-"""What a register and a lock of the toolkit may do, one call at a time: models for the checker.
+"""Models of a register and a lock of the toolkit for the checker, one call at a time.
 
-Versions and fences are opaque: a model learns them from the answers. A lock's time is modelled as a
-call of its own: a hold that was not given back ends by an `Expire` that nobody answers, at any time
-after its holder was last seen to believe. Must not live here: clients, faults.
+Versions and fences are opaque: a model learns them from the answers. The expiry of a lock is
+modelled as a call of its own. A hold that was not released ends by an `Expire` without an answer,
+at any time after its holder was last seen to hold it. Must not live here: clients, faults.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """Write `new` whatever is there."""
+    """Write `new`, whatever the present value is."""
 
     new: str
 
 
 @dataclass(frozen=True, slots=True)
 class Swap:
-    """Write `new` if `expected` is there (None: nothing), and `version` if that is given."""
+    """Write `new` if the value is `expected` (None: no value), and the version `version` if
+    given."""
 
     new: str
     expected: str | None
@@ -37,12 +38,12 @@ class Swap:
 
 @dataclass(frozen=True, slots=True)
 class Take:
-    """Take the lock."""
+    """Acquire the lock."""
 
 
 @dataclass(frozen=True, slots=True)
 class Believe:
-    """Ask the handle with this fence whether it holds."""
+    """Ask the handle with this fence whether it holds the lock."""
 
     fence: int
 
@@ -56,14 +57,14 @@ class Give:
 
 @dataclass(frozen=True, slots=True)
 class Expire:
-    """The hold with this fence ends by time."""
+    """End the hold with this fence by time."""
 
     fence: int
 
 
 @dataclass(frozen=True, slots=True)
 class Saw:
-    """A read's answer: value and version, None and None if there is nothing."""
+    """The answer of a read: value and version, both None if there is no value."""
 
     value: str | None
     version: str | None
@@ -71,39 +72,40 @@ class Saw:
 
 @dataclass(frozen=True, slots=True)
 class Wrote:
-    """A write was done; the version, None if it was overwritten before that was known."""
+    """The answer of a write: its version, None if it was overwritten before that was known."""
 
     version: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class Differs:
-    """A swap was not done; the version that is there instead, None if nothing is."""
+    """The answer of a failed swap: the present version, None if there is no value."""
 
     version: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class Took:
-    """The lock was taken with this fence."""
+    """The answer of a successful acquire."""
 
     fence: int
 
 
 @dataclass(frozen=True, slots=True)
 class Says:
-    """What a handle says of itself."""
+    """The state that a handle reports."""
 
     held: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """It was certainly not done: no answer to a read, a write that was refused, a lock not had."""
+    """The call was certainly not applied: a read without an answer, a refused write, a failed
+    acquire."""
 
 
 class RegisterState(NamedTuple):
-    """What is there; the version is None until somebody saw it."""
+    """The value and the version; the version is None until a client has seen it."""
 
     value: str | None
     version: str | None
@@ -113,10 +115,10 @@ _NEVER_READ = "never read"
 
 
 class RegisterModel:
-    """A register with versions; see `Hints` for what shortens the search."""
+    """A register with versions; see `Hints` for the methods that shorten the search."""
 
     def initial(self, object_key: str) -> RegisterState:
-        """Nothing is there."""
+        """Return the state without a value."""
         return RegisterState(None, None)
 
     def step(
@@ -140,15 +142,15 @@ class RegisterModel:
         return ()
 
     def never_changes(self, call: Hashable, result: Hashable) -> bool:
-        """Reads, and whatever was not done."""
+        """Whether the call is a read, or was not applied."""
         return isinstance(call, Read) or isinstance(result, Failed | Differs)
 
     def version(self, state: RegisterState) -> Hashable | None:
-        """Its version, once seen."""
+        """Return the version, once it was seen."""
         return state.version
 
     def needs(self, call: Hashable, result: Hashable) -> Hashable | None:
-        """The version that was shown, or on which it was written."""
+        """Return the version that the answer shows, or that the write required."""
         match call, result:
             case _, Saw(_, version) | Differs(version):
                 return version
@@ -157,7 +159,7 @@ class RegisterModel:
         return None
 
     def simplify(self, operations: Sequence[CompletedCall]) -> Sequence[CompletedCall]:
-        """Lost writes whose value nobody mentions are all alike."""
+        """Treat all lost writes as equal whose value appears in no other operation."""
         mentioned = {op.result.value for op in operations if isinstance(op.result, Saw)}
         mentioned |= {op.call.expected for op in operations if isinstance(op.call, Swap)}
         return [_plain(operation, mentioned) for operation in operations]
@@ -183,7 +185,8 @@ def _shown(
 
 
 def _differs(state: RegisterState, call: Swap, version: str | None) -> tuple[RegisterState, ...]:
-    """Whether a swap may have been refused, and told that this version is there."""
+    """Return the states after a refused swap that reported this version; none if that is
+    impossible."""
     if version is None:
         return (state,) if state.value is None and call.expected is not None else ()
     if state.value is None or state.version not in (None, version):
@@ -194,21 +197,21 @@ def _differs(state: RegisterState, call: Swap, version: str | None) -> tuple[Reg
 
 
 class LockState(NamedTuple):
-    """The fence of who holds it, 0 if nobody, and the highest that there ever was."""
+    """The fence of the present holder, 0 if there is none, and the highest fence so far."""
 
     holder: int
     highest: int
 
 
 class LockModel:
-    """A lock with fences: one holder, fences rise; gaps between them are allowed.
+    """A lock with fences: it has one holder, and fences rise, possibly with gaps.
 
-    A take whose answer was lost is as if it had not been: it may count the fence up, and its hold
-    ends by time, as if it had never been there.
+    An acquire whose answer was lost counts as not applied. It may have raised the fence, and its
+    hold ends by time.
     """
 
     def initial(self, object_key: str) -> LockState:
-        """Nobody ever held it."""
+        """Return the state of a lock that was never held."""
         return LockState(0, 0)
 
     def step(self, state: LockState, call: Hashable, result: Hashable) -> Iterable[LockState]:

@@ -1,4 +1,4 @@
-"""Wrong rules for locks, each of which somebody has shipped; the simulator must kill every one.
+"""Wrong rules for locks, each taken from a shipped program; the simulator must catch every one.
 
 A mutant is the shipped code with one rule replaced. `MUTANTS` names, for each, the variant of the
 simulation in which it must be caught.
@@ -31,7 +31,7 @@ BY_NAME = {variant.name: variant for variant in VARIANTS}
 
 
 class FromResponse(ClockRules):
-    """The holder counts from the answer."""
+    """The holder counts its TTL from the answer."""
 
     def holder_deadline_s(
         self, sent_s: float, received_s: float, ttl_s: float, server_clock: bool
@@ -47,7 +47,7 @@ class FromRequest(ClockRules):
 
 
 class ExactWait(ClockRules):
-    """The observer waits the TTL and no longer."""
+    """The observer waits exactly the TTL, without a margin."""
 
     def observer_wait_s(self, ttl_s: float) -> float:
         return ttl_s
@@ -63,7 +63,7 @@ class FullServerTtl(ClockRules):
 
 
 def _others_wall_clock(self: Acquisition, look: Any, entry: Entry, record: LockRecord) -> float:
-    """The instant of expiry is taken from the holder's wall clock, and read by one's own."""
+    """The expiry is a time of the holder's wall clock, compared with the observer's wall clock."""
     if record.owner is None:
         return 0.0
     return float(record.since) + record.ttl_s - float(self._context.clock.wall_text())
@@ -76,12 +76,12 @@ def _keep_with_wall_clock(self: LockKeeper, hold: Hold) -> Steps[bool]:
 
 
 def _same_fence(self: Acquisition, fence: int, queue: tuple[Waiter, ...]) -> LockRecord:
-    """A takeover does not count the fence up."""
+    """A takeover does not raise the fence."""
     return replace(_mine(self, fence, queue), fence=max(1, fence))
 
 
 def _unknown_is_success(self: Acquisition, look: Any, step: Any) -> Steps[Hold | Look | None]:
-    """A write whose answer was lost is taken for done."""
+    """A write whose answer was lost counts as applied."""
     hold = yield from _write(self, look, step)
     if hold is None and step.takes and self._unsure:
         return self._hold(step.record, "")
@@ -89,7 +89,7 @@ def _unknown_is_success(self: Acquisition, look: Any, step: Any) -> Steps[Hold |
 
 
 def _blind_give(self: LockKeeper, hold: Hold) -> Steps[bool]:
-    """The release overwrites whatever is there: no version, no owner."""
+    """The release overwrites any record, without a check of version or owner."""
     try:
         while True:
             entry = yield from get(self._key, self._timeout_s)
@@ -105,24 +105,24 @@ def _blind_give(self: LockKeeper, hold: Hold) -> Steps[bool]:
 
 
 def _forget_fence(self: LockRecord, seq: int) -> LockRecord:
-    """The release deletes the counter, as a DELETE of the record would."""
+    """The release deletes the fence counter, like a DELETE of the record."""
     return replace(self, owner=None, seq=seq, fence=0)
 
 
 def _conflict_is_loss(self: LockKeeper, hold: Hold, entry: Entry | None) -> bool:
-    """A renewal that conflicts, or has no answer, is taken for a loss."""
+    """A renewal that conflicts, or has no answer, counts as a loss."""
     hold.lose("the renewal was refused")
     return False
 
 
 def _revive(self: Hold, deadline_s: float) -> None:
-    """A renewal that comes late brings a hold back that was over."""
+    """A late renewal revives a hold that was over."""
     self.deadline_s = max(self.deadline_s, deadline_s)
     self.state = HELD
 
 
 def _renewal_unknown_is_success(self: LockKeeper, hold: Hold, record: LockRecord) -> Steps[bool]:
-    """A renewal whose answer was lost is taken for done."""
+    """A renewal whose answer was lost counts as applied."""
     sent_s = self._context.clock.boot_s()
     self._sent[record.seq] = sent_s
     try:
@@ -141,7 +141,7 @@ def _renewal_unknown_is_success(self: LockKeeper, hold: Hold, record: LockRecord
 
 
 def _old_version(self: LockKeeper, hold: Hold, record: LockRecord) -> Steps[bool]:
-    """A renewal forgets the version that it wrote, and does not look again."""
+    """A renewal forgets the version that it wrote, and does not read it again."""
     sent_s = self._context.clock.boot_s()
     try:
         outcome = yield from cas(self._key, self.version, encode_lock(record), self._timeout_s)
@@ -154,22 +154,22 @@ def _old_version(self: LockKeeper, hold: Hold, record: LockRecord) -> Steps[bool
 
 
 def _no_withdrawal(self: Acquisition) -> Steps[None]:
-    """Who gives up leaves everything behind."""
+    """A client that gives up leaves its records behind."""
     yield from ()
 
 
 def _believe_what_is_there(self: Acquisition, record: LockRecord) -> float:
-    """A write that landed is adopted as if it had been sent just now."""
+    """A write that is found applied counts as sent just now."""
     return self._context.clock.boot_s() + record.ttl_s
 
 
 def _give_and_go_on(self: Hold) -> bool:
-    """The holder goes on believing while its release is on its way."""
+    """The holder still counts as holding while its release is in progress."""
     return self.state == HELD
 
 
 def _first_sight_is_enough(self: Acquisition, look: Any, entry: Entry, record: LockRecord) -> float:
-    """The age of what is seen is counted over renewals: the owner alone is the mark."""
+    """The age of a record is counted across renewals: only its owner identifies it."""
     context = self._context
     if record.owner is None:
         return 0.0
@@ -178,17 +178,18 @@ def _first_sight_is_enough(self: Acquisition, look: Any, entry: Entry, record: L
 
 
 def _shortcut(self: Acquisition, look: Any, entry: Entry, record: LockRecord) -> float:
-    """A hold whose end lies further ahead than its TTL is over: the store's clock was set back."""
+    """A hold whose end lies further ahead than its TTL counts as over: the store's clock was set
+    back."""
     return 0.0 if is_ahead(entry, record) else _busy_s(self, look, entry, record)
 
 
 def _only_the_stores_clock(self: Acquisition, look: Any, entry: Entry, record: LockRecord) -> float:
-    """A hold ends when the store's clock says so, however far that was set back."""
+    """A hold ends by the store's clock only, however far that was set back."""
     return entry.expires_in_s or 0.0
 
 
 def _renew_in_background_never(self: LockKeeper, hold: Hold) -> Steps[bool]:
-    """Nobody renews."""
+    """No background renewal takes place."""
     yield from ()
     return False
 
@@ -200,9 +201,11 @@ _busy_s = Acquisition._busy_s
 
 @dataclass(frozen=True)
 class Mutant:
-    """Where the wrong rule goes: clock rules, or attributes of shipped classes. `first_seed` is
-    near the first seed that catches it: a rule that does harm only rarely would take long
-    otherwise."""
+    """The wrong rule of a mutant: clock rules, or attributes of shipped classes.
+
+    `first_seed` is near the first seed that catches it, since a rule that rarely does harm would
+    take long otherwise.
+    """
 
     variant: str
     rules: ClockRules | None = None
@@ -271,7 +274,7 @@ def applied(mutant: Mutant) -> Iterator[None]:
 
 
 def first_kill(mutant: Mutant, seeds: int) -> LockReport | None:
-    """Return the first run that catches the mutant, if any of so many seeds does."""
+    """Return the first run that catches the mutant; None if no seed does."""
     variant: LockVariant = BY_NAME[mutant.variant]
     with applied(mutant):
         for seed in range(mutant.first_seed, mutant.first_seed + seeds):

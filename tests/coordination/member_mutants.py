@@ -33,8 +33,11 @@ _prolong = MemberKeeper._prolong
 
 @dataclass(frozen=True)
 class Mutant:
-    """One wrong rule, and the faults that show it. `first_seed` is near the first seed that
-    catches it: a rule that does harm only rarely would take long otherwise."""
+    """One wrong rule, and the faults that expose it.
+
+    `first_seed` is near the first seed that catches it, since a rule that rarely does harm would
+    take long otherwise.
+    """
 
     rules: ClockRules | None = None
     patches: tuple[tuple[type, str, Callable[..., Any]], ...] = ()
@@ -43,7 +46,7 @@ class Mutant:
 
 
 def _bury_whatever_is_there(self: Roll, key: str, entry: Entry) -> Steps[None]:
-    """The dead are removed by what is there now, not by the version that was seen."""
+    """The dead are removed by their present version, not by the version that was seen."""
     try:
         now = yield from get(key, 1.5)
         if now is not None:
@@ -53,24 +56,24 @@ def _bury_whatever_is_there(self: Roll, key: str, entry: Entry) -> Steps[None]:
 
 
 def _bury_nobody(self: Roll, key: str, entry: Entry) -> Steps[None]:
-    """The dead are left out, and their records stay."""
+    """The dead are not listed, but their records stay."""
     yield from ()
 
 
 def _first_sight_is_enough(self: Roll, key: str, member: Member, since_s: float) -> float:
-    """A member that was seen for long enough is dead, renewed or not."""
+    """A member that was seen for long enough counts as dead, renewed or not."""
     context = self._context
     start_s = context.sightings.since_s(place_of(key, member.nonce), member.nonce, since_s)
     return start_s + context.rules.observer_wait_s(member.ttl_s) - context.clock.monotonic_s()
 
 
 def _others_are_dead(self: Roll, key: str, member: Member, since_s: float) -> float:
-    """Only one's own memberships are believed."""
+    """Only the client's own memberships count as alive."""
     return 1.0 if member.nonce.startswith(f"{self._context.identity}-") else 0.0
 
 
 def _late_write_is_fresh(self: MemberKeeper, hold: Hold, seq: int, sent_s: float) -> None:
-    """A write that is found counts from when it is found."""
+    """A write that is found applied counts from the time of the discovery."""
     _prolong(self, hold, seq, self._context.clock.boot_s())
 
 
@@ -80,7 +83,7 @@ def _store_once(
     wrong: Callable[[MemberKeeper, Hold, int, float], bool],
     of: type,
 ) -> Steps[bool]:
-    """Write, and do the wrong thing if the outcome is of that kind."""
+    """Write once, and apply the wrong rule if the outcome is of that kind."""
     context, seq = self._context, next(self._numbers)
     member = Member(self._nonce, self.data, context.label, self._since, seq, self._ttl_s)
     sent_s = self._sent[seq] = context.clock.boot_s()
@@ -106,12 +109,12 @@ def _give_up(self: MemberKeeper, hold: Hold, seq: int, sent_s: float) -> bool:
 
 
 def _unknown_is_success(self: MemberKeeper, hold: Hold) -> Steps[bool]:
-    """A write without an answer is taken for done."""
+    """A write without an answer counts as applied."""
     return (yield from _store_once(self, hold, _believe, Unknown))
 
 
 def _conflict_is_loss(self: MemberKeeper, hold: Hold) -> Steps[bool]:
-    """A renewal that conflicts is taken for a loss."""
+    """A renewal that conflicts counts as a loss."""
     return (yield from _store_once(self, hold, _give_up, Conflict))
 
 

@@ -1,6 +1,6 @@
-"""Wrong rules for ids, gates and registers, each of which somebody has shipped.
+"""Wrong rules for ids, gates and registers, each taken from a shipped program.
 
-A mutant stands in for one function of the shipped code; the simulator must kill every one.
+A mutant replaces one function of the shipped code; the simulator must catch every one.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _write(context: RecipeContext, key: str, version: str | None, stop: int) -> 
 def range_set_before_the_write(
     context: RecipeContext, state: Reserving, count: int
 ) -> Steps[range]:
-    """The published listing: the local range is set first, and stays when the tries are used up."""
+    """The published listing: the local range is set first, and stays if all attempts fail."""
     left = state.open.pop("ghost", None)
     if left is not None:
         return left
@@ -61,7 +61,7 @@ def range_set_before_the_write(
 
 
 def version_read_anew(context: RecipeContext, state: Reserving, count: int) -> Steps[range]:
-    """Well-known descendants: the version is fetched just before the write, not with the data."""
+    """Well-known variants: the version is fetched just before the write, not with the data."""
     for _ in range(TRIES):
         start, _old = yield from _read(state.key)
         _new, version = yield from _read(state.key)
@@ -72,7 +72,7 @@ def version_read_anew(context: RecipeContext, state: Reserving, count: int) -> S
 
 
 def unknown_is_success(context: RecipeContext, state: Reserving, count: int) -> Steps[range]:
-    """A write whose answer was lost is taken for done."""
+    """A write whose answer was lost counts as applied."""
     for _ in range(TRIES):
         start, version = yield from _read(state.key)
         outcome = yield from _write(context, state.key, version, start + count)
@@ -85,11 +85,11 @@ _borrowed: dict[int, str | None] = {}
 
 
 def version_borrowed(context: RecipeContext, state: Reserving, count: int) -> Steps[range]:
-    """Two generators share a store object, which keeps the version of whatever was read last."""
+    """Two generators share a store object, which keeps the version of the last read by either."""
     place = id(context)
     for _ in range(TRIES):
         start, _borrowed[place] = yield from _read(state.key)
-        yield Sleep(0.01)  # between reading and writing, the other generator has its turn
+        yield Sleep(0.01)  # the other generator runs between this read and the write
         outcome = yield from _write(context, state.key, _borrowed[place], start + count)
         if isinstance(outcome, Applied):
             return range(start, start + count)
@@ -97,7 +97,7 @@ def version_borrowed(context: RecipeContext, state: Reserving, count: int) -> St
 
 
 def no_condition(context: RecipeContext, state: Reserving, count: int) -> Steps[range]:
-    """The last writer wins: written over whatever is there."""
+    """The last writer wins: a write has no condition."""
     start, version = yield from _read(state.key)
     outcome = yield from _write(context, state.key, version, start + count)
     while not isinstance(outcome, Applied):
@@ -107,7 +107,7 @@ def no_condition(context: RecipeContext, state: Reserving, count: int) -> Steps[
 
 
 def _stale_change(context: RecipeContext, key: str, is_open: bool, payload: Any) -> Steps[GateView]:
-    """A lost race is repeated with the new version and the old content."""
+    """A lost race is retried with the new version and the old content."""
     view, version = yield from look_steps(key)
     after = replace(view, is_open=is_open, generation=view.generation + (not is_open))
     while True:
@@ -119,7 +119,7 @@ def _stale_change(context: RecipeContext, key: str, is_open: bool, payload: Any)
 
 
 def _rearm_forgets(context: RecipeContext, key: str) -> Steps[GateView]:
-    """Re-arming deletes the flag, and the count of generations with it."""
+    """Re-arming deletes the flag, and the generation counter with it."""
     _, version = yield from look_steps(key)
     value = gate_core._encode(GateView(), context.nonce())
     yield from cas(key, version, value, TIMEOUT_S)
@@ -129,7 +129,7 @@ def _rearm_forgets(context: RecipeContext, key: str) -> Steps[GateView]:
 def _wait_for_a_change(
     context: RecipeContext, name: str, key: str, timeout_s: float | None, generation: int | None
 ) -> Steps[GateView]:
-    """Any change is taken for the opening, as if the message were the truth."""
+    """Every change counts as an opening, as if the message were the truth."""
     entry = yield from get(key, TIMEOUT_S)
     while True:
         yield Sleep(0.1)
@@ -141,7 +141,7 @@ def _wait_for_a_change(
 def _wait_for_an_open_one(
     context: RecipeContext, name: str, key: str, timeout_s: float | None, generation: int | None
 ) -> Steps[GateView]:
-    """Who waits looks for an open gate only, and sleeps through one that was re-armed."""
+    """A waiter looks for an open gate only, and misses one that was re-armed."""
     while True:
         view = view_of(key, (yield from get(key, TIMEOUT_S)))
         if view.is_open and generation is None:
@@ -152,7 +152,7 @@ def _wait_for_an_open_one(
 
 
 def _unknown_swap_is_refused(self: Swapping, seen: Any) -> Steps[Swap]:
-    """A swap whose answer was lost is taken for refused."""
+    """A swap whose answer was lost counts as refused."""
     outcome = yield from _one_write(self, seen)
     if isinstance(outcome, Applied):
         return Swap(True, outcome.version)
@@ -160,7 +160,7 @@ def _unknown_swap_is_refused(self: Swapping, seen: Any) -> Steps[Swap]:
 
 
 def _unknown_swap_is_done(self: Swapping, seen: Any) -> Steps[Swap]:
-    """A swap whose answer was lost is taken for done."""
+    """A swap whose answer was lost counts as applied."""
     outcome = yield from _one_write(self, seen)
     if isinstance(outcome, Applied):
         return Swap(True, outcome.version)
@@ -174,7 +174,7 @@ def _one_write(self: Swapping, seen: Any) -> Steps[CasOutcome]:
 
 
 def _error_is_absence(key: str, timeout_s: float) -> Steps[Entry | None]:
-    """Any error counts as "absent"."""
+    """Every error counts as "absent"."""
     try:
         return (yield from get(key, timeout_s))
     except StoreUnavailable:

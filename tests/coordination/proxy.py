@@ -1,8 +1,8 @@
-"""A TCP proxy between clients and a server, that does what networks do.
+"""A TCP proxy between clients and a server, which simulates the faults of networks.
 
-It delays, holds everything back and delivers it late, resets connections, swallows requests, and
-passes a request on but cuts the connection before the answer comes back. Lives here: the proxy, on
-an event loop in a thread of its own. Must not live here: what is proved with it.
+It delays traffic, holds it back and delivers it late, resets connections and drops requests. It
+also forwards a request and cuts the connection before the answer. Lives here: the proxy, on an
+event loop in a thread of its own. Must not live here: the tests that use it.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ _STOP_S: Final = 10.0
 
 
 class Proxy:
-    """Passes on what comes to `address` to one server; a context manager.
+    """Forwards connections to `address` to one server; a context manager.
 
     Arguments:
         target: host:port of the server; it need not run yet.
-        seed: of the chance.
+        seed: of the randomness.
 
     Attributes:
         address: host:port for the clients.
-        delay_s: everything arrives so much later, in both directions.
-        lose_requests: the share of requests that are swallowed; their connection is reset.
-        lose_answers: the share of requests that are passed on, and whose connection is reset
-            before their answer comes through.
-        lost_count: how many requests and answers were lost so.
+        delay_s: the delay in both directions.
+        lose_requests: the share of requests that are dropped; their connection is reset.
+        lose_answers: the share of requests that are forwarded, and whose connection is reset before
+            their answer.
+        lost_count: the number of lost requests and answers.
     """
 
     def __init__(self, target: str, seed: int = 0) -> None:
@@ -53,7 +53,8 @@ class Proxy:
         self._run(self._listen(own))
 
     def hold(self) -> None:
-        """From now on nothing passes; connections stay open. `heal` delivers what has piled up."""
+        """Hold all traffic back from now on; connections stay open. `heal` delivers the held
+        traffic."""
         self._run(self._set_open(False))
 
     def cut(self) -> None:
@@ -61,11 +62,11 @@ class Proxy:
         self._run(self._cut(True))
 
     def reset(self) -> None:
-        """Reset every connection that there is; new ones are welcome."""
+        """Reset every present connection; new ones are accepted."""
         self._run(self._cut(False))
 
     def heal(self) -> None:
-        """Be a good network again; what was held back arrives."""
+        """Stop all faults, and deliver the held traffic."""
         self.delay_s = self.lose_requests = self.lose_answers = 0.0
         self._refusing = False
         self._run(self._set_open(True))
@@ -129,7 +130,7 @@ class Proxy:
                 both.create_task(self._pass_on(pair, reader, far_writer, asks=True))
                 both.create_task(self._pass_on(pair, far_reader, writer, asks=False))
         except (OSError, ExceptionGroup, asyncio.CancelledError):
-            pass  # the server is not there, one side was reset, or this is the end
+            pass  # the server is down, one side was reset, or the proxy stops
         finally:
             self._pairs.discard(pair)
             pair.abort()
@@ -149,7 +150,7 @@ class Proxy:
             if asks:
                 if self._chance.random() < self.lose_requests:
                     self._lose(pair)
-                # The answer to this is what is lost, not that to an earlier one.
+                # The answer to this request is lost, not that to an earlier one.
                 pair.loses_answer = self._chance.random() < self.lose_answers
             elif pair.loses_answer:
                 self._lose(pair)

@@ -1,6 +1,6 @@
-"""Every store with a server, ready for faults: reached through a proxy, to be killed and stopped.
+"""Every store with a server, prepared for faults: behind a proxy, ready to be killed or paused.
 
-Must not live here: what is proved with them.
+Must not live here: the tests that use them.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class RealStore(ABC):
     """A store and its server.
 
     Arguments:
-        name: for people.
-        url: for the clients that faults befall; through the proxies.
-        direct_url: round them.
-        ttl_s: a short TTL that it takes.
-        proxies: one before each of its servers.
+        name: its name in messages.
+        url: the URL through the proxies, for clients that meet faults.
+        direct_url: the URL without the proxies.
+        ttl_s: a short TTL that the store accepts.
+        proxies: one in front of each of its servers.
     """
 
     name: str
@@ -51,11 +51,11 @@ class RealStore(ABC):
 
     @abstractmethod
     def kill(self) -> None:
-        """End the server with SIGKILL: the leader, where there is one."""
+        """Kill the server with SIGKILL: the leader, if there is one."""
 
     @abstractmethod
     def restart(self) -> None:
-        """Start what was killed, with its data; returns when it answers."""
+        """Start the killed server with its data, and wait until it answers."""
 
     @abstractmethod
     def pause(self) -> None:
@@ -63,7 +63,7 @@ class RealStore(ABC):
 
     @abstractmethod
     def resume(self) -> None:
-        """Let it go on."""
+        """Resume the server."""
 
 
 @dataclass
@@ -122,7 +122,7 @@ class _Cluster(RealStore):
 
 @dataclass
 class _Unkillable(RealStore):
-    """It runs in the process of the test, so it cannot be stopped without it."""
+    """A store whose server runs in the process of the test, so it cannot be killed."""
 
     can_be_killed = False
 

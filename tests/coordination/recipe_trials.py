@@ -1,6 +1,7 @@
-"""What the recipes do over a real store that tells of changes: trials that run on each one.
+"""The recipes over a real store with watches: trials that run on each such store.
 
-Lives here: the trials, over the store's URL. Must not live here: servers, what only one store does.
+Lives here: the trials, over the store's URL. Must not live here: servers, behaviour of a single
+store.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def fresh_name() -> str:
 
 
 def until(true: Callable[[], bool], complaint: str) -> None:
-    """Wait until something is true, or fail."""
+    """Wait until a condition is true, or fail."""
     end_s = time.monotonic() + PATIENCE_S
     while not true():
         assert time.monotonic() < end_s, complaint
@@ -184,7 +185,7 @@ def a_barrier_waits_for_all(url: str) -> None:
 
 
 def an_end_by_the_servers_clock_wakes_and_frees(url: str) -> None:
-    """The holder's client is closed: nobody gives back, and nobody says so.
+    """The holder's client is closed without a release, so only the expiry frees the lock.
 
     A busy machine may take a second to connect. So the lock lasts longer, and each attempt too.
     """
@@ -237,7 +238,7 @@ def what_is_no_version_conflicts(url: str) -> None:
 
 
 def watchers_wake_at_once(url: str) -> None:
-    """Many watchers of several keys, in one process; each hears of its own key only."""
+    """Many watchers of several keys run in one process; each is notified of its own key only."""
     store = coord.open_store(url)
     keys = [fresh_key() for _ in range(4)]
     versions = {key: applied(store.cas(key, None, b"one", TIMEOUT_S)) for key in keys}
@@ -271,7 +272,7 @@ def hundreds_of_tasks_wait_and_keep_no_renewal_from_being_sent(url: str) -> None
             gate = client.aio.gate(name)
             waiting = [asyncio.create_task(gate.wait(timeout=PATIENCE_S)) for _ in range(300)]
             async with client.aio.lock(name, ttl=4) as held:
-                await asyncio.sleep(5)  # some renewals, with everybody else waiting
+                await asyncio.sleep(5)  # enough time for some renewals, while the others wait
                 held.check()
             gone = waiting.pop()
             gone.cancel()

@@ -1,7 +1,7 @@
-"""An S3 server for tests: moto's on loopback, in a thread of this process.
+"""An S3 server for tests: moto's server on loopback, in a thread of this process.
 
-moto looks and then writes without a lock in between, which a race can see: its writes are put
-behind one lock here, which is what S3 itself promises. Must not live here: what is tested with it.
+moto checks a condition and then writes, without a lock around both. S3 itself promises that this is
+atomic, so one lock here serializes moto's writes. Must not live here: the tests that use it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class OneWriteAtATime:
 
     Attributes:
         requests: method and path of every request.
-        lose_next: so many writes are done, and answered by an error.
+        lose_next: how many of the next writes are applied, but answered by an error.
     """
 
     def __init__(self, application: Application) -> None:
@@ -63,7 +63,7 @@ def moto() -> OneWriteAtATime:
 
 @contextmanager
 def serving(application: OneWriteAtATime) -> Iterator[str]:
-    """Serve it; the URL without a bucket."""
+    """Run the server, and yield its URL without a bucket."""
     server = make_server(HOST, free_port(), application, threaded=True, request_handler=_Quiet)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()

@@ -1,7 +1,7 @@
 """Real etcd, PostgreSQL and Redis servers for tests: on loopback, with their data in a folder.
 
-Lives here: starting, waiting until they answer, stopping by process id. A missing program fails
-the test that asks for it, with the remedy.
+Lives here: starting, waiting until they answer, stopping by process id. A missing program fails the
+test that needs it, with the remedy.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _START_S = 30.0
 
 
 def program(name: str, package: str) -> str:
-    """Return the path of a program, or fail and say where it comes from."""
+    """Return the path of a program, or fail with the package that provides it."""
     found = shutil.which(name)
     if found is None:
         places = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
@@ -53,14 +53,14 @@ class RealServer:
         self.start()
 
     def start(self) -> None:
-        """Start it, with the data that it has."""
+        """Start the server with its present data."""
         with self._log.open("ab") as output:
             self._process = subprocess.Popen(
                 self._command, stdout=output, stderr=output, user=self._user, cwd="/"
             )
 
     def wait(self, ready: Callable[[], bool]) -> None:
-        """Wait until it answers."""
+        """Wait until the server answers."""
         until = time.monotonic() + _START_S
         while not ready():
             assert self._process.poll() is None, self._log.read_text()[-2000:]
@@ -68,20 +68,20 @@ class RealServer:
             time.sleep(0.05)
 
     def listens(self) -> bool:
-        """Whether its port takes connections."""
+        """Whether its port accepts connections."""
         with socket.socket() as probe:
             return probe.connect_ex((HOST, self._port)) == 0
 
     def runs(self) -> bool:
-        """Whether its process is there."""
+        """Whether its process runs."""
         return self._process.poll() is None
 
     def send(self, number: signal.Signals) -> None:
-        """Send it a signal."""
+        """Send the process a signal."""
         self._process.send_signal(number)
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> None:
-        """Stop it and wait for its end."""
+        """Stop the process and wait for its end."""
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGCONT)
             self._process.send_signal(number)
@@ -103,7 +103,7 @@ class StoreServer(RealServer):
             server.resume()    # SIGCONT
 
     Attributes:
-        url: what `connect` takes.
+        url: the URL for `connect`.
     """
 
     def __init__(self, command: list[str], port: int, log: Path, user: str | None = None) -> None:
@@ -112,11 +112,11 @@ class StoreServer(RealServer):
 
     @property
     def log(self) -> Path:
-        """What it has written."""
+        """The file with its output."""
         return self._log
 
     def answers(self) -> bool:
-        """Whether it answers a question."""
+        """Whether it answers a request."""
         return self.listens()
 
     def send(self, number: signal.Signals) -> None:
@@ -135,15 +135,15 @@ class StoreServer(RealServer):
         self.wait(self.answers)
 
     def pause(self) -> None:
-        """Let nothing of it run; connections stay open."""
+        """Pause all of its processes; connections stay open."""
         self.send(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let it run again."""
+        """Resume all of its processes."""
         self.send(signal.SIGCONT)
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> None:
-        """Stop it and wait until none of its processes is left."""
+        """Stop the server, and wait until none of its processes is left."""
         others = _descendants(self._process.pid) if self.runs() else []
         if self.runs():
             self.resume()
@@ -184,7 +184,7 @@ def _descendants(pid: int) -> list[int]:
 
 def _stat(pid: int) -> list[str] | None:
     try:
-        # What follows the program's name: state, parent, ...
+        # The fields after the program's name: state, parent, ...
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return None
@@ -199,14 +199,14 @@ def _signal(pid: int, number: signal.Signals) -> None:
     try:
         os.kill(pid, number)
     except ProcessLookupError:
-        pass  # it has ended meanwhile
+        pass  # the process has ended
 
 
 class RedisServer(StoreServer):
     """A Redis; see `StoreServer`."""
 
     def answers(self) -> bool:
-        """Whether it has loaded its data; one that wants a password has."""
+        """Whether it has loaded its data; one that requires a password has loaded it."""
         try:
             with socket.create_connection((HOST, self._port), 1.0) as probe:
                 probe.sendall(b"PING\r\n")
@@ -219,8 +219,8 @@ def redis_server(folder: Path, *flags: str) -> RedisServer:
     """Start a Redis that writes everything to its disk before it answers.
 
     Arguments:
-        folder: where its data are.
-        flags: more of its settings, like "--requirepass", "secret".
+        folder: its data folder.
+        flags: further settings, like "--requirepass", "secret".
     """
     port = free_port()
     command = [program("redis-server", "redis-server"), "--port", str(port), "--bind", HOST]
@@ -252,12 +252,13 @@ class EtcdCluster:
 
     @property
     def addresses(self) -> str:
-        """host:port of every member, with commas: what a URL and `etcdctl --endpoints` take."""
+        """The host:port of every member, separated by commas, for a URL and `etcdctl
+        --endpoints`."""
         return ",".join(member.address for member in self.members)
 
     @property
     def url(self) -> str:
-        """What `connect` takes."""
+        """The URL for `connect`."""
         return f"etcd://{self.addresses}"
 
     def leader(self) -> int:
@@ -273,12 +274,12 @@ class EtcdCluster:
             time.sleep(0.05)
 
     def call(self, path: str, body: dict[str, Any], token: str = "") -> dict[str, Any]:
-        """Ask the JSON gateway of the first member that runs, as an administrator does.
+        """Call the JSON gateway of the first running member, as an administrator.
 
         Arguments:
             path: like "/v3/lease/revoke".
             body: as JSON; keys and values are base64.
-            token: of `/v3/auth/authenticate`.
+            token: the token from `/v3/auth/authenticate`.
         """
         address = next(member.address for member in self.members if member.runs())
         headers = {"Authorization": token} if token else {}
@@ -294,7 +295,7 @@ class EtcdCluster:
         self.members[number].stop(signal.SIGKILL)
 
     def restart(self, number: int) -> None:
-        """Start a member that was stopped, with its data; needs a majority that runs."""
+        """Start a stopped member with its data; a majority must run."""
         self.members[number].start()
         self.ready()
 
@@ -303,11 +304,11 @@ class EtcdCluster:
         self.members[number].send(signal.SIGSTOP)
 
     def resume(self, number: int) -> None:
-        """Let a paused member go on."""
+        """Resume a paused member."""
         self.members[number].send(signal.SIGCONT)
 
     def ready(self) -> None:
-        """Wait until every member that runs follows a leader and answers."""
+        """Wait until every running member follows a leader and answers."""
         for member in self.members:
             if member.runs():
                 member.wait(functools.partial(_etcd_follows, member.address))
@@ -361,7 +362,7 @@ def _etcd_follows(address: str) -> bool:
 
 
 def _etcd_status(address: str) -> dict[str, Any]:
-    """Return what a member says of itself; empty if it does not answer or follows nobody."""
+    """Return the status that a member reports; empty if it does not answer or has no leader."""
     request = urllib.request.Request(f"http://{address}/v3/maintenance/status", b"{}")
     try:
         with urllib.request.urlopen(request, timeout=1.0) as answer:
@@ -381,7 +382,7 @@ class PostgresServer(StoreServer):
     data: Path
 
     def add_user(self, name: str, password: str) -> None:
-        """Make a user who has to give a password, and a database of the same name, his own."""
+        """Create a user with a password, and a database of the same name that the user owns."""
         access = self.data / "pg_hba.conf"
         line = f"host all {name} {HOST}/32 scram-sha-256\n"
         access.write_text(line + access.read_text())
@@ -393,11 +394,11 @@ class PostgresServer(StoreServer):
             session.execute("SELECT pg_reload_conf()")
 
     def stop(self, number: signal.Signals = signal.SIGINT) -> None:
-        """Stop it; it does not wait for its clients."""
+        """Stop the server without waiting for its clients."""
         super().stop(number)
 
     def answers(self) -> bool:
-        """Whether it takes sessions: it listens before that."""
+        """Whether it accepts sessions; it listens before that."""
         try:
             psycopg.connect(self.url, connect_timeout=2).close()
         except psycopg.OperationalError:
@@ -406,11 +407,11 @@ class PostgresServer(StoreServer):
 
 
 def postgres_server(folder: Path, *flags: str) -> PostgresServer:
-    """Start a PostgreSQL; as root, under the user that its package made.
+    """Start a PostgreSQL; if this process is root, under the user of its package.
 
     Arguments:
-        folder: where its log is; its data are in a folder of its user's own.
-        flags: more of its settings, like "-c", "max_connections=20".
+        folder: the folder of its log; its data are in a folder that its user owns.
+        flags: further settings, like "-c", "max_connections=20".
     """
     port = free_port()
     user = user_of_postgres()
@@ -427,14 +428,14 @@ def postgres_server(folder: Path, *flags: str) -> PostgresServer:
 
 
 def user_of_postgres() -> str | None:
-    """Return the user under whom servers run that refuse to run as root; None: as we are."""
+    """Return the user for servers that refuse to run as root; None if this process is not root."""
     return "postgres" if os.getuid() == 0 else None
 
 
 def folder_of(user: str | None) -> Path:
-    """Make a folder of a user's own, until this process ends.
+    """Create a folder that a user owns, until this process ends.
 
-    Not below pytest's: every test run shuts those for other users when it begins.
+    It is not below pytest's folders, since every test run closes those to other users.
     """
     made = Path(tempfile.mkdtemp(prefix="strongroom-test-"))
     atexit.register(shutil.rmtree, made, ignore_errors=True)
@@ -444,7 +445,7 @@ def folder_of(user: str | None) -> Path:
 
 
 def certificate(folder: Path) -> tuple[Path, Path]:
-    """Make a certificate for 127.0.0.1 that vouches for itself; return it and its key."""
+    """Create a self-signed certificate for 127.0.0.1, and return it and its key."""
     made, key = folder / "certificate.pem", folder / "key.pem"
     command = [program("openssl", "openssl"), "req", "-x509", "-newkey", "ec"]
     command += ["-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]

@@ -1,9 +1,9 @@
-"""Holders of a shared set as processes of their own, the faults that befall them, and the count of
-lost updates: in the spirit of the lock tests of Jepsen.
+"""Holders of a shared set as processes, their faults, and the count of lost updates: in the spirit
+of the lock tests of Jepsen.
 
-Every fault but `kill_holder` makes sure that a holder is overtaken: it has read the set, somebody
-else holds the lock by now and has written, and then it writes. Must not live here: what a holder
-does (shared_set_client.py), how many faults on which store (the tests).
+Every fault except `kill_holder` ensures that a holder is overtaken. It has read the set, then
+another holder acquires the lock and writes, and then the first one writes. Must not live here: the
+actions of a holder (shared_set_client.py), the choice of faults and stores (the tests).
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _RACES_MAX: Final = 50
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a run.
+    """The result of a run.
 
     Arguments:
-        added: how many writes were acknowledged.
-        lost: how many of them are not in the set.
-        overtaken: fences whose holder came to write after a later one had written.
-        refused: fences whose write the resource refused.
+        added: the number of acknowledged writes.
+        lost: how many of them are missing in the set.
+        overtaken: the fences of holders that wrote after a later holder had written.
+        refused: the fences whose write the resource refused.
     """
 
     added: int
@@ -68,10 +68,10 @@ class SharedSet:
     """The set and its holders, half of them behind the store's proxies; a context manager.
 
     Arguments:
-        store: where the lock lies.
-        folder: an empty one.
+        store: the store of the lock.
+        folder: an empty folder.
         guarded: whether the set refuses old fences.
-        count: of holders.
+        count: the number of holders.
     """
 
     def __init__(self, store: RealStore, folder: Path, *, guarded: bool, count: int = 4) -> None:
@@ -115,7 +115,7 @@ class SharedSet:
         self._await_written(process, fence)
 
     def stop_holder_and_kill_server(self) -> None:
-        """SIGSTOP a holder, kill the server (the leader), start it again; then as above."""
+        """SIGSTOP a holder, kill the server (the leader) and restart it; then as `stop_holder`."""
         process, fence = self._stopped()
         if self.store.can_be_killed:
             self.store.kill()
@@ -125,14 +125,14 @@ class SharedSet:
         self._await_written(process, fence)
 
     def break_lock(self) -> None:
-        """Let an administrator break the lock of a holder that goes on."""
+        """Let an administrator break the lock of a holder that continues."""
         process, fence = self._slow()
         with connect(self.store.direct_url, label="administrator") as client:
             client.break_lock(LOCK)
         self._finish_slow(process, fence)
 
     def cut_off(self) -> None:
-        """Cut a holder off from the store until it is overtaken; it goes on."""
+        """Cut a holder off from the store until it is overtaken; the holder continues."""
         process, fence = self._slow(behind_proxy=True)
         for proxy in self.store.proxies:
             proxy.hold()
@@ -141,7 +141,8 @@ class SharedSet:
             proxy.heal()
 
     def lose_and_delay(self) -> None:
-        """Lose and delay requests and answers of half of the holders; stop one meanwhile."""
+        """Lose and delay requests and answers of half of the holders, and stop a holder during
+        that."""
         for proxy in self.store.proxies:
             proxy.lose_requests = proxy.lose_answers = 0.1
             proxy.delay_s = 0.02
@@ -150,7 +151,8 @@ class SharedSet:
             proxy.heal()
 
     def kill_holder(self) -> None:
-        """SIGKILL a holder; another comes in its place, and somebody gets the lock."""
+        """SIGKILL a holder, start another in its place, and wait until a holder acquires the
+        lock."""
         process, fence = self._stopped()
         process.popen.kill()
         process.popen.wait()
@@ -161,7 +163,7 @@ class SharedSet:
     # The end
 
     def finish(self) -> Outcome:
-        """Let all come to their end, and count."""
+        """Let all holders end, and count the result."""
         (self._folder / "stop").touch()
         codes = [process.popen.wait(_WAIT_S) for process in self._processes]
         assert set(codes) == {0}, f"holders ended with {codes}"
@@ -196,7 +198,7 @@ class SharedSet:
         return (words[0].decode(), int(words[1])) if len(words) == 2 else ("idle", 0)
 
     def _thinking(self, *, behind_proxy: bool = False) -> tuple[_Process, int]:
-        """Wait for a holder that has read and not yet written; return its fence too."""
+        """Wait for a holder that has read and not written yet; return it and its fence."""
         until_s = time.monotonic() + _WAIT_S
         while time.monotonic() < until_s:
             for process in random.sample(self._processes, len(self._processes)):
@@ -208,7 +210,7 @@ class SharedSet:
         raise AssertionError("nobody holds the lock")
 
     def _stopped(self) -> tuple[_Process, int]:
-        """Stop a holder that has read and not yet written."""
+        """Stop a holder that has read and not written yet."""
         for _ in range(_RACES_MAX):
             process, fence = self._thinking()
             process.popen.send_signal(signal.SIGSTOP)
@@ -219,12 +221,12 @@ class SharedSet:
         raise AssertionError("no holder could be stopped in time")
 
     def _slow(self, *, behind_proxy: bool = False) -> tuple[_Process, int]:
-        """Let a holder think until `_finish_slow`."""
+        """Keep a holder between read and write until `_finish_slow`."""
         for _ in range(_RACES_MAX):
             process, fence = self._thinking(behind_proxy=behind_proxy)
             slow = self._folder / f"{process.label}.slow"
             slow.touch()
-            time.sleep(0.3)  # longer than it thinks by itself
+            time.sleep(0.3)  # longer than its own pause between read and write
             if self._status(process) == ("thinking", fence):
                 return process, fence
             slow.unlink()
@@ -285,7 +287,7 @@ FAULTS: Final[Sequence[Fault]] = (
 
 
 def run(store: RealStore, folder: Path, faults: Sequence[Fault], *, guarded: bool) -> Outcome:
-    """Bring these faults to the holders of a set, one after the other."""
+    """Apply these faults to the holders of a set, one after the other."""
     with SharedSet(store, folder, guarded=guarded) as shared:
         for fault in faults:
             fault(shared)

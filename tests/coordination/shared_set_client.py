@@ -1,12 +1,12 @@
-"""One holder of the shared set: takes the lock, reads the set, thinks, writes it with one more.
+"""One holder of the shared set: it acquires the lock, reads, pauses, and writes one element more.
 
     python -m tests.coordination.shared_set_client URL TTL_S FOLDER LABEL GUARDED
 
-The set lies in SQLite, as one value that is read and written as a whole: whoever writes what it
-read long ago undoes what others have added. GUARDED 1: reads and writes carry the fence, and the
-database refuses an old one; 0: nothing protects it but the lock. In both nothing is asked of the
-handle before the write, so that every stale write reaches the resource. Must not live here: faults,
-judging (shared_set.py).
+The set lies in SQLite, as one value that is read and written as a whole. A stale write therefore
+undoes the additions of others. GUARDED 1: reads and writes carry the fence, and the database
+refuses an old one. GUARDED 0: only the lock protects the set. In both cases the holder does not
+check its handle before the write, so every stale write reaches the resource. Must not live here:
+faults, judging (shared_set.py).
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _TIMEOUT_S: Final = 60.0
 
 
 class Holder:
-    """A holder; leaves in its folder what it does, for those who bring the faults.
+    """A holder, which records its actions in its folder for the code that applies the faults.
 
     Arguments:
-        folder: with `set.sqlite`; `LABEL.status` says what it does now (`thinking FENCE`,
-            `writing FENCE`, `idle 0`), `LABEL.log` has a line for every write: what came of it,
-            fence, element. While `LABEL.slow` is there, it thinks on.
+        folder: has `set.sqlite`. `LABEL.status` is the present action (`thinking FENCE`, `writing
+            FENCE`, `idle 0`). `LABEL.log` has a line for every write: its result, fence, element.
+            While `LABEL.slow` exists, the holder pauses before its write.
         label: its name.
         guarded: see the module's docstring.
     """
@@ -87,7 +87,7 @@ class Holder:
 
 
 def main() -> None:
-    """Add elements until the file `stop` is there."""
+    """Add elements until the file `stop` exists."""
     url, ttl_s, folder_name, label, guarded = sys.argv[1:]
     folder = Path(folder_name)
     holder = Holder(folder, label, guarded == "1")

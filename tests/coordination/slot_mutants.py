@@ -1,4 +1,4 @@
-"""Wrong rules for slots of a shared record; the simulator must kill every one."""
+"""Wrong rules for slots of a shared record; the simulator must catch every one."""
 
 from __future__ import annotations
 
@@ -36,8 +36,11 @@ _hold = SlotAcquisition._hold
 
 @dataclass(frozen=True)
 class Mutant:
-    """One wrong rule, and where it must be caught. `first_seed` is near the first seed that catches
-    it: a rule that does harm only rarely would take long otherwise."""
+    """One wrong rule, and the variant that must catch it.
+
+    `first_seed` is near the first seed that catches it, since a rule that rarely does harm would
+    take long otherwise.
+    """
 
     variant: str
     rules: ClockRules | None = None
@@ -46,20 +49,20 @@ class Mutant:
 
 
 def _drop_at_once(context: RecipeContext, key: str, slot: Slot, since_s: float) -> float:
-    """Whoever is not this client is taken for dead."""
+    """Every other client counts as dead."""
     ours = slot.owner.startswith(f"{context.identity}-")
     return slot_left_s(context, key, slot, since_s) if ours else 0.0
 
 
 def _first_sight_is_enough(context: RecipeContext, key: str, slot: Slot, since_s: float) -> float:
-    """A slot that was seen for long enough is over, renewed or not."""
+    """A slot that was seen for long enough counts as over, renewed or not."""
     place = place_of(key, slot.owner)
     start_s = context.sightings.since_s(place, slot.owner, since_s)
     return start_s + context.rules.observer_wait_s(slot.ttl_s) - context.clock.monotonic_s()
 
 
 def _ttl_of_the_observer(context: RecipeContext, key: str, slot: Slot, since_s: float) -> float:
-    """The observer counts with a TTL of its own instead of the slot's."""
+    """The observer uses a TTL of its own instead of the slot's."""
     return slot_left_s(context, key, replace(slot, ttl_s=slot.ttl_s / 2), since_s)
 
 
@@ -73,7 +76,7 @@ def _same_fence(self: SemaphoreRule, record: SlotRecord) -> int:
 
 
 def _fence_of_the_living(self: SemaphoreRule, record: SlotRecord) -> int:
-    """The next fence is counted from those who are inside, and forgotten with them."""
+    """The next fence is computed from the present holders, and forgotten with them."""
     return 1 + max((slot.fence for slot in record.slots), default=0)
 
 
@@ -90,7 +93,7 @@ def _writer_waits_for_writers_only(
 def _answer_is_fresh(
     self: SlotAcquisition, slot: Slot, record: SlotRecord, version: str
 ) -> Hold | None:
-    """A write that is found to have landed is counted from now."""
+    """A write that is found applied counts from now."""
     self._sent[slot.seq] = self._context.clock.boot_s()
     return _hold(self, slot, record, version)
 
@@ -112,7 +115,7 @@ def _unknown_renewal_is_success(self: SlotKeeper, hold: Hold) -> Steps[bool]:
 
 
 def _renewal_puts_back_the_old_record(self: SlotKeeper, hold: Hold) -> Steps[bool]:
-    """The version is fetched anew, the record is what was known."""
+    """The version is fetched again, but the record is the cached one."""
     record, _ = self._known
     slot = record.slot_of(self._nonce)
     assert slot is not None
@@ -146,7 +149,7 @@ def _conflict_of_a_renewal_is_a_loss(self: SlotKeeper, hold: Hold) -> Steps[bool
 
 
 def _give_clears_everything(self: SlotKeeper, hold: Hold) -> Steps[bool]:
-    """The last one out is taken to be the only one in."""
+    """A holder that releases treats itself as the only holder."""
     try:
         entry = yield from get(self._key, self._timeout_s)
         assert entry is not None

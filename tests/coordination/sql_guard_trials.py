@@ -1,4 +1,4 @@
-"""What the guard for SQL must do on every database: trials that run on each real one.
+"""The contract of the guard for SQL on every database: trials that run on each real one.
 
 Lives here: the trials, over connections that the caller makes. Must not live here: a database.
 """
@@ -23,7 +23,7 @@ _LAPS = 20
 
 
 def prepare(connect: Connect) -> None:
-    """Make the tables, from several connections at once."""
+    """Create the tables, from several connections at once."""
     with closing(connect()) as connection:
         guard(connection, 0).create_table()
         guard(connection, 0).create_table()
@@ -135,12 +135,14 @@ def a_connection_that_commits_by_itself_is_refused(connection: Any) -> None:
 
 
 def stale_writes_are_lost_updates(connect: Connect, guarded: bool) -> int:
-    """Let a holder stop between reading and writing while the next one counts; return how many
-    of the counts were lost."""
+    """Let a holder pause between read and write while the next one counts.
+
+    Return how many of the counts were lost.
+    """
     with closing(connect()) as old, closing(connect()) as new:
         refused = 0
         for lap in range(_LAPS):
-            seen = value_of(old)  # and here it stops for longer than its lease
+            seen = value_of(old)  # here the holder pauses for longer than its lease
             _count(new, value_of(new), 2 * lap + 2, guarded)
             try:
                 _count(old, seen, 2 * lap + 1, guarded)
@@ -162,7 +164,7 @@ def _plain(connection: Any) -> Any:
 
 
 def applied_fences_never_go_back(connect: Connect, holders_count: int = 6) -> None:
-    """Holders of rising fences write at once, as fast as they can, until they are refused."""
+    """Holders of rising fences write concurrently, as fast as they can, until they are refused."""
     barrier = threading.Barrier(holders_count)
 
     def work(fence: int) -> tuple[int, bool]:
@@ -179,7 +181,7 @@ def applied_fences_never_go_back(connect: Connect, holders_count: int = 6) -> No
                 except FencedOut:
                     return done, True
                 except coord.StoreUnavailable:
-                    continue  # both were the first
+                    continue  # both inserted the first row
         return done, False
 
     with ThreadPoolExecutor(holders_count) as pool:

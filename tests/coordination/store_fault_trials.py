@@ -1,7 +1,7 @@
-"""What clients of a store live through when its server, or the way to it, fails: trials for each.
+"""The behaviour of a store's clients when its server or network fails: trials for each store.
 
-Lives here: the trials, over a real server and `Proxy`. Must not live here: servers, what only one
-store does.
+Lives here: the trials, over a real server and `Proxy`. Must not live here: servers, behaviour of a
+single store.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.coordination.servers import StoreServer
 
 
 def through(server: StoreServer, proxy: Proxy) -> str:
-    """The server's URL by way of a proxy."""
+    """Return the server's URL through a proxy."""
     return server.url.replace(server.address, proxy.address)
 
 
@@ -43,7 +43,7 @@ def a_stopped_server_leaves_the_write_unknown(server: StoreServer) -> None:
         assert time.monotonic() - began_s < 10
     finally:
         server.resume()
-    # It was sent, and may be done late: only a look can tell.
+    # The request was sent and may be applied late, which only a read can show.
     until(lambda: entry_of(store, key).value in (b"one", b"two"), "it does not come back")
     store.close()
 
@@ -77,7 +77,8 @@ def an_answer_that_is_cut_off_leaves_the_write_unknown(server: StoreServer) -> N
 
 
 def kept_connections_that_ended_cost_nothing(server: StoreServer) -> None:
-    """What the server has closed meanwhile is not used for a write, whose fate would be unknown."""
+    """A kept connection that the server has closed is not used for a write, whose fate would be
+    unknown."""
     with Proxy(server.address) as proxy:
         store = coord.open_store(through(server, proxy))
         key = fresh_key()
@@ -142,7 +143,7 @@ def a_hold_ends_when_the_server_is_away_for_too_long(server: StoreServer) -> Non
 
 
 def a_waiter_outlives_a_listener_that_is_cut_off(server: StoreServer) -> None:
-    """Its connection is reset again and again, the one that listens included."""
+    """Every connection of the waiter is reset repeatedly, including the listening one."""
     name = fresh_name()
     with (
         Proxy(server.address) as proxy,
@@ -166,7 +167,7 @@ def a_lossy_network_makes_nobody_believe_wrongly(server: StoreServer) -> None:
     with Proxy(server.address, seed=7) as proxy:
         url = through(server, proxy)
         with coord.connect(server.url) as first, first.lock(name, ttl=5):
-            pass  # makes what there is to make
+            pass  # creates the records
         proxy.lose_requests = proxy.lose_answers = 0.05
 
         def work(number: int) -> None:

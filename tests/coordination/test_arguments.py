@@ -1,4 +1,4 @@
-"""Times, counts and words that are none are refused before anything is sent."""
+"""Invalid times, counts and words are refused before any request is sent."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Locks and ids over the Azure store when answers get lost: never twice, and nobody stranded.
+"""Locks and ids over the Azure store with lost answers: no duplicate, and no stuck client.
 
-The server does what it is asked and then loses the answer, cuts it off, or is busy: on order, and
-repeatably. Also here: what waiting costs the server, which it counts itself.
+The server applies a request and then loses the answer, cuts it off, or is busy, by a repeatable
+plan. Also here: the cost of waiting, by the server's own metrics.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def url_of(server: InProcessServer, mode: str) -> str:
 
 
 class Resource:
-    """Notices two who are in it at once."""
+    """Detects two clients that are in it at once."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -271,7 +271,7 @@ def test_tasks_exclude_each_other(server: InProcessServer, mode: str) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_forked_child_is_another_participant(server: InProcessServer, mode: str) -> None:
-    """It holds nothing, and does not speak over the connections of its parent."""
+    """The child holds no lock, and does not use the connections of its parent."""
     with coord.connect(url_of(server, mode)) as client:
         held = client.lock("x", ttl=15).acquire()
         pid = os.fork()

@@ -29,7 +29,7 @@ def test_a_hold_of_etag_mode_is_no_free_lock_in_lease_mode(
             seen = lease.show("jobs")
             assert seen is not None and seen.held and seen.left_s > 60
             with pytest.raises(coord.CoordTimeout) as refused:
-                # It enters the queue where there is one, and leaves it; the hold stays what it is.
+                # It enters the queue if there is one, and leaves it; the hold does not change.
                 lease.lock("jobs", ttl=60, wait=0.3, fair=fair).acquire()
             assert refused.value.holder
             assert lease.lock("jobs", ttl=60).try_acquire() is None

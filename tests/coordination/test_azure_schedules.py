@@ -1,4 +1,4 @@
-"""Lease mode under faults: never two believers, fences rise, nobody stranded, no lease left."""
+"""Lease mode under faults: never two holders, rising fences, no stuck client, no lease left."""
 
 from __future__ import annotations
 

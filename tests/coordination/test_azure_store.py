@@ -222,7 +222,7 @@ def test_a_release_on_an_old_version_is_no_release_yet(server: InProcessServer) 
 
 
 def test_a_waiter_is_woken_when_a_lease_runs_out(server: InProcessServer) -> None:
-    """The end of a lease leaves the ETag as it is: the waiter has named the lease."""
+    """The end of a lease does not change the ETag, so the waiter has named the lease."""
     with InProcessServer.start() as moved:
         store = lease_store(moved)
         key = fresh_key()

@@ -1,4 +1,4 @@
-"""Barriers: nobody goes on before all have come, and everybody does then, phase after phase."""
+"""Barriers: no party proceeds before all have arrived, then all proceed, phase after phase."""
 
 from __future__ import annotations
 

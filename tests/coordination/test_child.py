@@ -1,4 +1,4 @@
-"""When a command counts as ended by the loss of what it relied on, and what is said of that."""
+"""When a command counts as ended by a lost lock or membership, and the message about it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from strongroom.coordination.handles import HeldBase, Hold
 from tests.cli.beats import await_file, boot_s
 from tests.coordination.test_renewal import NoKeeper
 
-# Of hours, so that nothing here is ever late by accident.
+# The times are hours, so that nothing is late by accident.
 HOUR_S: Final = 3600.0
 TTL_S: Final = 24 * HOUR_S
 MARGINS: Final = Margins(term_before_s=2 * HOUR_S, kill_before_s=HOUR_S, grace_s=0.1)
@@ -24,7 +24,7 @@ EXPIRED: Final = f"it could not be renewed within its {TTL_S:g} s"
 
 
 def _hold(clock: Clocks | None = None, left_s: float = TTL_S) -> Hold:
-    """A hold that nobody renews and whose deadline nobody watches."""
+    """Return a hold that is neither renewed nor watched for its deadline."""
     clock = clock or SystemClocks()
     return Hold(clock, "lock/a", "a", "n-1", 1, TTL_S, boot_s() + left_s, NoKeeper())
 

@@ -131,7 +131,7 @@ class Published:
 def test_the_published_listing_hands_out_what_is_not_reserved(
     trouble: Callable[[], bool | None],
 ) -> None:
-    """What the test before this one looks for is there to be found."""
+    """The defect that the previous test excludes exists in the published listing."""
     store = Shared()
     published, other = Published(store), generator(store)
     store.before_write = trouble
@@ -179,7 +179,7 @@ def test_a_store_that_goes_back_is_refused() -> None:
 
 
 def test_defect_the_version_is_fetched_just_before_the_write() -> None:
-    """Descendants take the ETag from the blob as it is then: no compare-and-swap at all."""
+    """Variants of the listing read the ETag just before the write, which is no compare-and-swap."""
 
     class Fetching(Shared):
         def try_optimistic_write(self, text: str, read: OptimisticData) -> bool:

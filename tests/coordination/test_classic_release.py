@@ -1,4 +1,4 @@
-"""The article's two releases: the flag that is polled, the message that is listened for."""
+"""The article's two kinds of release: a polled flag, and a message."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_fifty_listeners_are_released_at_once_and_who_comes_late_stays_paused() 
 
 
 def test_what_a_gate_adds_to_both() -> None:
-    """A message that is lost, or came too early, strands a listener and nobody at a gate."""
+    """A message that is lost, or comes too early, strands a listener, but no waiter at a gate."""
     bus = MemoryHints()
     deaf = Losing(bus, 1.0)
     store = MemoryStore()

@@ -1,4 +1,4 @@
-"""Elections: one leads, everybody can watch who, and a dead leader is replaced."""
+"""Elections: one client leads, all others can watch the leader, and a dead leader is replaced."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_a_dead_leader_is_reported_and_replaced(server_lease: bool) -> None:
     dead.campaign()
     watch = Client(store).election("e").observe(timeout=20)
     assert next(watch).leader == "dead"
-    dead._driver._closed = True  # from now on nobody renews
+    dead._driver._closed = True  # no renewal from now on
     dead._driver._renew_parking.wake()
     assert not next(watch).leading
     heir = Client(store).election("e", value="heir", ttl=0.3, wait=20).campaign()

@@ -1,4 +1,4 @@
-"""What comes from an etcd's gateway, good and bad, without an etcd: bytes from a socket."""
+"""Answers of etcd's gateway, valid and invalid, without an etcd: bytes from a socket."""
 
 from __future__ import annotations
 
@@ -184,7 +184,8 @@ def test_a_refused_comparison_is_a_conflict() -> None:
 
 
 def test_only_what_was_not_seen_is_sent_to_another() -> None:
-    """Reads are: from members that fail or hang up. Writes are where nobody listens only."""
+    """Reads are retried on another member after a failure. Writes are retried only if no member
+    listened."""
     nobody = f"{HOST}:{free_port()}"
     good = answering("200 OK", b'{"header": {"revision": "7"}, "succeeded": true}')
     with member(failing(14, "timed out")) as bad, member(good) as other:
@@ -291,7 +292,7 @@ def test_a_line_without_an_end_is_bounded(monkeypatch: pytest.MonkeyPatch) -> No
     ],
 )
 def test_a_watch_that_goes_wrong_is_no_change(message: bytes) -> None:
-    """Whoever waits looks for itself then; nothing is taken for "unchanged"."""
+    """The waiter then reads for itself; a failed watch does not count as "unchanged"."""
 
     def serve(connection: socket.socket) -> None:
         target, _ = request_of(connection)

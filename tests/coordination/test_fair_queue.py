@@ -1,4 +1,4 @@
-"""What a fair queue costs its store, and that it treats everybody alike: in virtual time."""
+"""The cost of a fair queue for its store, and its fairness, in virtual time."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_those_far_back_do_not_read_every_change() -> None:
     with patch.object(Acquisition, "_aside_s", lambda self, ahead: 0.0):
         eager = Queue(2)
     assert queue.reads_a_turn < eager.reads_a_turn / 2
-    # Where requests cost their sender time but nobody work, looking less often gains nothing.
+    # If requests cost their sender time but no work, rarer polling gains nothing.
     assert queue.turns.total() > 0.75 * eager.turns.total()
     # Take, release, enter the queue; and what is lost to others and tried again.
     assert queue.writes_a_turn < 8

@@ -1,4 +1,4 @@
-"""Who remembers the highest fence: in memory, in SQL; atomic, and closed where it cannot tell."""
+"""The stores of the highest fence: in memory and in SQL. They are atomic, and fail closed."""
 
 from __future__ import annotations
 
@@ -151,7 +151,8 @@ def test_in_the_transaction_of_the_data_nothing_of_an_old_holder_is_committed(
 
 
 def test_a_sql_keeper_tries_again_when_another_was_first(tmp_path: Path) -> None:
-    """Two first holders at once: the database refuses one insert; that one looks again."""
+    """Two first holders insert at once: the database refuses one insert, and that keeper reads
+    again."""
     path = tmp_path / "fences.db"
     sqlite_keeper(path)
     inserted: list[str] = []

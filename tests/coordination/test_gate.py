@@ -1,4 +1,4 @@
-"""Gates: everybody who waits goes, late ones at their first look; hints may get lost."""
+"""Gates: every waiter proceeds, late ones at their first read; hints may be lost."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Polled(MemoryStore):
 
 
 class Bus:
-    """A message bus in memory that loses what it is told to lose."""
+    """A message bus in memory that loses the given messages."""
 
     def __init__(self, loses: bool = False) -> None:
         self._heard: list[Callable[[], None]] = []
@@ -98,7 +98,7 @@ def test_a_rearmed_gate_is_closed_for_those_who_come_then() -> None:
     assert gate.rearm().generation == 2
     with pytest.raises(CoordTimeout):
         gate.wait(timeout=0)
-    # Who waited for the generation before and did not see it open is not stranded.
+    # A waiter for the previous generation that did not see it open is not stranded.
     assert gate.wait(timeout=0, generation=1) is None
     with pytest.raises(CoordTimeout):
         gate.wait(timeout=0.05, generation=2)

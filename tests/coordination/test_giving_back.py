@@ -1,5 +1,8 @@
-"""What is given back while the store is away is free as soon as it is back, if that is soon; and it
-is given up in time, whatever the store does: in virtual time."""
+"""Releases while the store is unreachable, in virtual time.
+
+A released lock is free as soon as the store is back, if that is soon. The release gives up in time,
+whatever the store does.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ LONG_TTL_S: Final = 60.0
 TTLS: Final = (LONG_TTL_S, 3.0, 0.1)
 SEEDS: Final = range(10)
 ROUND_TRIP_S: Final = 0.001
-# Of the last requests, which are sent with next to no time left.
+# The last requests are sent with almost no time left.
 SLACK_S: Final = 0.05
 FOR_EVER: Final = float("inf")
 
@@ -235,7 +238,7 @@ def test_a_member_whose_record_others_removed_has_given_nothing_back() -> None:
     entry = store.registers.get(hold.key, 0.0)
     assert entry is not None
     store.registers.delete(hold.key, entry.version)
-    store.away(GIVING_S / 2)  # the first look tells nothing, and nothing is sent after it
+    store.away(GIVING_S / 2)  # the first read has no answer, and nothing is sent after it
     assert not _give(store, hold)[0]
 
 

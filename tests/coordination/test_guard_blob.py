@@ -1,4 +1,4 @@
-"""The guard for blobs: whoever comes with an old fence is refused, by the resource."""
+"""The guard for blobs: the blob refuses a write with an old fence."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def test_the_container_must_exist_and_the_service_answer(server: InProcessServer
 
 
 def test_the_pause_that_locks_cannot_see(server: InProcessServer) -> None:
-    """A holder that was stopped between its check and its write: only the resource can tell."""
+    """A holder was stopped between its check and its write, which only the resource can detect."""
     url = url_of(server, "lease")
     with coord.connect(url) as client, coord.connect(url) as rival:
         held = client.lock("job", ttl=15).acquire()

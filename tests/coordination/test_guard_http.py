@@ -1,4 +1,5 @@
-"""The Fence header and its middleware: an old holder's request is refused, whoever keeps count."""
+"""The Fence header and its middleware: the request of an old holder is refused, by any fence
+keeper."""
 
 from __future__ import annotations
 

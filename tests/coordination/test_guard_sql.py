@@ -1,4 +1,4 @@
-"""The guard for SQL, on SQLite: whoever comes with an old fence is refused, by the database."""
+"""The guard for SQL, on SQLite: the database refuses a write with an old fence."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_what_is_no_fence_in_the_table_is_told(connect: trials.Connect) -> None:
 
 
 class Spy:
-    """A driver of no database: it keeps what it is told, and answers as ordered."""
+    """A driver without a database: it records its calls, and returns scripted results."""
 
     def __init__(self, rows: list[Any], counts: list[int]) -> None:
         self.said: list[tuple[str, Any]] = []

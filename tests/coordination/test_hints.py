@@ -1,4 +1,5 @@
-"""Hints without a real bus: in memory, losing, coming back, a Service Bus that is a fake."""
+"""Hints without a real bus: in memory, with losses, with reconnects, and with a fake Service
+Bus."""
 
 from __future__ import annotations
 
@@ -106,7 +107,7 @@ def test_a_tenth_of_the_messages_lost_strands_nobody() -> None:
 
 
 class Recorded(MemoryHints):
-    """Notes what is asked of it."""
+    """Records its calls."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -185,7 +186,7 @@ def test_a_task_that_is_cancelled_while_it_subscribes_leaves_nothing() -> None:
 
 
 class Scripted:
-    """A bus that does what a list says: each listening ends with an error, or goes on."""
+    """A bus with a script: each listen either ends with an error or continues."""
 
     place = "scripted://bus"
 

@@ -1,7 +1,7 @@
-"""Gates with hints over Azure Service Bus: a fake that takes what the official client takes.
+"""Gates with hints over Azure Service Bus: a fake with the interface of the official client.
 
-Not run against the real service: the fake checks every call against the signatures of
-azure-servicebus, and does what the service's documentation says of topics and subscriptions.
+The tests do not use the real service. The fake checks every call against the signatures of
+azure-servicebus. It behaves as the service's documentation describes topics and subscriptions.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ URL = "servicebus://RootPolicy:s3cretKey%3D@ns.servicebus.windows.net/releases"
 
 
 class Namespace:
-    """What the fake clients share."""
+    """The state that the fake clients share."""
 
     def __init__(self) -> None:
         self.subscriptions: dict[str, list[ServiceBusMessage]] = {}

@@ -1,6 +1,7 @@
-"""Histories of registers and locks over memory and file are linearizable, under lost answers, late
-writes, clients that are killed and clients that stand still; and stores that break their promise
-are found out.
+"""Histories of registers and locks over memory and file are linearizable.
+
+The faults are lost answers, late writes, killed clients and paused clients. Stores that break their
+contract are detected.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ class Unsteady(StoreBase):
 
 
 class AnswersStaleReads(Unsteady):
-    """Mutant: some reads show what was there before the last write."""
+    """Mutant: some reads return the value before the last write."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
@@ -102,7 +103,7 @@ class AnswersStaleReads(Unsteady):
         lease: LeaseTerms | None = None,
         note: str = "",
     ) -> CasOutcome:
-        """Write; what was there is remembered."""
+        """Write, and remember the previous value."""
         before = self.memory.get(key, timeout_s)
         outcome = self.memory.cas(key, expected, value, timeout_s, lease, note)
         if isinstance(outcome, Applied):
@@ -155,7 +156,7 @@ class AppliesTwice(Unsteady):
 
 
 class IgnoresVersions(Unsteady):
-    """Mutant: the version that a write expects is not looked at."""
+    """Mutant: the expected version of a write is ignored."""
 
     def cas(
         self,

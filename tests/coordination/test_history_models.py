@@ -1,4 +1,4 @@
-"""What the models of registers and locks allow, and what they refuse, on histories by hand."""
+"""The models of registers and locks accept and refuse hand-made histories."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.coordination.history_models import (
     Wrote,
 )
 
-# What was called, what was answered, from when to when.
+# The call, its answer, its start and its end.
 Line = tuple[Hashable, Hashable, int, int]
 ALLOWED: dict[str, tuple[Kind, list[Line]]] = {
     "a lost write that comes late": (

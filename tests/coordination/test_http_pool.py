@@ -1,4 +1,5 @@
-"""The connections of the stores that speak HTTP: what was certainly not sent, and what may have."""
+"""The connections of the HTTP stores: requests that were certainly not sent, and those that may
+have been."""
 
 from __future__ import annotations
 

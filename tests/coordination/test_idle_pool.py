@@ -1,4 +1,4 @@
-"""Connections that are kept for the next call: which are lent, and which are let go."""
+"""Kept connections: which are reused, and which are closed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from strongroom.coordination.stores.connections.idle_pool import IdlePool
 
 
 class Answer(Exception):
-    """The server refuses what was asked."""
+    """The server refuses the request."""
 
 
 class Fake:

@@ -1,4 +1,4 @@
-"""Ids: never twice, whatever happens to writes and their answers; the published defects by name."""
+"""Ids: never a duplicate, for any fate of writes and answers; the published defects by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looking at locks from outside, listing and breaking them."""
+"""Inspecting locks from outside, listing and breaking them."""
 
 from __future__ import annotations
 

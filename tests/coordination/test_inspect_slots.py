@@ -1,4 +1,4 @@
-"""What others see of semaphores, read-write locks and barriers; breaking them."""
+"""Inspecting semaphores, read-write locks and barriers from outside, and breaking them."""
 
 from __future__ import annotations
 

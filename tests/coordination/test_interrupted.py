@@ -1,4 +1,4 @@
-"""Who is cancelled or interrupted in the middle leaves nothing behind that others must wait out."""
+"""A cancelled or interrupted client leaves no record behind that others must wait for."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ OTHERS: dict[str, Callable[[Client], Any]] = {
     "election": lambda client: client.election("a", wait=0).campaign(),
     "semaphore": lambda client: client.semaphore("a", 1, wait=0).acquire(),
     "writer": lambda client: client.rwlock("a", wait=0).write().acquire(),
-    # Whoever is still counted counts two parties, and would refuse three.
+    # A party that still counts expects two parties, and would refuse three.
     "barrier": lambda client: client.barrier("a", 3).show(),
 }
 STEPS_MAX = 6

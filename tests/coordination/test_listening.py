@@ -1,4 +1,4 @@
-"""One connection listens for all waiters of a process: whom it tells, and when it goes away."""
+"""One connection listens for all waiters of a process: its notifications, and its end."""
 
 from __future__ import annotations
 
@@ -228,7 +228,7 @@ def test_closing_ends_the_connection_and_waiters_read(room: Room) -> None:
 
 
 def test_many_come_and_go_at_once(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody is left without an answer, whenever the connection comes, lingers or goes."""
+    """Every waiter gets an answer, whenever the connection opens, stays or closes."""
     monkeypatch.setattr(listening, "_LINGER_S", 0.001)
 
     def come_and_go(number: int) -> int:

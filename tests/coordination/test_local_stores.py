@@ -1,4 +1,4 @@
-"""The stores without a server, memory and file, keep the stores' contract."""
+"""The stores without a server, memory and file, satisfy the contract of stores."""
 
 from __future__ import annotations
 

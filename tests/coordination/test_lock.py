@@ -1,4 +1,4 @@
-"""Locks for threads: held by one, with a fence that rises, lost once and for ever."""
+"""Locks for threads: one holder, a rising fence, and a loss that is final."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_a_dead_holder_is_replaced(server_lease: bool) -> None:
     store = MemoryStore(server_lease=server_lease)
     dead, heir = Client(store), Client(store)
     dead.lock("a", ttl=0.3).acquire()
-    dead.driver.renewal_table.take_due()  # nothing is due yet, and from now on nobody renews
+    dead.driver.renewal_table.take_due()  # nothing is due yet, and there is no renewal from now on
     dead.driver._closed = True
     dead.driver._renew_parking.wake()
     with heir.lock("a", ttl=0.3, wait=20) as held:

@@ -1,4 +1,5 @@
-"""Locks for asyncio: the body is cancelled when the hold is over; the rest is as for threads."""
+"""Locks for asyncio: the body is cancelled when the hold ends; the rest is the same as for
+threads."""
 
 from __future__ import annotations
 
@@ -255,7 +256,7 @@ def test_a_thread_that_finds_out_ends_the_body() -> None:
         async with client.lock("a", ttl=0.5) as held:
             await asyncio.sleep(0)
             for task in client.driver._tasks:
-                task.cancel()  # nobody but the thread will look
+                task.cancel()  # only the thread polls
             await asyncio.to_thread(wait_until_over, held)
             await asyncio.sleep(60)
 

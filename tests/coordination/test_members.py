@@ -1,4 +1,4 @@
-"""Membership: who is there with what data; the dead go, the living stay, whatever is lost."""
+"""Membership: the members and their data. Dead members leave, live ones stay, whatever is lost."""
 
 from __future__ import annotations
 

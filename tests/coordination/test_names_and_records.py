@@ -1,4 +1,4 @@
-"""Names become keys and come back; records are read as written, and nothing else is read as one."""
+"""Names become keys and back; records are read as written, and no other value is a record."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def test_a_wrong_rule_is_caught(
 
 @pytest.mark.parametrize("name", ["barrier", "barrier-polled", "ids", "gate", "gate-polled"])
 def test_a_scenario_can_be_played_again(name: str) -> None:
-    """Those of locks, slots and members have a test of their own."""
+    """The scenarios of locks, slots and members have tests of their own."""
     first, again = play(3, name), play(3, name)
     assert first == again
     assert [report.violations for report in first] == [()]

@@ -1,4 +1,4 @@
-"""What a user is told: of a store that is away, of a hold that was lost, and why."""
+"""The messages to a user about an unreachable store, and about a lost hold with the reason."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def test_a_block_of_asyncio_is_told_of_once(
 
 
 def overwritten(change: dict[str, object]) -> str:
-    """Return what a holder is told whose record was replaced behind its back."""
+    """Return the message to a holder whose record was replaced by another program."""
     store = FlakyStore()
     held = Client(store).lock("a", ttl=60, alert=True).acquire()
     entry = store.get("lock/a", 1.0)

@@ -1,4 +1,4 @@
-"""The Redis client against a server that answers whatever a test orders, well-formed or not."""
+"""The Redis client against a server with scripted answers, well-formed or not."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_error_answers_are_certainly_not_applied(
     ],
 )
 def test_what_is_no_reply_ends_in_bounds(answer: bytes, writes: bool) -> None:
-    """Of a write nobody knows what became then."""
+    """The fate of a write is then unknown."""
     with Answering(MASTER, answer) as server:
         if writes:
             assert isinstance(ask(server, writes, 0.5), Unknown)

@@ -100,7 +100,7 @@ def test_a_lost_answer_is_no_lost_write(client: Client, store: FlakyStore) -> No
 
 
 class Meddling(FlakyStore):
-    """Right after a write whose answer is lost, somebody else writes, `count` times."""
+    """Another client writes right after a write with a lost answer, `count` times."""
 
     def __init__(self, count: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The timetable of renewals: who is due, and how seldom its task is woken."""
+"""The schedule of renewals: which are due, and how rarely the task is woken."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read-write locks: readers together, a writer alone, and no writer starved."""
+"""Read-write locks: readers together, a writer alone, and no writer starves."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The S3 store keeps the stores' contract, against moto's server on loopback.
+"""The S3 store satisfies the contract of stores, against moto's server on loopback.
 
-A test shows that the store's own part, one winner among 32, rests on the conditions that are sent.
+A test shows that the one winner among 32 clients depends on the conditions in the requests.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def test_32_racing_writes_have_one_winner_in_many_rounds(store: S3Store) -> None
 
 
 def test_the_same_bytes_again_are_another_version(store: S3Store) -> None:
-    """The ETag of an object follows from its content; a renewal must be seen all the same."""
+    """The ETag of an object follows from its content, but a renewal must be visible too."""
     key = fresh_key()
     first = applied(store.cas(key, None, b"same", TIMEOUT_S))
     second = applied(store.cas(key, first, b"same", TIMEOUT_S))

@@ -1,4 +1,4 @@
-"""Semaphores: never more holders than permits, each with a fence, whatever happens to writes."""
+"""Semaphores: never more holders than permits, each with a fence, for any fate of writes."""
 
 from __future__ import annotations
 

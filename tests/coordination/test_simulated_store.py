@@ -1,4 +1,4 @@
-"""The store of the simulation by itself: whom it wakes, what it forgets, what its clock shows."""
+"""The store of the simulation by itself: its notifications, its expiries, and its clock."""
 
 from __future__ import annotations
 

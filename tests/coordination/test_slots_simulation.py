@@ -68,7 +68,7 @@ def test_a_barrier_that_forgets_who_was_in_is_caught() -> None:
 
 
 def test_a_barrier_that_leaves_places_standing_is_caught() -> None:
-    """A place that nobody waits in is counted, and dropped never: the dead fill the barrier."""
+    """An abandoned place is counted and never dropped, so dead parties fill the barrier."""
     with patch.object(barrier_core, "slot_left_s", lambda *_: 1.0):
         assert any_barrier_fails()
 

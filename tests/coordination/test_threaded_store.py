@@ -1,4 +1,4 @@
-"""Whoever waits keeps nobody's renewal from being sent: what the asyncio face shares."""
+"""A waiter does not delay another client's renewal: the threads that the asyncio API shares."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 async def crowd_of(store: Slow, waits: Any, begun: int) -> list[asyncio.Task[Any]]:
-    """Start so many who wait, and return once `begun` of them sit on a thread."""
+    """Start so many waiters, and return when `begun` of them occupy a thread."""
     tasks = [asyncio.ensure_future(waits(f"lock/{number}")) for number in range(CROWD)]
     for _ in range(begun):
         await until(lambda: store.began.acquire(blocking=False))

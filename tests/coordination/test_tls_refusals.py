@@ -1,4 +1,4 @@
-"""A certificate that is refused, on either side, is final: nobody waits for it to get better."""
+"""A refused certificate, on either side, is a final error without retries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""No store and no bus ignores an option: the participants of two modes would not meet."""
+"""Every store and bus refuses unknown options, since participants with different modes would not
+meet."""
 
 from __future__ import annotations
 
