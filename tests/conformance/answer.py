@@ -1,6 +1,6 @@
-"""An answer as the client sees it, and the one way to check it.
+"""An answer as the client receives it, and its check.
 
-`expect(answer, status, code)` also checks what holds for every answer, so that no test has to.
+`expect(answer, status, code)` also checks the rules for every answer, so that no test has to.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Answer:
     body: bytes
 
     def get(self, name: str) -> str | None:
-        """The first header called `name`, in any case, or None."""
+        """Return the first header called `name`, in any case; None if there is none."""
         return next((v for n, v in self.headers if n.lower() == name.lower()), None)
 
     def __getitem__(self, name: str) -> str:
@@ -67,9 +67,9 @@ class Answer:
 
 
 def expect(answer: Answer, status: int, code: str | None = None) -> Answer:
-    """Check status and error code (header, and body where there is one); gives the answer back.
+    """Check status and error code (header, and body if there is one), and return the answer.
 
-    Without `code` the answer must carry no error code.
+    Without `code` the answer must have no error code.
     """
     seen = f"{answer.status} {answer.code} {answer.reason!r} {answer.body[:600]!r}"
     assert (answer.status, answer.code) == (status, code), seen
@@ -94,7 +94,7 @@ def texts(root: ET.Element, path: str) -> list[str]:
 
 
 def metadata(answer: Answer) -> dict[str, str]:
-    """The pairs in x-ms-meta-*, names in the case they came back in."""
+    """Return the pairs in x-ms-meta-*, with the names in the case of the answer."""
     found: Iterable[tuple[str, str]] = answer.headers
     prefix = "x-ms-meta-"
     return {n[len(prefix) :]: v for n, v in found if n.lower().startswith(prefix)}

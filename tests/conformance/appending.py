@@ -1,4 +1,4 @@
-"""Append blobs for tests: create them, append to them, look at what they say.
+"""Append blobs for tests: creates them, appends to them, reads their properties.
 
 Must not live here: the client (client.py) or checks of answers (answer.py).
 """
@@ -14,7 +14,7 @@ MAX_SIZE = "x-ms-blob-condition-maxsize"
 
 
 def create(client: Client, target: str, headers: dict[str, str] | None = None) -> Answer:
-    """Put Blob (append); it must succeed."""
+    """Put an append blob; it must succeed."""
     return expect(client.put(target, {**PUT_APPEND, **(headers or {})}), 201)
 
 
@@ -28,7 +28,7 @@ def append(
 def appended(
     client: Client, target: str, body: bytes, headers: dict[str, str] | None = None
 ) -> tuple[int, int]:
-    """Append Block, which must succeed; the offset and the count that it answers."""
+    """Append a block, which must succeed, and return the offset and the count of the answer."""
     answer = expect(append(client, target, body, headers), 201)
     return int(answer["x-ms-blob-append-offset"]), int(answer["x-ms-blob-committed-block-count"])
 
@@ -39,5 +39,5 @@ def seal(client: Client, target: str, headers: dict[str, str] | None = None) -> 
 
 
 def count(client: Client, target: str) -> int:
-    """The block count that HEAD says."""
+    """Return the block count that HEAD reports."""
     return int(expect(client.head(target), 200)["x-ms-blob-committed-block-count"])

@@ -1,4 +1,4 @@
-"""Blob Batch as tests send it, and what is answered, taken apart by the standard library alone."""
+"""Blob Batch as tests send it, and its answer, parsed by the standard library alone."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Part:
 
     Arguments:
         target: its path and query.
-        prefix: what stands before that; None = the client's, as for a request by itself.
+        prefix: the text before the path; None = the client's prefix, as for a single request.
         signed: whether it has an Authorization header of its own.
         content_id: None = its place in the batch, "" = none.
     """
@@ -95,7 +95,7 @@ def post(client: Client, data: bytes, target: str = WHOLE, kind: str = TYPE) -> 
 
 
 def send(client: Client, *parts: Part, target: str = WHOLE) -> list[PartAnswer]:
-    """Send a batch that must be carried out; the answers to its parts."""
+    """Send a batch that must succeed, and return the answers to its parts."""
     return answers(post(client, body(client, parts), target))
 
 

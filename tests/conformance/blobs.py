@@ -1,4 +1,4 @@
-"""Blobs for tests: put them, stage and commit blocks, look at all that a blob shows.
+"""Blobs for tests: puts them, stages and commits blocks, reads all properties of a blob.
 
 Must not live here: the client (client.py) or checks of answers (answer.py).
 """
@@ -22,12 +22,12 @@ def put(
     body: bytes = b"content",
     headers: dict[str, str] | None = None,
 ) -> Answer:
-    """Put a blob; it must succeed."""
+    """Put a blob, which must succeed."""
     return expect(client.put(target, {**PUT_BLOB, **(headers or {})}, body), 201)
 
 
 def md5(body: bytes) -> str:
-    """base64 of the MD5, as Content-MD5 has it."""
+    """Return the base64 of the MD5, in the form of Content-MD5."""
     return base64.b64encode(hashlib.md5(body, usedforsecurity=False).digest()).decode()
 
 
@@ -77,18 +77,19 @@ def blocks(client: Client, target: str, kind: str = "all") -> tuple[list[str], l
 
 
 def snapshot(client: Client, target: str, headers: dict[str, str] | None = None) -> str:
-    """Snapshot Blob; gives the time of the snapshot."""
+    """Create a snapshot, and return its time."""
     answer = expect(client.put(f"{target}?comp=snapshot", headers or {}), 201)
     return answer["x-ms-snapshot"]
 
 
 def body(client: Client, target: str) -> bytes:
-    """What Get Blob gives."""
+    """Return the body of Get Blob."""
     return expect(client.get(target), 200).body
 
 
 def seen(client: Client, target: str) -> tuple[object, ...]:
-    """All that a read of the blob shows, headers included: equal if nothing changed."""
+    """Return all that a read of the blob shows, including headers, for comparison with a later
+    read."""
     answer = client.get(target)
     kept = [(n.lower(), v) for n, v in answer.headers if n.lower() not in SHOWN_ONLY_ONCE]
     return (answer.status, answer.body, tuple(sorted(kept)))

@@ -1,4 +1,4 @@
-"""A small HTTP client that sends exactly what a test says, signed with SharedKey unless told not.
+"""A small HTTP client that sends exactly the request of a test, signed with SharedKey by default.
 
 How a test uses it (fixtures in conftest.py: `client`, `container`, `server`):
 
@@ -6,21 +6,21 @@ How a test uses it (fixtures in conftest.py: `client`, `container`, `server`):
         made = expect(client.put(f"/{container}/b", PUT_BLOB, b"text"), 201)
         expect(client.get(f"/{container}/b", {"If-None-Match": made.etag}), 304, "ConditionNotMet")
 
-- Targets are given without the account (path style puts it in front) and are sent as they are: the
-  caller percent-encodes.
-- Headers are a dict or pairs (pairs may repeat a name). A value None leaves a header out that the
-  client would add itself: `x-ms-version`, `x-ms-date`, `Content-Length`, `Host`.
-- `auth="SharedKey"`, `"SharedKeyLite"` or None (anonymous, or a SAS in the target).
-- `client.anonymous` is the same client without credentials.
-- One client, one connection: for requests at the same time use `client.another()` per thread, or
-  `server.client()`. `client.start(...)` sends a request in a thread: `.result()` gives its answer.
-- `server.advance(seconds)` moves store time (leases, Last-Modified), not the wall time of SAS and
-  SharedKey. `server.account()` makes an account of a test's own: for service properties.
-- `client.begin(...)` sends a body in pieces: `.send(piece)`, `.finish(piece)` gives the answer.
-- `raw(server.port, bytes)` sends bytes and gives back what comes until the server closes.
-- `running.py`: the server; `answer.py`: `expect`, `expect_names`, `metadata`, `texts`;
-  `leasing.py`: brings a lease into a state of the tables; `rows.py`: a plain request for each row
-  of the operation table; `sas.py`: tokens of any `sv`. The official SDK is used in test_sdk_*.py.
+- Targets are given without the account, which path style puts in front. They are sent unchanged, so
+  the caller percent-encodes.
+- Headers are a dict or pairs (pairs may repeat a name). A value None omits a header that the client
+  would add itself: `x-ms-version`, `x-ms-date`, `Content-Length`, `Host`.
+- `auth="SharedKey"`, `"SharedKeyLite"` or None (anonymous, or a SAS in the target). -
+`client.anonymous` is the same client without credentials. - One client, one connection: for
+requests at the same time use `client.another()` per thread, or `server.client()`.
+`client.start(...)` sends a request in a thread: `.result()` returns its answer. -
+`server.advance(seconds)` moves store time (leases, Last-Modified), not the wall time of SAS and
+SharedKey. `server.account()` creates an account for one test: for service properties. -
+`client.begin(...)` sends a body in pieces: `.send(piece)`, `.finish(piece)` returns the answer. -
+`raw(server.port, bytes)` sends bytes and returns all bytes until the server closes. - `running.py`:
+the server; `answer.py`: `expect`, `expect_names`, `metadata`, `texts`; `leasing.py`: brings a lease
+into a state of the tables; `rows.py`: a plain request for each row of the operation table;
+`sas.py`: tokens of any `sv`. The official SDK is used in test_sdk_*.py.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ class Client:
     """Requests over one kept connection.
 
     Arguments:
-        port: the server's.
-        credential: who signs, and whose account stands in front of every target.
-        auth: the scheme unless a request says otherwise; None = no Authorization header.
-        prefix: what stands in front of targets; `/ACCOUNT` when None.
+        port: the server's port.
+        credential: the signing key, and the account in front of every target.
+        auth: the default scheme of requests; None = no Authorization header.
+        prefix: the text in front of targets; None = `/ACCOUNT`.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Client:
 
     @property
     def url(self) -> str:
-        """What SDKs call the account URL."""
+        """The account URL, as SDKs call it."""
         return f"http://{HOST}:{self.port}{self.prefix}"
 
     @property
@@ -87,7 +87,8 @@ class Client:
         return Client(self.port, self.credential, None, self.prefix)
 
     def another(self, prefix: str | None = None) -> Client:
-        """The same on a connection of its own; `prefix` replaces what is put before targets."""
+        """Return the same client on a connection of its own; `prefix` replaces the text before
+        targets."""
         return Client(
             self.port, self.credential, self.auth, self.prefix if prefix is None else prefix
         )
@@ -142,7 +143,7 @@ class Client:
         body: bytes = b"",
         auth: str | None = "",
     ) -> Answer:
-        """Send one request and read its answer whole.
+        """Send one request and read its whole answer.
 
         Arguments:
             auth: "" = the client's scheme.
@@ -159,7 +160,7 @@ class Client:
             try:
                 return self._exchange(connection, method, full, fields, body)
             except (ConnectionError, http.client.BadStatusLine):
-                # The server may close a connection that it kept; a fresh one must answer.
+                # The server may close a kept connection; a new one must answer.
                 self.close()
                 if fresh or last:
                     raise
@@ -257,10 +258,10 @@ def _read(connection: http.client.HTTPConnection, method: str) -> tuple[Answer, 
 
 
 def raw(port: int, data: bytes, timeout_s: float = TIMEOUT_S, end: bool = False) -> bytes:
-    """Send `data` and give back what comes until the server closes.
+    """Send `data` and return all bytes until the server closes.
 
     Arguments:
-        end: tell the server that nothing more is coming.
+        end: whether to close the sending side after `data`.
     """
     with socket.create_connection((HOST, port), timeout=timeout_s) as connection:
         connection.sendall(data)

@@ -1,4 +1,4 @@
-"""Fixtures of the conformance tests: one server for all, names of their own for each.
+"""Fixtures of the conformance tests: one server for all tests, unique names for each test.
 
 `client` is a signed client of the development account; `container` the name of a new container;
 `leased` a new container or blob, without a lease yet;
@@ -43,7 +43,7 @@ def client(server: Running) -> Iterator[Client]:
 
 @pytest.fixture
 def account(server: Running) -> Iterator[Client]:
-    """A client of an account that this test has for itself."""
+    """Provide a client of an account that only this test uses."""
     found = server.account()
     yield found
     found.close()
@@ -51,7 +51,7 @@ def account(server: Running) -> Iterator[Client]:
 
 @pytest.fixture
 def new_name() -> Callable[[], str]:
-    """Makes container names that nobody else has."""
+    """Return a function that makes unique container names."""
     return lambda: f"container-{next(_numbers)}"
 
 
@@ -91,7 +91,7 @@ def queues(server: Running) -> Iterator[Client]:
 
 @pytest.fixture
 def queue_account(server: Running) -> Iterator[Client]:
-    """A client of the queues of an account that this test has for itself."""
+    """Provide a client of the queues of an account that only this test uses."""
     found = server.queue_account()
     yield found
     found.close()
@@ -115,7 +115,7 @@ def tables(server: Running) -> Iterator[TableClient]:
 
 @pytest.fixture
 def table_account(server: Running) -> Iterator[TableClient]:
-    """A client of the tables of an account that this test has for itself."""
+    """Provide a client of the tables of an account that only this test uses."""
     found = server.table_account()
     yield found
     found.close()
@@ -140,7 +140,7 @@ def files(server: Running) -> Iterator[Client]:
 
 @pytest.fixture
 def file_account(server: Running) -> Iterator[Client]:
-    """A client of the shares of an account that this test has for itself."""
+    """Provide a client of the shares of an account that only this test uses."""
     found = server.file_account()
     yield found
     found.close()

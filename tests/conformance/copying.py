@@ -1,6 +1,6 @@
-"""Copies for tests: begin one, keep one pending, wait for its end.
+"""Copies for tests: starts them, keeps them pending, waits for their ends.
 
-Must not live here: what they should answer.
+Must not live here: the expected answers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def abort(client: Client, target: str, copy_id: str) -> Answer:
 
 @contextlib.contextmanager
 def held(server: Running) -> Iterator[None]:
-    """Copies that begin within stay pending until the end of the block."""
+    """Keep copies that start within the block pending until its end."""
     faults = server.server.faults
     faults.order(FaultRule(operation="Copy Blob", fault=Fault.HOLD_COPY))
     try:
@@ -45,7 +45,7 @@ def held(server: Running) -> Iterator[None]:
 
 
 def ended(client: Client, target: str) -> Answer:
-    """What HEAD says once the copy to `target` is pending no more."""
+    """Return the answer of HEAD after the copy to `target` is no longer pending."""
     until = time.monotonic() + END_S
     while True:
         found = expect(client.head(target), 200)

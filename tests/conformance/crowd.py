@@ -1,6 +1,6 @@
-"""Many clients at once: threads, each with a connection of its own, let go together.
+"""Many concurrent clients: threads, each with a connection of its own, which start together.
 
-Must not live here: what they do.
+Must not live here: their actions.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ CLIENTS = 32
 
 
 class Crowd:
-    """Clients that go at the same time; used in a `with` statement.
+    """Clients that act at the same time; used in a `with` statement.
 
     Arguments:
-        client: whose account and server they use.
-        count: how many.
+        client: the client whose account and server they use.
+        count: the number of clients.
     """
 
     def __init__(self, client: Client, count: int = CLIENTS) -> None:
@@ -30,7 +30,8 @@ class Crowd:
         self._threads = ThreadPoolExecutor(count)
 
     def go(self, act: Callable[[Client, int], T]) -> list[T]:
-        """Let every client do `act(client, its number)`; gives what they gave, in that order."""
+        """Run `act(client, its number)` on every client at once, and return the results in that
+        order."""
         together = threading.Barrier(len(self.clients))
 
         def run(number: int) -> T:

@@ -1,6 +1,6 @@
 """Every write that a lease guards, by the type of the blob that it changes.
 
-Must not live here: what they should answer (docs/operations/blob.md, B-LOP-07). Delete Blob is not
+Must not live here: the expected answers (docs/operations/blob.md, B-LOP-07). Delete Blob is not
 here, since no other write passes after it.
 """
 
@@ -25,7 +25,7 @@ class GuardedWrites:
     """The writes of one type of blob.
 
     Arguments:
-        create: makes the blob.
+        create: creates the blob.
         kinds: (client, target, headers) -> answer, by name. From URL operations read the blob
             `source` of the same container, which has PAGE bytes.
     """

@@ -1,9 +1,9 @@
 """Models for the history checker: an append blob, a page blob, and writes under a lease.
 
-They are pure step functions over what a client sees, as the shipped ones
-(src/strongroom/testing/models.py). ETags are numbers here, because they rise (B-ETG-02): the writes
-that were answered have one order, and only the place of reads, refusals and lost writes is
-searched. Must not live here: how calls are sent.
+They are pure step functions of the calls and answers, like the shipped models
+(src/strongroom/testing/models.py). ETags are numbers here, because they rise (B-ETG-02). So the
+answered writes have one order, and only the positions of reads, refusals and lost writes are
+searched. Must not live here: the sending of calls.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from strongroom.testing.linearizability import UNKNOWN, CompletedCall
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """An answer that says that nothing was changed."""
+    """An answer that says that the blob was not changed."""
 
     code: str
 
@@ -27,8 +27,8 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """Append the block `number`, if the blob has `position` bytes and would not exceed `size_max`
-    (None: whatever it has)."""
+    """Append the block `number`, under the conditions `position` and `size_max` (None: no
+    condition)."""
 
     number: int
     position: int | None = None
@@ -47,7 +47,7 @@ class ReadBlocks:
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """Where the block begins, and how many blocks there are."""
+    """The offset of the block, and the number of blocks after it."""
 
     offset: int
     count: int
@@ -55,7 +55,7 @@ class Appended:
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """What a read showed, as a digest of the numbers in their order."""
+    """The content of a read, as a digest of the block numbers in their order."""
 
     count: int
     digest: int
@@ -71,12 +71,13 @@ class Log(NamedTuple):
 
 
 def block(number: int) -> bytes:
-    """The bytes of a block; some lie in the record, some in a content of their own."""
+    """Return the bytes of a block; some blocks lie in the record, some in a content of their
+    own."""
     return b"%d" % number + b" " * (1, 900, 20_000)[number % 3]
 
 
 def blocks(content: bytes) -> Blocks:
-    """What a read showed. Raises AssertionError for a content that is not a row of whole blocks."""
+    """Return the result of a read. Raises AssertionError for a content that is not whole blocks."""
     numbers = [int(one) for one in content.split()]
     assert content == b"".join(map(block, numbers)), "a torn or lost block"
     digest = 0
@@ -89,7 +90,7 @@ class AppendModel:
     """One append blob, which exists and is empty at first."""
 
     def initial(self, object_key: str) -> Log:
-        """Every blob begins alike."""
+        """Return the state of an empty blob."""
         return Log(0, 0, 0, False)
 
     def step(self, state: Log, call: Hashable, result: Hashable) -> Iterable[Log]:
@@ -121,19 +122,19 @@ class AppendModel:
         return Log(size, state.blocks + 1, hash((state.digest, call.number)), state.sealed)
 
     def never_changes(self, call: Hashable, result: Hashable) -> bool:
-        """Reads and refusals only look."""
+        """Whether the call is a read or was refused."""
         return isinstance(result, Refused | Blocks)
 
     def version(self, state: Log) -> Hashable | None:
-        """The size: it only grows."""
+        """Return the size, which only grows."""
         return state.size
 
     def needs(self, call: Hashable, result: Hashable) -> Hashable | None:
-        """The size that an append found."""
+        """Return the size before an append."""
         return result.offset if isinstance(result, Appended) else None
 
     def simplify(self, operations: Sequence[CompletedCall]) -> Sequence[CompletedCall]:
-        """Nothing can be left out."""
+        """Return all operations, since none can be left out."""
         return operations
 
 
@@ -146,10 +147,10 @@ PAGE_BLOB_BYTES: Final = CELL * CELLS
 
 @dataclass(frozen=True, slots=True)
 class WriteCells:
-    """Write `mark` to some cells of the blob, or clear them (mark 0), if the sequence number is
-    `number` (None: whatever it is) and the ETag is `if_match`.
+    """Write `mark` to some cells of the blob, or clear them (mark 0). The conditions are the
+    sequence number `number` (None: any) and the ETag `if_match`.
 
-    `after`: the ETag of the answered write before; filled in by the model.
+    `after`: the ETag of the previous answered write, which the model sets.
     """
 
     first: int
@@ -174,7 +175,7 @@ class ReadCells:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a write answers."""
+    """The answer of a write."""
 
     etag: int
     number: int
@@ -182,7 +183,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """What a read shows: the mark of each cell, 0 for zeros."""
+    """The result of a read: the mark of each cell, 0 for zeros."""
 
     etag: int
     number: int
@@ -209,7 +210,8 @@ def cells_of(mark: int, count: int) -> bytes:
 
 
 def marks_of(content: bytes) -> tuple[int, ...]:
-    """The marks that a read shows. Raises AssertionError for a cell of more than one write."""
+    """Return the marks in a read content. Raises AssertionError for a cell with parts of two
+    writes."""
     found = []
     for start in range(0, len(content), CELL):
         cell = content[start : start + CELL]
@@ -219,10 +221,10 @@ def marks_of(content: bytes) -> tuple[int, ...]:
 
 
 class PageModel:
-    """One page blob of CELLS cells that exists, with nothing in it and the number 0.
+    """One page blob of CELLS cells that exists, with zeros and the number 0.
 
     Arguments:
-        etags: that the blobs have at first, by the object's key.
+        etags: the first ETag of each blob, by the object's key.
     """
 
     def __init__(self, etags: Mapping[str, int]) -> None:
@@ -257,7 +259,7 @@ class PageModel:
         wanted, number = None, None
         if isinstance(call, WriteCells):
             wanted, number = call.if_match, call.number
-        # An ETag that nobody was told may be the wanted one, or not.
+        # An ETag of a lost answer may or may not be the wanted one.
         is_unsure = wanted is not None and state.etag is None
         if wanted is not None and wanted != state.etag and (not is_unsure or result == unmet):
             return [state] if result in (UNKNOWN, unmet) else []
@@ -274,19 +276,19 @@ class PageModel:
         return [after._replace(etag=result.etag, answered=result.etag)]
 
     def never_changes(self, call: Hashable, result: Hashable) -> bool:
-        """Reads and refusals only look."""
+        """Whether the call is a read or was refused."""
         return isinstance(result, Refused | Cells)
 
     def version(self, state: Paged) -> Hashable | None:
-        """The ETag: none comes back."""
+        """Return the ETag, which never recurs."""
         return state.etag
 
     def needs(self, call: Hashable, result: Hashable) -> Hashable | None:
-        """The ETag that a read showed."""
+        """Return the ETag in the result of a read."""
         return result.etag if isinstance(result, Cells) else None
 
     def simplify(self, operations: Sequence[CompletedCall]) -> Sequence[CompletedCall]:
-        """Tells each write that was answered which answered write comes before it."""
+        """Set for each answered write the answered write before it."""
         if not operations:
             return operations
         first = self._etags[operations[0].object_key]
@@ -313,7 +315,7 @@ def _changed(state: Paged, call: WriteCells | Increment) -> Paged:
 
 @dataclass(frozen=True, slots=True)
 class Take:
-    """Acquire the lease, without end, under this id."""
+    """Acquire the infinite lease with this id."""
 
     lease_id: str
 
@@ -337,10 +339,10 @@ DONE: Final = "done"
 
 
 class GuardedModel:
-    """A blob, whatever it holds, of which only the lease counts: nobody holds it at first."""
+    """A blob of which only the lease counts; it has no lease at first."""
 
     def initial(self, object_key: str) -> str:
-        """The holder's id; "" = nobody."""
+        """Return the lease id of the holder; "" = no holder."""
         return ""
 
     def step(self, state: str, call: Hashable, result: Hashable) -> Iterable[str]:
@@ -351,24 +353,24 @@ class GuardedModel:
         return [after] if result == answer else []
 
     def never_changes(self, call: Hashable, result: Hashable) -> bool:
-        """What writes do to the content does not count."""
+        """Whether the lease stays the same, since the content does not count."""
         return isinstance(call, GuardedWrite) or isinstance(result, Refused)
 
     def version(self, state: str) -> Hashable | None:
-        """None: an id may hold the lease again."""
+        """Return None, since an id may hold the lease again."""
         return None
 
     def needs(self, call: Hashable, result: Hashable) -> Hashable | None:
-        """None, as `version`."""
+        """Return None, like `version`."""
         return None
 
     def simplify(self, operations: Sequence[CompletedCall]) -> Sequence[CompletedCall]:
-        """Nothing can be left out."""
+        """Return all operations, since none can be left out."""
         return operations
 
 
 def _under_lease(holder: str, call: Hashable) -> tuple[str, Hashable]:
-    """The holder afterwards, and the answer."""
+    """Return the holder afterwards, and the answer."""
     match call:
         case Take(lease_id):
             taken = holder in ("", lease_id)

@@ -1,6 +1,6 @@
 """Leases in every state of the tables, for a container or a blob, and the tables themselves.
 
-`table("B-LSE")` reads docs/operations/blob.md; `Leased` brings one resource into a state by real
+`table("B-LSE")` reads docs/operations/blob.md; `Leased` moves one resource into a state by real
 requests and the server's clock. Source: "Lease Blob", "Lease Container".
 """
 
@@ -27,7 +27,7 @@ _TRANSCRIPT = Path(__file__).parents[2] / "docs" / "operations" / "blob.md"
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One cell of a table: in `state`, `request` has `outcome` (`409 LeaseIdMissing`)."""
+    """One cell of a table: the outcome of a request in a state (`409 LeaseIdMissing`)."""
 
     rule: str
     request: str
@@ -39,7 +39,7 @@ class Cell:
 
     @property
     def status(self) -> int | None:
-        """The status; None where the cell says `pass` or only a state."""
+        """The status; None if the cell has `pass` or only a state."""
         first = self.outcome.split()[0]
         return int(first) if first.isdigit() else None
 
@@ -52,7 +52,7 @@ class Cell:
 
     @property
     def after(self) -> str:
-        """The state afterwards: an error leaves it."""
+        """The state afterwards, which an error does not change."""
         return self.state if self.code else self.outcome.split()[-1]
 
 
@@ -71,7 +71,7 @@ def table(group: str) -> list[Cell]:
 
 
 class Leased:
-    """One container or blob whose lease a test drives.
+    """One container or blob whose lease a test controls.
 
     Arguments:
         target: `/container?restype=container` or `/container/blob`.
@@ -84,7 +84,8 @@ class Leased:
         self._lease = target + ("&" if "?" in target else "?") + "comp=lease"
 
     def act(self, action: str, **fields: str | int) -> Answer:
-        """One action: `lease_id`, `proposed_lease_id`, `lease_duration`, `lease_break_period`."""
+        """Send one action: `lease_id`, `proposed_lease_id`, `lease_duration`,
+        `lease_break_period`."""
         headers = {f"x-ms-{name.replace('_', '-')}": str(text) for name, text in fields.items()}
         return self.client.put(self._lease, {"x-ms-lease-action": action, **headers})
 
@@ -94,7 +95,7 @@ class Leased:
         return expect(answer, 201)
 
     def into(self, state: str) -> None:
-        """From available to `state`."""
+        """Move the lease from available to `state`."""
         if state == "available":
             return
         self.acquire()
@@ -106,11 +107,11 @@ class Leased:
             self.server.advance(DURATION_S + 1)
 
     def reported(self) -> Answer:
-        """What HEAD says."""
+        """Return the answer of HEAD."""
         return expect(self.client.head(self.target), 200)
 
     def check(self, state: str, lease_id: str | None = None) -> None:
-        """The resource is in `state` and the lease has the id in brackets, or `lease_id`."""
+        """Check that the resource is in `state`, with the lease id in brackets or `lease_id`."""
         word, _, letter = state.rstrip(")").partition("(")
         said = self.reported()
         assert said["x-ms-lease-state"] == word

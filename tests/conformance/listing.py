@@ -1,6 +1,6 @@
 """List Blobs for tests: one page, all pages, and rows by name.
 
-Must not live here: what a listing should hold.
+Must not live here: the expected listings.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def page(client: Client, container: str, **parameters: str | int) -> ET.Element:
 
 
 def pages(client: Client, container: str, **parameters: str | int) -> Iterator[ET.Element]:
-    """Every page, by the markers that the server gives."""
+    """Yield every page, by the markers of the answers."""
     marker = ""
     while True:
         more = {"marker": marker} if marker else {}

@@ -1,4 +1,4 @@
-"""What tests do with messages: put, get, peek, update, delete, and read what is answered."""
+"""Messages for tests: puts, gets, peeks, updates and deletes them, and parses the answers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.conformance.client import Client, Fields
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One QueueMessage of an answer; None = the element is not there."""
+    """One QueueMessage of an answer; a field is None if the element is missing."""
 
     id: str
     inserted: str

@@ -1,6 +1,6 @@
 """Dates of condition headers, relative to a Last-Modified.
 
-Must not live here: any judgement of conditions.
+Must not live here: any evaluation of conditions.
 """
 
 from __future__ import annotations
@@ -12,5 +12,5 @@ OTHER_ETAG = '"0x8D0000000000000"'
 
 
 def shifted(date: str, seconds: int) -> str:
-    """An RFC 1123 date, moved."""
+    """Return an RFC 1123 date, shifted by some seconds."""
     return format_datetime(parsedate_to_datetime(date) + timedelta(seconds=seconds), usegmt=True)

@@ -1,4 +1,4 @@
-"""Page blobs as the tests make and read them.
+"""Page blobs as tests create and read them.
 
 Lives here: one function per request. Must not live here: tests.
 """
@@ -34,7 +34,7 @@ def send(
 def write(
     client: Client, target: str, first: int, data: bytes, headers: Mapping[str, str] = NONE
 ) -> Answer:
-    """Put Page that is served."""
+    """Put Page, which must succeed."""
     return expect(send(client, target, first, data, headers), 201)
 
 

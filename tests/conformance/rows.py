@@ -14,15 +14,16 @@ from tests.conformance.client import Client
 from tests.conformance.leasing import A, B
 from tests.operations.transcript import Row, rows
 
-# What the endpoint or no credential at all decides: these have tests of their own.
+# Operations decided by the endpoint, or without credentials; they have tests of their own.
 ELSEWHERE = {"get_static_website_content", "preflight"}
 ROWS = [row for row in rows("blob") if row.id not in ELSEWHERE]
 SERVED = [row for row in ROWS if row.served]
-# Those that an account key opens. The others have tests of their own with a bearer token.
+# The operations that an account key permits. The others have tests of their own with a bearer
+# token.
 SERVED_BY_KEY = [row for row in SERVED if row.id != "service_get_user_delegation_key"]
 NOT_YET = [row for row in ROWS if not row.served]
 
-# A value for each required field that the table gives none for.
+# A value for each required field without a value in the table.
 _VALUES = {
     "?blockid": "QQ==",
     "?copyid": B,
@@ -45,7 +46,7 @@ _VALUES = {
     "x-ms-source-container-name": "elsewhere",
     "x-ms-source-range": "bytes=0-511",
 }
-# An optional field that tells the operation from its neighbour on the same URL, or is wanting.
+# An optional field that distinguishes the operation from others on the same URL, or that is needed.
 _TELLING = {
     "pageblob_get_page_ranges_diff": ("prevsnapshot", "2026-01-02T03:04:05.1234567Z"),
     "blob_delete_permanently": ("snapshot", "2026-01-02T03:04:05.1234567Z"),
@@ -89,7 +90,7 @@ def request_of(row: Row, container: str, blob: str = "b") -> Sample:
     query = dict(row.query)
     headers = dict(_TYPES.get(row.id, {}))
     if row.query.get("comp") == "page":
-        # Not in the tables, since it may be either of two headers.
+        # The range is not in the tables, since it may be in either of two headers.
         headers["x-ms-range"] = "bytes=0-511"
     for field in row.required:
         name, _, value = field.partition("=")

@@ -1,6 +1,6 @@
 """The server under test, in this process, with accounts that a test may add to and change.
 
-Strict: an error that an operation does not declare becomes a 500, which no test expects.
+It is strict: an error that an operation does not declare becomes a 500, which no test expects.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Running:
     Arguments:
         data: its data directory; None = in memory.
         copy_source_hosts: hosts of its own network that it may copy from.
-        rehydration_s: how long rehydrations take, with priority Standard and High.
+        rehydration_s: the durations of rehydrations, with priority Standard and High.
         smb: whether SMB is served too.
     """
 
@@ -105,7 +105,7 @@ class Running:
         return Client(self.file_port, self.account().credential)
 
     def set_keys(self, name: str, *keys: str) -> None:
-        """Let the account `name` have these keys (base64) only."""
+        """Replace the keys (base64) of the account `name`."""
         account = Account(name, tuple(base64.b64decode(key) for key in keys))
 
         def edit(before: tuple[Account, ...]) -> tuple[Account, ...]:
@@ -122,7 +122,7 @@ class Running:
         change_accounts(self._file, edit)
 
     def advance(self, seconds: float) -> None:
-        """Let `seconds` of store time pass at once."""
+        """Advance store time by `seconds`."""
         self.server.advance(seconds)
 
     def stop(self) -> None:

@@ -1,8 +1,8 @@
 """Shared access signatures of every `sv`, made by the standard library alone.
 
-`service_sas` and `account_sas` give the query string of a token. Fields are sent as given; a field
-in `unsigned` replaces what is sent but not what is signed. Source: "Create a service SAS", "Create
-an account SAS".
+`service_sas` and `account_sas` return the query string of a token. Fields are sent as given. A
+field in `unsigned` replaces the sent value, but not the signed one. Source: "Create a service SAS",
+"Create an account SAS".
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _OVERRIDES = ("rscc", "rscd", "rsce", "rscl", "rsct")
 
 
 def at(seconds: float) -> str:
-    """The wall time `seconds` from now, as tokens have it."""
+    """Return the wall time `seconds` from now, in the form of tokens."""
     moment = datetime.now(UTC) + timedelta(seconds=seconds)
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def query(fields: Mapping[str, str]) -> str:
-    """A query string; what is empty is left out."""
+    """Return a query string without empty fields."""
     return "&".join(f"{name}={quote(text, safe='')}" for name, text in fields.items() if text)
 
 

@@ -40,11 +40,11 @@ def mac(key: str, text: str) -> str:
 def string_to_sign(
     scheme: str, account: str, method: str, target: str, headers: Pairs, ignore_hyphens: bool
 ) -> str:
-    """What SharedKey or SharedKeyLite signs.
+    """Return the string that SharedKey or SharedKeyLite signs.
 
     Arguments:
         scheme: `SharedKey` or `SharedKeyLite`.
-        target: the request target as sent, account of path style included.
+        target: the request target as sent, including the account of path style.
         ignore_hyphens: the order of x-ms headers that newer SDKs use.
     """
     found = {name.lower(): value.strip() for name, value in headers}

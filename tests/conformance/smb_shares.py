@@ -27,7 +27,7 @@ ACQUIRE: Final = {
 Send = Callable[[Client, str], Answer]
 """A request; it takes the path of a share."""
 
-# The names are those of smb.md 4.2 and 4.5.
+# The names come from smb.md 4.2 and 4.5.
 SENDS: Final[dict[str, Send]] = {
     "Create": lambda rest, share: rest.put(f"{share}/f", FILE),
     "Get": lambda rest, share: rest.get(f"{share}/f"),
@@ -59,7 +59,7 @@ class BothProtocols:
         self._made = 0
 
     def new_share(self) -> str:
-        """The path of a share of its own, with the file `f`."""
+        """Create a share with the file `f`, and return its path."""
         self._made += 1
         share = f"/both-{self._made}"
         expect(self.rest.put(f"{share}?restype=share"), 201)
@@ -68,11 +68,11 @@ class BothProtocols:
         return share
 
     def mount(self, share: str, **more: Any) -> SmbMount:
-        """A client of SMB; see SmbMount."""
+        """Return an SMB client; see SmbMount."""
         return SmbMount(self.running.smb_port, share.removeprefix("/"), **more)
 
     async def send(self, operation: str, share: str) -> Answer:
-        """A request of REST, in a thread."""
+        """Send a REST request in a thread."""
         return await asyncio.to_thread(SENDS[operation], self.rest, share)
 
     def close(self) -> None:
@@ -82,12 +82,12 @@ class BothProtocols:
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:
-    """Run a test with an event loop, for a bounded time."""
+    """Run a test in an event loop, for a limited time."""
     asyncio.run(asyncio.wait_for(work, PATIENCE_S))
 
 
 def is_refused(answer: Answer, refusal: tuple[int, str]) -> bool:
-    """Whether it is this refusal; another one is an error."""
+    """Whether the answer is this refusal; any other refusal fails the test."""
     if answer.status < 300:
         return False
     assert (answer.status, answer.code) == refusal, answer

@@ -1,7 +1,7 @@
-"""A plain HTTP server of a test's own, from which copies are made.
+"""A plain HTTP server of a test, as the source of copies.
 
-What it answers at a path is told by `add`. A source may be held: its head and its first bytes go
-out, the rest when `release` is called. Must not live here: anything of the Blob protocol.
+`add` sets the answer at a path. A source may be held: its head and its first bytes are sent at
+once, the rest when `release` is called. Must not live here: anything of the Blob protocol.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ HOST = "127.0.0.1"
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What is answered: `announced` bytes are said to come (None: as many as there are).
+    """An answer; `announced` is its announced length (None: the length of the body).
 
     `ranges`: a range is answered with that part, as most servers do.
     """
@@ -34,7 +34,7 @@ class Sources:
     """The server; used in a `with` statement.
 
     Attributes:
-        asked: the paths that were asked for.
+        asked: the requested paths.
         headers: the header fields of the last request, names in lower case.
     """
 
@@ -52,20 +52,20 @@ class Sources:
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """The port of the server."""
         return self._server.server_address[1]
 
     def add(self, path: str, source: Source) -> str:
-        """Answer `source` at `path`; gives the URL."""
+        """Answer `source` at `path`, and return the URL."""
         self._found[path] = source
         return f"http://{HOST}:{self.port}{path}"
 
     def release(self) -> None:
-        """Let every held source go on to its end."""
+        """Send the rest of every held source."""
         self._go_on.set()
 
     def close(self) -> None:
-        """Stop."""
+        """Stop the server."""
         self.release()
         self._server.shutdown()
         self._server.server_close()
@@ -114,7 +114,7 @@ class Sources:
                     else:
                         self.wfile.write(source.body)
                 except OSError:
-                    self.close_connection = True  # the reader has gone
+                    self.close_connection = True  # the reader has disconnected
 
             def log_message(self, format: str, *args: object) -> None:
                 pass
@@ -123,7 +123,7 @@ class Sources:
 
 
 def _of_range(source: Source, wanted: str | None) -> Source:
-    """What a server that knows ranges answers."""
+    """Return the answer of a server that supports ranges."""
     if not source.ranges or wanted is None:
         return source
     first, _, last = wanted.removeprefix("bytes=").partition("-")

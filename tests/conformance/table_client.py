@@ -1,4 +1,4 @@
-"""A client of the Table service: signs as tables ask for, and speaks JSON.
+"""A client of the Table service: it signs by the rules of tables, and sends JSON.
 
 Independent of the server's code on purpose. Source: "Authorize with Shared Key", Table service.
 """
@@ -26,7 +26,7 @@ JSON_SENT = {
 
 
 class TableClient(Client):
-    """As Client; SharedKey and SharedKeyLite are those of the Table service."""
+    """A Client with SharedKey and SharedKeyLite of the Table service."""
 
     def fields(
         self, method: str, full: str, headers: Fields, body: bytes, scheme: str | None
@@ -48,7 +48,8 @@ class TableClient(Client):
         return fields
 
     def another(self, prefix: str | None = None) -> TableClient:
-        """The same on a connection of its own; `prefix` replaces what is put before targets."""
+        """Return the same client on a connection of its own; `prefix` replaces the text before
+        targets."""
         own = self.prefix if prefix is None else prefix
         return TableClient(self.port, self.credential, self.auth, own)
 
@@ -82,7 +83,7 @@ def entity(table: str, partition_key: str, row_key: str) -> str:
 
 
 def query(table: str, **options: object) -> str:
-    """The target of a query; `filter`, `top`, `select` have a dollar sign, others none."""
+    """Return the target of a query; `filter`, `top`, `select` etc. get a dollar sign."""
     dollar = ("filter", "top", "select", "format", "orderby", "skip")
     pairs = (
         f"{'$' * (name in dollar)}{name}={quote(str(value), safe='')}"
@@ -93,7 +94,8 @@ def query(table: str, **options: object) -> str:
 
 
 def expect_json(answer: Answer, status: int, code: str | None = None) -> Any:
-    """Check status and error code; gives the document back (of an error: its message's value)."""
+    """Check status and error code, and return the document (of an error: the value of its
+    message)."""
     found: Any = json.loads(answer.body) if answer.body else None
     seen = f"{answer.status} {answer.body[:600]!r}"
     assert answer.status == status, seen

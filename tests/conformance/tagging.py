@@ -1,6 +1,6 @@
-"""Tags for tests: set them, read them, search by them.
+"""Tags for tests: sets them, reads them, searches by them.
 
-Must not live here: what the answers should be.
+Must not live here: the expected answers.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def tags(client: Client, target: str) -> dict[str, str]:
 
 
 def find(client: Client, where: str, container: str = "", **parameters: str | int) -> Answer:
-    """Find Blobs by Tags, at the account unless a container is named."""
+    """Find Blobs by Tags, in a container if one is named, else in the account."""
     place = f"/{container}?restype=container&" if container else "/?"
     more = "".join(f"&{name}={quote(str(text), safe='')}" for name, text in parameters.items())
     return client.get(f"{place}comp=blobs&where={quote(where, safe='')}{more}")

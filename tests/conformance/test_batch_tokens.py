@@ -1,4 +1,4 @@
-"""Bearer tokens and batches of blobs: whose token counts for a part."""
+"""Bearer tokens and batches of blobs: the token that applies to each part."""
 
 from __future__ import annotations
 

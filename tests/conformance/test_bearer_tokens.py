@@ -1,4 +1,4 @@
-"""Bearer tokens on the wire: who is served, and what everybody else is told."""
+"""Bearer tokens on the wire: the accepted requests, and the exact refusals."""
 
 from __future__ import annotations
 
@@ -325,7 +325,7 @@ def test_tags_need_a_role_that_may_use_them(trusting: Trusting, box: str) -> Non
 
 
 def test_a_token_of_its_own_for_the_source(trusting: Trusting, box: str) -> None:
-    """B-URL-15: it reads what the caller may not read."""
+    """B-URL-15: the source's token permits a read that the caller's own does not."""
     reader = tokens.token(oid=trusting.user(READERS["blob"], resource=box))
     source = {**PUT_BLOB, "x-ms-copy-source": f"{trusting.url()}/{box}/b"}
     caller = trusting.user("Storage Blob Data Contributor", resource="elsewhere-box")

@@ -147,7 +147,7 @@ OTHERS = [
 def test_what_may_not_be_in_a_batch(
     client: Client, container: str, name: str, part: Part, first: bool
 ) -> None:
-    """B-BAT-03: and nothing of it is carried out."""
+    """B-BAT-03: the batch is refused, and none of its parts is run."""
     (target,) = fill(client, container, "a")
     moved = Part(part.method, part.target.replace("/C", f"/{container}", 1), part.headers)
     parts = [moved, delete(target)] if first else [delete(target), moved]

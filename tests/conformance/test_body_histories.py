@@ -228,7 +228,7 @@ def test_writes_of_pages_are_linearizable(place: Place) -> None:
 
 
 def next_call(chance: random.Random, content: int, etag: str | None) -> Hashable:
-    """What a client does next; `etag` is the last that it saw."""
+    """Return a client's next call; `etag` is the last one that it received."""
     kinds: list[Hashable] = [GetContent(), PutIfAbsent(content)]
     return chance.choice(kinds if etag is None else [*kinds, *[PutIfMatch(content, etag)] * 3])
 
@@ -367,7 +367,7 @@ def test_a_lease_and_every_write_have_one_order(
                 case GiveBack(lease_id):
                     answer = leased.act("release", lease_id=lease_id)
                     if chance.randrange(2):
-                        # Else it goes on to use an id that it no longer has.
+                        # Otherwise it continues to use an id that it no longer holds.
                         del held[number]
                 case GuardedWrite(lease_id, name):
                     headers = {} if lease_id is None else {"x-ms-lease-id": lease_id}

@@ -238,7 +238,7 @@ def test_a_snapshot_has_its_own_etag(server: Running, client: Client, container:
 
 
 def code_of(answer: Answer) -> str | None:
-    """The code of an error of an old version, which has it in the body only."""
+    """Return the code of an error of an old version, which is in the body only."""
     return answer.error["Code"] if answer.body and answer.status >= 400 else None
 
 

@@ -40,7 +40,8 @@ def headers_of(holds: tuple[bool | None, ...], etag: str, modified: str) -> dict
 
 
 def outcome(holds: tuple[bool | None, ...]) -> str:
-    """What the rules say: `passes`, `fails`, or `refused` for a combination not allowed."""
+    """Return the result of the rules: `passes`, `fails`, or `refused` for an invalid
+    combination."""
     match, none_match, since, until = holds
     if (match is not None or until is not None) and (none_match is not None or since is not None):
         return "refused"

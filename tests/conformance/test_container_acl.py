@@ -33,7 +33,7 @@ def acl(container: str) -> str:
 
 
 def read_policies(answer: Answer) -> list[dict[str, str]]:
-    """What Get Container ACL tells of each policy."""
+    """Return each policy in the answer of Get Container ACL."""
     assert answer.xml.tag == "SignedIdentifiers"
     return [
         {child.tag: child.text or "" for child in one.iter() if not len(child)}
@@ -113,7 +113,7 @@ def test_everything_is_replaced(client: Client, container: str) -> None:
     ],
 )
 def test_documents_that_are_refused(client: Client, container: str, body: bytes, code: str) -> None:
-    """B-CON-09, and nothing changes."""
+    """B-CON-09: the document is refused, and nothing changes."""
     put = expect(client.put(acl(container), (), document(policy("kept"))), 200)
     public = {"x-ms-blob-public-access": "container"}
     expect(client.put(acl(container), public, body), 400, code)
@@ -141,7 +141,8 @@ def test_access_changes_with_the_answer(client: Client, container: str) -> None:
 
 
 def test_a_waiting_request_is_judged_by_the_new_acl(client: Client, container: str) -> None:
-    """B-CON-10 B-WAI-10: it waits as a public caller, and loses that before it is answered."""
+    """B-CON-10 B-WAI-10: the request waits as a public caller, and loses that right before its
+    answer."""
     made = expect(client.put(f"/{container}/b", PUT_BLOB, b"x"), 201)
     expect(client.put(acl(container), {"x-ms-blob-public-access": "blob"}), 200)
     headers = {"If-None-Match": made.etag, "x-strongroom-wait": "20"}

@@ -17,7 +17,7 @@ from tests.operations.transcript import Row
 
 CONDITIONS = ("If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since")
 DATES = ("If-Modified-Since", "If-Unmodified-Since")
-# What each word of the table's column `conditions` takes of the four.
+# Which of the four conditions each word of the table's column `conditions` accepts.
 TAKEN: dict[str, tuple[str, ...]] = {
     "ims4": CONDITIONS,
     "dates": DATES,

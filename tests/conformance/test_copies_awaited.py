@@ -69,7 +69,7 @@ def test_one_that_takes_longer_is_answered_as_pending(
 
 
 def test_a_crowd_that_waits_holds_up_nobody(copying: Running, box: tuple[Client, str]) -> None:
-    """B-CPY-17: aborts, other copies and other requests are served meanwhile."""
+    """B-CPY-17: aborts, other copies and other requests are served during the wait."""
     client, name = box
     copying.server.faults.order(msgspec.structs.replace(HOLD, resource="*/held*"))
     url = source_url(client, f"/{name}/source")
@@ -91,7 +91,7 @@ def test_a_crowd_that_waits_holds_up_nobody(copying: Running, box: tuple[Client,
 
 
 def test_a_server_that_drains_answers_it(copying: Running, box: tuple[Client, str]) -> None:
-    """B-CPY-17: as pending, since it goes on after the next start."""
+    """B-CPY-17: the answer says pending, since the copy continues after the next start."""
     client, name = box
     copying.server.faults.order(HOLD)
     url = source_url(client, f"/{name}/source")

@@ -258,7 +258,7 @@ def test_a_snapshot_as_source(client: Client, container: str, kind: dict[str, st
 def test_a_version_as_source(
     client: Client, container: str, kind: dict[str, str], by_sas: bool
 ) -> None:
-    """B-VER-06: what is there now is not what was asked for."""
+    """B-VER-06: the copy has the requested version, not the current one."""
     put(client, f"/{container}/a", b"now")
     token = f"&{service_sas(client.credential, container)}" if by_sas else ""
     url = source_url(client, f"/{container}/a?versionid=2020-01-01T00:00:00.0000000Z{token}")
@@ -271,7 +271,7 @@ def test_a_version_as_source(
 
 @BOTH
 def test_a_blob_onto_itself(client: Client, container: str, kind: dict[str, str]) -> None:
-    """B-CPY-12: its snapshots stay and its uncommitted blocks go."""
+    """B-CPY-12: the blob's snapshots stay, and its uncommitted blocks are removed."""
     target = f"/{container}/b"
     stage(client, target, "1", b"content")
     first = commit(client, target, ["1"], {"x-ms-meta-a": "1"})

@@ -138,7 +138,7 @@ def test_addresses_that_are_never_asked(
 def test_a_host_that_is_not_allowed(
     client: Client, container: str, sources: Sources, kind: dict[str, str]
 ) -> None:
-    """B-CPY-14: this server was not told that it may read from this machine."""
+    """B-CPY-14: the settings of this server do not permit reads from this machine."""
     url = sources.add("/private", Source(b"x"))
     before = len(sources.asked)
     for host in (HOST, "localhost", "127.1"):
@@ -210,7 +210,7 @@ def test_a_source_that_is_too_large(place: tuple[Client, str], sources: Sources)
 
 
 def test_requires_sync_false_is_copy_blob(server: Running, client: Client, container: str) -> None:
-    """B-ADR-06: it can be pending when it is answered."""
+    """B-ADR-06: such a copy can be pending in its answer."""
     put(client, f"/{container}/source")
     source = source_url(client, f"/{container}/source")
     with held(server):

@@ -1,4 +1,4 @@
-"""Create Container: rules B-CON-01, B-CON-02, and what a container's metadata may be."""
+"""Create Container: rules B-CON-01, B-CON-02, and the rules for a container's metadata."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from tests.conformance.rows import SERVED, request_of
 from tests.conformance.running import Running
 from tests.operations.transcript import Row
 
-# Answered without a look at the container; a copy's source is looked for first.
+# These answers do not depend on the container; a copy looks for its source first.
 APART = {"container_create", "container_get_account_info", "blob_get_account_info"}
 INSIDE = [row for row in SERVED if "{container}" in row.path and row.id not in APART]
 

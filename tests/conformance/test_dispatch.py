@@ -1,4 +1,4 @@
-"""How a URL is read and which operation a request is: rules B-ADR-*."""
+"""The address in a URL, and the operation of a request: rules B-ADR-*."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_the_secondary_reads_as_the_primary_and_writes_nothing(
     secondary = client.another(prefix=f"/{client.account}-secondary")
     hosted = client.another(prefix="")
     host = {"Host": f"{client.account}-secondary.blob.localhost:{server.port}"}
-    # SharedKey signs the primary's path: only the host form tells the two apart there.
+    # SharedKey signs the primary's path, so only the host form distinguishes the two.
     assert expect(hosted.get(f"/{container}/b", host), 200).body == b"text"
     expect(hosted.put(f"/{container}/b", {**PUT_BLOB, **host}, b"x"), 403, SECONDARY)
     expect(hosted.delete(f"/{container}/b", host), 403, SECONDARY)
@@ -104,7 +104,7 @@ def test_a_put_without_type_or_source(client: Client, container: str) -> None:
 
 
 def test_a_copy_source_decides_which_copy_it_is(client: Client, container: str) -> None:
-    """B-ADR-06: told apart by what each answers."""
+    """B-ADR-06: the answers distinguish the operations."""
     expect(client.put(f"/{container}/source", PUT_BLOB, b"source"), 201)
     source = {"x-ms-copy-source": f"{client.url}/{container}/source"}
     target = f"/{container}/b"
@@ -281,7 +281,7 @@ def test_a_path_that_cannot_be_decoded(client: Client, container: str, path: str
     expect(client.get(f"/{container}/{path}"), 400, "InvalidUri")
     expect(client.get(f"/{container}{path}?restype=container"), 400, "InvalidUri")
     expect(client.put(f"/{container}/{path}", PUT_BLOB, b"x"), 400, "InvalidUri")
-    # What cannot be decoded cannot be signed either: the URL is judged before the credentials.
+    # A URL that cannot be decoded cannot be signed either, so it is checked before the credentials.
     listed = client.anonymous.get(f"/{container}?restype=container&comp=list&prefix={path}")
     expect(listed, 400, "InvalidUri")
 

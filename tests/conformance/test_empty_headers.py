@@ -1,4 +1,4 @@
-"""Headers without a value, as clients send them that fill in each header: rule B-ADR-16."""
+"""Headers without a value, as sent by clients that always send each header: rule B-ADR-16."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def made(account: Client, headers: dict[str, str] | None = None) -> Client:
 
 
 def scope(client: Client, target: str = "/box/b") -> str | None:
-    """What both reads say."""
+    """Return the scope that both reads report."""
     found = [expect(ask(target), 200).get(SCOPE) for ask in (client.get, client.head)]
     assert found[0] == found[1]
     return found[0]
@@ -114,7 +114,7 @@ def test_a_token_and_a_container_that_denies_other_scopes(account: Client) -> No
 
 
 def test_a_scope_of_a_token_that_has_no_effect_or_cannot_be(account: Client) -> None:
-    """B-ENC-07: what no signature covers is nobody's word."""
+    """B-ENC-07: a value that no signature covers is ignored."""
     made(account, {DEFAULT: "mine"})
     anyone = account.anonymous
     old = service_sas(

@@ -1,4 +1,4 @@
-"""What every answer has, and what errors look like: rules B-ERR-*."""
+"""The headers of every answer, and the form of errors: rules B-ERR-*."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ DOCUMENTS = {
 @pytest.mark.parametrize("target", DOCUMENTS)
 @pytest.mark.parametrize("head", [BOMB, FETCHING, b"<!DOCTYPE r>", b""])
 def test_xml_with_a_document_type(client: Client, container: str, target: str, head: bytes) -> None:
-    """B-ERR-06: the last one refers to an entity that nobody declares."""
+    """B-ERR-06: the last document refers to an undeclared entity."""
     answer = client.put("/" + target.replace("{c}", container), (), head + DOCUMENTS[target])
     expect(answer, 400, "InvalidXmlDocument")
     assert b"aaaaaaaaaa" not in answer.body

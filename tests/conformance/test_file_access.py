@@ -1,4 +1,4 @@
-"""Who may do what with shares and files: tokens of an account and of a service."""
+"""Access to shares and files: account SAS and service SAS."""
 
 from __future__ import annotations
 

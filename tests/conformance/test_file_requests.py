@@ -1,4 +1,4 @@
-"""Requests on directories and files over HTTP: what is refused, and how answers look."""
+"""Requests on directories and files over HTTP: the refusals, and the form of answers."""
 
 from __future__ import annotations
 

@@ -437,7 +437,7 @@ def test_a_token_for_the_source(
 def test_the_destination_is_judged_first(
     server: Running, client: Client, names: tuple[str, str, str], send: Send
 ) -> None:
-    """B-URL-16: nobody is told of a source who may not write."""
+    """B-URL-16: a caller who may not write learns nothing about the source."""
     _, url, target = names
     put(client, target, b"kept")
     leased = Leased(server, client, target)

@@ -49,13 +49,13 @@ def place(reading_server: Running, new_name: Callable[[], str]) -> Iterator[Plac
 
 
 def nothing_staged(client: Client, target: str) -> None:
-    """The destination is as if nobody had written to it."""
+    """Check that nothing was written to the destination."""
     expect(client.get(f"{target}?comp=blocklist&blocklisttype=all"), 404, "BlobNotFound")
 
 
 @pytest.mark.parametrize("size", [0, 10, 300_000])
 def test_a_blob_from_another_server(place: Place, sources: Sources, size: int) -> None:
-    """B-URL-03, B-URL-04: its metadata only if it is a blob service."""
+    """B-URL-03, B-URL-04: metadata is taken only if the source is a blob service."""
     client, target = place
     meta = ("x-ms-meta-a", "1")
     url = sources.add(f"/blob{size}?sig=secret", Source(b"x" * size, (*HEADERS, meta)))
@@ -148,7 +148,7 @@ def test_a_source_that_misbehaves(
     status: int,
     told: str | None,
 ) -> None:
-    """B-URL-14, B-URL-17: nothing is written, and what the source answered is told."""
+    """B-URL-14, B-URL-17: nothing is written, and the answer quotes the source's answer."""
     client, target = place
     sources.add("/secret", Source(b"secret"))
     sources.asked.clear()
@@ -222,7 +222,7 @@ def test_addresses_that_no_source_may_have(
 def test_a_server_that_was_not_allowed(
     client: Client, container: str, sources: Sources, send: Send
 ) -> None:
-    """B-URL-14: this server was not told that it may read from this machine."""
+    """B-URL-14: the settings of this server do not permit reads from this machine."""
     url = sources.add("/private", Source(b"x"))
     before = len(sources.asked)
     for host in (HOST, "localhost", "127.1", "0x7f000001", "[::ffff:127.0.0.1]"):
@@ -296,7 +296,7 @@ def test_digests_of_a_source_elsewhere(place: Place, sources: Sources, send: Sen
 
 
 def test_a_slow_source_does_not_hold_up_others(place: Place) -> None:
-    """B-URL-17: the destination can be written meanwhile, and the answer is of one version."""
+    """B-URL-17: the destination can be written during the read, and the answer has one version."""
     client, target = place
     with Sources() as slow:
         url = slow.add("/slow", Source(CONTENT, held=True))

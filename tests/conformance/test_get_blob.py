@@ -26,7 +26,7 @@ def digits(client: Client, container: str) -> str:
 
 
 def test_the_headers_of_a_plain_blob(client: Client, digits: str) -> None:
-    """B-GET-01: and no other property that was not set."""
+    """B-GET-01: the answer has these headers, and none for unset properties."""
     read = expect(client.get(digits), 200)
     assert read["Content-Length"] == "10"
     assert read["Content-Type"] == "application/octet-stream"

@@ -1,4 +1,4 @@
-"""Get Container Properties: rule B-CON-03; and what a missing container answers: B-CON-11."""
+"""Get Container Properties: rule B-CON-03; and the answer for a missing container: B-CON-11."""
 
 from __future__ import annotations
 

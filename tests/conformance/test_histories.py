@@ -76,7 +76,7 @@ def send(client: Client, target: str, call: Hashable) -> Observation:
 
 
 def next_call(chance: random.Random, content: int, etag: str | None) -> Hashable:
-    """What a client does next; `etag` is the last that it saw."""
+    """Return a client's next call; `etag` is the last one that it received."""
     kinds: list[Hashable] = [GetContent(), GetContent(), Put(content), PutIfAbsent(content)]
     if etag is not None:
         kinds += [PutIfMatch(content, etag)] * 3 + [DeleteIfMatch(etag)]

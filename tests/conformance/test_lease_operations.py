@@ -92,7 +92,7 @@ def test_an_infinite_lease_never_expires(leased: Leased) -> None:
 def test_a_request_that_decides_after_the_expiry(
     server: Running, client: Client, container: str
 ) -> None:
-    """B-LSE-13: it began while the lease was held."""
+    """B-LSE-13: the request began while the lease was held."""
     expect(client.put(f"/{container}/b", PUT_BLOB, b"content"), 201)
     leased = Leased(server, client, f"/{container}/b")
     leased.acquire(duration_s=15)

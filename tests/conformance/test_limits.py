@@ -56,13 +56,13 @@ def test_the_size_itself_is_taken(client: Client, container: str) -> None:
 
 @pytest.mark.parametrize("target", ["?restype=container&comp=acl", "/b?comp=blocklist"])
 def test_the_size_of_a_document(client: Client, container: str, target: str) -> None:
-    """B-LIM-02: it is not even XML, and nobody looked."""
+    """B-LIM-02: the document is not XML, and is refused before it is parsed."""
     sending = client.begin("PUT", f"/{container}{target}", {}, 17 * MIB)
     expect(sending.finish(), 413, "RequestBodyTooLarge")
 
 
 def test_the_size_of_a_chunked_document(client: Client, container: str) -> None:
-    """B-LIM-02: no length is told, so it is counted."""
+    """B-LIM-02: there is no length, so the bytes are counted."""
     target = f"/{container}?restype=container&comp=acl"
     chunked: dict[str, str | None] = {"Content-Length": None, "Transfer-Encoding": "chunked"}
     chunk = b"10000\r\n" + b" " * 65536 + b"\r\n"
@@ -89,7 +89,7 @@ def test_a_timeout_that_is_none(client: Client, container: str, text: str) -> No
 
 
 def test_a_request_that_exceeds_its_time(client: Client, container: str) -> None:
-    """B-LIM-04: and nothing is done."""
+    """B-LIM-04: the request is refused, and changes nothing."""
     expect(client.get(f"/{container}?restype=container&timeout=30"), 200)
     sending = client.begin("PUT", f"/{container}/b?timeout=1", PUT_BLOB, 100_000)
     sending.send(b"x" * 50_000)
@@ -117,7 +117,7 @@ def test_ambiguous_lengths(client: Client, container: str, fields: str) -> None:
     absent: dict[str, str | None] = {**PUT_BLOB, "Content-Length": None}
     start = head(client, "PUT", target, absent).removesuffix(b"\r\n")
     data = start + fields.encode() + b"\r\ntext"
-    # What follows must not be taken for a request of its own.
+    # The following bytes must not be parsed as another request.
     answer = raw(client.port, data + head(client, "DELETE", f"/{container}?restype=container", {}))
     assert answer.startswith(b"HTTP/1.1 400 ")
     assert answer.count(b"HTTP/1.1 ") == 1
@@ -138,7 +138,7 @@ def test_a_body_that_is_cut_short(client: Client, container: str, query: str) ->
 
 
 def until_answered(client: Client, data: bytes) -> bytes:
-    """What the server says to a head alone."""
+    """Return the server's answer to a head without a body."""
     with socket.create_connection((HOST, client.port), timeout=10) as connection:
         connection.sendall(data)
         return connection.recv(65536)

@@ -142,7 +142,7 @@ TREE = ["a", "a/1", "a/2", "a/b/3", "a0", "b/", "b//x", "c/1", "d"]
 def test_a_delimiter(
     client: Client, container: str, prefix: str, delimiter: str, kept: list[str], size: int
 ) -> None:
-    """B-LST-04: once each, over pages too, and both kinds count."""
+    """B-LST-04: each prefix is listed once, even over pages, and both kinds of rows count."""
     fill(client, container, *TREE)
     found: list[str] = []
     for part in pages(client, container, prefix=prefix, delimiter=delimiter, maxresults=size):

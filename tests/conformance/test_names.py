@@ -178,7 +178,7 @@ def test_a_token_signs_slashes(client: Client, container: str) -> None:
 
 
 def test_a_plus_is_a_plus(client: Client, container: str) -> None:
-    """B-NAM-05: sent as it is, it is no space."""
+    """B-NAM-05: an unencoded plus is not a space."""
     expect(client.put(f"/{container}/a+b", PUT_BLOB, b"plus"), 201)
     expect(client.get(f"/{container}/a%20b"), 404, "BlobNotFound")
     assert expect(client.get(f"/{container}/a%2Bb"), 200).body == b"plus"

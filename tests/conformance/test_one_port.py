@@ -72,12 +72,12 @@ def port() -> Iterator[int]:
 
 
 def endpoint(port: int, service: str, account: str) -> str:
-    """What SDKs call the account URL."""
+    """Return the account URL, as SDKs call it."""
     return f"http://{HOST}:{port}/{service}/{account}"
 
 
 def connection_string(port: int, account: str) -> str:
-    """Of an account, as the start-up text shows it."""
+    """Return an account's connection string, as the start-up text shows it."""
     endpoints = "".join(
         f"{service.title()}Endpoint={endpoint(port, service, account)};"
         for service in ("blob", "queue", "table")

@@ -1,4 +1,4 @@
-"""Copies that are under way, their end and their abortion: rules B-CPY-04 to B-CPY-08."""
+"""Pending copies, their end and their abort: rules B-CPY-04 to B-CPY-08."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Pending:
 
 @pytest.fixture
 def pending(copying_server: Running, new_name: Callable[[], str]) -> Iterator[Pending]:
-    """A copy under way over a blob that was there before."""
+    """Return a pending copy over an existing blob."""
     client = copying_server.client()
     container = new_name()
     expect(client.put(f"/{container}?restype=container"), 201)

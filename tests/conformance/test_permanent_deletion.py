@@ -1,4 +1,4 @@
-"""Deletion for good of what is deleted and kept, and the conditions on tiers: B-PRM-*, B-DEL-06."""
+"""Permanent deletion of soft-deleted blobs, and the conditions on tiers: B-PRM-*, B-DEL-06."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def test_public_lists(client: Client, listed: str) -> None:
 
 
 def test_prefixes_of_queues(queue_account: Client) -> None:
-    """B-SKY-11 B-SKY-12: no queue has such a name, and the answer repeats what was asked for."""
+    """B-SKY-11 B-SKY-12: no queue has such a name, and the answer repeats the requested prefix."""
     target = "/?comp=list&prefix=a+b"
     for answer, prefix in (
         (as_space(queue_account, "GET", target), "a b"),
@@ -157,7 +157,7 @@ def test_filters_of_a_sas_and_in_a_batch(tables: TableClient, filled: str) -> No
 
 
 def test_a_key_in_the_path_keeps_its_plus(tables: TableClient, table: str) -> None:
-    """T-QRY-14: it is no part of the query."""
+    """T-QRY-14: the path is no part of the query."""
     insert(tables, table, {"PartitionKey": "a+b", "RowKey": "r"})
     target = entity(table, "a+b", "r").replace("%2B", "+")
     assert expect_json(tables.get(target), 200)["PartitionKey"] == "a+b"

@@ -84,7 +84,7 @@ def test_new_blobs_are_written_and_protected(box: Box, name: str, versioning: bo
 
 
 def test_what_passes(box: Box) -> None:
-    """B-IMM-23: and Snapshot Blob does not."""
+    """B-IMM-23: these operations succeed, and Snapshot Blob does not."""
     protect(box, ContainerProtection(7, holds=("case",)))
     put(box.client, "/box/b")
     assert body(box.client, "/box/b") == b"content"
@@ -173,7 +173,7 @@ def test_appends_that_are_permitted(box: Box, holds: tuple[str, ...]) -> None:
 
 
 def test_appends_do_not_pass_a_protection_of_the_blob_itself(box: Box) -> None:
-    """B-IMM-27: it permits what the container forbids, nothing else."""
+    """B-IMM-27: the switch permits only what the container's own policy forbids."""
     box.server.switch(box.client.account, immutability=True)
     protect(box, ContainerProtection(7, appends=True))
     appending.create(box.client, "/box/a")
@@ -220,7 +220,7 @@ def test_the_deletion_of_a_container(box: Box) -> None:
 
 
 def test_a_protection_belongs_to_the_name(box: Box) -> None:
-    """B-IMM-29: and to no other container."""
+    """B-IMM-29: the protection applies to the container's name, and to no other container."""
     protect(box, POLICY)
     expect(box.client.delete(CONTAINER), 202)
     expect(box.client.put(CONTAINER), 201)

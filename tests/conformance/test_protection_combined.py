@@ -152,7 +152,7 @@ def test_a_deleted_blob_under_a_new_one_that_is_protected(box: Box) -> None:
 
 
 def test_blocks_that_are_staged_on_a_protected_blob(box: Box) -> None:
-    """B-IMM-14, B-IMM-23: they are dropped in time, and never become its content."""
+    """B-IMM-14, B-IMM-23: the blocks expire, and never become the blob's content."""
     client = box.client
     put(client, "/box/b")
     box.server.switch(client.account, containers={"box": CASE})

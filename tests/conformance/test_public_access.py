@@ -19,7 +19,7 @@ BLOB_READS = (
     "blob_get_metadata",
     "blockblob_get_block_list",
 )
-# They want a page blob.
+# These operations need a page blob.
 PAGE_READS = ("pageblob_get_page_ranges", "pageblob_get_page_ranges_diff")
 CONTAINER_READS = (
     "container_get_properties",

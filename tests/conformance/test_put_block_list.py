@@ -89,7 +89,7 @@ def test_where_a_block_is_looked_for(
 
 @pytest.mark.parametrize("text", ["!!!", "A", encoded("x" * 65), ""])
 def test_an_id_that_is_none(client: Client, container: str, text: str) -> None:
-    """B-BLK-11: not base64."""
+    """B-BLK-11: the id is not base64."""
     target = f"/{container}/b"
     put(client, target, b"old")
     before = seen(client, target)

@@ -1,4 +1,4 @@
-"""64 consumers and 8 producers at once: one holder for each message, none lost, exact counts."""
+"""64 consumers and 8 producers at once: one holder per message, no loss, exact counts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EACH = 25
 
 
 def test_each_message_has_one_consumer(each_engine: Running) -> None:
-    """Q-GET-07: nobody gets what another holds; nothing is lost; counts are exact."""
+    """Q-GET-07: no client gets a message that another holds; nothing is lost; counts are exact."""
     running = each_engine
     client = running.queues()
     queue = "crowd"

@@ -1,5 +1,5 @@
-"""Histories of 32 concurrent clients of one queue, checked message by message: put once, held by
-one at a time, counted exactly, gone for good; on both engines."""
+"""Histories of 32 concurrent clients of one queue, checked message by message on both engines. A
+message is put once, held by one client at a time, counted exactly, and permanently deleted."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Actor:
         made = put(self._client, self._queue)
         self._end(begun, {made.id: (PutStep(), made.receipt)})
         if not self._chance.randrange(3):
-            # Its first receipt holds too, until somebody gets the message.
+            # The first receipt is valid too, until a client gets the message.
             self._held.append(made)
 
     def get(self) -> None:

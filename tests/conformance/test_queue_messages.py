@@ -1,4 +1,5 @@
-"""Messages over HTTP: every operation, its errors with their elements, its limits and beyond."""
+"""Messages over HTTP: every operation, its errors with their elements, its limits and values
+above."""
 
 from __future__ import annotations
 
@@ -135,7 +136,7 @@ def test_an_expired_message_is_gone(server: Running, queues: Client, queue: str)
 
 
 def test_expired_messages_leave_the_count(server: Running, queues: Client, queue: str) -> None:
-    """Q-QUE-05: though nobody reads the queue."""
+    """Q-QUE-05: expired messages are not counted even if the queue is never read."""
     for _ in range(70):
         put(queues, queue, messagettl=30)
     put(queues, queue)

@@ -1,4 +1,4 @@
-"""What a restart of the server leaves of messages: everything."""
+"""A restart of the server keeps all messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The Queue service as a whole: its properties, its CORS rules, apart from those of blobs."""
+"""The Queue service as a whole: its properties and CORS rules, which are separate from the
+blobs'."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def test_a_queue_that_goes_ends_the_wait(queues: Client, queue: str) -> None:
 
 
 def test_who_waits_with_a_key_that_is_removed(server: Running) -> None:
-    """B-WAI-10: it is authorized again, and takes nothing."""
+    """B-WAI-10: the request is authorized again, and takes no message."""
     queues = server.queue_account()
     expect(queues.put("/queue"), 201)
     waiting = [wait(queues, "queue") for _ in range(2)]
@@ -74,7 +74,7 @@ def test_who_waits_with_a_key_that_is_removed(server: Running) -> None:
 
 
 def test_a_client_that_has_gone_takes_nothing(queues: Client, queue: str) -> None:
-    """Q-GET-07: a message is not given to nobody."""
+    """Q-GET-07: a message is not given to a disconnected client."""
     gone = queues.begin("GET", target(queue), {"x-strongroom-wait": "20"}, 0)
     time.sleep(0.15)
     gone.abandon()

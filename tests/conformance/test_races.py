@@ -49,7 +49,7 @@ Place = tuple[Running, Client, str]
 
 
 def codes(answers: list[Answer]) -> Counter[tuple[int, str | None]]:
-    """How often each answer was given."""
+    """Return how often each answer was given."""
     return Counter((answer.status, answer.code) for answer in answers)
 
 
@@ -249,7 +249,7 @@ def test_a_marker_works_though_its_blob_is_gone(client: Client, container: str) 
     for part in pages(client, container, maxresults=1):
         for name in names(part):
             seen.append(name)
-            # What is behind the marker may go or come: it is neither skipped to nor repeated.
+            # Names before the marker come and go; no other name is skipped or repeated.
             expect(client.delete(f"/{container}/{name}"), 202)
             put(client, f"/{container}/a{name}")
     assert seen == list("bdfhk")
@@ -333,7 +333,7 @@ def test_blocks_of_a_source_that_changes(place: Place) -> None:
     put(client, source, bytes(2 * half))
     with Crowd(client, 8) as crowd:
         crowd.go(act)
-    # Nobody replaces the source any more.
+    # The source is no longer replaced.
     assert act(client, 8) == (20, 0)
 
 

@@ -29,7 +29,7 @@ UPDATE = {"x-ms-write": "update"}
 
 
 def asked(source: str, first: int, last: int, **more: str) -> dict[str, str]:
-    """What writes these bytes of a source to the bytes 2 to 4."""
+    """Return the headers of a write of these bytes of a source to the bytes 2 to 4."""
     named = {"x-ms-copy-source": source, "x-ms-source-range": f"bytes={first}-{last}"}
     return {**UPDATE, "x-ms-range": "bytes=2-4", **named, **more}
 

@@ -1,4 +1,4 @@
-"""Archived blobs that take their time to become readable: rules B-TIR-10 to B-TIR-13."""
+"""Archived blobs with a delay until they are readable: rules B-TIR-10 to B-TIR-13."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deleted containers that are kept, and Restore Container: rules B-RST-01 to B-RST-06."""
+"""Soft-deleted containers, and Restore Container: rules B-RST-01 to B-RST-06."""
 
 from __future__ import annotations
 

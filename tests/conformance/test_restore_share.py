@@ -1,4 +1,4 @@
-"""Deleted shares that are kept, and Restore Share: rules F-RST-01 to F-RST-06."""
+"""Soft-deleted shares, and Restore Share: rules F-RST-01 to F-RST-06."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for service and account SAS alike: rules B-SAS-*."""
+"""The common rules of service and account SAS: rules B-SAS-*."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_wrong_signature(client: Client, container: str, make: Make) -> None:
     text = detail(answer)
     assert until in text and "rw" in text
     assert client.credential.key not in answer.body.decode()
-    # What is signed cannot be changed.
+    # Signed parameters cannot be changed.
     detail(get(client, container, make(sp="w", unsigned={"sp": "rw"})))
     detail(get(client, container, make(se=until, unsigned={"se": at(7200)})))
 
@@ -141,7 +141,7 @@ def test_letters(client: Client, container: str, make: Make) -> None:
 
 
 def test_the_version_that_is_served(client: Client, container: str, make: Make) -> None:
-    """B-SAS-07: and no date header is sent."""
+    """B-SAS-07: the request also has no date header."""
     token = make(sv="2019-02-02")
     target = f"/{container}/b?{token}"
     bare: dict[str, str | None] = {"x-ms-version": None}

@@ -1,4 +1,4 @@
-"""The official Python SDK works with blobs: what its users do, through its own code."""
+"""The official Python SDK works with blobs: the usual calls of its users."""
 
 from __future__ import annotations
 

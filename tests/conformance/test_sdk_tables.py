@@ -71,7 +71,7 @@ def code(raised: pytest.ExceptionInfo[HttpResponseError]) -> str:
 
 
 def own(entity: Mapping[str, Any]) -> dict[str, Any]:
-    """What is there beside the keys."""
+    """Return the properties besides the keys."""
     return {name: value for name, value in entity.items() if name not in person()}
 
 

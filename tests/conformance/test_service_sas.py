@@ -45,7 +45,7 @@ def test_the_letters_of_each_row(client: Client, blob: str, row: Row) -> None:
     "row", [row for row in UNDER_CONTAINER if row.sas == "-"], ids=lambda row: row.id
 )
 def test_rows_that_no_service_sas_opens(client: Client, blob: str, row: Row) -> None:
-    """B-SSA-01: not even with all letters."""
+    """B-SSA-01: a service SAS does not permit these operations, even with all letters."""
     token = service_sas(client.credential, blob, sp=LETTERS)
     expect(send_row(client, row, blob, token), 403, "AuthorizationFailure")
 
@@ -240,7 +240,7 @@ def test_overrides_of_response_headers(client: Client, blob: str, method: str) -
     assert [answer[name] for name in names] == list(fields.values())
     plain = expect(client.send(method, f"/{blob}/b"), 200)
     assert plain["Content-Type"] == "application/octet-stream"
-    # They cannot be added to a token.
+    # These parameters cannot be added to a token.
     bare = service_sas(client.credential, blob)
     expect(client.get(f"/{blob}/b?{bare}&rsct=text%2Fhtml", auth=None), 403, AUTH)
 

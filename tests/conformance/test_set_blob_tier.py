@@ -1,4 +1,4 @@
-"""Set Blob Tier, and what an archived blob refuses: rules B-TIR-*."""
+"""Set Blob Tier, and the refusals of an archived blob: rules B-TIR-*."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def set_tier(
 
 
 def tier(client: Client, target: str) -> str:
-    """What Get Blob Properties reports."""
+    """Return the tier that Get Blob Properties reports."""
     return expect(client.head(target), 200)["x-ms-access-tier"]
 
 

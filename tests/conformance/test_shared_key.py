@@ -289,7 +289,7 @@ def test_versions_that_are_none(own: Client, version: str) -> None:
     """B-SKY-10."""
     answer = own.get("/con/b", {"x-ms-version": version})
     if version < "2017-07-29":
-        # Too old to be told in a header.
+        # The version is too old for an error header.
         assert (answer.status, answer.error["Code"]) == (400, "InvalidHeaderValue")
     else:
         expect(answer, 400, "InvalidHeaderValue")

@@ -1,4 +1,4 @@
-"""Shares over HTTP: their life, properties, policies, lists and leases."""
+"""Shares over HTTP: creation, deletion, properties, policies, lists and leases."""
 
 from __future__ import annotations
 

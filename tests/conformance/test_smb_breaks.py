@@ -1,6 +1,6 @@
-"""What REST breaks of the caches of SMB clients, over sockets of both. Source: smb.md 4.5.
+"""The cache breaks of SMB clients by REST requests, over sockets of both. Source: smb.md 4.5.
 
-Create, Lease and Rename are not in the documents: their rows are inferred. The same table is tried
+Create, Lease and Rename are not in the documents: their rows are inferred. The same table is tested
 on services in memory by tests/services/test_handle_rest.py.
 """
 

@@ -1,6 +1,6 @@
 """Histories of REST and SMB clients on one file, over sockets of both, are linearizable.
 
-The same is tried on services in memory, step by step, by tests/services/test_handle_histories.py.
+The same is tested on services in memory, step by step, by tests/services/test_handle_histories.py.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def both(
 
 @dataclass
 class Numbers:
-    """What clients write, what they see, and who has the file to itself."""
+    """The written numbers, the read numbers, and the client with exclusive access."""
 
     chance: random.Random
     share: str
@@ -160,7 +160,7 @@ class CachingClient:
     async def _give_back(self, notice: LeaseBreakNotice) -> None:
         async with self._lock:
             if self._file_id is None:
-                return  # it was closed meanwhile, which is an answer too
+                return  # the handle was closed, which is an answer too
             await self._flush()
             self._may_cache = bool(notice.new & Caching.WRITE)
             if notice.must_acknowledge:
@@ -192,7 +192,7 @@ async def smb_client(numbers: Numbers, number: int, mount: SmbMount) -> None:
 
 
 async def until_shared(attempt: Callable[[], Awaitable[None]]) -> None:
-    """Try to open until nobody denies it any more."""
+    """Retry the open until no share mode denies it."""
     while True:
         try:
             await attempt()

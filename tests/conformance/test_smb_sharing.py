@@ -1,6 +1,6 @@
 """Share modes and leases between the protocols, over sockets of both. Source: smb.md 4.2, 4.3.
 
-The same tables are tried on services in memory by tests/services/test_handle_rest.py.
+The same tables are tested on services in memory by tests/services/test_handle_rest.py.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def both() -> Iterator[BothProtocols]:
 def test_eight_share_modes_and_eight_operations(
     both: BothProtocols, share_mode: str, operation: str, fails: bool
 ) -> None:
-    """smb.md 4.2. The open only reads, so that its access is in nobody's way."""
+    """smb.md 4.2. The open only reads, so that its access conflicts with no operation."""
 
     async def scenario() -> None:
         share = both.new_share()
@@ -64,7 +64,7 @@ def test_eight_share_modes_and_eight_operations(
 def test_eight_accesses_and_the_states_of_a_lease(
     both: BothProtocols, access: str, state: str
 ) -> None:
-    """smb.md 4.3: a leased file is opened by those only who do not change it."""
+    """smb.md 4.3: while REST holds a lease, only opens that do not change the file succeed."""
 
     async def scenario() -> None:
         share, is_change = both.new_share(), bool(SHARES[access] & (Use.WRITE | Use.DELETE))

@@ -46,7 +46,7 @@ def headers(size: int, **more: str) -> dict[str, str]:
 
 
 def content(answer: Answer) -> bytes:
-    """What a structured answer carries, by the SDK's decoder."""
+    """Return the content of a structured answer, by the SDK's decoder."""
     decoder = StructuredMessageDecoder(iter([answer.body]), int(answer["Content-Length"]))
     found: bytes = decoder.read()
     return found
@@ -128,7 +128,7 @@ def test_put_page(client: Client, container: str) -> None:
 
 
 def test_a_chunked_upload(client: Client, container: str, server: Running) -> None:
-    """B-STR-01: no Content-Length tells the message's length."""
+    """B-STR-01: there is no Content-Length with the message's length."""
     full = f"{client.prefix}/{container}/b"
     for end, status in ((b"", b"201"), (b"x", b"400")):
         body = message(b"abc", b"", b"def") + end

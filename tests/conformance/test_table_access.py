@@ -1,5 +1,4 @@
-"""Who may do what with tables and entities: signatures, table SAS with its range of keys, account
-SAS."""
+"""Access to tables and entities: signatures, table SAS with its range of keys, account SAS."""
 
 from __future__ import annotations
 
@@ -138,7 +137,7 @@ def test_a_sas_reaches_its_range_of_keys(
         target = f"{target_of(name, table, partition, row)}?{token}"
         body = body_of(name, partition, row)
         if key in outside:
-            # Nothing is told of whether there is such an entity.
+            # The answer does not reveal whether such an entity exists.
             refused = tables.send(method, target, headers, body, None)
             expect_json(refused, 403, OUTSIDE)
         if name != "insert":

@@ -1,4 +1,4 @@
-"""Entity group transactions: all or nothing, in order, each part judged by itself."""
+"""Entity group transactions: atomic, in order, each part authorized by itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Entities over HTTP: every write, every type, every limit at its edge and beyond it."""
+"""Entities over HTTP: every write, every type, every limit and values above it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def write(
 
 
 def crowd(tables: TableClient, act: Any, count: int = 32) -> list[Answer]:
-    """What many clients at once are answered, in the order of their numbers."""
+    """Return the answers of many concurrent clients, in the order of their numbers."""
     with Crowd(tables, count) as clients:
         return clients.go(act)
 

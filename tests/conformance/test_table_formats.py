@@ -1,4 +1,4 @@
-"""Content negotiation, the three levels of metadata, verb tunnelling: what tables look like."""
+"""Content negotiation, the three levels of metadata, verb tunnelling, and the form of tables."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def kind(level: str) -> str:
 
 
 def plain(document: dict[str, Any]) -> dict[str, Any]:
-    """What no metadata leaves."""
+    """Return the properties that remain without metadata."""
     return {name: value for name, value in document.items() if "odata." not in name}
 
 

@@ -1,4 +1,4 @@
-"""Query Entities: filters, pages, selections, and what one page sees."""
+"""Query Entities: filters, pages, selections, and the consistency of one page."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def test_pages_hold_everything_once(tables: TableClient, table: str) -> None:
     assert found(tables, table, top=2, filter="RowKey gt '2'") == [
         key for key in keys if key[1] > "2"
     ]
-    # What matches is not always next to what matches.
+    # Matching entities are not always adjacent.
     sparse = "RowKey eq '0' or RowKey eq '4'"
     assert [len(page) for page in pages(tables, table, top=3, filter=sparse)] == [3, 1]
 

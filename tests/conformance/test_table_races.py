@@ -1,4 +1,5 @@
-"""Entities under a crowd, on both engines: nothing is lost or torn, and a restart keeps all."""
+"""Entities with many concurrent clients, on both engines: none is lost or torn, and a restart keeps
+all."""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ def get(client: Client) -> Any:
 
 
 def codes(answers: list[Answer]) -> Counter[tuple[int, str | None]]:
-    """How often each answer was given."""
+    """Return how often each answer was given."""
     return Counter((answer.status, answer.code) for answer in answers)
 
 
@@ -133,7 +134,7 @@ def test_merges_at_the_same_time_lose_nothing_of_each_other(
 
     def merge(one: Client, number: int) -> Answer:
         headers = ANY if number % 2 else JSON_SENT
-        # Half of them make it larger: the number of its records changes meanwhile.
+        # Half of them make the entity larger, so the number of its records changes.
         value = "y" * 5_000 if large and number % 4 == 0 else number
         return send(one, "MERGE", headers, {f"P{number}": value})
 

@@ -1,4 +1,4 @@
-"""Tables: Create, Get, Delete, Query, their access control lists, and how URLs name them."""
+"""Tables: Create, Get, Delete, Query, their access control lists, and their URLs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deleted blobs that are kept, and Undelete Blob: rules B-SFT-01 to B-SFT-09."""
+"""Soft-deleted blobs, and Undelete Blob: rules B-SFT-01 to B-SFT-09."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def delete(account: Client, target: str, headers: dict[str, str] | None = None) 
 
 
 def test_pages_of_deleted_and_replaced_states_come_back(account: Client) -> None:
-    """B-SFT-01, B-SFT-02, B-SFT-05: all states of a page blob are one map, which goes on."""
+    """B-SFT-01, B-SFT-02, B-SFT-05: all states of a page blob share one map, which continues."""
     begin(account)
     target, pages = "/box/p", 4 * PAGE
     create(account, target, pages)

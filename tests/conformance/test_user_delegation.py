@@ -260,7 +260,7 @@ def test_a_key_holds_for_its_time_and_service(trusting: Trusting, box: str) -> N
         other: Any = queues.get_user_delegation_key(start=moment(-60), expiry=moment(600))
     answer = trusting.send("GET", f"/{box}/b?{container_sas(other, box)}")
     assert "another service" in detail(expect(answer, 403, AUTH))
-    # A key's times are a part of what it is derived from: nobody makes them longer.
+    # A key is derived from its times too, so they cannot be extended.
     fields = by_hand(key_of(trusting, user), box, "2025-11-05")
     fields["ske"] = text(7200)
     answer = trusting.send("GET", f"/{box}/b?{query(fields)}")

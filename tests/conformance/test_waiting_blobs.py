@@ -205,7 +205,7 @@ def test_a_break_period_that_ends(server: Running, client: Client, container: st
 
 
 def test_a_lease_that_ends_by_itself(place: tuple[Running, Client, str]) -> None:
-    """B-WAI-05: nobody writes, and no clock is moved."""
+    """B-WAI-05: there is no write, and no clock is advanced."""
     server, client, container = place
     target = f"/{container}/b"
     made = put(client, target)

@@ -1,7 +1,8 @@
 """Waiting on containers and for leases: rules B-WAI-01, B-WAI-03, B-WAI-06 to B-WAI-09, and how
 B-WAI-04 and B-WAI-05 hold for containers.
 
-What must come at once is asked for with a long wait and must come well before its end.
+A request with an immediate answer is sent with a long wait, and must be answered well before its
+end.
 """
 
 from __future__ import annotations
@@ -86,7 +87,8 @@ def test_until_a_container_exists(
 def test_waiting_tells_strangers_nothing(
     client: Client, container: str, new_name: Callable[[], str]
 ) -> None:
-    """B-PUB-02 B-WAI-03: who may not look is refused at once, there or not."""
+    """B-PUB-02 B-WAI-03: an unauthorized caller is refused at once, whether the container exists or
+    not."""
     for name in (container, new_name()):
         begun = time.monotonic()
         answer = client.anonymous.get(f"/{name}?restype=container", LONG)
@@ -192,7 +194,7 @@ def test_a_holder_learns_that_its_lease_is_gone(
 
 @pytest.mark.parametrize("how", ["release", "break", "expire", "available"])
 def test_until_the_lease_can_be_had(leased: Leased, how: str) -> None:
-    """B-WAI-07 B-WAI-08: an expiry wakes though nobody writes."""
+    """B-WAI-07 B-WAI-08: an expiry wakes waiters even without a write."""
     if how == "available":
         assert expect(acquiring(leased, B).result(timeout=SOON_S), 201)["x-ms-lease-id"] == B
         return
@@ -247,7 +249,7 @@ def test_the_order_of_arrival(leased: Leased) -> None:
 
 
 def test_who_comes_without_waiting_does_not_disturb(leased: Leased) -> None:
-    """B-WAI-08: it is refused while the lease is held, like anyone."""
+    """B-WAI-08: a request without a wait is refused while the lease is held, as always."""
     leased.acquire(duration_s=-1)
     waiting = acquiring(leased, B)
     refused = leased.act("acquire", lease_duration=15)

@@ -1,4 +1,4 @@
-"""Batches as tests send them, and what is answered, taken apart by the standard library alone."""
+"""Batches as tests send them, and their answers, parsed by the standard library alone."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Part:
 
 
 def insert(table: str, partition_key: str, row_key: str, **properties: object) -> Change:
-    """Insert Entity, which does not want the entity back."""
+    """Return Insert Entity with the preference not to get the entity back."""
     document = {"PartitionKey": partition_key, "RowKey": row_key, **properties}
     return Change("POST", f"/{table}", document, (("Prefer", "return-no-content"),))
 
@@ -77,12 +77,12 @@ def single(client: Client, change: Change) -> bytes:
 
 
 def send(client: Client, *changes: Change, sas: str = "") -> list[Part]:
-    """Send a change set; the answers to its parts."""
+    """Send a change set, and return the answers to its parts."""
     return parts(post(client, changeset(client, changes), sas))
 
 
 def post(client: Client, body: bytes, sas: str = "") -> Answer:
-    """Send a batch. `sas`: a token in place of a signature."""
+    """Send a batch; `sas` is a token that replaces the signature."""
     if sas:
         return client.send("POST", f"/$batch?{sas}", BATCH_TYPE, body, None)
     return client.send("POST", "/$batch", BATCH_TYPE, body)

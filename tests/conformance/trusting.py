@@ -5,7 +5,7 @@ How a test uses it (fixture `trusting` in conftest.py):
     user = trusting.user("Storage Blob Data Reader")          # a principal of its own, with a role
     expect(trusting.send("GET", "/c/b", user), 200)
 
-Blobs unless `service` says otherwise. Roles change while the server runs.
+The service is blob unless `service` names another one. Roles change while the server runs.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _numbers = itertools.count(1)
 
 
 class Token:
-    """A credential of the SDKs that always has the same token."""
+    """A credential of the SDKs that always returns the same token."""
 
     def __init__(self, token: str) -> None:
         self._token = token
@@ -46,7 +46,7 @@ class Token:
 
 
 class TokenLater:
-    """The same for the SDKs' asyncio clients."""
+    """A credential of the SDKs' asyncio clients that always returns the same token."""
 
     def __init__(self, token: str) -> None:
         self._token = token
@@ -55,15 +55,15 @@ class TokenLater:
         return AccessToken(self._token, 4_000_000_000)
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing, since nothing is open."""
 
 
 class Trusting:
     """The server.
 
     Arguments:
-        folder: where it keeps everything; may be that of a server that was stopped.
-        oauth: whose tokens it accepts; None = those of the tests' issuer.
+        folder: the folder of its files; it may be the folder of a stopped server.
+        oauth: the issuer whose tokens it accepts; None = the tests' issuer.
     """
 
     def __init__(self, folder: Path, oauth: OAuth | None = None) -> None:
@@ -98,16 +98,16 @@ class Trusting:
         }
 
     def url(self, service: str = "blob") -> str:
-        """What SDKs call the account URL."""
+        """Return the account URL, as SDKs call it."""
         return f"https://localhost:{self.ports[service]}/{NAME}"
 
     def sdk(self, user: str, **claims: Any) -> dict[str, Any]:
-        """The arguments of an SDK's client that sends tokens of a user."""
+        """Return the arguments of an SDK's client that sends tokens of a user."""
         credential = Token(tokens.token(oid=user, **claims))
         return {"credential": credential, "connection_verify": str(self.certificate)}
 
     def user(self, *roles: str, resource: str = "", account: str = NAME) -> str:
-        """A principal that no other test has, with these roles."""
+        """Return a new principal with these roles."""
         name = f"user-{next(_numbers)}"
         self.assign(*(Assignment(name, role, account, resource) for role in roles))
         return name
@@ -139,9 +139,10 @@ class Trusting:
         """Send one request on a connection of its own.
 
         Arguments:
-            user: whose token is sent; `token` replaces it; neither = no Authorization header.
-            headers: those with the value None are left out.
-            plain: HTTP without TLS, on the same port.
+            user: the user whose token is sent; `token` replaces it; neither = no Authorization
+                header.
+            headers: headers with the value None are omitted.
+            plain: whether to use HTTP without TLS, on the same port.
         """
         if user is not None:
             token = tokens.token(oid=user)

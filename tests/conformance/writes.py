@@ -1,6 +1,6 @@
-"""The writes that take conditions, each as one function on the blob `/CONTAINER/b`.
+"""The writes that accept conditions, each as one function on the blob `/CONTAINER/b`.
 
-Must not live here: what they should answer.
+Must not live here: the expected answers.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ class Write:
 
     Arguments:
         send: (client, target, condition headers) -> the answer.
-        status: of its success.
-        creates: whether it makes a blob where none is.
-        needs_lease: whether the blob must be leased with id A before.
-        is_copy: its failed conditions have a code of their own.
-        has_source: it reads the blob `source` of the same container.
+        status: the status of its success.
+        creates: whether it creates a blob that does not exist.
+        needs_lease: whether the blob must be leased with id A first.
+        is_copy: whether its failed conditions have a code of their own.
+        has_source: whether it reads the blob `source` of the same container.
     """
 
     name: str
@@ -46,12 +46,12 @@ class Write:
         return self.name
 
     def prepare(self, client: Client, container: str) -> None:
-        """What has to be there beside the blob."""
+        """Create the other blobs that the write needs."""
         if self.is_copy or self.has_source:
             put(client, f"/{container}/source", b"source")
 
     def prepare_blob(self, client: Client, target: str) -> Answer:
-        """A new blob, leased where the write needs it."""
+        """Create the blob, leased if the write needs a lease."""
         made = put(client, target)
         if self.needs_lease:
             lease(client, target, {}, "acquire", proposed_lease_id=A, lease_duration="-1")
@@ -112,12 +112,12 @@ WRITES = [
 
 
 def staged_only(client: Client, target: str) -> None:
-    """A blob of uncommitted blocks only."""
+    """Create a blob of uncommitted blocks only."""
     stage(client, target, "1", b"x")
 
 
 def state_of(client: Client, container: str) -> tuple[object, ...]:
-    """All that a write of these changes: content, headers, snapshots."""
+    """Return all that a write can change: content, headers, snapshots."""
     read = client.get(f"/{container}/b")
     kept = [pair for pair in read.headers if pair[0].lower() not in ("date", "x-ms-request-id")]
     listed = client.get(f"/{container}?restype=container&comp=list&include=snapshots")
