@@ -1,7 +1,7 @@
-"""A server that is killed and started again and again while clients go on with their work.
+"""A server that is killed and restarted repeatedly while clients continue to work.
 
-Lives here: the kills, and clients that ask once: what was asked without an answer may have happened
-or not, and must not be asked again as if it had not. Must not live here: what the clients do.
+Lives here: the kills, and clients without retries. A request without an answer may or may not have
+been applied, so a retry would be wrong. Must not live here: the actions of the clients.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ AnyClient = TypeVar("AnyClient", bound=Client)
 
 
 class _Once(Client):
-    """Requests on a connection of their own, sent once whatever happens."""
+    """A client on its own connection, which sends each request only once."""
 
     def send(
         self,
@@ -89,10 +89,10 @@ class Crashes:
         return OnceTables(_port(self.server.table_url), CREDENTIAL)
 
     def crash(self, ended: Callable[[], object]) -> None:
-        """Kill the server and start it again.
+        """Kill the server and restart it.
 
         Arguments:
-            ended: called in between: nothing that was asked before can happen any more.
+            ended: called between both, when earlier requests can no longer be applied.
         """
         self._up.clear()
         self.server.kill()
@@ -102,11 +102,12 @@ class Crashes:
         self._up.set()
 
     def await_up(self) -> None:
-        """Return when the server answers again."""
+        """Wait until the server answers again."""
         assert self._up.wait(_PATIENCE_S), "the server does not come back"
 
     def after_loss(self, error: BaseException) -> None:
-        """As `await_up`, after an answer did not come. Raises `error` when no crash explains it."""
+        """Wait like `await_up` after an answer was lost. Raises `error` if no crash explains the
+        loss."""
         self.await_up()
         if not self.count:
             raise error
@@ -129,7 +130,7 @@ def while_crashing(
         ended: see Crashes.crash.
         between: called after each restart, while the clients work.
 
-    Returns: how many steps there were.
+    Returns: the number of steps.
     """
     failed: list[BaseException] = []
     done: list[int] = []
@@ -151,7 +152,7 @@ def while_crashing(
     for thread in threads:
         thread.start()
     for kill in range(kills):
-        # Spread over the work, however fast it goes.
+        # The kills are spread over the work, whatever its speed.
         share = (kill + chance.random()) / kills
         while len(done) < share * steps * len(clients) and not failed:
             time.sleep(0.005)

@@ -1,9 +1,9 @@
-"""Random users of a share that know what must be there after the server was killed.
+"""Random users of a share, which know the expected state after the server was killed.
 
-Each worker owns two directories. What was acknowledged must be found: every name, and every byte of
-every file. The change that was under way when the server died has happened whole, or not at all. A
-copy that was under way goes on after the restart, and has happened when it has ended. Each snapshot
-that was taken holds what was there then.
+Each worker owns two directories. Every acknowledged change must be found: every name, and every
+byte of every file. The change in progress at the kill was applied completely or not at all. A copy
+in progress continues after the restart, and is complete when it has ended. Each snapshot has the
+state of its time.
 
 Used by the kill rounds; must not live here: starting and killing of servers (rounds.py).
 """
@@ -30,7 +30,7 @@ _Change = Callable[[Client, random.Random, State], "tuple[State, Callable[[], An
 
 
 def make_share(client: Client) -> None:
-    """Make the share that all workers use."""
+    """Create the share that all workers use."""
     assert client.put(f"/{SHARE}?restype=share").status == 201
 
 
@@ -40,7 +40,7 @@ class FileWorker:
 
     Arguments:
         number: names its directories.
-        seed: what it does is a function of it.
+        seed: determines its actions.
     """
 
     number: int
@@ -64,7 +64,7 @@ class FileWorker:
             pass
 
     def step(self, client: Client, rng: random.Random) -> bool:
-        """One change. Returns: False when the connection broke, or something is wrong."""
+        """Make one change. Return False if the connection broke or something is wrong."""
         try:
             if self.is_begun:
                 self._one(client, rng)
@@ -181,7 +181,7 @@ class FileWorker:
     def _snapshot(
         self, client: Client, rng: random.Random, state: State
     ) -> tuple[State, Callable[[], Answer], int]:
-        """Take one, or delete one of them where there are enough."""
+        """Take a snapshot, or delete one if there are enough."""
         target = f"/{SHARE}?restype=share"
 
         def take() -> Answer:
@@ -191,13 +191,13 @@ class FileWorker:
 
         if len(self.snapshots) < SNAPSHOTS_MAX:
             return state, take, 201
-        # From now on it may be gone.
+        # From now on the snapshot may be deleted.
         taken = rng.choice(sorted(self.snapshots))
         del self.snapshots[taken]
         return state, lambda: client.delete(f"{target}&sharesnapshot={taken}"), 202
 
     def verify(self, client: Client) -> list[str]:
-        """What is not as it must be. The state that is found becomes the known one."""
+        """Return the differences from the expected state. The found state becomes the known one."""
         if not self.is_begun:
             return []
         for directory in self.directories:

@@ -1,7 +1,7 @@
-"""What a server is asked on a full disk: everything that must go on, and what must be refused.
+"""Requests to a server on a full disk: those that must still succeed, and those to refuse.
 
-Lives here: the requests and what they must be answered. Must not live here: what fills the disk,
-and who serves.
+Lives here: the requests and the expected answers. Must not live here: filling the disk, and the
+server.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _IF_ANY: Final = {"If-Match": "*"}
 
 
 class Work:
-    """One container, table and queue with something in them.
+    """One container, table and queue with some data.
 
     Arguments:
-        blob_url, queue_url, table_url: of the services, as a server of strongroom.testing tells
-            them.
-        many: how many blobs of 5,000 bytes there are beside the others: the log becomes long.
+        blob_url, queue_url, table_url: the URLs of the services, as a server of strongroom.testing
+            reports them.
+        many: the number of additional blobs of 5,000 bytes, which make the log long.
     """
 
     def __init__(self, blob_url: str, queue_url: str, table_url: str, many: int = 0) -> None:
@@ -42,12 +42,12 @@ class Work:
         self.tables = TableClient(_port(table_url), CREDENTIAL)
 
     def close(self) -> None:
-        """Let go of the connections: the server is about to end."""
+        """Close the connections, since the server is about to end."""
         for client in (self.blobs, self.queues, self.tables):
             client.close()
 
     def store(self) -> None:
-        """Write what is kept, while there is space."""
+        """Write the data while there is space."""
         expect(self.blobs.put("/kept?restype=container"), 201)
         expect(self.blobs.put("/spare?restype=container"), 201)
         for name, size_bytes in SIZES.items():
@@ -64,7 +64,7 @@ class Work:
             expect(self.blobs.put(f"/kept/many-{number}", PUT_BLOB, _many(number)), 201)
 
     def read(self) -> None:
-        """Everything that was acknowledged is there."""
+        """Check that all acknowledged data can be read."""
         for name, size_bytes in SIZES.items():
             found = expect(self.blobs.get(f"/kept/{name}"), 200)
             assert found.body == _body(name, size_bytes)
@@ -76,8 +76,10 @@ class Work:
         assert len(messages.peek(self.queues, "kept")) == 1
 
     def refused(self, size_bytes: int) -> Answer:
-        """Put blobs until one is refused: what the log and the database have room for is used up
-        first. A blob that was refused is not there."""
+        """Put blobs until one is refused, and return that answer.
+
+        The free space of the log and the database is used up first. A refused blob does not exist.
+        """
         for number in range(3_000):
             name = f"/kept/more-{size_bytes}-{number:04}"
             answer = self.blobs.put(name, PUT_BLOB, bytes(size_bytes))
@@ -87,12 +89,13 @@ class Work:
         raise AssertionError("the disk does not fill")
 
     def renew(self, times: int) -> None:
-        """Renew one lease again and again."""
+        """Renew one lease repeatedly."""
         for _ in range(times):
             expect(self._lease("flag", "renew", **{"x-ms-lease-id": LEASE_ID}), 200)
 
     def keep_alive(self) -> None:
-        """Every action on leases, messages retrieved, and changes that make nothing larger."""
+        """Run every lease action, retrieve messages, and make changes that do not need more
+        space."""
         expect(self._lease("small", "acquire", **_LEASE), 201)
         held = {"x-ms-lease-id": LEASE_ID}
         expect(self._lease("small", "renew", **held), 200)
@@ -116,7 +119,7 @@ class Work:
         self._put_row(row, _row(0))
 
     def grow(self) -> Answer:
-        """Set Metadata that makes the record larger."""
+        """Set metadata that makes the record larger."""
         larger = {"x-ms-meta-state": "b" * 7_000}
         return self.blobs.put("/kept/medium?comp=metadata", larger)
 

@@ -1,8 +1,8 @@
-"""Soft delete under power cuts: what was displaced is kept until its retention ends, no longer.
+"""Soft delete under power cuts: deleted states are kept exactly until their retention ends.
 
-Each client has blobs of its own, of which it knows the head, the snapshots, and all that was
-displaced, with the time until which that must be kept. Undelete Blob brings everything to light.
-Must not live here: the disk and the server (power_cuts.py). Rules: B-SFT-01 to B-SFT-08.
+Each client has blobs of its own. It knows the head, the snapshots, and all deleted states of each,
+with the times until which they must be kept. Undelete Blob makes all of them visible. Must not live
+here: the disk and the server (power_cuts.py). Rules: B-SFT-01 to B-SFT-08.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A deleted state: it must come back before `must`, may before `may`, and never later."""
+    """A deleted state. An undelete before `must` has to restore it; after `may` it must not."""
 
     content: bytes
     must: int
@@ -54,30 +54,31 @@ class Blob:
     deleted: tuple[Kept, ...] = ()
 
     def written(self, content: bytes, span: Span) -> Blob:
-        """After a new head."""
+        """Return the blob after a write of a new head."""
         displaced = [] if self.head is None else [_kept(self.head, span)]
         displaced += [] if self.gone is None else [self.gone]
         return Blob(content, None, self.snapshots, (*self.deleted, *displaced))
 
     def without_snapshots(self, span: Span) -> Blob:
-        """After the deletion of all snapshots."""
+        """Return the blob after the deletion of all snapshots."""
         taken = [_kept(content, span) for content in self.snapshots]
         return replace(self, snapshots=(), deleted=(*self.deleted, *taken))
 
     def without_all(self, span: Span) -> Blob:
-        """After the deletion of the blob with its snapshots."""
+        """Return the blob after the deletion of the blob with its snapshots."""
         assert self.head is not None
         left = self.without_snapshots(span)
         return replace(left, head=None, gone=_kept(self.head, span))
 
     def perhaps_restored(self) -> Blob:
-        """After an Undelete Blob whose effect was not looked at: no retention need end."""
+        """Return the blob after an Undelete Blob with an unknown effect, so that no retention need
+        end."""
         gone = None if self.gone is None else replace(self.gone, may=_EVER)
         deleted = tuple(replace(one, may=_EVER) for one in self.deleted)
         return replace(self, gone=gone, deleted=deleted)
 
     def fits(self, head: bytes | None, snapshots: Iterable[bytes], span: Span) -> bool:
-        """Whether an Undelete Blob at this time may have left this."""
+        """Whether an Undelete Blob at this time may have had this result."""
         if head is None:
             return self.head is None and (self.gone is None or self.gone.must <= span[1])
         if self.head is None and (self.gone is None or self.gone.may <= span[0]):
@@ -105,7 +106,7 @@ class KeptPlay:
     pending: dict[str, Blob] = field(default_factory=dict)
 
     async def prepare(self, door: Door) -> None:
-        """The container and the retention; what is there already stays."""
+        """Create the container and set the retention; existing data stays."""
         made = await door.ask("PUT", f"{BOX}?restype=container")
         assert made.status in (201, 409), made
         target = "/?restype=service&comp=properties"
@@ -113,7 +114,7 @@ class KeptPlay:
         self.ready = True
 
     async def act(self, door: Door, worker: int, chance: random.Random) -> None:
-        """One request on one of the client's blobs; or time passes."""
+        """Send one request on one of the client's blobs, or let time pass."""
         if not chance.randrange(12):
             door.clock.advance(DAY_S / 3)
             return
@@ -139,20 +140,21 @@ class KeptPlay:
             await self._look(door, name, (before, after))
 
     async def _look(self, door: Door, name: str, span: Span) -> None:
-        """Compare what there is after an Undelete Blob; it becomes what is known."""
+        """Compare the state after an Undelete Blob with the expected one. It becomes the known
+        state."""
         head, snapshots = await _found(door, name)
         candidates = [self.known[name], self.pending.pop(name, self.known[name])]
         fits = any(one.fits(head, snapshots, span) for one in candidates)
         assert fits, f"{name}: found {_short(head)} {list(map(_short, snapshots))} of {candidates}"
         if head is None:
-            # Its deleted snapshots come back with the next head, if their time has not ended.
+            # Its deleted snapshots come back with the next head, if their retention has not ended.
             found = [one for one in candidates if one.fits(None, (), span)]
             self.known[name] = replace(found[-1], head=None, gone=None, snapshots=())
             return
         self.known[name] = Blob(head, None, tuple(snapshots), ())
 
     async def judge(self, door: Door) -> None:
-        """See Play. After the last life all is deleted, and nothing is left a day later."""
+        """See Play. After the last life everything is deleted, and nothing is left a day later."""
         if not self.ready:
             return
         self.judged += 1
@@ -201,7 +203,7 @@ async def _send(door: Door, target: str, kind: str, content: bytes) -> Answer:
 
 
 async def _found(door: Door, name: str) -> tuple[bytes | None, list[bytes]]:
-    """The head's content, None without one, and those of the live snapshots."""
+    """Return the contents of the head (None if there is none) and of the live snapshots."""
     head = await _content(door, f"{BOX}/{name}")
     times = await _listed(door, f"&include=snapshots&prefix={name}")
     snapshots = [await _content(door, f"{BOX}/{name}?snapshot={time}") for time in times]
@@ -215,7 +217,8 @@ async def _content(door: Door, target: str) -> bytes | None:
 
 
 async def _listed(door: Door, query: str) -> list[str]:
-    """The times of snapshots; with an empty query the names of all states, deleted ones too."""
+    """Return the times of snapshots; with an empty query, the names of all states, even deleted
+    ones."""
     wanted = query or "&include=snapshots,deleted"
     answer = await door.ask("GET", f"{BOX}?restype=container&comp=list{wanted}")
     assert answer.status == 200, answer

@@ -1,9 +1,9 @@
-"""Messages under power cuts: what answers have shown is not taken back.
+"""Messages under power cuts: a state that an answer has shown is never lost.
 
-All clients use one queue. What is known of a message is what its last answer said; it stays so
-until somebody asks for something else, and what was asked without an answer may have happened. Two
-of them use one receipt at the same time: the 404 of the second shows what the first has done, which
-may not have been answered yet. Each client also has a queue of its own, which it clears.
+All clients use one queue. The known state of a message is that of its last answer. It stays until a
+client sends another change, and a change without an answer may have been applied. Two clients use
+one receipt at the same time. The 404 of the second shows that the first change was applied, even if
+it has no answer yet. Each client also has a queue of its own, which it clears.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ DEAD_JUDGED: Final = 60
 
 @dataclass
 class Known:
-    """A message: its text and count as they were shown last; the receipt that holds ("" = not
-    known); what it may have become by what was asked and not answered."""
+    """A message: the last shown text and count, the valid receipt ("" = unknown), and the possible
+    effects of unanswered changes."""
 
     text: str
     dequeued: int = 0
@@ -42,7 +42,7 @@ class Known:
     deleting: bool = False
 
     def now_has(self, text: str) -> None:
-        """Another text was shown; a look that began before may still show the one it had."""
+        """Note a new text; a read that began before may still show the previous one."""
         if text != self.text:
             self.past.append(self.text)
             self.text = text
@@ -63,14 +63,14 @@ class QueuePlay:
     own_after: dict[int, list[str]] = field(default_factory=dict)
 
     async def prepare(self, door: Door) -> None:
-        """The queues; those that are there already stay."""
+        """Create the queues; existing ones stay."""
         for name in (QUEUE, *(f"own-{worker}" for worker in range(WORKERS))):
             made = await door.ask("PUT", f"/{name}")
             assert made.status in (201, 204), made
         self.ready = True
 
     async def act(self, door: Door, worker: int, chance: random.Random) -> None:
-        """One of the things that can be done."""
+        """Send one random request."""
         verbs = [self._put, self._own, self._get, self._peek]
         if len(self.known) > MESSAGES_MAX:
             verbs = verbs[1:]
@@ -87,7 +87,7 @@ class QueuePlay:
         assert answer.status == 201, answer
         self.putting.discard(text)
         (made,) = messages(answer)
-        # Somebody may have got it before this answer was read.
+        # Another client may have got the message before this answer was read.
         if made.id not in self.gone:
             self.known.setdefault(made.id, Known(text, receipt=made.receipt or ""))
 
@@ -113,7 +113,7 @@ class QueuePlay:
             if message.id not in self.gone:
                 seen = self.known.get(message.id)
                 if seen is not None and message.text in seen.past[before.get(message.id, 0) :]:
-                    continue  # it looked before an update that was answered sooner
+                    continue  # this read began before an update that was answered earlier
                 known = self._seen(message)
                 if message.count > known.dequeued:
                     known.dequeued, known.receipt, known.hidden = message.count, "", False
@@ -121,12 +121,12 @@ class QueuePlay:
     def _seen(self, message: Message) -> Known:
         known = self.known.setdefault(message.id, Known(message.text or ""))
         assert message.text in (known.text, known.new_text), "another text"
-        # Perhaps the update was made, though it has not been answered yet.
+        # The update may have been applied without an answer yet.
         known.now_has(message.text or "")
         return known
 
     async def _update(self, door: Door, worker: int, chance: random.Random) -> None:
-        """Two updates with one receipt, or one: the second to come is refused."""
+        """Update once, or twice with one receipt: the later update is refused."""
         message_id, known = self._pick(chance)
         receipt, count, text = known.receipt, known.dequeued, known.text
         if chance.random() < 0.5:
@@ -148,7 +148,7 @@ class QueuePlay:
         known.busy, known.new_text = False, None
 
     async def _delete(self, door: Door, worker: int, chance: random.Random) -> None:
-        """Two deletions with one receipt, or one: whatever is answered, the message is gone."""
+        """Delete once, or twice with one receipt: after any answer, the message is deleted."""
         message_id, known = self._pick(chance)
         known.busy = known.deleting = True
         where = one(QUEUE, message_id, known.receipt)
@@ -161,7 +161,7 @@ class QueuePlay:
 
         await _once_or_twice(chance, lambda: door.ask("DELETE", where), seen)
         if message_id not in self.gone:
-            # Somebody got it at the same moment, and has its new receipt, or will have.
+            # Another client got the message at the same time, and has or will have its new receipt.
             assert known.dequeued >= count
             known.busy = known.deleting = False
 
@@ -199,7 +199,7 @@ class QueuePlay:
                 where = f"{one(QUEUE, message_id, known.receipt)}&visibilitytimeout={HIDDEN_S}"
                 answer = await door.ask("PUT", where)
                 assert answer.status == 204, f"a receipt that was given is answered {answer.code}"
-        # Whatever is hidden is seen again.
+        # All hidden messages are visible again.
         door.clock.advance(HIDDEN_S + 1)
         found = await _drained(door)
         self._judge_found(found)
@@ -219,7 +219,7 @@ class QueuePlay:
             assert message.text in (known.text, known.new_text), "a text is torn or another"
             assert message.count is not None
             most = self.gets_under_way if not known.hidden or known.busy else 0
-            # The judge's own retrieval is one.
+            # The judge's own retrieval counts as one.
             assert 0 <= message.count - 1 - known.dequeued <= most, "a count was taken back"
         for message_id, message in found.items():
             if message_id not in self.known:
@@ -233,7 +233,7 @@ class QueuePlay:
         self.own[worker] = [text for text in found if text is not None]
 
     async def _settle(self, door: Door, found: dict[str, Message]) -> None:
-        """What is there is what the next life knows, and all of it can be seen."""
+        """Make the found messages the known state of the next life, all of them visible."""
         self.known.clear()
         self.putting.clear()
         self.gets_under_way = 0
@@ -247,8 +247,10 @@ class QueuePlay:
 async def _once_or_twice(
     chance: random.Random, ask: Callable[[], Awaitable[Answer]], seen: Callable[[Answer], None]
 ) -> None:
-    """Ask once, or twice at the same time; tell of every answer. Raises NoAnswer behind them all
-    when one does not come."""
+    """Send a request once, or twice at the same time, and pass on every answer.
+
+    Raises NoAnswer after all answers if one was lost.
+    """
     lost: NoAnswer | None = None
     asked = [asyncio.ensure_future(ask()) for _ in range(chance.choice((1, 2)))]
     for coming in asyncio.as_completed(asked):
@@ -273,7 +275,7 @@ def _messages(answer: Answer) -> list[Message]:
 
 
 async def _drained(door: Door) -> dict[str, Message]:
-    """All messages, each once."""
+    """Return all messages, each once."""
     found: dict[str, Message] = {}
     while True:
         wanted = target(QUEUE, numofmessages=32, visibilitytimeout=HIDDEN_S)

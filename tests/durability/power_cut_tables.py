@@ -1,4 +1,4 @@
-"""Entities and their transactions under power cuts: what answers have shown is not taken back.
+"""Entities and transactions under power cuts: a state that an answer has shown is never lost.
 
 Each client has entities of its own, of which it knows the state. All of them share
 
@@ -6,7 +6,7 @@ Each client has entities of its own, of which it knows the state. All of them sh
     trio       three entities, raised together by a transaction: never seen apart
     phases     entities that are inserted once and deleted once: a 409, or a 404, shows it
 
-so that a refusal tells of a write of somebody else, which may not have been answered yet.
+so that a refusal shows another client's write, which may have no answer yet.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ Rows = dict[str, tuple[Any, str]]
 
 @dataclass(slots=True)
 class Between:
-    """A number that only rises: the highest that was shown, and the highest that was tried."""
+    """A number that only rises: the highest shown number, and the highest attempted number."""
 
     shown: int = 0
     tried: int = 0
 
     def show(self, number: int) -> None:
-        """An answer told of this number."""
+        """Note that an answer showed this number."""
         self.shown = max(self.shown, number)
 
     def attempt(self, number: int) -> None:
-        """Somebody asks for this number."""
+        """Note that a client attempts to write this number."""
         self.tried = max(self.tried, number)
 
     def settle(self, found: int, what: str) -> None:
-        """The number after a cut."""
+        """Check and set the number after a cut."""
         assert self.shown <= found <= self.tried, f"{what} is {found}, not in {self}"
         self.shown = self.tried = found
 
@@ -68,7 +68,7 @@ class TablePlay:
     last_etag: str = ""
 
     async def prepare(self, door: Door) -> None:
-        """The table, the counter and the trio; what is there already stays."""
+        """Create the table, the counter and the trio; existing ones stay."""
         made = await _post(door, "/Tables", {"TableName": TABLE})
         assert made.status in (201, 409), made
         first = await _post(door, f"/{TABLE}", {"PartitionKey": "one", "RowKey": "c", "N": 0})
@@ -78,7 +78,7 @@ class TablePlay:
         self.ready = True
 
     async def act(self, door: Door, worker: int, chance: random.Random) -> None:
-        """One of the four games."""
+        """Play one of the four games."""
         kinds = (self._raise_counter, self._raise_trio, self._go_on, self._write_own)
         await chance.choice((*kinds, self._write_own))(door, worker, chance)
 
@@ -94,7 +94,7 @@ class TablePlay:
         body = json.dumps({"N": number + 1}).encode()
         answer = await door.ask("PUT", target, {**JSON_SENT, "If-Match": etag}, body)
         assert answer.status in (204, 412), answer
-        # Refused or not: it is no longer what it was.
+        # Refused or not, the counter has a higher number now.
         self.counter.show(number + 1)
         self._remember(answer.get("ETag") or "")
 
@@ -124,7 +124,7 @@ class TablePlay:
             assert answer.status in (201, 409), answer
             phase.show(1)
         elif not self.inserting.get(number):
-            # Nobody can bring it back any more.
+            # No insert in progress can restore the entity.
             phase.attempt(2)
             target = entity(TABLE, "phases", row)
             answer = await door.ask("DELETE", target, {"If-Match": "*"})
@@ -210,7 +210,7 @@ async def _transact(door: Door, changes: list[Change]) -> list[Part]:
 
 
 async def _write(door: Door, changes: list[Change]) -> list[str]:
-    """Write one entity, or several in a transaction; their ETags."""
+    """Write one entity, or several in a transaction, and return their ETags."""
     if len(changes) > 1:
         answered = await _transact(door, changes)
         assert [part.status for part in answered] == [204] * len(changes), answered
@@ -243,8 +243,10 @@ async def _partition(door: Door, name: str) -> Rows:
 
 
 def _one(rows: Rows) -> tuple[int, str]:
-    """The number that all of the trio have, and their ETag. An insert's is another than that of a
-    transaction that changed all."""
+    """Return the number that the whole trio has, and their ETag.
+
+    The ETag of an insert differs from that of a transaction that changed all of them.
+    """
     assert set(rows) == set(TRIO), f"the trio is {set(rows)}"
     assert len(set(rows.values())) == 1, f"half of a transaction was seen: {rows}"
     return rows[TRIO[0]]

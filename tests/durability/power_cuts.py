@@ -1,8 +1,8 @@
-"""Rounds of requests to a server whose disk loses power, and what must hold when it starts again.
+"""Rounds of requests to a server whose disk loses power, and the checks after its restart.
 
-Lives here: a server without sockets on a simulated disk, its two lives, and the doctor's look at
-what is left. Must not live here: what is asked and what must be found (power_cut_tables.py,
-power_cut_queues.py). The engine by itself is cut off in tests/engines/power_cut_rounds.py.
+Lives here: a server without sockets on a simulated disk, its two lives, and the doctor's check of
+the data. Must not live here: the requests and the expected state (power_cut_tables.py,
+power_cut_queues.py). The tests of the engine alone are in tests/engines/power_cut_rounds.py.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ _vfs_numbers = itertools.count()
 
 
 class NoAnswer(Exception):
-    """The server failed: what was asked may have happened or not."""
+    """The server failed: the request may or may not have been applied."""
 
 
 class _Body:
-    """The body of a request: it is there already."""
+    """The body of a request, in memory."""
 
     def __init__(self, content: bytes) -> None:
         self.size_bytes: int | None = len(content)
@@ -78,8 +78,8 @@ class Door:
     """The whole path of a request to one service, without a socket.
 
     Arguments:
-        services: on the store that is tried.
-        clock: by which requests are dated.
+        services: the services on the tested store.
+        clock: gives the dates of requests.
     """
 
     def __init__(self, services: Services, clock: ManualClock, service: Service) -> None:
@@ -98,7 +98,7 @@ class Door:
         headers: dict[str, str] | None = None,
         body: bytes = b"",
     ) -> Answer:
-        """Send a signed request. Raises NoAnswer when the server could not serve it."""
+        """Send a signed request. Raises NoAnswer if the server could not serve it."""
         full = self.client.prefix + target
         given = {**(headers or {}), "x-ms-date": rfc1123(self.clock.wall_ticks())}
         fields = self.client.fields(method, full, given, body, "SharedKey")
@@ -112,7 +112,7 @@ class Door:
 
 
 async def _read(response: Response) -> bytes:
-    """The body of an answer, all of it."""
+    """Return the whole body of an answer."""
     content = response.body
     try:
         if not isinstance(content, bytes):
@@ -130,19 +130,21 @@ def _in_memory(piece: Piece) -> bytes:
 
 
 class Play(Protocol):
-    """Requests of several clients, and a memory of everything that their answers have shown."""
+    """Requests of several clients, and a record of every state that their answers have shown."""
 
     service: Service
 
     async def prepare(self, door: Door) -> None:
-        """Make what the clients need; again after each cut."""
+        """Create what the clients need; called again after each cut."""
 
     async def act(self, door: Door, worker: int, chance: random.Random) -> None:
-        """One request, or a few, of one client."""
+        """Send one request, or a few, of one client."""
 
     async def judge(self, door: Door) -> None:
-        """After a cut: everything shown is there, nothing is torn. What is found becomes what the
-        next life starts from."""
+        """Check after a cut that every shown state is there, and that nothing is torn.
+
+        The found state is the start of the next life.
+        """
 
 
 async def _live(disk: Disk, clock: ManualClock, play: Play, seed: int, rounds: int) -> None:
@@ -205,13 +207,13 @@ async def _judge(root: Path, clock: ManualClock, play: Play) -> None:
 
 
 def run_round(directory: Path, seed: int, rounds: int, make: Callable[[], Play]) -> int:
-    """Two lives of a server on one disk, each ended by a power cut, judged after each.
+    """Run two lives of a server on one disk; each ends by a power cut and is then judged.
 
     Arguments:
         rounds: how often each client acts in a life.
-        make: what is played.
+        make: returns the play.
 
-    Returns: how many operations of the disk there were.
+    Returns: the number of disk operations.
     """
     chance = random.Random(seed)
     clock, play = ManualClock(), make()
@@ -220,7 +222,7 @@ def run_round(directory: Path, seed: int, rounds: int, make: Callable[[], Play])
         root = directory / f"life-{life}"
         root.mkdir(exist_ok=True)
         disk = Disk(root)
-        # Also while the directory is created, opened or closed.
+        # The cut may come while the directory is created, opened or closed.
         disk.cut_at = chance.choice((chance.randrange(1, 80), *(chance.randrange(80, 700),) * 4))
         asyncio.run(_live(disk, clock, play, seed + life, rounds))
         operations += disk.operations

@@ -1,9 +1,8 @@
-"""Histories of many clients of one queue, judged message by message, over kills of the server.
+"""Histories of many clients of one queue, judged per message, while the server is killed.
 
-What was asked before a kill and not answered has happened before the kill, or never: it is judged
-as one operation that may have done nothing. Which message a lost retrieval took nobody knows: it
-may have been any. A message whose put was lost is known by its text. Used by the short test here
-and the long one in tests/proof.
+An unanswered request before a kill was applied before the kill, or never. It is judged as one
+operation that may have had no effect. A lost retrieval may have taken any message. A message whose
+put was lost is identified by its text. Used by the short test here and the long one in tests/proof.
 """
 
 from __future__ import annotations
@@ -42,10 +41,10 @@ class Perhaps:
 
 
 class CrashModel(MessageModel):
-    """One message, where servers crash."""
+    """One message on servers that crash."""
 
     def step(self, state: MessageState, call: Hashable, result: Hashable) -> Iterable[MessageState]:
-        """As MessageModel; Perhaps leaves the state, or does what its call does."""
+        """Return the states of MessageModel; Perhaps leaves the state, or applies its call."""
         if not isinstance(call, Perhaps):
             return super().step(state, call, result)
         return [state, *super().step(state, call.call, UNKNOWN)]
@@ -53,7 +52,7 @@ class CrashModel(MessageModel):
 
 @dataclass(slots=True)
 class _Lost:
-    """A call without an answer. `message_id` "" = not known; `text` of a put."""
+    """A call without an answer. `message_id` "" = unknown; `text` is that of a put."""
 
     begun: int
     call: Hashable
@@ -63,11 +62,11 @@ class _Lost:
 
 @dataclass
 class Recorder:
-    """What all clients saw, and what they lost.
+    """The answers of all clients, and the lost calls.
 
     Attributes:
         crashed: the position in time of each kill.
-        texts: of the messages that were put or got, by id.
+        texts: the texts of the messages that were put or got, by id.
     """
 
     history: QueueHistory = field(default_factory=QueueHistory)
@@ -77,16 +76,16 @@ class Recorder:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def crash(self) -> None:
-        """The server is dead: nothing that was asked can happen any more."""
+        """Note that the server is dead, so that earlier requests can no longer be applied."""
         self.crashed.append(self.history.begin())
 
     def lose(self, lost: _Lost) -> None:
-        """An answer did not come."""
+        """Note a lost answer."""
         with self.lock:
             self.lost.append(lost)
 
     def operations(self) -> list[CompletedCall]:
-        """Everything, with the lost calls where they may have happened."""
+        """Return all operations, with the lost calls at their possible positions."""
         found = list(self.history.operations())
         keys = {operation.object_key for operation in found}
         by_text = {text: key for key, text in self.texts.items()}
@@ -97,7 +96,7 @@ class Recorder:
                 retrievals[ended] = min(one.begun, retrievals.get(ended, one.begun))
             elif (key := one.message_id or by_text.get(one.text, "")) in keys:
                 found.append(_perhaps(len(found), key, one.call, one.begun, ended))
-        # However many were lost in a crash, a message is hidden from the second by the first.
+        # If several retrievals were lost in a crash, the first one hides a message from the others.
         for (ended, begun), key in itertools.product(retrievals.items(), keys):
             found.append(_perhaps(len(found), key, GetStep(), begun, ended))
         return found
@@ -109,7 +108,7 @@ def _perhaps(number: int, key: str, call: Hashable, begun: int, ended: int) -> C
 
 @dataclass
 class Actor:
-    """One client: what it holds, and what it does next."""
+    """One client: the messages that it has got, and its next actions."""
 
     recorder: Recorder
     queue: str
@@ -119,7 +118,7 @@ class Actor:
     puts: int = 0
 
     def act(self, client: OnceQueues, consumes_only: bool = False) -> None:
-        """One random operation, recorded. Raises what LOST names."""
+        """Run and record one random operation. Raises the errors in LOST."""
         verbs = [self._get] if consumes_only else [self._put, self._get, self._get]
         if self.held:
             verbs += [self._delete, self._update]
@@ -137,7 +136,7 @@ class Actor:
         self._end(begun, {made.id: (PutStep(), made.receipt)})
         self.recorder.texts[made.id] = text
         if not self.chance.randrange(3):
-            # Its first receipt holds too, until somebody gets the message.
+            # The first receipt is valid too, until a client gets the message.
             self.held.append(made)
 
     def _get(self, client: OnceQueues) -> None:
@@ -179,7 +178,7 @@ class Actor:
         self._end(begun, {message.id: (call, answer.get("x-ms-popreceipt"))})
 
     def _pick(self) -> Message:
-        # One that is used up may be used again: it must be refused then.
+        # A used receipt may be used again, and must then be refused.
         chosen = self.chance.randrange(len(self.held))
         return self.held[chosen] if not self.chance.randrange(4) else self.held.pop(chosen)
 
@@ -190,10 +189,10 @@ class Actor:
 def messages(
     crashes: Crashes, producers: int, consumers: int, steps: int, kills: int, seed: int
 ) -> Verdict:
-    """The verdict on what the clients saw. After each kill but the last, time passes.
+    """Return the verdict on the clients' history. Time passes after each kill except the last.
 
     Arguments:
-        producers: clients that do everything; consumers never put.
+        producers: the number of clients that do everything; consumers never put.
     """
     queue, recorder = f"histories-{seed}", Recorder()
     expect(crashes.queues().put(f"/{queue}"), 201)
@@ -223,7 +222,7 @@ def messages(
 
 
 def _drain(crashes: Crashes, actor: Actor, pass_time: object) -> None:
-    """Time passes, and everything that is left is got: what is lost shows."""
+    """Let time pass and get all remaining messages, so that lost ones show."""
     assert callable(pass_time)
     pass_time()
     client, recorder = crashes.queues(), actor.recorder

@@ -1,9 +1,9 @@
-"""Random users of queues that know what must be there after the server was killed.
+"""Random users of queues, which know the expected state after the server was killed.
 
-Each worker owns its queue. What was acknowledged must be found: a message put is there, a message
-deleted is not, one that was got comes back with its count, one that was updated has its text. What
-was under way when the server died may have happened or not. Used by the kill rounds; must not live
-here: starting and killing of servers (rounds.py).
+Each worker owns its queue. Every acknowledged change must be found: a message that was put exists,
+a deleted one does not. A message that was got comes back with its count, and an updated one has its
+text. A change in progress at the kill may or may not have been applied. Used by the kill rounds;
+must not live here: starting and killing of servers (rounds.py).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from tests.conformance.client import Client
 from tests.conformance.messages import Message, count, delete, get, put, update
 
-# Short, so that what a lost answer has taken comes back while the check waits.
+# Short, so that a message of a lost answer comes back while the check waits.
 HIDDEN_S = 1
 SIZES = (0, 20, 2_000, 9_000, 60_000)
 MESSAGES_MAX = 40
@@ -26,7 +26,8 @@ PATIENCE_S = 20.0
 
 @dataclass(slots=True)
 class Known:
-    """One message as it was acknowledged; `new_text` and `deleting` are of the change under way."""
+    """The acknowledged state of one message; `new_text` and `deleting` are the change in
+    progress."""
 
     message: Message
     text: str
@@ -41,7 +42,7 @@ class QueueWorker:
 
     Arguments:
         number: names its queue.
-        seed: what it does is a function of it.
+        seed: determines its actions.
     """
 
     number: int
@@ -112,7 +113,7 @@ class QueueWorker:
         known.message = Message(old.id, old.inserted, old.expires, receipt)
 
     def verify(self, client: Client) -> list[str]:
-        """What is not as it must be. The state that is found becomes the known one."""
+        """Return the differences from the expected state. The found state becomes the known one."""
         lost = self._check_receipts(client)
         found = self._drain(client)
         for message_id, known in list(self.known.items()):
@@ -136,7 +137,8 @@ class QueueWorker:
         return lost
 
     def _check_receipts(self, client: Client) -> list[str]:
-        """Receipts that were acknowledged hold, unless a lost answer may have ended them."""
+        """Check that acknowledged receipts are valid, unless a lost answer may have replaced
+        them."""
         lost = []
         for known in self.known.values():
             answer = update(client, self.queue, known.message, seconds=0)
@@ -147,7 +149,7 @@ class QueueWorker:
         return lost
 
     def _drain(self, client: Client) -> dict[str, Message]:
-        """All messages; what a lost answer has hidden is waited for."""
+        """Return all messages, after a wait for those that a lost answer has hidden."""
         found: dict[str, Message] = {}
         until = time.monotonic() + PATIENCE_S
         total = count(client, self.queue)

@@ -1,7 +1,7 @@
-"""Random writers in an account that keeps what is deleted: after a kill, it comes back whole.
+"""Random writers in an account with soft delete: after a kill, deleted blobs can be restored.
 
-Lives here: what a retention adds to workload.py. Must not live here: kills (rounds.py). Source:
-"Soft delete for blobs", "Undelete Blob".
+Lives here: the additions to workload.py for a retention. Must not live here: kills (rounds.py).
+Source: "Soft delete for blobs", "Undelete Blob".
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ RETENTION = (
 
 
 def retain(client: Client) -> None:
-    """Switch the retention on, and make the container that is worked in."""
+    """Enable the retention, and create the container of the workers."""
     target = "/?restype=service&comp=properties"
     assert client.put(target, body=RETENTION).status == 202
     assert client.put("/durable?restype=container").status == 201
@@ -29,9 +29,9 @@ def retain(client: Client) -> None:
 
 @dataclass(slots=True)
 class RetainedWorker(Worker):
-    """A worker that undeletes what it has deleted, now and then; after each kill, all of it.
+    """A worker that sometimes undeletes its deleted blobs, and all of them after each kill.
 
-    `deleted` are the states of its blobs that are deleted, by name.
+    `deleted` has the states of its deleted blobs, by name.
     """
 
     deleted: dict[str, Expected] = field(default_factory=dict)
@@ -55,14 +55,14 @@ class RetainedWorker(Worker):
         return answer
 
     def _note(self, blob: Blob, before: Expected) -> None:
-        """Note what became of a blob that was `before`. A lease does not come back."""
+        """Note the new state of a blob that was `before`. A lease does not come back."""
         if blob.known != ABSENT:
             self.deleted.pop(blob.name, None)
         elif before != ABSENT:
             self.deleted[blob.name] = replace(before, lease_id="")
 
     def verify(self, client: Client) -> list[str]:
-        """As Worker.verify; then all that is deleted is undeleted, and must be what it was."""
+        """Verify as Worker does; then undelete all deleted blobs and compare them."""
         before = {blob.name: blob.known for blob in self.blobs}
         lost = Worker.verify(self, client)
         for blob in self.blobs:

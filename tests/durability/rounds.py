@@ -1,6 +1,6 @@
-"""Rounds of: serve, write concurrently, SIGKILL, serve again, verify every acknowledged write.
+"""Rounds of serving, concurrent writes, SIGKILL and restart; every acknowledged write is verified.
 
-Lives here: the server's process and the loop. Must not live here: what is written (workload.py).
+Lives here: the server's process and the loop. Must not live here: the writes (workload.py).
 """
 
 from __future__ import annotations
@@ -56,15 +56,15 @@ class AnyWorker(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """What is done to one service.
+    """The work on one service.
 
     Arguments:
-        flag: of `strongroom serve`, for the service's port.
-        prepare: creates what is worked in.
-        worker: (number, seed) -> a client.
-        client: speaks to the service.
-        switches: those of the account, which is in an accounts file then.
-        flags: further ones of `strongroom serve`.
+        flag: the flag of `strongroom serve` for the service's port.
+        prepare: creates the container, queue, table or share.
+        worker: returns a worker from (number, seed).
+        client: the class of the service's client.
+        switches: the account's switches; the account is then in an accounts file.
+        flags: further flags of `strongroom serve`.
         progress: a number that grows with the work; no server is killed before it has grown.
     """
 
@@ -102,10 +102,10 @@ FILES = Workload("--file-port", make_share, FileWorker)
 
 
 def files_of_both_protocols(made: list[MixedWorker]) -> Workload:
-    """Files that are changed over REST and over SMB.
+    """Return the workload of files that are changed over REST and over SMB.
 
     Arguments:
-        made: gets all workers.
+        made: receives all workers.
     """
     smb_port = free_port()
 
@@ -123,7 +123,7 @@ def files_of_both_protocols(made: list[MixedWorker]) -> Workload:
 
 @contextmanager
 def serving(data: Path, port: int, *options: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A server on `data`; ready when the body runs, gone (by its process id) when it ends."""
+    """Run a server on `data`: ready when the body runs, ended by its process id afterwards."""
     command = [sys.executable, "-m", "strongroom", "serve", "--data", str(data)]
     command += [*port_flags(port), *options]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -137,7 +137,8 @@ def serving(data: Path, port: int, *options: str) -> Iterator[subprocess.Popen[b
 
 
 def _await_ready(process: subprocess.Popen[bytes]) -> None:
-    """Wait for what the server prints once it listens: who else answers on its port is not it."""
+    """Wait for the output that the server prints when it listens; another server may use its
+    port."""
     assert process.stdout is not None
     assert process.stderr is not None
     if not process.stdout.readline():
@@ -147,7 +148,7 @@ def _await_ready(process: subprocess.Popen[bytes]) -> None:
 def kill_rounds(
     data: Path, rounds: int, seed: int, workload: Workload = BLOBS
 ) -> tuple[int, list[str]]:
-    """Run `rounds` kills; returns how many writes were acknowledged, and what was lost.
+    """Run `rounds` kills; return the number of acknowledged writes, and the lost ones.
 
     Prints the seed and the progress: `SEED=` replays the workload (not the timing of the kill).
     """
@@ -156,7 +157,7 @@ def kill_rounds(
     workers = [workload.worker(number, rng.getrandbits(32)) for number in range(WORKERS)]
     lost: list[str] = []
     port = free_port()
-    # The service under test listens here, whichever it is; the others where there is room.
+    # The tested service listens on this port; the others on free ports.
     flags = (
         ()
         if workload.flag == BLOBS.flag

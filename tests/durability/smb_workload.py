@@ -1,9 +1,9 @@
-"""Random users of a share over both protocols, who know what must be there after a kill.
+"""Random users of a share over both protocols, which know the expected state after a kill.
 
-Each worker owns two directories, and makes each change over REST or over SMB, as chance has it.
-What is verified is what FileWorker verifies; half of the files are then read over SMB as well.
+Each worker owns two directories, and makes each change over REST or over SMB at random. It verifies
+the same as FileWorker, and then reads half of the files over SMB too.
 
-Must not live here: starting and killing of servers (rounds.py), how SMB is spoken
+Must not live here: starting and killing of servers (rounds.py), the SMB client
 (tests/servers/smb/sockets.py).
 """
 
@@ -35,7 +35,7 @@ class MixedWorker(FileWorker):
     """A client of both protocols.
 
     Arguments:
-        smb_port: where SMB is served.
+        smb_port: the SMB port.
     """
 
     smb_port: int = 0
@@ -84,7 +84,8 @@ class MixedWorker(FileWorker):
         return state, create
 
     def _smb_write(self, rng: random.Random, state: State) -> tuple[State, Command]:
-        """One WRITE is one commit: it may begin behind the end, which leaves zeros before it."""
+        """Return a WRITE, which is one commit. It may begin beyond the end, which leaves zeros
+        before it."""
         path, data = rng.choice(sorted(state)), rng.randbytes(rng.choice(SIZES) + 1)
         first = rng.randint(0, len(state[path]) + 5_000)
         before = state[path].ljust(first, b"\0")
@@ -116,7 +117,7 @@ class MixedWorker(FileWorker):
         return state, rename
 
     def _smb_delete(self, rng: random.Random, state: State) -> tuple[State, Command]:
-        """The last close deletes, so that the answer to it is what acknowledges the deletion."""
+        """Return a deletion by the last close, whose answer acknowledges the deletion."""
         path = rng.choice(sorted(state))
         del state[path]
 
@@ -126,7 +127,7 @@ class MixedWorker(FileWorker):
         return state, delete
 
     def verify(self, client: Client) -> list[str]:
-        """What is not as it must be, for either protocol."""
+        """Return the differences from the expected state, for both protocols."""
         lost = FileWorker.verify(self, client)
         found = asyncio.run(self._read_over_smb())
         differing = [path for path, data in found.items() if data != self.known[path]]
@@ -144,7 +145,7 @@ class MixedWorker(FileWorker):
 
 
 async def _nothing(file: FileId) -> None:
-    """An open that changes what it wants by itself."""
+    """Do nothing, for an open that makes the change itself."""
 
 
 async def _opened(
@@ -153,7 +154,7 @@ async def _opened(
     change: Callable[[FileId], Coroutine[Any, Any, Any]],
     disposition: int = Disposition.OPEN,
 ) -> None:
-    """Change a file by a handle of its own."""
+    """Change a file through a handle of its own."""
     opened = await mount.open(_backslashes(path), disposition)
     await change(opened.file_id)
     await mount.close(opened.file_id)

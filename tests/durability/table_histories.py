@@ -1,7 +1,7 @@
-"""Histories of many clients on entities, and on a partition that transactions write, over kills.
+"""Histories of clients of entities, and of a partition with transactions, while servers are killed.
 
-An entity is a register with compare-and-swap, as a blob is: the model is the same (see
-tests/conformance/test_table_histories.py). So is a partition all of whose entities are always
+An entity is a register with compare-and-swap, like a blob, and has the same model (see
+tests/conformance/test_table_histories.py). The same holds for a partition whose entities are always
 written together. Used by the short test here and the long one in tests/proof.
 """
 
@@ -26,12 +26,12 @@ TOGETHER = ("a", "b", "c")
 
 
 def make_table(crashes: Crashes) -> None:
-    """The table that both histories use."""
+    """Create the table of both histories."""
     expect_json(crashes.tables().post("/Tables", {"TableName": TABLE}), 201)
 
 
 def entities(crashes: Crashes, clients: int, steps: int, kills: int, seed: int) -> Verdict:
-    """Writes of single entities: the verdict on what the clients saw."""
+    """Return the verdict on a history of writes of single entities."""
     history = History()
     chances = [random.Random(seed * 1000 + number) for number in range(clients)]
     etags: list[dict[str, str]] = [{} for _ in range(clients)]
@@ -57,8 +57,10 @@ def entities(crashes: Crashes, clients: int, steps: int, kills: int, seed: int) 
 
 
 def transactions(crashes: Crashes, clients: int, steps: int, kills: int, seed: int) -> Verdict:
-    """Transactions against queries: the verdict on the partition as a whole. No query may show
-    half of a transaction, whatever happened to the server."""
+    """Return the verdict on a history of transactions and queries of a whole partition.
+
+    No query may show half of a transaction, even after a kill.
+    """
     history = History()
     chances = [random.Random(seed * 1000 + number) for number in range(clients)]
     etags: dict[int, str] = {}
@@ -113,7 +115,7 @@ def _record(
 
 
 def _write(client: OnceTables, partition: str, call: Hashable) -> Observation:
-    """A transaction that gives all entities one value, if the middle one is still as it was."""
+    """Send a transaction that gives all entities one value, if the middle entity is unchanged."""
     assert isinstance(call, Put | PutIfMatch)
     etag = call.etag if isinstance(call, PutIfMatch) else None
     changes = [
@@ -147,6 +149,6 @@ def _read(client: OnceTables, partition: str) -> Observation:
 
 
 def explained(verdict: Verdict) -> bool:
-    """For assertions: whether it is linearizable; says why not."""
+    """Whether the history is linearizable, for assertions; fail with the reason if not."""
     assert verdict.linearizable, verdict.explain()
     return json.dumps(verdict.objects) != "0"

@@ -1,7 +1,7 @@
-"""Random writers of entities that know what must be there after the server was killed.
+"""Random writers of entities, which know the expected state after the server was killed.
 
-Each worker owns a partition. What was acknowledged must be found, with its ETag; the write that was
-under way when the server died, one entity or a transaction of several, happened whole or not at
+Each worker owns a partition. Every acknowledged write must be found, with its ETag. The write in
+progress at the kill, of one entity or a transaction of several, was applied completely or not at
 all. Used by the kill rounds; must not live here: starting and killing of servers (rounds.py).
 """
 
@@ -52,7 +52,7 @@ class TableWorker:
 
     Arguments:
         number: names its partition.
-        seed: what it does is a function of it.
+        seed: determines its actions.
     """
 
     number: int
@@ -124,7 +124,7 @@ class TableWorker:
         self.acknowledged += 1
 
     def verify(self, client: Client) -> list[str]:
-        """What is not as it must be. The state that is found becomes the known one."""
+        """Return the differences from the expected state. The found state becomes the known one."""
         found = self._read(client)
         lost = []
         applied = {row: found.get(row) for row in self.pending}
@@ -183,5 +183,5 @@ def _properties(rng: random.Random) -> dict[str, Any]:
 
 
 def digest(properties: dict[str, Any]) -> str:
-    """What tells two sets of properties apart."""
+    """Return a digest that distinguishes two sets of properties."""
     return hashlib.sha256(json.dumps(properties, sort_keys=True).encode()).hexdigest()[:16]

@@ -1,5 +1,8 @@
-"""What clients see of entities, transactions and messages is one order, though the server is killed
-in between; the long version is in tests/proof."""
+"""The answers about entities, transactions and messages have one order, although the server is
+killed.
+
+The long version is in tests/proof.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was acknowledged is there after SIGKILL; the long version is in tests/proof."""
+"""Acknowledged writes survive SIGKILL; the long version is in tests/proof."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ def test_no_message_is_lost_when_the_server_is_killed(tmp_path: Path) -> None:
 
 
 def test_no_entity_is_lost_or_torn_when_the_server_is_killed(tmp_path: Path) -> None:
-    """T-BAT-02, T-WRI-07: a transaction under way happened whole or not at all."""
+    """T-BAT-02, T-WRI-07: a transaction in progress was applied completely or not at all."""
     acknowledged, lost = kill_rounds(tmp_path / "data", rounds=3, seed=3, workload=TABLES)
     assert lost == []
     assert acknowledged > 0
 
 
 def test_no_file_is_lost_or_torn_when_the_server_is_killed(tmp_path: Path) -> None:
-    """F-CRA-01, F-CPY-05: a change under way, or a copy, happened whole or not at all."""
+    """F-CRA-01, F-CPY-05: a change or copy in progress was applied completely or not at all."""
     acknowledged, lost = kill_rounds(tmp_path / "data", rounds=3, seed=4, workload=FILES)
     assert lost == []
     assert acknowledged > 0

@@ -1,4 +1,4 @@
-"""A power cut takes back nothing that an answer has shown; the long version is in tests/proof."""
+"""A power cut loses no state that an answer has shown; the long version is in tests/proof."""
 
 from __future__ import annotations
 

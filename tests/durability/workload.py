@@ -1,8 +1,8 @@
-"""Random writers that know what must be there after the server was killed.
+"""Random writers, which know the expected state after the server was killed.
 
-Each worker owns its blobs, so what it was told last is what must be found: the state of the last
-acknowledged write, or of the one write that was under way when the server died. Used by the kill
-rounds; must not live here: starting and killing of servers (rounds.py).
+Each worker owns its blobs. So the state of the last acknowledged write must be found, or that of
+the one write in progress at the kill. Used by the kill rounds; must not live here: starting and
+killing of servers (rounds.py).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ INDEX = "index"
 # After so many blocks, an append blob is created again.
 LOG_BLOCKS = 30
 PAGE_BLOBS = 2
-# Those that were acknowledged last before a kill.
+# How many versions are checked, the last acknowledged ones before a kill.
 VERSIONS_CHECKED = 40
 PAGE = 512
 PAGES = 400
@@ -36,8 +36,10 @@ SIZES = (0, 10, 1024, 9_000, 70_000, 400_000)
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What a blob must look like; `digest` None = it must not exist. `tag` is in its metadata,
-    `index` the value of its tag, by which a search must find it."""
+    """The expected state of a blob; `digest` None = it must not exist.
+
+    `tag` is in its metadata. `index` is the value of its tag, by which a search must find it.
+    """
 
     digest: str | None = None
     tag: str = ""
@@ -50,8 +52,10 @@ ABSENT = Expected()
 
 @dataclass(slots=True)
 class Blob:
-    """One blob: its acknowledged state, and the state of the write under way, if any. `pages` is
-    the acknowledged content of a page blob, None for a block blob."""
+    """One blob: its acknowledged state, and the state of the write in progress, if any.
+
+    `pages` is the acknowledged content of a page blob, None for a block blob.
+    """
 
     name: str
     pages: bytes | None = None
@@ -60,7 +64,7 @@ class Blob:
 
 
 class Version(NamedTuple):
-    """A version that was acknowledged: of which blob, its id, and the digest of its content."""
+    """An acknowledged version: its blob, its id, and the digest of its content."""
 
     target: str
     id: str
@@ -73,7 +77,7 @@ class Worker:
 
     Arguments:
         number: names its blobs.
-        seed: what it does is a function of it.
+        seed: determines its actions.
     """
 
     number: int
@@ -157,8 +161,10 @@ class Worker:
         self._change(blob, after, 201, lambda: client.put(target, headers, body))
 
     def _append(self, client: Client, rng: random.Random) -> None:
-        """Append to the worker's log, or create it again. Its bytes are kept, so that a block
-        whose answer was lost is known too."""
+        """Append to the worker's log, or create it again.
+
+        The bytes are recorded, so that a block whose answer was lost is known too.
+        """
         target, known = self._target(self.log), self.log.known
         if known == ABSENT or len(self.logged) >= LOG_BLOCKS:
             headers = {"x-ms-blob-type": "AppendBlob"}
@@ -169,7 +175,7 @@ class Worker:
             self.logged = []
         whole = b"".join(self.logged)
         if known.digest != _digest(whole):
-            # The block that was under way when the server died is not there.
+            # The block in progress at the kill was not stored.
             self.logged.pop()
             whole = b"".join(self.logged)
             assert known.digest == _digest(whole), f"{self.log.name}: other bytes"
@@ -265,7 +271,7 @@ class Worker:
         self._change(blob, ABSENT, 202, lambda: client.delete(self._target(blob), headers))
 
     def verify(self, client: Client) -> list[str]:
-        """What is not as it must be. The state that is found becomes the known one."""
+        """Return the differences from the expected state. The found state becomes the known one."""
         lost = []
         for blob in (*self.blobs, self.log):
             found = found_blob(client, self._target(blob), blob)
@@ -283,7 +289,7 @@ class Worker:
         return lost
 
     def _searched(self, client: Client, blob: Blob, found: Expected) -> list[str]:
-        """What searches say otherwise than the blob itself, for each value it may have had."""
+        """Return the differences between searches and the blob, for each value it may have had."""
         values = {blob.known.index, found.index, blob.pending.index if blob.pending else ""} - {""}
         wrong = []
         for value in values:
@@ -294,7 +300,7 @@ class Worker:
 
 
 def found_blob(client: Client, target: str, blob: Blob) -> Expected:
-    """What a blob looks like."""
+    """Return the state of a blob."""
     answer = client.get(target)
     if answer.status == 404:
         return ABSENT

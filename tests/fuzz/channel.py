@@ -1,8 +1,8 @@
-"""One connection to the server under test, byte by byte, and what holds for every answer.
+"""One raw connection to the server under test, and the rules for every answer.
 
-`Channel.ask` sends what it is given, valid or not, and checks the answer: well formed, no failure
-of the server, the headers that every answer has, an error body that says what the header says.
-Must not live here: what is sent (requests.py, documents.py).
+`Channel.ask` sends a request, valid or not, and checks the answer. It must be well formed and no
+failure of the server. It has the headers of every answer, and an error body that agrees with them.
+Must not live here: the requests (requests.py, documents.py).
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _CODES = {(row.status, row.code) for row in errors.table()}
 _VERSION = re.compile(r"\d{4}-\d\d-\d\d")
 _NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _ALWAYS = ("x-ms-request-id", "x-ms-version", "Date", "Server", "Content-Length")
-# What an attacker would add, were a value echoed with its line ends.
+# A header that an attacker would add if a value were echoed with its line ends.
 INJECTED = "x-injected"
 Fields = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A request. Names, values and target are text; what is beyond ASCII goes out as UTF-8.
+    """A request. Names, values and target are text; non-ASCII characters are sent as UTF-8.
 
     `scheme` is None for a request without Authorization.
     """
@@ -45,7 +45,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Got:
-    """An answer as it came."""
+    """An answer as received."""
 
     status: int
     headers: Fields
@@ -64,11 +64,11 @@ class Got:
 
 @dataclass(slots=True)
 class Channel:
-    """Asks one server; connects again when a connection has ended.
+    """Sends requests to one server, and reconnects when a connection has ended.
 
     Arguments:
         port: the server's.
-        credential: who signs.
+        credential: the signing key.
     """
 
     port: int
@@ -77,12 +77,12 @@ class Channel:
     _rest: bytes = field(default=b"")
 
     def ask(self, sent: Sent) -> Got:
-        """Send a request; return its answer, which has been checked."""
+        """Send a request, check its answer, and return it."""
         raw = encode(sent, self.credential, self.port)
         try:
             got = self._answer(raw, sent)
         except BaseException:
-            # What is left on the connection must not be taken for another answer.
+            # Remaining bytes on the connection must not be taken for another answer.
             self.close()
             raise
         check(sent, got)
@@ -93,13 +93,13 @@ class Channel:
         try:
             return self._exchange(raw, sent.method)
         except (ConnectionError, EOFError):
-            # A connection that was kept may have ended between two requests; a new one may not.
+            # A kept connection may have ended between two requests; a new one must not.
             self.close()
             assert kept, f"no answer to {sent}"
             return self._exchange(raw, sent.method)
 
     def is_well(self) -> None:
-        """Fail unless the server answers that it is ready."""
+        """Fail unless the server reports that it is ready."""
         self.close()
         got = self.ask(Sent("GET", "/.strongroom/health", scheme=None))
         assert got.status == 200, got
@@ -128,14 +128,14 @@ class Channel:
         return got
 
     def _end(self) -> None:
-        """Tell the server that nothing more comes; it must have nothing more to say either."""
+        """Close the sending side; the server must have nothing more to send either."""
         assert self._socket is not None
         try:
             self._socket.shutdown(socket.SHUT_WR)
             while more := self._socket.recv(65536):
                 self._rest += more
         except ConnectionError:
-            pass  # it may have ended the connection with bytes of ours unread
+            pass  # the server may have ended the connection with unread bytes
         assert self._rest == b"", f"more than the answer: {self._rest[:200]!r}"
         self.close()
 
@@ -160,7 +160,7 @@ class Channel:
 
 
 def encode(sent: Sent, credential: Credential, port: int) -> bytes:
-    """The bytes of a request, signed unless it is anonymous."""
+    """Return the bytes of a request, signed unless it is anonymous."""
     names = {name.lower() for name, _ in sent.headers}
     added = [("Host", f"127.0.0.1:{port}"), ("x-ms-version", "2025-11-05")]
     if sent.scheme is not None:
@@ -184,7 +184,7 @@ def encode(sent: Sent, credential: Credential, port: int) -> bytes:
 
 
 def _parse(head: bytes) -> tuple[int, Fields]:
-    """Status and headers of an answer, strictly as RFC 9112 has them."""
+    """Parse status and headers of an answer, strictly by RFC 9112."""
     first, *lines = head.decode("latin-1").split("\r\n")
     found = re.fullmatch(r"HTTP/1\.1 ([1-5][0-9]{2}) ([\t -~\x80-\xff]*)", first)
     assert found, first
@@ -201,7 +201,7 @@ def _parse(head: bytes) -> tuple[int, Fields]:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Request and answer for a message; written out only where a check fails."""
+    """Request and answer for a message, formatted only if a check fails."""
 
     sent: Sent
     got: Got
@@ -211,13 +211,13 @@ class Shown:
 
 
 def check(sent: Sent, got: Got) -> None:
-    """What holds for every answer. Raises AssertionError that shows both."""
+    """Check the rules for every answer. Raises AssertionError that shows both."""
     shown = Shown(sent, got)
     assert got.status < 500 or got.status == 501, shown
     if sent.target.startswith("/.strongroom/"):
         return
     for name in _ALWAYS:
-        # Whoever is told that nothing changed, or nothing is there, is told no length.
+        # Answers 204 and 304 have no length.
         if name != "Content-Length" or got.status not in (204, 304):
             assert len(got.all(name)) == 1, f"{name}: {shown}"
     assert GUID.fullmatch(got.all("x-ms-request-id")[0]), shown
@@ -232,7 +232,7 @@ def check(sent: Sent, got: Got) -> None:
 
 
 def _check_success(got: Got, shown: Shown) -> None:
-    # A blob may claim to be XML as well; it is no answer of the server's own.
+    # A blob may have the type XML too, but it is no document of the server.
     own = got.get("x-ms-blob-type") is None
     if own and got.body and got.get("Content-Type") == "application/xml":
         assert ET.fromstring(got.body.decode("utf-8-sig")).tag, shown

@@ -18,14 +18,14 @@ CREDENTIAL = Credential(DEVELOPMENT_ACCOUNT_NAME, DEVELOPMENT_ACCOUNT_KEY)
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[InProcessServer]:
-    """An error that an operation does not declare becomes a failure of the server."""
+    """Provide a strict server: an undeclared error becomes a failure of the server."""
     with InProcessServer.start(strict=True) as running:
         yield running
 
 
 @pytest.fixture
 def channel(server: InProcessServer) -> Iterator[Channel]:
-    """A connection that signs with the development account's key."""
+    """Provide a connection that signs with the development account's key."""
     made = Channel(server.port, CREDENTIAL)
     yield made
     made.is_well()
@@ -34,7 +34,7 @@ def channel(server: InProcessServer) -> Iterator[Channel]:
 
 @pytest.fixture
 def stocked(channel: Channel) -> Channel:
-    """The same, with the containers and blobs that requests are about."""
+    """Provide the same connection, after creating the containers and blobs of the requests."""
     for container in CONTAINERS:
         stock(channel, container, *BLOBS)
     return channel

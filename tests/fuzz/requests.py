@@ -1,8 +1,7 @@
-"""Requests that go wrong in one place or several: valid ones to begin with, and what is done to
-them.
+"""Requests with one error or several: valid requests, and random changes of them.
 
-Must not live here: sending (channel.py). A value that would make the server wait, or ask another
-machine, is not among the hostile ones: both are its business, and slow.
+Must not live here: sending (channel.py). The hostile values do not make the server wait or contact
+another machine. Both are legitimate and slow.
 """
 
 from __future__ import annotations
@@ -190,7 +189,7 @@ def _may_wait(name: str, value: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One thing that is done to a request: to its `part`, at a place chosen by `pick`."""
+    """One change of a request: of its `part`, at a place chosen by `pick`."""
 
     part: str
     pick: int
@@ -215,7 +214,7 @@ changes = st.lists(
 
 
 def apply(form: Form, change: Change) -> Form:
-    """The form with one change."""
+    """Return the form with one change."""
     headers, query, pick = form.headers, form.query, change.pick
     if change.part == "header":
         kept = tuple(pair for pair in headers if pair[0].lower() != change.name.lower())
@@ -247,7 +246,7 @@ def target(form: Form, account: str, container: str, blob: str, raw: bool = Fals
     """The request target of a form.
 
     Arguments:
-        raw: leave the values as they are, percent signs and all.
+        raw: whether to leave the values unencoded.
     """
     places = {"": "", "c": f"/{container}", "b": f"/{container}/{blob}"}
     path = places.get(form.place)
@@ -263,8 +262,10 @@ def target(form: Form, account: str, container: str, blob: str, raw: bool = Fals
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """A kind of request, what is done to it, and how it is written: `raw` leaves the target as it
-    is, percent signs and all; `latin1` sends headers in that encoding where it can."""
+    """A kind of request, its changes, and its encoding.
+
+    `raw` leaves the target unencoded. `latin1` sends headers in that encoding if possible.
+    """
 
     form: Form
     changes: tuple[Change, ...]
@@ -303,7 +304,8 @@ recipes = st.builds(
 
 
 def sendable(headers: Pairs, source: str) -> Fields:
-    """Without line ends, which would end the header; a URL in place of its mark."""
+    """Return headers without line ends, which would end the header, and with a URL in place of its
+    mark."""
     found = []
     for name, value in headers:
         text = value.replace("{blob}", source).replace("\r", "").replace("\n", "")

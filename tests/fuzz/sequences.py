@@ -1,8 +1,8 @@
-"""Operations in any order on a few containers and blobs, beside what must be there afterwards.
+"""Operations in any order on a few containers and blobs, with a model of the expected state.
 
-The model is small on purpose: it believes what the server acknowledges (leases and conditions may
-refuse anything), and holds it to that: a body that was taken is read back whole, a listing names
-exactly what exists, a snapshot never changes. That each answer is proper, `Channel` checks.
+The model is small on purpose. It accepts what the server acknowledges, since leases and conditions
+may refuse anything, and checks the consequences. An accepted body is read back whole, a listing
+names exactly what exists, and a snapshot never changes. `Channel` checks the form of each answer.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ STALE = '"0x8D0000000000001"'
 containers = st.integers(0, 1)
 names = st.sampled_from(NAMES)
 bodies = st.one_of(st.binary(max_size=20), st.sampled_from([b"w" * 900, b"x" * 9000, b"y" * 70000]))
-# The id of the lease that the run holds there, if it holds one; none; or any.
+# Stands for the id of the lease that the run holds; other values are no id, or any id.
 HELD = "held"
 lease_ids = st.sampled_from([HELD, HELD, HELD, HELD, None, *LEASE_IDS])
 guards = st.sampled_from(
@@ -47,7 +47,7 @@ block_ids = st.sampled_from([b64encode(bytes([number])).decode() for number in r
 
 @dataclass(frozen=True, slots=True)
 class Blob:
-    """What is known of a committed blob."""
+    """The known state of a committed blob."""
 
     body: bytes
     blocks: tuple[tuple[str, bytes], ...] = ()
@@ -55,7 +55,7 @@ class Blob:
 
 @dataclass(slots=True)
 class Container:
-    """What is known of a container that exists."""
+    """The known state of a container."""
 
     blobs: dict[str, Blob] = field(default_factory=dict)
     staged: dict[str, dict[str, bytes]] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class Container:
 
 
 class Sequences(RuleBasedStateMachine):
-    """One run: a server is shared, containers are the run's own."""
+    """One run: runs share a server, but each has its own containers."""
 
     server: InProcessServer
     channel: Channel
@@ -91,7 +91,7 @@ class Sequences(RuleBasedStateMachine):
         guard: Guard = None,
         at: tuple[int, str | None] | None = None,
     ) -> Got:
-        """Ask, with the lease id `HELD` replaced by that of the lease held at `at`."""
+        """Send a request, with the lease id `HELD` replaced by that of the lease held at `at`."""
         fields: Fields = headers
         if lease_id == HELD:
             lease_id = None if at is None else self.held.get(at)
@@ -147,7 +147,7 @@ class Sequences(RuleBasedStateMachine):
 
     @rule(container=containers, name=names, blocks=st.lists(block_ids, max_size=4), guard=guards)
     def commit(self, container: int, name: str, blocks: list[str], guard: Guard) -> None:
-        # At random hardly any list would name only blocks that are there.
+        # Hardly any random list would name only existing blocks.
         there = self.known.get(container, Container())
         blocks = sorted({*blocks} & {*there.staged.get(name, {})}) or blocks
         listed = "".join(f"<Latest>{block}</Latest>" for block in blocks)

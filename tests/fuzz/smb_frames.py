@@ -1,11 +1,11 @@
 """Frames of SMB for fuzzing: recorded and built requests, changed at random.
 
-The recording is of Samba's smbclient. It lists, writes, reads, renames, copies and deletes files,
-and asks for attributes, descriptors and shares. Each line of smb_frames.txt is a frame in
+The recording comes from Samba's smbclient. It lists, writes, reads, renames, copies and deletes
+files, and asks for attributes, descriptors and shares. Each line of smb_frames.txt is a frame in
 hexadecimal. The requests that smbclient does not send are in smb_seeds.py.
 
 Each request of a compound is changed by itself before they are put together. Few frames have wrong
-lengths, since such a frame ends its connection before any command is looked at.
+lengths, since such a frame ends its connection before any command is parsed.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ RECORDED = tuple(
     for line in Path(__file__).with_name("smb_frames.txt").read_text("ascii").split()
 )
 _NUMBERS = (0, 1, 7, 8, 0x7F, 0x80, 0xFF, 0x100, 0x7FFF, 0x8000, 0xFFFF, 1 << 20, 1 << 31, 1 << 63)
-# Where the FileId of a request lies in its body, for the commands that have one.
+# The offset of the FileId in a request's body, for the commands that have one.
 _FILE_ID_AT = {6: 8, 7: 8, 8: 16, 9: 16, 10: 8, 11: 8, 14: 8, 15: 8, 16: 24, 17: 16, 18: 8}
 _PLACEHOLDER = b"\xff" * 16
-# After them, nothing is left to be fuzzed.
+# After these commands, nothing is left to fuzz.
 _ENDINGS = (Command.LOGOFF, Command.TREE_DISCONNECT)
 _CHARGE = 16
 _COMMANDS = (*range(3, 4), *range(5, 20), *_FILE_ID_AT)
@@ -35,7 +35,7 @@ _LENGTHS_OF_COMPOUNDS = (1, 1, 1, 1, 1, 1, 1, 2, 3, 5)
 
 
 def _messages(frame: bytes) -> list[bytes]:
-    """The messages of a frame, each as if it were alone."""
+    """Return the messages of a frame, each without its link to the next."""
     found = [bytearray(one.message) for one in split(memoryview(frame))]
     for message in found:
         message[16:24] = bytes(8)
@@ -46,13 +46,13 @@ SEEDS = (*(message for frame in RECORDED for message in _messages(frame)), *buil
 
 
 class Changes:
-    """Changes frames at random, as the seed says."""
+    """Changes frames at random, by a seed."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
 
     def frame(self) -> bytearray:
-        """A request, or several in one frame, each changed in a few places."""
+        """Return a request, or several in one frame, each changed in a few places."""
         chance = self.random
         frame, count = bytearray(), chance.choice(_LENGTHS_OF_COMPOUNDS)
         for number in range(count):
@@ -77,7 +77,7 @@ class Changes:
         return message
 
     def any_bytes(self, frame: bytearray) -> bytearray:
-        """The frame with changes that may fall on its header too."""
+        """Return the frame with changes that may fall on its header too."""
         for _ in range(self.random.choice((1, 2, 5, 20))):
             self._change(frame, first=0)
         return frame
@@ -108,7 +108,7 @@ class Changes:
 
 
 def _relate(message: bytearray, *, names_open: bool) -> None:
-    """The message is related to the one before it."""
+    """Mark the message as related to the previous one."""
     message[16] |= RELATED_OPERATIONS
     place = 64 + _FILE_ID_AT.get(message[12], 0)
     if message[12] in _FILE_ID_AT and not names_open and len(message) >= place + 16:
@@ -118,10 +118,10 @@ def _relate(message: bytearray, *, names_open: bool) -> None:
 def addressed(
     frame: bytearray, message_id: int, session_id: int, tree_id: int, opens: list[FileId]
 ) -> tuple[bytes, int]:
-    """A frame with ids that mean something, so that it comes as far as its handlers.
+    """Fill a frame with valid ids, so that it reaches its handlers.
 
     Arguments:
-        opens: one of them is named by most requests; the rest keep what they name.
+        opens: handles; most requests name one of them, the others keep their own FileId.
 
     Returns: the frame, and the next message id.
     """
@@ -152,7 +152,8 @@ def addressed(
 
 
 def _aim(frame: bytearray, at: int, message_id: int) -> None:
-    """A CANCEL names one of the last requests, or one of the first that were answered PENDING."""
+    """Let a CANCEL name one of the last requests, or one of the first that were answered
+    PENDING."""
     struct.pack_into("<Q", frame, at + 24, max(message_id - 1 - message_id % 7, 0))
     if message_id % 2:
         frame[at + 16] |= ASYNC_COMMAND
@@ -160,5 +161,5 @@ def _aim(frame: bytearray, at: int, message_id: int) -> None:
 
 
 def is_whole(frame: bytes) -> int:
-    """How many messages a frame has. Raises: MalformedMessage."""
+    """Return how many messages a frame has. Raises: MalformedMessage."""
     return len(split(memoryview(frame)))

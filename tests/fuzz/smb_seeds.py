@@ -1,7 +1,8 @@
-"""Requests of SMB that nobody recorded: locks, leases, waiting for changes, every class of a query.
+"""SMB requests that are not in the recording: locks, leases, change notification, every query
+class.
 
 Lives here: one well-formed message for each way into a handler, built from the server's codecs.
-Must not live here: how they are changed (smb_frames.py). All ids are zero; the fuzzer fills them.
+Must not live here: their changes (smb_frames.py). All ids are zero; the fuzzer fills them.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _SPAN = struct.pack("<qq", 0, 1 << 20)
 
 
 def built() -> tuple[bytes, ...]:
-    """All of them, each with a header."""
+    """Return all requests, each with a header."""
     return tuple(
         write_header(Header(command=command)) + body
         for bodies in (_creates(), _transfers(), _locks(), _controls(), _queries(), _rest())

@@ -1,4 +1,4 @@
-"""What fuzzed requests are about: a container, and blobs with a body."""
+"""The data that fuzzed requests address: a container, and blobs with a body."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ BODY = b"some body"
 
 
 def stock(channel: Channel, container: str, *blobs: str) -> None:
-    """Make the container and its blobs, where they can be made."""
+    """Create the container and its blobs, if possible."""
     target = f"/{channel.credential.account}/{container}"
     channel.ask(Sent("PUT", f"{target}?restype=container"))
     for blob in blobs:

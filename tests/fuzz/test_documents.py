@@ -1,7 +1,7 @@
 """Bodies that are XML, or nearly: Put Block List, Set Blob Tags, Set Container ACL and Set
 Blob Service Properties.
 
-Whatever the document, the answer says that it was taken or why not, and soon: none may make the
+For any document, a quick answer says that it was accepted, or why not. No document may make the
 server expand, nest or fetch anything.
 """
 

@@ -1,4 +1,4 @@
-"""What the fuzz tests have found, one by one: each was a fault and must not come back."""
+"""The faults that the fuzz tests have found, one by one; none may come back."""
 
 from __future__ import annotations
 

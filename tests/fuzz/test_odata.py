@@ -1,7 +1,7 @@
-"""Bodies, formats and entity tags that tables are sent, as bytes and texts without a server.
+"""Bodies, formats and entity tags of table requests, as bytes and texts without a server.
 
-Whatever is sent is read or refused, never anything else; what is read can be told again; what is
-answered is JSON in which no member comes twice.
+Any input is either parsed or refused. Parsed input can be written again. An answer is JSON without
+repeated members.
 """
 
 from __future__ import annotations

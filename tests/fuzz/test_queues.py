@@ -1,4 +1,4 @@
-"""Requests to queues that go wrong in every place: targets, numbers, receipts, bodies, waits."""
+"""Requests to queues with errors in every place: targets, numbers, receipts, bodies, waits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests that go wrong in every place: whatever is sent, a proper answer comes back."""
+"""Requests with errors in every place: any request gets a valid answer."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def endpoint(channel: Channel) -> str:
 @examples(1500)
 @given(recipe=recipes)
 def test_changed_requests(channel: Channel, recipe: Recipe) -> None:
-    # What an example before has deleted or leased is put back, if it can be.
+    # Data that an earlier example has deleted or leased is restored if possible.
     stock(channel, recipe.container, recipe.blob)
     channel.ask(recipe.sent(endpoint(channel)))
 
@@ -79,7 +79,7 @@ def test_names(channel: Channel, name: str, container: str, raw: bool, method: s
 
 
 def test_each_header_with_each_hostile_value(stocked: Channel) -> None:
-    """Not by chance, but in order, on a write and on a read that everything goes right with."""
+    """All pairs are sent in order, on a write and on a read that are otherwise valid."""
     base = f"/{stocked.credential.account}/fuzz-a"
     kinds = (
         ("PUT", f"{base}/plain", (("x-ms-blob-type", "BlockBlob"),)),

@@ -1,4 +1,4 @@
-"""Random sequences of operations: nothing fails, and what was acknowledged is what is read."""
+"""Random sequences of operations: no failure, and reads return the acknowledged state."""
 
 from __future__ import annotations
 

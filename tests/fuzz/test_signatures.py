@@ -1,4 +1,4 @@
-"""Shared access signatures with everything wrong that can be: forged, hostile, valid but odd."""
+"""Shared access signatures with every kind of error: forged, hostile, valid but odd."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_each_field_with_each_hostile_value(stocked: Channel) -> None:
     field=st.sampled_from([*OVERRIDES, "st", "se", "sip", "spr", "si", "sp", "ses"]), value=words
 )
 def test_signed_hostile_values(stocked: Channel, field: str, value: str) -> None:
-    """Signed by someone who has the key: hostile all the same."""
+    """A client with the key has signed these values, but they are hostile."""
     token = signed(stocked, field, value)
     for method in ("GET", "HEAD", "PUT"):
         ask(stocked, method, token)

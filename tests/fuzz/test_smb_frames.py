@@ -1,6 +1,6 @@
 """Changed frames of SMB, before and after authentication: each is answered, or ends its connection.
 
-No handler meets an exception that is no answer of the protocol, and what a connection held is gone
+No handler raises an exception that is no answer of the protocol. All state of a connection is freed
 when it ends. One million frames in `make proof`.
 """
 
@@ -149,7 +149,8 @@ class _Session:
         client.send_frame(b"".join(self.cipher.seal(self.cipher.next_nonce(), [sent])))
 
     async def settle(self) -> bool:
-        """Take all answers; whether the connection goes on. A session may have been ended."""
+        """Read all answers, and return whether the connection is still open. A session may have
+        ended."""
         client = self.client
         try:
             sent = client.next_id
@@ -200,7 +201,7 @@ async def _fuzz_connection(server: SmbListener, changes: Changes) -> int:
             await asyncio.sleep(0)
             if session.client.transport.is_closing():
                 break
-        # Breaks that nobody acknowledges end after 35 seconds.
+        # Unacknowledged breaks end after 35 seconds.
         server.shared.services.store.advance(changes.random.randrange(20))
         goes_on = await session.settle()
         session.acknowledge(changes.random)

@@ -1,7 +1,7 @@
-"""$filter as text: what is written means the same to the parser, whatever else is refused.
+"""$filter as text: a written filter keeps its meaning in the parser, and other texts are refused.
 
-No server is asked here: a filter goes from its text to the entities that match and to the ranges
-of keys that are read, as a query takes it.
+There is no server: a filter goes from its text to the matching entities and to the ranges of keys
+that a query reads.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Requests to tables that go wrong: filters, tokens, batches, documents, addresses.
+"""Invalid requests to tables: filters, tokens, batches, documents, addresses.
 
-Whatever is sent, a proper answer comes back, as JSON that says what its header says; the parts of a
-batch's answer too.
+Any request gets a valid answer, as JSON that agrees with its header. The same holds for the parts
+of a batch's answer.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Tables(Channel):
 
 
 def check(sent: Sent, got: Got) -> None:
-    """What holds for every answer."""
+    """Check the rules for every answer."""
     shown = f"{sent}\n{got}"
     assert got.status < 500 or got.status == 501, shown
     code = got.get("x-ms-error-code")
@@ -67,7 +67,7 @@ def check(sent: Sent, got: Got) -> None:
         elif got.body and "json" in (got.get("Content-Type") or ""):
             json.loads(got.body)
         return
-    # Not told by its header before version 2017-07-29.
+    # The header does not name the error before version 2017-07-29.
     assert code is None or (got.status, code) in _CODES, shown
     if sent.method != "HEAD" and not any(word in sent.target.lower() for word in _SPEAK_XML):
         told = json.loads(got.body)["odata.error"]

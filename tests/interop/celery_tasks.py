@@ -1,4 +1,4 @@
-"""What the Celery worker runs; it is told of its broker and where to write by its environment."""
+"""The tasks of the Celery worker; the environment names its broker and its output file."""
 
 from __future__ import annotations
 

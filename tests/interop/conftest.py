@@ -1,6 +1,6 @@
-"""The server that foreign clients talk to: `strongroom serve`, with its data on disk.
+"""The server for foreign clients: `strongroom serve`, with its data on disk.
 
-It keeps a log line for every request: when a test is over, none of them may tell of a failure of
+It writes a log line for every request. At the end of a test, none of them may report a failure of
 the server.
 """
 
@@ -20,14 +20,14 @@ _FAILED = re.compile(r"^.*\bstatus=5\d\d\b(?<!status=501).*$", re.MULTILINE)
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
-    """A server of its own process on a new data directory, with the clock of the machine."""
+    """Provide a server process on a new data directory, with the machine's clock."""
     with serving(tmp_path / "data") as running:
         yield running
 
 
 @contextmanager
 def serving(data: Path) -> Iterator[Server]:
-    """The same, for fixtures that keep it for longer; judges its log in the end."""
+    """Provide such a server for fixtures that keep it longer, and check its log at the end."""
     flags = ("--log-level", "debug")
     with Server.start(data=data, test_clock=False, flags=flags) as running:
         yield running

@@ -13,7 +13,7 @@ from deltalake import write_deltalake
 
 
 def rows(writer: int, step: int) -> arrow.Table:
-    """One row, which says who wrote it."""
+    """Return one row with the number of its writer."""
     names = [arrow.Array([value], arrow.DataType.int64()) for value in (writer, step)]
     return arrow.Table.from_arrays(names, names=["writer", "step"])
 

@@ -1,4 +1,4 @@
-"""An etcd with users: root, `app` who may use the locks, and one who may nothing."""
+"""An etcd with users: root, `app` with the right to the locks, and one without any right."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CHEAP: Final = ("--bcrypt-cost", "4")
 
 
 def with_users(cluster: EtcdCluster) -> None:
-    """Add the users and turn it on."""
+    """Add the users and enable authentication."""
     start, end = (b64encode(text).decode() for text in (b"strongroom/", b"strongroom0"))
     rights = {"permType": "READWRITE", "key": start, "range_end": end}
     for user, password in (("root", "toor"), ("app", PASSWORD), TIMID):

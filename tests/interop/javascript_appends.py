@@ -1,4 +1,5 @@
-"""What must come of each step of node/appends.mjs. Source: "Append Block", "Append Blob Seal"."""
+"""The expected result of each step of node/appends.mjs. Source: "Append Block", "Append Blob
+Seal"."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What must come of each step of the JavaScript scripts: a table for each script.
+"""The expected result of each step of the JavaScript scripts: a table for each script.
 
-Source: the pages of the operations; reference of conditions and leases. Values are what the SDK
-makes of the answers, so that names of metadata are in lower case.
+Source: the pages of the operations; reference of conditions and leases. Values are those that the
+SDK returns, so names of metadata are in lower case.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The service said no: HTTP status and error code."""
+    """A refusal by the service: HTTP status and error code."""
 
     status: int
     code: str | None

@@ -1,4 +1,4 @@
-"""What must come of each step of the scripts about tables and queues; see javascript_steps.py.
+"""The expected result of each step of the scripts about tables and queues; see javascript_steps.py.
 
 Source: the pages of the operations; reference of tables and queues.
 """

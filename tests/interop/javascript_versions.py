@@ -1,4 +1,4 @@
-"""What must come of each step of node/versions.mjs.
+"""The expected result of each step of node/versions.mjs.
 
 Source: "Blob versioning", "Soft delete for blobs", "Set Blob Immutability Policy", "Set Blob Tags".
 """

@@ -1,7 +1,7 @@
 """A real RabbitMQ broker for tests: a node of its own, on loopback, with its files in a folder.
 
-Lives here: starting it with a user made for the test, its epmd (the port mapper of Erlang nodes)
-in the foreground, stopping both by process id.
+Lives here: starting it with a user of the test, and its epmd (the port mapper of Erlang nodes) in
+the foreground. Both are stopped by process id.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Broker:
     """A node and its port mapper.
 
     Arguments:
-        folder: for everything that it writes.
+        folder: the folder of all its files.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -53,7 +53,7 @@ class Broker:
         (folder / "plugins").write_text("[].\n", encoding="utf-8")
         self._environment = {
             "PATH": os.environ.get("PATH", os.defpath),
-            "HOME": str(folder),  # where Erlang keeps the secret of its nodes
+            "HOME": str(folder),  # the folder of Erlang's cookie
             "LANG": "C.UTF-8",
             "ERL_EPMD_ADDRESS": HOST,
             "ERL_EPMD_PORT": str(epmd_port),
@@ -82,7 +82,7 @@ class Broker:
             raise
 
     def start(self) -> None:
-        """Start the node, with the data that it has, and wait until it takes connections."""
+        """Start the node with its present data, and wait until it accepts connections."""
         log = self._folder / "console.log"
         with log.open("ab") as output:
             self._node = subprocess.Popen(
@@ -114,7 +114,7 @@ class Broker:
             os.killpg(self._node.pid, number)
 
     def stop(self) -> None:
-        """End everything."""
+        """End the node and its port mapper."""
         self.kill()
         _kill_group(self._epmd)
 

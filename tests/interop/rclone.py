@@ -1,6 +1,6 @@
 """Running rclone against a server: its settings come from the environment, never from a file.
 
-Must not live here: what is asserted about the results. Source: rclone's page "Azure Blob".
+Must not live here: assertions about the results. Source: rclone's page "Azure Blob".
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _TIMEOUT_S = 30
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What `lsjson` says about a file or a folder; `size_bytes` is -1 for a folder."""
+    """The result of `lsjson` for a file or a folder; `size_bytes` is -1 for a folder."""
 
     path: str
     size_bytes: int
@@ -29,17 +29,17 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Rclone:
-    """The program and the environment that names its remote `sr`."""
+    """The program, and the environment that defines its remote `sr`."""
 
     program: str
     environment: dict[str, str]
 
     def run(self, *arguments: str, code: int = 0, stdin: bytes = b"") -> bytes:
-        """Run one command and give back what it printed.
+        """Run one command and return its output.
 
         Arguments:
-            code: the exit code that it must end with.
-            stdin: what it reads.
+            code: the expected exit code.
+            stdin: its standard input.
         """
         done = subprocess.run(
             [self.program, *arguments, "--retries", "1", "--low-level-retries", "1"],
@@ -68,7 +68,7 @@ def with_key(server: Server, home: Path) -> Rclone:
     """rclone with the development account's key; `use_emulator` makes it use the endpoint as is.
 
     Arguments:
-        home: a folder of the test's own; a person's own settings must not count.
+        home: a folder of the test, so that the user's own settings have no effect.
     """
     return _rclone(
         home,
@@ -80,7 +80,7 @@ def with_key(server: Server, home: Path) -> Rclone:
 
 
 def with_sas(url: str, home: Path) -> Rclone:
-    """rclone with nothing but a URL that carries a SAS."""
+    """Return rclone with a URL that contains a SAS, and no other credential."""
     return _rclone(home, RCLONE_CONFIG_SR_SAS_URL=url)
 
 

@@ -1,4 +1,4 @@
-"""Celery over kombu's Azure queue transport: a worker of its own process does the tasks we send."""
+"""Celery over kombu's Azure queue transport: a worker process runs the tasks of the test."""
 
 from __future__ import annotations
 

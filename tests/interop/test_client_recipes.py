@@ -1,4 +1,4 @@
-"""Every recipe of docs/clients.md, and the README's first lines, run as they stand on the page."""
+"""Every recipe of docs/clients.md, and the README's first lines, run unchanged."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def on_the_ports_of(server: Server, code: str) -> str:
 
 
 def run(block: Block, number: int, folder: Path) -> str:
-    """What a block prints; it must end well."""
+    """Return the output of a block, which must succeed."""
     script = folder / (block.name or f"block{number}.{_ENDS[block.language]}")
     script.write_text(block.code, encoding="utf-8")
     if block.name:
@@ -81,7 +81,7 @@ def run(block: Block, number: int, folder: Path) -> str:
     try:
         printed, said = process.communicate(timeout=_TIMEOUT_S)
     finally:
-        # What it started in the background too.
+        # The block's background processes end too.
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
@@ -96,7 +96,7 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def follow(recipe: list[Block], folder: Path, server: Server) -> tuple[str, str]:
-    """What the blocks print, and what the page says that they do."""
+    """Return the output of the blocks, and the output that the page promises."""
     printed, said = "", ""
     for number, block in enumerate(recipe):
         code = on_the_ports_of(server, block.code)

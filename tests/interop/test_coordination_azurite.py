@@ -1,6 +1,6 @@
-"""The Azure store against Azurite, so that it is not only tried on this project's own server.
+"""The Azure store against Azurite, so that it is tested on another server too.
 
-Azurite neither keeps answers back nor tells a Strongroom's health: waiters read.
+Azurite has neither long polls nor a Strongroom's health endpoint, so waiters poll.
 """
 
 from __future__ import annotations

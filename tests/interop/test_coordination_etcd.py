@@ -96,7 +96,7 @@ def test_a_hold_that_is_over_can_be_given_back(store: coord.Store, cluster: Etcd
 def test_a_record_that_was_deleted_by_hand_is_not_free_at_once(
     store: coord.Store, cluster: EtcdCluster
 ) -> None:
-    """Its holder believes until the next renewal."""
+    """The record's holder still counts as holding until the next renewal."""
     key = fresh_key()
     applied(store.cas(key, None, b"mine", TIMEOUT_S, taken()))
     name = b64encode(f"strongroom/{key}".encode()).decode()
@@ -188,7 +188,7 @@ def test_a_lease_that_ended_before_its_use_binds_nothing(
 def test_lost_answers_lose_nothing(
     cluster: EtcdCluster, share: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A fifth of the writes is done, or not, and nobody is told which."""
+    """A fifth of the writes may or may not be applied, without an answer."""
     chance, before = random.Random(7), leases(cluster)
     write = EtcdHttp.write
 
@@ -223,7 +223,7 @@ def test_lost_answers_lose_nothing(
 
 
 def test_nothing_is_left_behind(store: coord.Store, cluster: EtcdCluster) -> None:
-    """Neither by those who got it nor by those who did not."""
+    """Neither successful nor failed clients leave keys behind."""
     before = leases(cluster)
     with coord.connect(cluster.url) as mine, coord.connect(cluster.url) as other:
         for _ in range(3):
@@ -371,7 +371,7 @@ def test_prefixes_part_clients(cluster: EtcdCluster) -> None:
 
 
 def requests_count(cluster: EtcdCluster) -> int:
-    """How many requests the members have answered or begun, watches included."""
+    """Return how many requests the members have answered or begun, including watches."""
     total = 0.0
     for member in cluster.members:
         with urllib.request.urlopen(f"http://{member.address}/metrics", timeout=10) as answer:

@@ -1,4 +1,4 @@
-"""Who may use an etcd, and over which line: users, passwords, TLS, and URLs that say so."""
+"""Access to an etcd: users, passwords, TLS, and the URLs for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The etcd store when members die, stop, lose each other: three of them, and one alone."""
+"""The etcd store when members die, pause, or lose each other: with three members, and with one."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_the_leader_falls_while_something_is_held(whole: EtcdCluster, how: str) 
 
 @pytest.mark.parametrize("dead", ["the one that is asked first, and watched", "the leader"])
 def test_a_waiter_is_woken_though_a_member_died(whole: EtcdCluster, dead: str) -> None:
-    """And the release is one although the others may have to choose a leader first."""
+    """The release succeeds too, although the others may have to elect a leader first."""
     name, got = fresh_key(), threading.Event()
     with coord.connect(whole.url) as mine, coord.connect(whole.url) as other:
         held = mine.lock(name, ttl=300).acquire()
@@ -159,7 +159,7 @@ def test_another_member_is_asked(whole: EtcdCluster, fault: str) -> None:
 
 
 def test_without_a_majority_nothing_is_promised(whole: EtcdCluster) -> None:
-    """And nothing that was promised is lost."""
+    """No acknowledged write is lost either."""
     name = fresh_key()
     with coord.connect(whole.url) as client, opened(whole) as store:
         key = fresh_key()
@@ -183,7 +183,7 @@ def test_without_a_majority_nothing_is_promised(whole: EtcdCluster) -> None:
 
 
 def test_a_member_without_a_majority_ends_its_watches(whole: EtcdCluster) -> None:
-    """Else whoever waits there would hear nothing of what the others decide."""
+    """Otherwise a waiter there would not learn of the others' changes."""
     with opened(whole) as store:
         key = fresh_key()
         version = applied(store.cas(key, None, b"one", TIMEOUT_S))

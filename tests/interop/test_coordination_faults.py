@@ -1,7 +1,7 @@
-"""Locks on real servers under real faults: holders stopped past their TTL, cut off and killed, the
-lock broken, the server or the leader killed. With a guard no update is lost, and every write of a
-holder that was overtaken is refused; without one the same faults lose updates. More rounds, and
-every store, in tests/proof.
+"""Locks on real servers under real faults. Holders are stopped past their TTL, cut off and killed,
+locks are broken, servers or leaders are killed. With a guard no update is lost, and every write of
+an overtaken holder is refused; without one the same faults lose updates. More rounds, and every
+store, are in tests/proof.
 """
 
 from __future__ import annotations

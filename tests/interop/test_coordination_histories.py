@@ -1,6 +1,7 @@
-"""Histories of registers and locks on every store with a real server are linearizable, while
-requests and answers are lost or late, clients are killed or stand still, and the server, or the
-leader, is killed or stands still. Longer ones are in tests/proof.
+"""Histories of registers and locks on every store with a real server are linearizable.
+
+Requests and answers are lost or late, clients are killed or paused, and so is the server or the
+leader. Longer histories are in tests/proof.
 """
 
 from __future__ import annotations

@@ -192,7 +192,7 @@ def test_a_standby_or_a_read_only_database_is_not_believed(
 def test_sixteen_idle_waiters_cost_next_to_nothing(
     running: servers.PostgresServer, admin: psycopg.Connection[tuple[object, ...]], tmp_path: Path
 ) -> None:
-    """Their statements are counted by the server: two reads per waiter and ten seconds."""
+    """The server counts the waiters' statements: two reads per waiter and ten seconds."""
     log = running.log
     admin.execute("ALTER SYSTEM SET log_statement = 'all'")
     admin.execute("SELECT pg_reload_conf()")

@@ -1,4 +1,4 @@
-"""The PostgreSQL store when servers, connections and poolers do what they do."""
+"""The PostgreSQL store when servers, connections and poolers fail."""
 
 from __future__ import annotations
 
@@ -155,5 +155,5 @@ def test_contract_behind_a_pooler(pooled: str, case: str) -> None:
 @pytest.mark.parametrize("query", ["", "?watch=poll"])
 @pytest.mark.parametrize("trial", ["eight_take_turns", "a_gate_lets_all_through"])
 def test_recipes_behind_a_pooler(pooled: str, trial: str, query: str) -> None:
-    """Nothing is told there, so that waiters read; the pooler is found out if nobody says so."""
+    """There are no notifications, so waiters poll; the pooler is detected without a setting."""
     RECIPES[trial](f"{pooled}{query}")

@@ -1,4 +1,4 @@
-"""The Redis store against a real server: the contract, the recipes, who is let in."""
+"""The Redis store against a real server: the contract, the recipes, authentication."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def _take(client: coord.Client, name: str) -> int:
 
 
 def _commands(admin: RedisConnection) -> int:
-    """How many scripts were run: every read and every write is one."""
+    """Return the number of executed scripts: every read and every write is one."""
     stats = say(admin, "INFO", "commandstats")
     assert isinstance(stats, bytes)
     return int(stats.partition(b"cmdstat_evalsha:calls=")[2].partition(b",")[0])

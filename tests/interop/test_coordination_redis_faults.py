@@ -1,4 +1,4 @@
-"""The Redis store when servers and connections do what they do."""
+"""The Redis store when servers and connections fail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The guard for keys in etcd: whoever comes with an old fence is refused, in one transaction."""
+"""The guard for keys in etcd: a write with an old fence is refused, in one transaction."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_claim_shuts_old_holders_out(cluster: EtcdCluster, name: str) -> None:
 
 
 def test_a_late_transaction_is_refused_by_the_cluster(cluster: EtcdCluster, name: str) -> None:
-    """Not by a look before it: the later holder comes between look and write."""
+    """A read before the write would not detect it: the later holder comes between the two."""
     late: list[dict[str, Any]] = []
     with guard(cluster, name, 1) as old, guard(cluster, name, 2) as new:
         write = old._http.write

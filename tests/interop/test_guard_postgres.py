@@ -1,4 +1,4 @@
-"""The guard for SQL on a real PostgreSQL, through psycopg; and one holder after the other."""
+"""The guard for SQL on a real PostgreSQL, through psycopg, with holders that follow each other."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_rows_that_are_mappings(connect: trials.Connect, server: servers.Postgre
 def test_two_that_come_first_at_the_same_moment(
     connect: trials.Connect, server: servers.PostgresServer
 ) -> None:
-    """The second waits for the first, and may only go on if it holds the later fence."""
+    """The second waits for the first, and may continue only if it has the later fence."""
     with psycopg.connect(server.url) as first, psycopg.connect(server.url) as second:
         outcome: list[object] = []
 

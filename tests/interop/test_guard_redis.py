@@ -1,4 +1,4 @@
-"""The guard for Redis on a real server: whoever comes with an old fence is refused, by a script."""
+"""The guard for Redis on a real server: a script refuses a write with an old fence."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def test_a_cluster_that_restarts_strands_nobody(
 def test_a_member_that_dies_strands_nobody(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The other two go on, and are listened to."""
+    """The other two members continue, and clients listen to them."""
     with etcd_cluster(tmp_path, 3) as three:
         store = hint_trials.Polled(hint_trials.NEVER_S)
         waiters = hint_trials.Waiters(store, lambda: multicast(three.url), 8, "g")

@@ -1,4 +1,4 @@
-"""Gates with hints over a real NATS server: it is started here, with a password of its own."""
+"""Gates with hints over a real NATS server, which is started here with its own password."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gates with hints over a real PostgreSQL: NOTIFY wakes those who wait."""
+"""Gates with hints over a real PostgreSQL: NOTIFY wakes the waiters."""
 
 from __future__ import annotations
 

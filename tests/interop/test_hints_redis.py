@@ -1,4 +1,4 @@
-"""Gates with hints over a real Redis: PUBLISH wakes those who wait."""
+"""Gates with hints over a real Redis: PUBLISH wakes the waiters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gates with hints over the long-poll of a Strongroom, the flag lying elsewhere."""
+"""Gates with hints over the long poll of a Strongroom, with the flag in another store."""
 
 from __future__ import annotations
 

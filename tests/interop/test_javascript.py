@@ -1,6 +1,6 @@
-"""The JavaScript SDK: each script's steps, one by one, against what the service answers.
+"""The JavaScript SDK: the steps of each script, compared with the service's answers.
 
-The scripts (node/*.mjs) only tell what came of each step; what is right stands here.
+The scripts (node/*.mjs) only report the result of each step; the expected results are here.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TIMEOUT_S = 60
 
 
 def run_script(server: Server, name: str) -> Steps:
-    """What came of each step, in their order."""
+    """Return the result of each step, in order."""
     for package in ("storage-blob", "storage-queue", "data-tables"):
         folder = require_node_package(f"@azure/{package}")
     kept = {key: os.environ[key] for key in ("PATH", "HOME", "TMPDIR") if key in os.environ}
@@ -50,7 +50,7 @@ def run_script(server: Server, name: str) -> Steps:
 
 @dataclass(frozen=True)
 class Script:
-    """A script, what must come of its steps, and what is switched for its account."""
+    """A script, the expected results of its steps, and the switches of its account."""
 
     name: str
     steps: Steps

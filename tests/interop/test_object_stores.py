@@ -48,7 +48,7 @@ def container(server: Server) -> str:
 
 @pytest.fixture
 def options(server: Server) -> AzureConfig:
-    """What object_store needs to know of the account."""
+    """Return the account's options for object_store."""
     return {
         "account_name": DEVELOPMENT_ACCOUNT_NAME,
         "account_key": DEVELOPMENT_ACCOUNT_KEY,
@@ -62,12 +62,12 @@ def store(container: str, options: AzureConfig) -> AzureStore:
 
 
 def paths(store: AzureStore, **more: Any) -> list[str]:
-    """What obstore lists."""
+    """Return the paths that obstore lists."""
     return [row["path"] for page in store.list(**more) for row in page]
 
 
 def batches(server: Server) -> int:
-    """How many batches the server has carried out."""
+    """Return how many batches the server has run."""
     return server.output().count("status=202 operation=Blob Batch (container) ")
 
 
@@ -163,7 +163,7 @@ def test_eight_processes_append_to_one_delta_table(
 
 
 def written(table: DeltaTable) -> dict[int, int]:
-    """How many rows each writer has in the table."""
+    """Return how many rows each writer has in the table."""
     select = "select writer, count(distinct step) as steps, count(*) as rows from t group by writer"
     found = QueryBuilder().register("t", table).execute(select).read_all()
     writer, steps, counts = (column.to_pylist() for column in found.columns)

@@ -1,4 +1,5 @@
-"""rclone's azureblob backend: a tree goes up, is kept in step, is checked, and comes back whole."""
+"""rclone's azureblob backend: a tree is uploaded, synchronized, checked, and downloaded
+unchanged."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from strongroom.testing.server import Server
 from tests.interop.rclone import Rclone, with_key, with_sas
 
 MIB = 2**20
-# How rclone itself shows control characters; on the disk they are what they were.
+# rclone displays control characters like this; on the disk they are unchanged.
 SHOWN = str.maketrans({"\t": "␉", "\x7f": "␡"})
 BIG_BYTES = 40 * MIB + 123
 REMOTE = "sr:tree"

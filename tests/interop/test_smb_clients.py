@@ -58,7 +58,7 @@ class Mounted:
         key: str = "",
         patience_s: float = PATIENCE_S,
     ) -> str:
-        """What smbclient prints about these commands; it fails with the first that does."""
+        """Return the output of smbclient for these commands; fail if a command fails."""
         secret = key or DEVELOPMENT_ACCOUNT_KEY
         login = self.folder / "login"
         login.write_text(f"username={DEVELOPMENT_ACCOUNT_NAME}\npassword={secret}\n")
@@ -104,7 +104,7 @@ def mounted(tmp_path: Path) -> Iterator[Mounted]:
 
 @pytest.fixture
 def in_the_clear(tmp_path: Path) -> Iterator[Mounted]:
-    """Encryption is offered; who does not take it has to sign."""
+    """Offer encryption; a client that does not use it has to sign."""
     yield from mounted_share(tmp_path, "--smb-encryption", "offered")
 
 
