@@ -1,9 +1,8 @@
-"""What holds for every test: a skip is a failure, Ctrl-C is heard, Hypothesis runs alike on every
-machine, and garbage collection leaves out what lives as long as the run.
+"""Rules for every test: a skip is a failure, Ctrl-C works, Hypothesis runs alike on every machine.
 
-A test that cannot run has proved nothing, so a missing tool fails with the reason that the test
-gave. `HYPOTHESIS_PROFILE=deep` looks for more examples, with a new seed each
-time.
+A test that cannot run has proved nothing, so a missing tool fails with the reason of the test.
+`HYPOTHESIS_PROFILE=deep` tries more examples, with a new seed each time. Objects that live as long
+as the run are left out of garbage collection.
 """
 
 from __future__ import annotations
@@ -23,19 +22,19 @@ settings.register_profile(
     max_examples=50,
     suppress_health_check=[HealthCheck.too_slow],
 )
-# The second Python of CI repeats less.
+# The run of CI on the second Python version repeats less.
 settings.register_profile("short", settings.get_profile("steady"), max_examples=15)
 settings.register_profile("long", settings.get_profile("steady"), max_examples=300)
 settings.register_profile("deep", deadline=None, max_examples=2000, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    # A shell starts what it runs in the background like this, and children would inherit it.
+    # A shell starts background jobs with SIGINT ignored, and children would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_finish() -> None:
-    """Take modules and collected tests, a million objects, out of every later collection."""
+    """Exclude modules and collected tests, a million objects, from every later collection."""
     gc.collect()
     gc.freeze()
 
@@ -49,7 +48,7 @@ def _refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Turn a skipped test into a failed one that says why."""
+    """Turn a skipped test into a failed one, with the reason."""
     report = yield
     _refuse_skip(report)
     return report
@@ -57,7 +56,7 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Turn a skipped module into a failed one that says why."""
+    """Turn a skipped module into a failed one, with the reason."""
     report = yield
     _refuse_skip(report)
     return report

@@ -1,6 +1,6 @@
-"""How much a test repeats: all of it in `make proof`, a share in `make test`.
+"""The number of repetitions of a test: all in `make proof`, a share of them in `make test`.
 
-Lives here: the share, by the Hypothesis profile in force. `make proof` sets the long one.
+Lives here: the share, by the current Hypothesis profile. `make proof` sets the long one.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, settings
 Row = TypeVar("Row")
 Column = TypeVar("Column")
 
-# Where the counts given are reached: the examples of the profile that `make proof` sets.
+# The number of examples in the profile of `make proof`, with which the given counts are reached.
 _LONG_EXAMPLES: Final = 300
-# A server outlives the examples on purpose: what one leaves behind is there for the next.
+# A server outlives the examples on purpose, so an example meets the data of those before it.
 _CHECKS: Final = [
     HealthCheck.function_scoped_fixture,
     HealthCheck.too_slow,
@@ -30,21 +30,21 @@ def _profile_examples() -> int:
 
 
 def scaled(count: int) -> int:
-    """`count` in `make proof`; in `make test` a sixth of it, and at least one."""
+    """Return `count` in `make proof`; in `make test` a sixth of it, and at least one."""
     return max(1, count * _profile_examples() // _LONG_EXAMPLES)
 
 
 def stride() -> int:
-    """1 in `make proof`; 6 in `make test`, where one of six in a row is tried."""
+    """Return 1 in `make proof`; 6 in `make test`, where every sixth case is tried."""
     return max(1, _LONG_EXAMPLES // _profile_examples())
 
 
 def examples(count: int, steps: int = 50) -> settings:
-    """`count` examples in `make proof`; in `make test` a sixth of them.
+    """Return settings for `count` examples in `make proof`; in `make test` for a sixth of them.
 
     Arguments:
-        count: of examples.
-        steps: of each, for a state machine.
+        count: the number of examples.
+        steps: the steps of each example, for a state machine.
     """
     return settings(
         max_examples=scaled(count), stateful_step_count=steps, suppress_health_check=_CHECKS
@@ -52,10 +52,10 @@ def examples(count: int, steps: int = 50) -> settings:
 
 
 def pairs(rows: Sequence[Row], columns: Sequence[Column]) -> Iterator[tuple[Row, Column]]:
-    """Every row with every column in `make proof`; in `make test` one pair in six.
+    """Yield every row with every column in `make proof`; in `make test` one pair in six.
 
-    The pairs left out lie on diagonals, so that each row still meets a sixth of the columns, and
-    each column a sixth of the rows.
+    The pairs left out lie on diagonals. So each row still meets a sixth of the columns, and each
+    column a sixth of the rows.
     """
     step = stride()
     for at, row in enumerate(rows):

@@ -1,4 +1,4 @@
-"""What a call was refused with, as `status code`, for tables of expected outcomes."""
+"""The outcome of a call as `status code`, for tables of expected outcomes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ OK = "ok"
 
 
 def outcome(call: Callable[[], object]) -> str:
-    """`ok`, or the refusal as `412 LeaseLost`."""
+    """Return `ok`, or the refusal as `412 LeaseLost`."""
     try:
         call()
     except StorageError as error:
@@ -19,7 +19,7 @@ def outcome(call: Callable[[], object]) -> str:
 
 
 def refusal(call: Callable[[], object]) -> StorageError | None:
-    """The refusal itself, None when there was none."""
+    """Return the refusal itself; None if there was none."""
     try:
         call()
     except StorageError as error:

@@ -32,7 +32,7 @@ def test_the_same_randomness_makes_the_same_guid() -> None:
 
 
 class _Ones:
-    """A clock whose random bits are all set, so that the next number begins anew."""
+    """A clock whose random bits are all set, so that the next number wraps around."""
 
     def wall_ticks(self) -> int:
         return 0

@@ -1,4 +1,4 @@
-"""The error table: a row may carry what SMB answers in the same situation."""
+"""The error table: a row may have the SMB status of the same situation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SHARING_VIOLATION = 0xC0000043
 
 @pytest.fixture(autouse=True)
 def table() -> Iterator[None]:
-    """The table as it was: rows that a test adds are no part of it."""
+    """Restore the table after a test that adds rows."""
     before = list(errors._TABLE)
     yield
     errors._TABLE[:] = before

@@ -1,4 +1,4 @@
-"""Times as text, both ways, strictly: one reading for headers, signatures and policies."""
+"""Times as text, in both directions: one strict parser for headers, signatures and policies."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from strongroom.times import parse_iso8601, parse_rfc1123
 from strongroom.values import TICKS_PER_S, UNIX_EPOCH_TICKS, iso7, rfc1123
 from strongroom.wire.core.signed_identifiers import read_signed_identifiers
 
-# Years of four digits without a leading zero: no token was ever meant for the others.
+# Years of four digits without a leading zero, since no token has another year.
 TICKS = st.integers(min_value=316_000_000_000_000_000, max_value=3_155_378_975_999_999_999)
 
 

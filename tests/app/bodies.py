@@ -1,4 +1,4 @@
-"""A request body for tests: bytes that are there already."""
+"""A request body for tests: bytes in memory."""
 
 from __future__ import annotations
 

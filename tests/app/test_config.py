@@ -1,4 +1,4 @@
-"""Settings: where accounts come from, and which settings do not go together."""
+"""Settings: the sources of accounts, and invalid combinations of settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A disk that fills, and one that fails, under a whole server: rules B-LIM-06 and B-LIM-07."""
+"""A full disk and a failing disk under a whole server: rules B-LIM-06 and B-LIM-07."""
 
 from __future__ import annotations
 
@@ -58,7 +58,8 @@ def client_of(disk: Disk, patch: pytest.MonkeyPatch) -> Iterator[Client]:
 
 
 def health(client: Client) -> tuple[int, object, object]:
-    """What a probe sees: the status, and the words for the server and for its disk."""
+    """Return the answer of a health check: the status, and the words for the server and for its
+    disk."""
     connection = http.client.HTTPConnection(HOST, client.port, timeout=20)
     try:
         connection.request("GET", "/.strongroom/health")
@@ -77,8 +78,8 @@ def paused(done: bool) -> bool:
 
 
 def refused_at_last(client: Client, size_bytes: int) -> Answer:
-    """What a full disk answers to a write, once what the log and the database have room for is
-    written."""
+    """Return a full disk's answer to a write, after the log and the database have used their
+    space."""
     for number in range(200):
         name = f"/photos/more-{size_bytes}-{number}"
         answer = client.put(name, PUT_BLOB, bytes(size_bytes))
@@ -110,7 +111,7 @@ def test_a_full_disk_refuses_writes_and_nothing_else(
         expect(client.delete("/photos/two"), 202)
         expect(client.head("/photos/two"), 404, "BlobNotFound")
         disk.capacity_bytes = None
-        # Space is looked for when a write asks, but not by every one.
+        # A write checks for free space, but not every write does.
         answers = (client.put("/photos/more", PUT_BLOB, b"works again") for _ in range(200))
         expect(next(answer for answer in answers if paused(answer.status == 201)), 201)
         assert health(client) == (200, "ready", None)

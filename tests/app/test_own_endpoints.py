@@ -19,7 +19,7 @@ START = 638_000_000_000_000_000
 
 
 class Server:
-    """What the endpoints are told of: readiness, and a clock that adds up."""
+    """The state behind the endpoints: readiness, and a clock that adds up the advances."""
 
     def __init__(self, clock: bool = True, anywhere: bool = False) -> None:
         self.ready = True

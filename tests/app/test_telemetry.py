@@ -1,4 +1,4 @@
-"""Metrics and log lines: what is counted, and that no secret is shown."""
+"""Metrics and log lines: the counts, and that no secret appears."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of auth sign with: an HMAC of their own, and the official SDK's signer."""
+"""The signers of the tests of auth: an HMAC of their own, and the official SDK's."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ CONTAINER = Target(Service.BLOB, NAME, "c1")
 
 
 class OneAccount:
-    """Accounts that know ACCOUNT only."""
+    """Accounts with ACCOUNT only."""
 
     def get(self, name: str) -> Account | None:
         return ACCOUNT if name == NAME else None
 
 
 class NoBody:
-    """A body that nobody reads."""
+    """A body that is not read."""
 
     size_bytes: int | None = 0
     is_held_back = False
@@ -53,12 +53,12 @@ class NoBody:
 
 
 def request(method: str, target: str, fields: Iterable[tuple[str, str]] = ()) -> Request:
-    """A request as the HTTP server makes it."""
+    """Return a request as the HTTP server makes it."""
     return Request(method, target, Headers(fields), NoBody())
 
 
 def signature(text: str | bytes, key: str = KEY) -> str:
-    """base64(HMAC-SHA256(key, text)), by the standard library."""
+    """Return base64(HMAC-SHA256(key, text)), by the standard library."""
     message = text.encode() if isinstance(text, str) else text
     digest = hmac.new(base64.b64decode(key), message, hashlib.sha256).digest()
     return base64.b64encode(digest).decode()
@@ -67,7 +67,7 @@ def signature(text: str | bytes, key: str = KEY) -> str:
 def sdk_authorization(
     method: str, url: str, headers: dict[str, str], key: str = KEY, account: str = NAME
 ) -> str:
-    """The Authorization header that azure-storage-blob would send."""
+    """Return the Authorization header that azure-storage-blob would send."""
     policy: Any = SharedKeyCredentialPolicy
     message = HttpRequest(method, url, headers=headers)
     wrapped: Any = PipelineRequest(message, PipelineContext(None))
@@ -82,12 +82,12 @@ def is_owner(claim: Claim) -> bool:
 
 
 def token(**fields: str) -> str:
-    """A query of these SAS parameters; `sig` is added by the caller."""
+    """Return a query of these SAS parameters; the caller adds `sig`."""
     return "&".join(f"{name}={quote(value, safe='')}" for name, value in fields.items())
 
 
 def claim_of(sent: Request, target: Target = BLOB, now: int = NOW) -> Claim:
-    """authenticate() with ACCOUNT."""
+    """Return the claim of a request by authenticate() with ACCOUNT."""
     return authenticate(sent, target, OneAccount(), now)
 
 

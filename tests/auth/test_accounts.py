@@ -1,4 +1,4 @@
-"""Accounts: their text forms, what is refused, and that no key shows."""
+"""Accounts: their text forms, their refusals, and that no key appears in a message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""May they: every claim against what operations declare, with the exact refusals."""
+"""Authorization: every claim against the permissions of operations, with the exact refusals."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ OWNER = SharedKeyClaim(NAME)
 NOBODY = Anonymous(NAME)
 POLICIES = (AccessPolicy("p", None, "2099-01-01", "r"),)
 
-# What the Azure tables say of some operations: the declarations of the tests, not the project's.
+# Some operations as in the Azure tables: the tests' own declarations, not the project's.
 PUT_BLOB = Permission(sas=("c", "w"), account_sas=("o", ("c", "w")))
 GET_BLOB = Permission(sas=("r",), account_sas=("o", ("r",)), public=PublicAccess.BLOB)
 LIST_BLOBS = Permission(sas=("l",), account_sas=("c", ("l",)), public=PublicAccess.CONTAINER)

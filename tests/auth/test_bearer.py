@@ -1,4 +1,4 @@
-"""Bearer tokens: which are read, which are believed, and what the refused ones are told."""
+"""Bearer tokens: parsing, the checks of claims, and the exact refusals."""
 
 from __future__ import annotations
 

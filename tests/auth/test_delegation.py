@@ -1,4 +1,4 @@
-"""User delegation keys: derived alike each time, and of no use for anything else."""
+"""User delegation keys: the derivation is repeatable, and the keys have no other use."""
 
 from __future__ import annotations
 

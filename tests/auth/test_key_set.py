@@ -1,4 +1,4 @@
-"""Key sets: what is taken from them, what makes one unusable, and what their keys verify."""
+"""Key sets: the accepted keys, the refused sets, and the signatures that the keys verify."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NTLMv2: the published values, every way in which a proof can be wrong, and equal work for all."""
+"""NTLMv2: the published values, every kind of wrong proof, and equal work for all attempts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stored access policies merged with tokens, and the time for which a token holds."""
+"""Stored access policies merged with tokens, and the times of a token."""
 
 from __future__ import annotations
 

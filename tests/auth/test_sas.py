@@ -1,4 +1,4 @@
-"""The parameters of a SAS: what is malformed, and the exact refusal of it."""
+"""The parameters of a SAS: malformed ones, and their exact refusals."""
 
 from __future__ import annotations
 

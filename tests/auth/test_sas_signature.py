@@ -1,4 +1,4 @@
-"""The string to sign of every generation, written out; what a genuine token does not reach."""
+"""The string to sign of every generation, written out, and the limits of a valid token."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the official library signs is accepted, and no character of what it signed may change."""
+"""Requests signed by the official library are accepted, and no changed character is."""
 
 from __future__ import annotations
 
@@ -271,7 +271,7 @@ def test_no_character_of_a_token_may_change(data: st.DataObject, kind: str) -> N
 
 
 def _same_after_decoding(token: str) -> list[tuple[str, str]]:
-    """What a token says: a space in base64 can only have been a plus."""
+    """Return a token in the form for comparison: a space in base64 can only have been a plus."""
     pairs = ((name.lower(), value) for name, value in decode_query(token))
     return sorted((n, value.replace(" ", "+") if n == "sig" else value) for n, value in pairs)
 

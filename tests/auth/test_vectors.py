@@ -1,4 +1,4 @@
-"""Signatures that official client libraries made: each is accepted, none survives a change."""
+"""Signatures of official client libraries: each is accepted, and none after a change."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def key_for(algorithm: str) -> Any:
 
 
 def jwk(key: Any, kid: str, **more: Any) -> dict[str, Any]:
-    """The public half of a key, as a key set has it."""
+    """Return the public half of a key, in the form of a key set."""
     library: Any = RSAAlgorithm if isinstance(key, rsa.RSAPrivateKey) else ECAlgorithm
     return {**library.to_jwk(key.public_key(), as_dict=True), "kid": kid, "use": "sig"} | more
 

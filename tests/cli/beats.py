@@ -1,7 +1,7 @@
-"""Commands that beat: a child, and a child of its own, of which one sees until when they lived.
+"""Commands that write heartbeats, as does a child of each, to show how long both lived.
 
 Lives here: the command, starting `strongroom` around it, reading the beats. Must not live here:
-what must hold.
+assertions.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from pathlib import Path
 
 from tests.cli.command import TIMEOUT_S
 
-# Writes the boot clock into a file again and again, and so does a child of its own that ignores
-# SIGTERM: what is left of them can be seen.
+# Writes the boot clock into a file repeatedly. A child that ignores SIGTERM does the same, so
+# surviving processes can be detected.
 BEATS = """
 import os, signal, subprocess, sys, time
 from pathlib import Path
@@ -33,14 +33,15 @@ while True:
 
 
 def beating(folder: Path) -> tuple[list[str], Path]:
-    """Return a command that beats, and the file of its beats (its child's has `.child` behind)."""
+    """Return a command that writes heartbeats, and its file (the child's file ends with
+    `.child`)."""
     script, file = folder / "beats.py", folder / "beat"
     script.write_text(BEATS)
     return [sys.executable, str(script), str(file)], file
 
 
 def await_file(file: Path) -> None:
-    """Wait until it is there."""
+    """Wait until a file exists."""
     deadline = time.monotonic() + TIMEOUT_S
     while not file.exists():
         assert time.monotonic() < deadline
@@ -61,10 +62,10 @@ def started(store: str, *arguments: str) -> subprocess.Popen[bytes]:
 
 
 def stop(process: subprocess.Popen[bytes], store: str) -> None:
-    """Stop a process (SIGSTOP), but not within a write to its store, a `file://` URL.
+    """Stop a process (SIGSTOP), but not during a write to its store, a `file://` URL.
 
-    Every write holds the lock of the store's folder. A process that stops meanwhile keeps that
-    lock, and everybody else waits until it goes on.
+    Every write holds the lock of the store's folder. A process that is stopped during a write keeps
+    that lock, and all others wait.
     """
     folder = Path(store.removeprefix("file://").partition("?")[0])
     with (folder / ".lock").open("rb") as lock:
@@ -82,7 +83,7 @@ def await_beats(file: Path) -> None:
 
 
 def last_beat_s(file: Path) -> float:
-    """The last beat of both; fails when they still beat."""
+    """Return the last heartbeat of both; fail if they still beat."""
     for name in (file, Path(f"{file}.child")):
         before = name.read_text()
         time.sleep(0.1)

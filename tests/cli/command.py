@@ -1,4 +1,4 @@
-"""Running the command: as people do, in a process of its own, or quicker, in this process."""
+"""Runs the command: in a process of its own, as users do, or faster in this process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TERMINAL = {"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"}
 
 @dataclass(frozen=True)
 class Ran:
-    """How a command ended and what it wrote."""
+    """The exit code and the output of a command."""
 
     code: int
     out: str
@@ -43,9 +43,8 @@ def strongroom(*arguments: object, stdin: str = "", **environment: str) -> Ran:
 def in_process(*arguments: object, stdin: str = "", **environment: str) -> Ran:
     """Run `strongroom ARGUMENTS...` to its end in this process, which saves starting another.
 
-    It is for commands that read, write and return. What needs a process of its own is a command
-    that serves, that starts other programs, or that signals end. An error that the command does
-    not expect is raised here.
+    It is for commands that read, write and return. A command that serves, starts other programs, or
+    ends by signals needs a process of its own. An unexpected error of the command is raised here.
     """
     without: dict[str, str | None] = dict.fromkeys(ACCOUNTS_VARIABLES)
     done = CliRunner().invoke(
@@ -60,6 +59,6 @@ def in_process(*arguments: object, stdin: str = "", **environment: str) -> Ran:
 
 
 def _environment() -> dict[str, str]:
-    """This process's, without accounts."""
+    """Return this process's environment, without accounts."""
     kept = {name: text for name, text in os.environ.items() if name not in ACCOUNTS_VARIABLES}
     return kept | _TERMINAL

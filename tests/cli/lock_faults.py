@@ -1,7 +1,7 @@
-"""What is done to `strongroom lock NAME -- command`, and what came of it: batches of trials.
+"""Faults of `strongroom lock NAME -- command`, and their results: batches of trials.
 
-The commands reach the store through proxies, a rival for every lock directly. Must not live here:
-how many, and what is asked of it (the tests).
+The commands reach the store through proxies. A rival for every lock reaches it directly. Must not
+live here: the number of trials, and assertions (the tests).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ WAYS: Final[tuple[Way, ...]] = ("silent", "reset", "stopped", "killed")
 
 @dataclass
 class Store:
-    """A store with its server, and a client that goes round the proxies."""
+    """A store with its server, and a client that bypasses the proxies."""
 
     real: RealStore
     direct: Client
@@ -81,12 +81,15 @@ def running(
 def margins_out_of_reach(
     store: Store, folder: Path, count: int, ttl_s: float, way: Way
 ) -> list[float]:
-    """Take the store away from running commands; return for each how many seconds it was dead
-    before its lease could expire: by the rival's taking, and by the last possible renewal.
+    """Cut running commands off from the store; return how long before its lease's expiry each was
+    dead.
+
+    The margin in seconds is measured against the rival's acquire, and against the last possible
+    renewal.
     """
     with running(store, folder, count, ttl_s) as trials:
         rivals = Rivals(store.direct, {trial.name: trial.ttl_s for trial in trials})
-        time.sleep(ttl_s / 2)  # they look, and see renewals
+        time.sleep(ttl_s / 2)  # the rivals poll, and see renewals
         _take_away(store.real, way)
         gone_s = boot_s()
         codes = [trial.code() for trial in trials]
@@ -124,8 +127,10 @@ def _give_again(store: RealStore, way: Way) -> None:
 def latencies_broken(
     store: Store, folder: Path, count: int, ttl_s: float, *, stubborn: bool
 ) -> list[float]:
-    """Break the locks of running commands one after the other, as an administrator does; return
-    how many seconds after the order was sent each command was dead."""
+    """Break the locks of running commands one after the other, as an administrator does.
+
+    Return how many seconds after the break was sent each command was dead.
+    """
     with running(store, folder, count, ttl_s, stubborn=stubborn) as trials:
         found = []
         for trial in trials:
@@ -137,8 +142,10 @@ def latencies_broken(
 
 
 def latencies_killed(store: Store, folder: Path, count: int, ttl_s: float) -> list[float]:
-    """Kill `strongroom lock` itself; return how many seconds later each command was dead. It was
-    before the rival had the lock."""
+    """Kill `strongroom lock` itself; return how many seconds later each command was dead.
+
+    Each command was dead before the rival had the lock.
+    """
     with running(store, folder, count, ttl_s) as trials:
         rivals = Rivals(store.direct, {trial.name: trial.ttl_s for trial in trials})
         killed_s = []
@@ -153,8 +160,10 @@ def latencies_killed(store: Store, folder: Path, count: int, ttl_s: float) -> li
 
 
 def began_when_killed_early(store: Store, folder: Path, count: int, within_s: float) -> int:
-    """Kill `strongroom lock` at any moment after its start; return how many commands had begun.
-    None of them lives on."""
+    """Kill `strongroom lock` at random times after its start; return how many commands had begun.
+
+    None of them survives.
+    """
     chance = random.Random(count)
     batch = store.direct.context.clock.nonce()
     trials: list[Trial] = []
@@ -175,8 +184,10 @@ def began_when_killed_early(store: Store, folder: Path, count: int, within_s: fl
 def without_its_guard(
     store: Store, folder: Path, number: signal.Signals, ttl_s: float
 ) -> tuple[int, tuple[float, ...]]:
-    """Stop or kill the guard of a command, then break the lock; return the exit code of `strongroom
-    lock`, and the last stamps of all that the command had started."""
+    """Stop or kill the guard of a command, then break the lock.
+
+    Return the exit code of `strongroom lock`, and the last stamps of all processes of the command.
+    """
     with running(store, folder, 1, ttl_s) as (trial,):
         guard, _ = group_of_command(trial.process.pid)
         os.kill(guard, number)
@@ -208,14 +219,14 @@ with open(log, "w", buffering=1) as attempts:
 
 @dataclass(frozen=True)
 class Frozen:
-    """What came of a command that was stopped past its TTL and continued.
+    """The result of a command that was stopped past its TTL and continued.
 
     Arguments:
-        late: writes that it began after it was continued: somebody else had written meanwhile, and
-            without a guard they would have gone through.
+        late: writes that it began after it was continued. Another client had written before, and
+            without a guard they would have been applied.
         accepted: how many of them the guard let through.
         code: the exit code of `strongroom lock`.
-        kept: whether the blob holds what the later holder wrote.
+        kept: whether the blob has the content of the later holder.
     """
 
     late: int
@@ -225,8 +236,10 @@ class Frozen:
 
 
 def frozen(store: Store, folder: Path, count: int, ttl_s: float) -> list[Frozen]:
-    """Stop `strongroom lock`, guard and command past the TTL, let a rival take the lock and write,
-    and let them go on, the command first. Each writes a blob all the time, guarded by its fence."""
+    """Stop `strongroom lock`, guard and command past the TTL, let a rival write, and continue them.
+
+    The command is continued first. Each writes a blob all the time, guarded by its fence.
+    """
     batch = store.direct.context.clock.nonce()
     logs = {f"{batch}-{number}": folder / f"{batch}-{number}" for number in range(count)}
     writer = [sys.executable, "-c", WRITER]

@@ -1,9 +1,9 @@
-"""Trials of `strongroom lock NAME -- command`: many at once, judged by what the command stamps.
+"""Trials of `strongroom lock NAME -- command`: many at once, judged by the command's time stamps.
 
-The command ignores SIGTERM if told to, has a child in its own process group and a grandchild that
-has left it (double fork, own session). Each of the three writes the boot clock into its place in a
-file, again and again: what is left of them, and how long it lived, can be read there. Must not live
-here: what must hold of the numbers (the tests).
+The command ignores SIGTERM if `stubborn`. It has a child in its own process group, and a grandchild
+that has left the group (double fork, own session). Each of the three repeatedly writes the boot
+clock into its place in a file, which shows how long each lived. Must not live here: assertions
+about the numbers (the tests).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ while True:
 
 
 def boot_s() -> float:
-    """The clock of all stamps."""
+    """Return the time of the clock of all stamps."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
@@ -60,11 +60,11 @@ class Trial:
     """One `strongroom lock` and its command.
 
     Arguments:
-        file: of the stamps; made here.
-        store: where the lock lies, as the command is told.
-        name: of the lock.
-        ttl_s: of the lock.
-        stubborn: the command ignores SIGTERM.
+        file: the file of the stamps; created here.
+        store: the URL of the store that the command gets.
+        name: the name of the lock.
+        ttl_s: the TTL of the lock.
+        stubborn: whether the command ignores SIGTERM.
     """
 
     file: Path
@@ -85,7 +85,7 @@ class Trial:
         return self.file.with_suffix(".said")
 
     def stamps_s(self) -> tuple[float, ...]:
-        """Return the last stamps of the command, its child and the one that left."""
+        """Return the last stamps of the command, its child and the grandchild."""
         return stamps_s(self.file)
 
     def began(self) -> bool:
@@ -93,7 +93,7 @@ class Trial:
         return has_begun(self.process, self._said, all(self.stamps_s()))
 
     def last_stamp_s(self) -> float:
-        """Return when the last of them was alive; fails if one still is."""
+        """Return the last stamp of the three processes; fail if one is still alive."""
         return quiet_since_s(self.file)
 
     def code(self) -> int:
@@ -101,12 +101,12 @@ class Trial:
         return self.process.wait(END_S)
 
     def end(self) -> None:
-        """Leave nothing behind, however the trial went."""
+        """Kill everything that is left of the trial."""
         end_process(self.process)
 
 
 def end_process(process: subprocess.Popen[bytes]) -> None:
-    """End a `strongroom lock`, stopped or not, if it has not ended; its guard does the rest."""
+    """End a `strongroom lock`, stopped or not, if it still runs; its guard ends the rest."""
     if process.poll() is None:
         with contextlib.suppress(OSError, ValueError):
             signal_all(process.pid, signal.SIGCONT)
@@ -115,12 +115,12 @@ def end_process(process: subprocess.Popen[bytes]) -> None:
 
 
 def stamps_s(file: Path) -> tuple[float, ...]:
-    """Return the last stamps of a command, its child and the one that left."""
+    """Return the last stamps of a command, its child and the grandchild."""
     return tuple(at for (at,) in _STAMP.iter_unpack(file.read_bytes()))
 
 
 def quiet_since_s(file: Path) -> float:
-    """Return the last stamp in a file; fails if there are new ones."""
+    """Return the last stamp in a file; fail if new stamps appear."""
     before_s = stamps_s(file)
     time.sleep(5 * PERIOD_S)
     assert stamps_s(file) == before_s, f"{file.name}: a part of the command is alive"
@@ -132,7 +132,7 @@ def strongroom_lock(
 ) -> subprocess.Popen[bytes]:
     """Start `strongroom lock` in a session of its own, so that its process group is its own too.
 
-    What it says goes to the file `said`.
+    Its output goes to the file `said`.
     """
     flags = ["lock", name, "--store", store, "--ttl", f"{ttl_s:g}"]
     with said.open("wb") as output:
@@ -146,14 +146,14 @@ def strongroom_lock(
 
 
 def has_begun(process: subprocess.Popen[bytes], said: Path, shows: bool) -> bool:
-    """Return `shows`; fail if the process has ended instead, with what it said."""
+    """Return `shows`; fail with the output of the process if it has ended instead."""
     code = process.poll()
     assert code is None, f"ended with {code}: {said.read_text()[-2000:]}"
     return shows
 
 
 def await_all(ready: Sequence[Callable[[], bool]]) -> None:
-    """Wait until all of these are so."""
+    """Wait until all conditions are true."""
     until_s = time.monotonic() + _START_S
     left = list(ready)
     while left := [is_ready for is_ready in left if not is_ready()]:
@@ -162,15 +162,15 @@ def await_all(ready: Sequence[Callable[[], bool]]) -> None:
 
 
 class Rivals:
-    """Somebody else who waits for locks, by a way of its own to the store, from now on.
+    """Other clients that wait for locks, by connections of their own to the store.
 
     Arguments:
-        client: theirs.
-        ttls_s: by the names of the locks.
+        client: the client that they use.
+        ttls_s: the TTLs, by the names of the locks.
 
     Attributes:
-        held: what they have, by name.
-        taken_s: since when, by the boot clock: when the request was sent that took it.
+        held: the acquired locks, by name.
+        taken_s: by name, the boot time at which the request that acquired the lock was sent.
     """
 
     def __init__(self, client: Client, ttls_s: Mapping[str, float]) -> None:
@@ -192,7 +192,7 @@ class Rivals:
         self.taken_s[name] = held.deadline_s - believed_s
 
     def join(self) -> dict[str, float]:
-        """Wait until they have all of them; return since when."""
+        """Wait until they hold all locks; return `taken_s`."""
         for thread in self._threads:
             thread.join(2 * END_S)
         return self.taken_s

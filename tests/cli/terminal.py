@@ -1,7 +1,7 @@
-"""The command at a terminal: what a person sees there.
+"""The output of the command at a terminal.
 
-Lives here: a pseudo-terminal as standard error, and reading from it. Must not live here: what must
-be seen.
+Lives here: a pseudo-terminal as standard error, and reading from it. Must not live here:
+assertions.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class AtTerminal:
         self.seen = ""
 
     def await_text(self, text: str) -> None:
-        """Read until it is there."""
+        """Read until the text appears."""
         deadline = time.monotonic() + TIMEOUT_S
         while text not in self.seen:
             assert time.monotonic() < deadline, self.seen

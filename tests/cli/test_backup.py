@@ -1,4 +1,4 @@
-"""`strongroom backup`, `restore`, `doctor`: beside a serving server, and what they refuse."""
+"""`strongroom backup`, `restore`, `doctor`: beside a running server, and their refusals."""
 
 from __future__ import annotations
 

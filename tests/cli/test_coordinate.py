@@ -1,4 +1,4 @@
-"""`strongroom ids`, `gate`, `locks`, `check-store`: what they print and how they end."""
+"""`strongroom ids`, `gate`, `locks`, `check-store`: their output and their exit codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`strongroom files`: who has files open over SMB, and closing them by force."""
+"""`strongroom files`: lists the clients with open files over SMB, and closes the files by force."""
 
 from __future__ import annotations
 

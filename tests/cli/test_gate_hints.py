@@ -1,4 +1,4 @@
-"""`strongroom gate NAME wait | open --hints URL`: a bus that fails makes nothing fail."""
+"""`strongroom gate NAME wait | open --hints URL`: a failing bus does not make the command fail."""
 
 from __future__ import annotations
 

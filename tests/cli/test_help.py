@@ -1,4 +1,4 @@
-"""Help, version, usage errors: what a person meets first."""
+"""Help, version and usage errors."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ WITH_EXAMPLES = [command[0] for command in COMMANDS if len(command) == 1]
 
 @cache
 def help_of(*command: str) -> Ran:
-    """What `strongroom COMMAND --help` says; several tests look at it."""
+    """Return the output of `strongroom COMMAND --help`; several tests use it."""
     return in_process(*command, "--help")
 
 

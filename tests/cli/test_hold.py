@@ -1,4 +1,4 @@
-"""`strongroom lock` and `elect`: the command runs while it is held, and is dead in time."""
+"""`strongroom lock` and `elect`: the command runs while the lock is held, and is ended in time."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def test_whoever_is_in_front_reads_from_the_terminal(script: str, store: str) ->
     if pid == 0:
         os.execvp("sh", ["sh", "-c", script.format(lock=lock)])
     seen = b""
-    os.write(terminal, b"hello\n")  # lies there until somebody reads
+    os.write(terminal, b"hello\n")  # stays there until it is read
     with contextlib.suppress(OSError):  # the end of a terminal
         while select.select([terminal], [], [], TIMEOUT_S)[0] and (read := os.read(terminal, 4096)):
             seen += read

@@ -90,7 +90,7 @@ def test_without_its_guard_the_command_dies_with_all_that_it_started(
 
 
 def test_a_guard_whose_holder_died_at_once_leaves_nothing_behind(tmp_path: Path) -> None:
-    """Before the guard could tell which group it has started."""
+    """The holder died before the guard could report the process group that it started."""
     file = tmp_path / "stamps"
     file.write_bytes(bytes(STAMPS_BYTES))
     control_read, control = os.pipe()

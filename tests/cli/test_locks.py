@@ -1,4 +1,4 @@
-"""`strongroom locks`: what is explained, of every kind."""
+"""`strongroom locks`: the explanation of every kind of lock."""
 
 from __future__ import annotations
 

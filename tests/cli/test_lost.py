@@ -1,4 +1,4 @@
-"""What is said of a command that was ended by a loss; when that is so is in test_child.py."""
+"""The message about a command that was ended by a loss; test_child.py tests when that happens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`strongroom members`: who is there, who comes and goes, and being there."""
+"""`strongroom members`: the list of members, its changes, and joining."""
 
 from __future__ import annotations
 

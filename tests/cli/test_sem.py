@@ -1,4 +1,4 @@
-"""`strongroom sem`, `rwlock`, `barrier`: as many as may, and dead in time."""
+"""`strongroom sem`, `rwlock`, `barrier`: at most the permitted holders, each ended in time."""
 
 from __future__ import annotations
 

@@ -277,7 +277,7 @@ def test_in_memory_does_not_go_with_a_data_directory(tmp_path: Path) -> None:
 
 
 def test_in_memory_overrules_the_data_directory_of_the_environment(tmp_path: Path) -> None:
-    flags = ("--account", "a:a2V5")  # no such account can be, which is looked at later
+    flags = ("--account", "a:a2V5")  # such an account is invalid, which is checked later
     data = tmp_path / "data"
     ran = strongroom("serve", "--in-memory", *port_flags(), *flags, STRONGROOM_DATA=str(data))
     assert ran.code == Exit.SETTINGS

@@ -1,4 +1,4 @@
-"""`strongroom serve --smb`: a real process, to which Debian's way of mounting is printed."""
+"""`strongroom serve --smb`: a real process, which prints Debian's mount command."""
 
 from __future__ import annotations
 

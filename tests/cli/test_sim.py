@@ -1,4 +1,4 @@
-"""`strongroom sim`: a seed plays the same run again, and a violation is told."""
+"""`strongroom sim`: a seed repeats the same run, and a violation is reported."""
 
 from __future__ import annotations
 

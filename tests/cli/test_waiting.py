@@ -1,4 +1,4 @@
-"""What is seen while a command waits: who holds, since when, one's place; nothing in a log."""
+"""The output while a command waits: the holder, since when, and the position; nothing in a log."""
 
 from __future__ import annotations
 

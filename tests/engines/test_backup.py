@@ -1,4 +1,4 @@
-"""Backups under load, restores, and the checks that find what is wrong."""
+"""Backups under load, restores, and the checks that find damage."""
 
 from __future__ import annotations
 

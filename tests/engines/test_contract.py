@@ -1,4 +1,4 @@
-"""Both engines keep the contract, case by case."""
+"""Both engines satisfy the contract, case by case."""
 
 from __future__ import annotations
 

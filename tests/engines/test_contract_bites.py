@@ -1,4 +1,4 @@
-"""The contract suite finds engines that break a rule."""
+"""The contract suite detects engines that break a rule."""
 
 from __future__ import annotations
 

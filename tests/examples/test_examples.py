@@ -1,4 +1,4 @@
-"""Every example runs to its end, and prints what it promises."""
+"""Every example runs to its end, and prints the promised output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server that all tests of this folder may mistreat, strict, and clients of an account each."""
+"""A strict server that all tests of this folder attack, and clients with an account each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.conformance.table_client import TableClient
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[Running]:
-    """The server; it must be well at the end."""
+    """Provide the server, which must still answer at the end."""
     made = Running()
     yield made
     assert made.tables().get("/Tables").status == 200
@@ -23,7 +23,7 @@ def running() -> Iterator[Running]:
 
 @pytest.fixture
 def tables(running: Running) -> Iterator[TableClient]:
-    """A client of an account of its own, which has the table `Edge`."""
+    """Provide a client with an account of its own, which has the table `Edge`."""
     client = running.table_account()
     assert client.post("/Tables", {"TableName": "Edge"}).status == 201
     yield client
@@ -32,7 +32,7 @@ def tables(running: Running) -> Iterator[TableClient]:
 
 @pytest.fixture
 def queues(running: Running) -> Iterator[Client]:
-    """A client of an account of its own, which has the queue `edge`."""
+    """Provide a client with an account of its own, which has the queue `edge`."""
     client = running.queue_account()
     expect(client.put("/edge"), 201)
     yield client

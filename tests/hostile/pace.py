@@ -1,7 +1,6 @@
-"""How the work for a request grows with its size, whatever the pace of the machine.
+"""The growth of a request's work with its size, independent of the machine's speed.
 
-Lives here: how it is measured, within one run and against itself. Must not live here: what the
-work is.
+Lives here: the measurement, relative to itself within one run. Must not live here: the work.
 """
 
 from __future__ import annotations
@@ -11,16 +10,17 @@ from collections.abc import Callable
 from typing import Final
 
 _TIMES: Final = 5
-# For four times as much: 4 where the work is in proportion to the size, 16 where it is its square.
+# For four times the size, linear work takes 4 times as long and quadratic work 16 times.
 GROWTH_MAX: Final = 8.0
 
 
 def growth(work: Callable[[bytes], object], made: Callable[[int], bytes], count: int) -> float:
-    """How many times as long `work` takes with four times as much: the best of several runs each.
+    """Return how many times as long `work` takes with four times the size; the best of several
+    runs.
 
     Arguments:
-        made: the request that is made of so many pieces.
-        count: how many the smaller has; the square of it must still be bearable.
+        made: returns a request of so many pieces.
+        count: the pieces of the smaller request; quadratic work on it must still be possible.
     """
     small, large = made(count), made(4 * count)
     spent_s = [(_spent_s(work, small), _spent_s(work, large)) for _ in range(_TIMES)]

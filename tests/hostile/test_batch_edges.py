@@ -1,4 +1,4 @@
-"""Batches at their limits, and bodies that only just are, or are not, multipart."""
+"""Batches at their limits, and bodies that are just valid, or just not valid, as multipart."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def _taken_apart(body: bytes) -> None:
 
 @pytest.mark.parametrize("name", BULK)
 def test_a_batch_that_is_made_to_be_slow_is_not(tables: TableClient, name: str) -> None:
-    """T-BAT-10: it takes as long as its size says, and ends in an answer."""
+    """T-BAT-10: the batch takes a time in proportion to its size, and gets an answer."""
     made, most = BULK[name]
     count = min(most // 64, 500)
     assert growth(_taken_apart, lambda n: made(n).encode("latin-1"), count) < GROWTH_MAX
@@ -261,7 +261,7 @@ def test_a_query_in_a_batch_sees_its_range_only(tables: TableClient) -> None:
 
 
 def test_an_answer_never_holds_what_a_header_of_the_request_hid(tables: TableClient) -> None:
-    """T-BAT-01: Content-ID comes back as it was, and cannot begin another field."""
+    """T-BAT-01: Content-ID is returned unchanged, and cannot start another field."""
     for row, content_id in enumerate(("\xff<x>", "i" * 32_000, "a: b")):
         outer = f"{OUTER}Content-ID: {content_id}\r\n"
         document = f'{{"PartitionKey":"p","RowKey":"{row}"}}'

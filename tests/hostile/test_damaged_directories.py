@@ -1,4 +1,4 @@
-"""Data directories that somebody has damaged: no blob may show the bytes of another."""
+"""Damaged data directories: no blob may show the bytes of another."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_what_is_written_later_is_not_read_as_what_was_cut_off(
             secret = b"s" * _BODY_BYTES
             expect(client.put(f"/photos/secret{number}", PUT_BLOB, secret), 201)
         for number in range(1, _BLOBS):
-            # The length of the answer was announced, so all that can be told is that it breaks off.
+            # The length of the answer was announced, so the only possible error is an early end.
             with pytest.raises(IncompleteRead):
                 client.another().get(f"/photos/{number}")
         assert expect(client.get("/photos/0"), 200).body == b"0" * _BODY_BYTES

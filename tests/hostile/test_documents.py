@@ -1,4 +1,4 @@
-"""Block lists that are made to be slow to read are refused before they are parsed."""
+"""Block lists that would be slow to parse are refused before they are parsed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TEXT = b"<BlockList><Latest>" + (b"A" * 5000 + b"\n") * 3000 + b"</Latest></Blo
 
 @pytest.mark.parametrize("document", [_ATTRIBUTES, _TEXT], ids=["attributes", "text"])
 def test_a_long_tag_or_text_in_a_large_document_is_refused(document: bytes) -> None:
-    """B-LIM-02: a second of parsing would be a second for everybody."""
+    """B-LIM-02: a second of parsing would delay all other requests by a second."""
     assert limits.XML_BODY_BYTES_MAX < len(document) < limits.BLOCK_LIST_BODY_BYTES_MAX
     with pytest.raises(StorageError) as refused:
         at_once(read_block_list(document))

@@ -1,4 +1,4 @@
-"""Parameters and headers that come twice: nobody may choose which of them counts."""
+"""Repeated parameters and headers: the sender must not be able to choose which one counts."""
 
 from __future__ import annotations
 

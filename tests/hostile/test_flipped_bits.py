@@ -1,5 +1,8 @@
-"""Bits that a disk has flipped while the server was down: a damaged thing is answered 500 and named
-in the log and by doctor, never with wrong bytes; everything else is served."""
+"""Bits that a disk flipped while the server was down.
+
+A damaged record is answered with 500 and named in the log and by the doctor, never with wrong
+bytes. Everything else is served.
+"""
 
 from __future__ import annotations
 

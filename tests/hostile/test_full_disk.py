@@ -1,4 +1,4 @@
-"""A disk that is full of bodies which are then deleted: their space comes back at once."""
+"""A disk full of bodies that are then deleted: their space is free at once."""
 
 from __future__ import annotations
 

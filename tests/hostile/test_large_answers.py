@@ -1,4 +1,4 @@
-"""Clients that ask for large answers and do not read them cannot have them all held for them."""
+"""Clients that request large answers and do not read them: the held answers are bounded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clients that send large documents, or begin to, cannot fill the memory with them."""
+"""Clients that send large documents, complete or not, cannot fill the memory."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""A process whose memory is limited (`ulimit -v`): it refuses some, goes on, or ends; never a
-process that lives and serves nobody."""
+"""A process with little memory (`ulimit -v`): it refuses some requests, and continues or ends.
+
+It never stays alive without serving.
+"""
 
 from __future__ import annotations
 

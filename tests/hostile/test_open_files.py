@@ -1,4 +1,4 @@
-"""Clients that use up what a process may have open do not take the server with them."""
+"""Clients that use up the process's open files do not stop the server."""
 
 from __future__ import annotations
 

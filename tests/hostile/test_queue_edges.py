@@ -89,7 +89,7 @@ TEXTS = [
 
 @pytest.mark.parametrize(("text", "fits"), TEXTS, ids=range(len(TEXTS)))
 def test_a_text_comes_back_or_is_too_large(queues: Client, text: str, fits: bool) -> None:
-    """Q-PUT-07, Q-PUT-08, Q-UPD-02: as it is put and as an update leaves it."""
+    """Q-PUT-07, Q-PUT-08, Q-UPD-02: after a put, and after an update."""
     made = put(queues, "edge", "first")
     answers = post(queues, document(text)), update(queues, "edge", made, text)
     for answer, status in zip(answers, (201, 204), strict=True):
@@ -238,7 +238,7 @@ def test_a_timeout_is_a_number_of_seconds(queues: Client, value: str) -> None:
 
 
 def test_who_takes_longer_than_allowed_is_told(queues: Client) -> None:
-    """Q-ADR-08: and no message is taken for an answer that is not given."""
+    """Q-ADR-08: a timed-out request takes no message."""
     answer = queues.get("/edge/messages?timeout=1", {"x-strongroom-wait": "5"})
     expect(answer, 500, "OperationTimedOut")
     put(queues, "edge", "kept")

@@ -1,4 +1,4 @@
-"""Uploads that stall: a crowd of them takes little memory, and gives it back when it goes."""
+"""Stalled uploads: many of them use little memory, which is freed at their end."""
 
 from __future__ import annotations
 

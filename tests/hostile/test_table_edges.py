@@ -126,7 +126,7 @@ BULK: dict[str, tuple[Callable[[], bytes], str]] = {
 
 @pytest.mark.parametrize("name", BULK)
 def test_a_document_in_bulk_is_refused(tables: TableClient, name: str) -> None:
-    """T-KEY-04, T-FMT-08: what is left out of an entity has its bounds too."""
+    """T-KEY-04, T-FMT-08: ignored parts of an entity have limits too."""
     made, code = BULK[name]
     body = made()
     assert len(body) < 4 * MIB
@@ -152,7 +152,7 @@ def test_what_is_nested_in_bulk_is_refused_before_it_is_taken_apart(name: str) -
 
 
 def test_the_largest_entity_as_escapes_is_read(tables: TableClient) -> None:
-    """T-KEY-07: its JSON is six times as long."""
+    """T-KEY-07: the entity's JSON is six times as long."""
     text = "".join(f"\\u{ord('é'):04x}" for _ in range(30_000))
     own = ",".join(f'"P{number}":"{text}"' for number in range(16))
     body = f'{{"PartitionKey":"p","RowKey":"r",{own}}}'.encode()

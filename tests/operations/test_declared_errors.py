@@ -1,4 +1,4 @@
-"""The errors that operations declare: those that follow from the rest are not said again."""
+"""The errors that operations declare: the common errors are not repeated."""
 
 from __future__ import annotations
 

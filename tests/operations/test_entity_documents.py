@@ -1,4 +1,4 @@
-"""Documents of entities as operations take them: keys, properties with their types, refusals."""
+"""Documents of entities in requests: keys, properties with their types, refusals."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ REFUSED = [
     (b'"A@odata.type":"Edm.Int32","A":2147483648', "400 InvalidInput", "The property A: "),
     (b'"A@odata.type":"Edm.Nothing","A":1', "400 InvalidInput", "The property A: "),
     (b'"A@odata.type":"Edm.DateTime","A":"1600-01-01"', "400 OutOfRangeInput", "The 'A' parameter"),
-    # Keys are looked at first, and in this order.
+    # Keys are checked first, and in this order.
     (b'"Much":2147483648,"RowKey":null', "400 PropertiesNeedValue", ""),
     (
         b'"A@odata.type":"Edm.DateTime","A":"1600-01-01","RowKey":1',

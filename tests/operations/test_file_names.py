@@ -1,4 +1,4 @@
-"""Which paths of the File service name nothing that there can be."""
+"""Paths of the File service that cannot name anything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each operation may do on a full disk, as it is declared."""
+"""The declared purpose of each operation on a full disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every operation with every role: the hand-made tables of docs/operations/roles.md are the law."""
+"""Every operation with every role agrees with the hand-made tables of docs/operations/roles.md."""
 
 from __future__ import annotations
 

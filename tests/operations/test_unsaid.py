@@ -1,4 +1,4 @@
-"""What an operation makes of a request that says nothing is what its fields read from one."""
+"""The cached defaults of an operation equal the fields of a request that sends none of them."""
 
 from __future__ import annotations
 

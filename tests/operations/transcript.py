@@ -14,7 +14,7 @@ EXAMPLE = re.compile(r"^([A-Z]+) (/\S*)(?: \[(.*)\])? => (.+)$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One operation as the transcript has it."""
+    """One operation of the transcript."""
 
     operation: str
     id: str
@@ -33,7 +33,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One request and what it is."""
+    """One example request and its expected outcome."""
 
     method: str
     target: str
@@ -42,7 +42,7 @@ class Example:
 
 
 def rows(service: str) -> list[Row]:
-    """The operation table of `service`."""
+    """Return the operation table of `service`."""
     found = []
     for line in (DOCS / f"{service}.md").read_text().splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
@@ -76,12 +76,12 @@ def _list(cell: str) -> tuple[str, ...]:
 
 
 def rule_numbers(service: str) -> list[str]:
-    """The numbers of all rules of `service`."""
+    """Return the numbers of all rules of `service`."""
     return RULE.findall((DOCS / f"{service}.md").read_text())
 
 
 def examples(service: str) -> list[Example]:
-    """The example requests of `service`."""
+    """Return the example requests of `service`."""
     text = (DOCS / f"{service}-examples.md").read_text()
     return [
         Example(method, target, _headers(headers), outcome)

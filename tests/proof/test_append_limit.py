@@ -1,4 +1,5 @@
-"""An append blob of 50,000 blocks on the embedded engine: as many as there may be, and no more."""
+"""An append blob of 50,000 blocks on the embedded engine: the limit is reached, and not
+exceeded."""
 
 from __future__ import annotations
 

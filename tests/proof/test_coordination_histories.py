@@ -1,5 +1,6 @@
-"""Histories of registers and locks on every store with a real server, under every fault, in many
-orders: linearizable.
+"""Histories of registers and locks on every store with a real server are linearizable.
+
+Every fault occurs, in many orders.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The long proof that damage in a log is told from what a power cut leaves.
+"""The long proof that damage in a log is distinguished from the results of a power cut.
 
-Every frame of a log is damaged, and the store refuses each time. Hundreds of power cuts, with any
-sectors kept, also after a commit that a full disk rolled back, and it refuses never.
+Every frame of a log is damaged, and the store refuses each time. After hundreds of power cuts, with
+any sectors kept, it never refuses. Some follow a commit that a full disk rolled back.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A real file system that another program fills: the server goes on, ends, starts again, and what
-is deleted gives its space back.
+"""A real file system that another program fills: the server continues, stops, restarts, and
+deletions free space.
 
-It takes root on Linux: the file system is a small one in memory, which is mounted for the test.
+It needs root on Linux: the test mounts a small file system in memory.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
-"""The long proof of order over several gateways: many histories, with gateways that pause, die and
-start in each; every answer has its place in one order."""
+"""The long proof of order over several gateways.
+
+Gateways pause, die and start in each of many histories; every answer has its place in one order.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""The long proof of order: many histories of many clients on entities, transactions and messages,
-with the server killed and started again in each; every answer has its place in one order."""
+"""The long proof of order: many histories on entities, transactions and messages.
+
+The server is killed and restarted in each; every answer has its place in one order.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """100 trials of `strongroom lock NAME -- command` under each fault, on a real Strongroom.
 
-The command is dead before the lease can expire, soon after it was broken, and when `strongroom
-lock` is killed; after all of it was stopped past the TTL and continued, no fenced write is
-accepted.
+The command is dead before the lease can expire, soon after a break, and after a kill of `strongroom
+lock`. If all of it was stopped past the TTL and continued, no fenced write is accepted.
 
 Every command has a child in its process group and a grandchild that has left it.
 """

@@ -1,5 +1,6 @@
-"""2,000 seeds of each kind of lock in the simulator: never two believers, fences rise, nobody waits
-for ever, nothing is left behind.
+"""2,000 seeds of each kind of lock in the simulator.
+
+There are never two holders, fences rise, no client waits for ever, and nothing is left behind.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
-"""2,000 seeds of a store with several gateways in the simulator: no hold is believed by two that
-could commit, nothing is dropped under a live reader, and quiet means quiet.
+"""2,000 seeds of a store with several gateways in the simulator.
+
+Two gateways that could commit never have the same hold. No content is dropped under a live reader,
+and quiet has its meaning.
 """
 
 from __future__ import annotations

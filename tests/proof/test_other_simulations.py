@@ -1,5 +1,7 @@
-"""2,000 seeds each of ids, gates and registers in the simulator: no id twice, no gate goes back,
-nobody is left waiting, every history of a register is linearizable.
+"""2,000 seeds each of ids, gates and registers in the simulator.
+
+No id is repeated, no gate goes back, no waiter is stuck, every history of a register is
+linearizable.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
-"""The long proof against power cuts: rounds of two lives each, with new chance every time. The
-engine by itself, and whole requests on entities and messages."""
+"""The long proof against power cuts: rounds of two lives each, with new randomness every time.
+
+It covers the engine alone, and whole requests on entities and messages.
+"""
 
 from __future__ import annotations
 

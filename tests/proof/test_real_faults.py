@@ -1,7 +1,7 @@
 """The shared set under the lock of every store with a real server, many faults in a row.
 
-Guarded by the fence no update is lost, and every write of a holder that was overtaken is refused;
-without a guard the same faults lose updates.
+With the fence's guard no update is lost, and every write of an overtaken holder is refused. Without
+a guard the same faults lose updates.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
-"""2,000 seeds each of semaphores, read-write locks, barriers and members in the simulator: never
-more inside than may be, all go or nobody, whoever believes to be a member is one.
+"""2,000 seeds each of semaphores, read-write locks, barriers and members in the simulator.
+
+The permits are never exceeded, all parties of a barrier proceed or none, and every believed member
+is one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Block ids, and what a block list commits."""
+"""Block ids, and the blocks that a block list commits."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A server on loopback for one test, and a client that shows every byte.
+"""A server on loopback for one test, and a client that sends and receives raw bytes.
 
-The client's parser is strict and knows nothing of the server's: a response that it accepts is well
-formed. Must not live here: assertions about what a response means.
+The client's parser is strict and independent of the server's code: a response that it accepts is
+well formed. Must not live here: assertions about the meaning of a response.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from strongroom.wire.core.http import Request, Response
 
 T = TypeVar("T")
 _PORTS: Final = range(21_000, 31_000)
-# No test waits longer than this for anything: a hang fails instead of blocking.
+# No test waits longer than this, so that a hang fails instead of blocking.
 PATIENCE_S: Final = 60.0
-# Timeouts short enough to be waited for; everything else keeps its default.
+# Timeouts that a test can wait for; all other settings keep their defaults.
 QUICK: Final = HttpSettings(
     head_timeout_s=0.3,
     idle_timeout_s=0.3,
@@ -41,7 +41,7 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 
 def run(scenario: Coroutine[object, object, T]) -> T:
-    """Run a scenario to its end, or fail."""
+    """Run a scenario to its end, or fail after PATIENCE_S."""
 
     async def bounded() -> T:
         async with asyncio.timeout(PATIENCE_S):
@@ -51,13 +51,14 @@ def run(scenario: Coroutine[object, object, T]) -> T:
 
 
 def render_error(error: StorageError, request: Request | None) -> Response:
-    """An error as plain text: its code in a header, its message in the body."""
+    """Return an error as plain text: its code in a header, its message in the body."""
     return Response(error.row.status, [("x-ms-error-code", error.row.code)], error.message.encode())
 
 
 @dataclass
 class Answer:
-    """A response as the client saw it. `complete` is False when the connection broke inside it."""
+    """A response as the client received it. `complete` is False if the connection broke inside
+    it."""
 
     status: int
     reason: str
@@ -76,7 +77,7 @@ class Answer:
 
 
 class Client:
-    """One connection, byte by byte."""
+    """One connection, with access to every byte."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
@@ -91,9 +92,9 @@ class Client:
         return await self.answer(method=method)
 
     async def answer(self, *, method: str = "GET", head: bytes = b"") -> Answer:
-        """The next final response (its head may have been read already).
+        """Read the next final response (its head may have been read already).
 
-        Raises: AssertionError: it is malformed.
+        Raises: AssertionError: the response is malformed.
         """
         head = head or await self.reader.readuntil(b"\r\n\r\n")
         answer = parse_head(head)
@@ -128,11 +129,11 @@ class Client:
                 return body
 
     async def interim(self) -> bytes:
-        """The next head, as it is: of an interim response (1xx), or of any."""
+        """Read the next head unparsed: that of an interim response (1xx), or of any other."""
         return await self.reader.readuntil(b"\r\n\r\n")
 
     async def ended(self) -> bytes:
-        """What arrives until the server ends the connection; a reset counts as an end."""
+        """Read all bytes until the server ends the connection; a reset counts as an end."""
         try:
             return await self.reader.read()
         except ConnectionError:
@@ -150,7 +151,7 @@ class Client:
 
 
 def parse_head(head: bytes) -> Answer:
-    """The head of a response, checked against RFC 9112 sections 4 and 5."""
+    """Parse the head of a response, and check it against RFC 9112 sections 4 and 5."""
     lines = head.decode("latin-1").split("\r\n")
     status_line = re.fullmatch(r"HTTP/1\.1 ([0-9]{3}) ([^\r\n\0]*)", lines[0])
     assert status_line, lines[0]
@@ -167,7 +168,7 @@ def parse_head(head: bytes) -> Answer:
 
 @dataclass
 class Served:
-    """A running server and what its observer heard."""
+    """A running server, and the exchanges that its observer received."""
 
     server: HttpServer
     host: str
@@ -192,7 +193,7 @@ async def serving(
     tls: ssl.SSLContext | None = None,
     host: str = "127.0.0.1",
 ) -> AsyncIterator[Served]:
-    """A server on a free port; it is closed at the end, whatever happened."""
+    """Run a server on a free port, and close it at the end in any case."""
     served = Served(None, host, 0)  # type: ignore[arg-type]  # needs no process
     server = HttpServer(
         handler, render_error, settings=settings, observe=served.exchanges.append, tls=tls
@@ -206,13 +207,13 @@ async def serving(
 
 
 async def no_more_than(served: Served, connections: int) -> None:
-    """Wait until the server has no more connections than that."""
+    """Wait until the server has at most so many connections."""
     while served.server.connection_count > connections:  # noqa: ASYNC110 - the server has no event
         await asyncio.sleep(0.01)
 
 
 async def listen_somewhere(server: HttpServer, host: str) -> int:
-    """Listen on a free port, from a place that differs between processes."""
+    """Listen on a free port; the search starts at a port that differs between processes."""
     first = os.getpid() % len(_PORTS)
     for step in range(len(_PORTS)):
         try:
@@ -223,7 +224,7 @@ async def listen_somewhere(server: HttpServer, host: str) -> int:
 
 
 async def echo(request: Request) -> Response:
-    """Answers with the request: method, target and headers as they were read, then the body."""
+    """Answer with the request: method, target and headers as they were read, then the body."""
     lines = [f"{request.method} {request.target}"]
     lines += [f"{name}={value}" for name, value in request.headers.fields]
     body = await request.body.read_all(2**20)
@@ -231,12 +232,12 @@ async def echo(request: Request) -> Response:
 
 
 def get(target: str = "/", *headers: str, method: str = "GET", version: str = "1.1") -> bytes:
-    """A request without a body; `Host` is there unless `headers` has one."""
+    """Return a request without a body; it has a `Host` header unless `headers` has one."""
     fields = [] if any(h.lower().startswith("host:") for h in headers) else ["Host: localhost"]
     lines = [f"{method} {target} HTTP/{version}", *fields, *headers, "", ""]
     return "\r\n".join(lines).encode("latin-1")
 
 
 def put(body: bytes, *headers: str, target: str = "/", method: str = "PUT") -> bytes:
-    """A request with a body and its Content-Length."""
+    """Return a request with a body and its Content-Length."""
     return get(target, f"Content-Length: {len(body)}", *headers, method=method) + body

@@ -1,5 +1,5 @@
-"""What a part of a batch has from the request around it: B-BAT-05; a long batch lets others come
-in between."""
+"""A part of a batch takes headers over from the request around it (B-BAT-05). Other requests are
+served during a long batch."""
 
 from __future__ import annotations
 
@@ -45,8 +45,10 @@ PARTS_IN_A_ROW = 16
 
 
 class Turns:
-    """Counts what is done in each turn of the loop. `slices` has the time of what is done: a slice
-    is over with the part PARTS_IN_A_ROW."""
+    """Counts the work that is done in each turn of the loop.
+
+    `slices` has a clock that follows this work: a slice is over with the part PARTS_IN_A_ROW.
+    """
 
     def __init__(self) -> None:
         self.now = 0
@@ -55,7 +57,7 @@ class Turns:
 
     @property
     def context(self) -> Any:
-        """A context that has nothing but the turns."""
+        """Return a context that has nothing but the turns."""
         return SimpleNamespace(services=SimpleNamespace(turns=self.slices))
 
     async def count(self) -> None:

@@ -1,4 +1,4 @@
-"""Which hosts and addresses may be asked for copy sources: rule B-CPY-14."""
+"""The hosts and addresses that are allowed as copy sources: rule B-CPY-14."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from strongroom.servers.copies.addresses import SourceHosts, may_ask
 
 PUBLIC = "93.184.216.34"
 
-# address, asked by default, asked when the operator named its host
+# address, allowed by default, allowed if the operator named its host
 ADDRESSES = [
     (PUBLIC, True, True),
     ("2606:2800:220:1::1", True, True),
@@ -67,7 +67,7 @@ def test_addresses(address: str, by_default: bool, when_listed: bool) -> None:
     assert may_ask(address, True) is when_listed
 
 
-# listed, host, port, its address, asked
+# listed hosts, host, port, its address, allowed
 HOSTS = [
     ("", "x.example", 80, PUBLIC, True),
     ("", "x.example", 80, "10.0.0.1", False),
@@ -119,7 +119,7 @@ def test_hosts(listed: str, host: str, port: int, address: str, asked: bool) -> 
     ["metadata.google.internal", "METADATA.google.internal.", "metadata", "instance-data"],
 )
 def test_names_of_metadata_servers(name: str) -> None:
-    """B-CPY-14: not even looked up, listed or not."""
+    """B-CPY-14: such names are never resolved, listed or not."""
     for listed in ([], [name], ["*.google.internal"]):
         assert not SourceHosts.parse(listed).may_resolve(name, 80)
 

@@ -1,4 +1,4 @@
-"""The reader of copy sources elsewhere: whom it asks, what it says, what it believes."""
+"""The reader of copy sources on other servers: its connections, requests, and checks of answers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 def asked(serve: Serve, use: Use, tls: ssl.SSLContext | None = None, **more: Any) -> Any:
-    """What `use` returns, given a client and the URL of a server that does `serve`."""
+    """Return the result of `use`, which gets a client and the URL of a server that runs `serve`."""
 
     async def run() -> Any:
         port = free_port()
@@ -55,7 +55,8 @@ def asked(serve: Serve, use: Use, tls: ssl.SSLContext | None = None, **more: Any
 
 
 def exchange(answer: bytes, use: Use, hold: bool = False, **more: Any) -> tuple[Any, bytes]:
-    """What `use` returns with a server that gives `answer`, and the request that it saw."""
+    """Return the result of `use` with a server that sends `answer`, and the request that the server
+    got."""
     seen = bytearray()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -66,7 +67,7 @@ def exchange(answer: bytes, use: Use, hold: bool = False, **more: Any) -> tuple[
             if hold:
                 await reader.read()
         except (OSError, asyncio.IncompleteReadError):
-            pass  # the client has seen enough
+            pass  # the client has closed the connection
         writer.close()
 
     return asked(serve, use, **more), bytes(seen)
@@ -93,7 +94,7 @@ async def broken(client: CopyClient, url: str) -> str:
 
 
 def elsewhere(name: str, use: Use) -> Use:
-    """The same with the host's name in the URL."""
+    """Return `use` with another host name in the URL."""
     return lambda client, url: use(client, url.replace(HOST, name))
 
 
@@ -184,7 +185,7 @@ def test_a_slow_source_is_read_to_its_end() -> None:
             writer.write(b"x")
         writer.close()
 
-    # All of it takes longer than a stall may.
+    # The whole answer takes longer than the stall timeout.
     assert asked(serve, whole, head_timeout_s=5, stall_timeout_s=0.6)[1] == b"x" * 8
 
 
@@ -202,7 +203,7 @@ def test_a_source_is_not_read_faster_than_it_is_taken() -> None:
                 await writer.drain()
                 sent += 2**16
         except OSError:
-            pass  # given up, as it should be
+            pass  # the client has aborted, as expected
         writer.close()
 
     async def use(client: CopyClient, url: str) -> int:
@@ -215,7 +216,7 @@ def test_a_source_is_not_read_faster_than_it_is_taken() -> None:
         await source.close()
         return before
 
-    # What the kernel holds on both sides is some MiB at most.
+    # The kernel buffers some MiB at most on both sides.
     assert asked(serve, use, head_timeout_s=5) < size // 2
 
 
@@ -249,7 +250,7 @@ def test_answers_that_are_no_source(answer: bytes, status: int) -> None:
 
 
 def test_what_the_source_answered_is_told() -> None:
-    """B-CPY-09: as it is told of sources on this server."""
+    """B-CPY-09: the refusal quotes the source's answer, as for sources on this server."""
     answer = b"HTTP/1.1 404 No\r\nContent-Length: 0\r\nx-ms-error-code: BlobNotFound\r\n\r\n"
     error, _ = exchange(answer, refused)
     assert error.headers == (
@@ -301,7 +302,7 @@ def test_redirects_are_not_followed(status: int) -> None:
 
 
 async def conditional(client: CopyClient, url: str, conditions: Conditions) -> bool:
-    """Whether the conditions let the source be read."""
+    """Whether the conditions permit reading the source."""
     try:
         await (await client.open(url, SourceRequest(conditions))).close()
     except StorageError as error:
@@ -358,7 +359,7 @@ def test_conditions_that_the_source_does_not_look_at(
 
 
 def test_a_name_is_resolved_once_and_the_address_that_was_judged_is_asked() -> None:
-    """B-CPY-14: a name that changes its address after the check leads nowhere else."""
+    """B-CPY-14: a name that changes its address after the check leads to no other address."""
     looked_up: list[str] = []
 
     async def rebound(host: str, port: int) -> list[str]:
@@ -385,7 +386,7 @@ def test_a_name_is_resolved_once_and_the_address_that_was_judged_is_asked() -> N
 def test_a_name_with_an_address_that_may_not_be_asked(
     addresses: list[str], hosts: list[str]
 ) -> None:
-    """B-CPY-14: nothing is sent anywhere."""
+    """B-CPY-14: the client connects to none of the addresses."""
 
     async def resolve(host: str, port: int) -> list[str]:
         return addresses
@@ -484,7 +485,7 @@ def test_a_certificate_is_verified_for_the_name(tmp_path: Path) -> None:
 
     assert ask(whole, "localhost", trusting)[1] == b"ok"
     assert ask(whole, "localhost.", trusting)[1] == b"ok"
-    # Another name than the certificate's; an authority that nobody trusts.
+    # A name that the certificate does not cover; an untrusted authority.
     for name, context in (("x.example", trusting), ("localhost", None)):
         error = ask(refused, name, context)
         assert error.row is blob_errors.CANNOT_VERIFY_COPY_SOURCE

@@ -1,4 +1,4 @@
-"""What the reader of copy sources sends for a From URL operation: a range, a token."""
+"""The request of the reader of copy sources for a From URL operation: its range and its token."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_range_is_asked_for(wanted: ByteRange, line: bytes) -> None:
 def test_a_token_goes_to_the_source_and_nowhere_else(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """B-URL-15: over TLS to the server that was named, and not on to a redirect's."""
+    """B-URL-15: the token is sent over TLS to the named server only, not to a redirect's target."""
     caplog.set_level(logging.DEBUG)
     certificate, key = self_made_certificate(tmp_path, SystemClock())
     ours, trusting = load_context(certificate, key), ssl.create_default_context(cafile=certificate)

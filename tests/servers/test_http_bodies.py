@@ -1,4 +1,4 @@
-"""Bodies: the chunked coding with llhttp as the judge, and what the reader promises."""
+"""Bodies: the chunked coding compared with llhttp, and the contract of the reader."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_pieces_make_no_difference(
 
 
 class Judge:
-    """What llhttp makes of a chunked body."""
+    """Decodes a chunked body with llhttp."""
 
     def __init__(self) -> None:
         self.body = b""
@@ -87,9 +87,9 @@ def test_what_is_accepted_is_read_alike_by_llhttp(data: bytes) -> None:
     try:
         body, rest, done = decode([data])
     except StorageError:
-        return  # which code a refusal has is tested below
+        return  # the code of a refusal is tested below
     if not done:
-        return  # it may still be refused
+        return  # a later byte may still be refused
     judge = Judge()
     httptools.HttpRequestParser(judge).feed_data(HEAD + data[: len(data) - len(rest)])
     assert (judge.body, judge.ends) == (body, 1)
@@ -135,7 +135,7 @@ def test_broken_chunks_are_refused(name: str) -> None:
 
 
 class Source:
-    """Stands in for a connection and notes what it is asked."""
+    """A double of a connection, which records the body's calls."""
 
     is_held_back = False
 
@@ -158,7 +158,7 @@ def new_body(size_bytes: int | None) -> tuple[IncomingBody, Source]:
 
 
 def finish_at_once(body: IncomingBody, max_bytes: int) -> bytes:
-    """Drive read_all by hand: it must not suspend."""
+    """Return the result of read_all, which must not suspend."""
     with pytest.raises(StopIteration) as stop:
         body.read_all(max_bytes).send(None)
     value = stop.value.value

@@ -1,4 +1,4 @@
-"""What bodies hold in memory: shares of one total, and nothing once their handlers are over."""
+"""The memory of bodies: shares of one total, which are released when their handlers end."""
 
 from __future__ import annotations
 

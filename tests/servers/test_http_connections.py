@@ -1,4 +1,4 @@
-"""Connections: keep-alive, versions, pipelining, HEAD, smuggling as seen from outside."""
+"""Connections: keep-alive, versions, pipelining, HEAD and smuggling, tested over sockets."""
 
 from __future__ import annotations
 
@@ -131,7 +131,8 @@ def test_thousands_of_pipelined_requests_do_not_fill_memory() -> None:
 
             sending = asyncio.create_task(send_all())
             await asyncio.sleep(0.5)
-            # The kernel's buffers are full and the server reads no more: the client is held back.
+            # The kernel's buffers are full and the server has stopped reading, so the client is
+            # blocked.
             assert not sending.done()
             connection = next(iter(served.server._connections))
             assert len(connection._ahead) < 2**20

@@ -1,4 +1,4 @@
-"""Connections up to the limit and beyond it, and clients that go before they are answered."""
+"""Connections up to the limit and above it, and clients that disconnect before their answers."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_connection_that_is_being_made_counts_once() -> None:
 
 
 async def client_on(connection: socket.socket) -> Answer:
-    """What a connection that is there is answered."""
+    """Send a request on an open connection, and return its answer."""
     connection.setblocking(False)
     reader, writer = await asyncio.open_connection(sock=connection.dup())
     client = Client(reader, writer)
@@ -71,7 +71,7 @@ def test_whoever_is_too_many_reads_why_also_behind_a_body() -> None:
         answer = await client.answer()
         assert (answer.status, answer.code) == (503, "ServerBusy")
         assert b"Too many connections" in answer.body
-        # An end, not a reset: that raises, and may overtake the answer.
+        # The connection ends without a reset, which would raise and may destroy the answer.
         assert await client.reader.read() == b""
         await client.close()
 
@@ -94,8 +94,10 @@ def test_whoever_is_too_many_reads_why_also_behind_a_body() -> None:
 
 @pytest.mark.parametrize("body", [b"", bytes(100_000)])
 def test_a_client_that_has_gone_is_no_error(body: bytes, caplog: pytest.LogCaptureFixture) -> None:
-    """It goes while its request is handled, before the loop can notice, so the answer is the first
-    that finds out: the kernel of the other side resets the connection."""
+    """The client disconnects while its request is handled, before the loop can notice.
+
+    So the write of the answer is the first to fail: the client's kernel resets the connection.
+    """
     clients: list[socket.socket] = []
     complaints: list[dict[str, Any]] = []
 
@@ -108,7 +110,7 @@ def test_a_client_that_has_gone_is_no_error(body: bytes, caplog: pytest.LogCaptu
         async with serving(handler) as served:
             client = socket.create_connection((served.host, served.port))
             clients.append(client)
-            # Too much is left to keep the connection.
+            # The unread rest is too long to keep the connection.
             client.sendall(get("/", "Content-Length: 100000000", method="PUT") + body)
             while clients or served.server.connection_count:  # noqa: ASYNC110 - bounded by `run`
                 await asyncio.sleep(0.01)

@@ -1,4 +1,5 @@
-"""Mutated requests: whatever is sent, well-formed responses come back or the connection ends."""
+"""Mutated requests: for any bytes, the server sends well-formed responses or ends the
+connection."""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ def mutate(data: bytes, changes: list[tuple[str, int, bytes]]) -> bytes:
 
 
 async def converse(served: Served, sent: list[bytes]) -> int:
-    """Send, end sending, read every response; how many there were."""
+    """Send all pieces, read every response, and return their number."""
     client = await served.connect()
     for piece in sent:
         await client.send(piece)
@@ -64,7 +65,7 @@ async def converse(served: Served, sent: list[bytes]) -> int:
 
 
 async def _status(client: Client) -> int | None:
-    """The status of the next response, which must be well formed; None at the end."""
+    """Return the status of the next response, which must be well formed; None at the end."""
     try:
         head = await client.interim()
         while head == CONTINUE:
@@ -100,7 +101,7 @@ def test_mutated_requests(
                 edges = [0, *sorted(cut % (len(data) + 1) for cut in cuts), len(data)]
                 sent = [data[a:b] for a, b in pairwise(edges) if a < b]
                 await converse(served, sent)
-            # The server is as good as new.
+            # The server still answers valid requests.
             assert await converse(served, SEEDS) == len(SEEDS)
         assert served.server.connection_count == 0
 

@@ -1,4 +1,4 @@
-"""Heads: what is kept exactly, what is refused, and that pieces make no difference."""
+"""Heads: exact parsing, refusals, and the same result for any split into pieces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where both directions of a connection, or two ends of its life, meet."""
+"""Interactions of the two directions of a connection, and of the ways in which it ends."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_client_that_leaves_just_before_a_file_is_sent() -> None:
             async def pieces() -> AsyncIterator[bytes | FileSlice]:
                 connection = next(iter(served.server._connections))
                 while not connection._transport.get_write_buffer_size():
-                    yield b"z" * 65_536  # until the kernel takes no more
+                    yield b"z" * 65_536  # until the kernel's buffer is full
                 yield FileSlice(file, 0, 4 * MIB)
 
             async def handler(request: Request) -> Response:
@@ -123,7 +123,7 @@ def test_a_handler_that_pauses_amid_a_body_is_no_fault_of_the_client() -> None:
             client = await served.connect()
             size = 8 * MIB
             await client.send(get("/", f"Content-Length: {size}", method="PUT"))
-            await asyncio.sleep(0.05)  # the handler waits for its first bytes by now
+            await asyncio.sleep(0.05)  # by now the handler waits for the first bytes
             await client.send(b"z" * size)
             assert (await client.answer()).body == str(size).encode()
             await client.close()

@@ -1,4 +1,4 @@
-"""Response bodies over sockets: pieces, files, failures midway; `finished` is called once."""
+"""Response bodies over sockets: pieces, files, failures; `finished` is called exactly once."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def pieces_of(*pieces: bytes | FileSlice) -> AsyncIterator[bytes | FileSli
 
 
 def answering(*responses: Response) -> Handler:
-    """A handler that gives these responses in turn."""
+    """Return a handler that answers with these responses, one after the other."""
     remaining = list(responses)
 
     async def handler(request: Request) -> Response:
@@ -193,7 +193,7 @@ def test_a_body_of_the_wrong_length_is_broken_off(file: BinaryIO) -> None:
                     answer = await client.ask(get())
                     assert not answer.complete or answer.status == 500
                 except ConnectionError:
-                    pass  # broken off before the head arrived: that does not look complete either
+                    pass  # aborted before the head arrived, which is no complete answer either
                 await client.close()
 
     run(scenario())
@@ -238,7 +238,7 @@ def test_a_client_that_leaves_stops_the_response(what: str, file: BinaryIO) -> N
 def test_nothing_is_written_to_a_connection_that_is_known_to_be_closed(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The first write that fails says so. asyncio complains about those that follow."""
+    """The first failed write is reported. asyncio logs a warning for each later write."""
 
     async def scenario() -> None:
         produced = 0
@@ -247,7 +247,7 @@ def test_nothing_is_written_to_a_connection_that_is_known_to_be_closed(
         async def pieces() -> AsyncIterator[bytes]:
             nonlocal produced
             yield b"first"
-            # The client resets the connection, and the loop has no turn in which it could notice.
+            # The client resets the connection, and the loop has no turn to notice it.
             client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             client.close()
             for _ in range(24):
@@ -371,7 +371,7 @@ def test_headers_go_out_as_given_and_framing_is_ours() -> None:
 
 
 class FastReader(asyncio.Transport):
-    """A transport whose client reads as fast as we write."""
+    """A transport whose client reads as fast as the server writes."""
 
     def __init__(self) -> None:
         self.written_bytes = 0

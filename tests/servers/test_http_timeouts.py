@@ -1,4 +1,4 @@
-"""Clients that are slow, silent, or too many; and the end of a server."""
+"""Slow, silent and too many clients, and the shutdown of a server."""
 
 from __future__ import annotations
 

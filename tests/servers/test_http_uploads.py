@@ -1,4 +1,4 @@
-"""Request bodies over sockets: 100-continue, back-pressure, early ends, bodies nobody reads."""
+"""Request bodies over sockets: 100-continue, back-pressure, early ends, unread bodies."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MIB = 2**20
 
 
 async def digest(request: Request) -> Response:
-    """Reads everything and answers with the digest."""
+    """Read the whole body and answer with its digest."""
     checksum = hashlib.sha256()
     async for chunk in request.body:
         checksum.update(chunk)
@@ -25,13 +25,13 @@ async def digest(request: Request) -> Response:
 
 
 async def refuse(request: Request) -> Response:
-    """Answers without reading."""
+    """Refuse without reading the body."""
     raise StorageError(CONTAINER_NOT_FOUND)
 
 
 @pytest.mark.parametrize("is_slow", [False, True])
 def test_tiny_chunks_hold_up_nobody(is_slow: bool) -> None:
-    """A read that is full of them is taken in pieces, with turns of the loop in between."""
+    """A read full of tiny chunks is decoded in parts, with turns of the loop in between."""
     count = 20 * LINES_IN_A_ROW
     turns: list[int] = []
 
@@ -76,7 +76,7 @@ def test_what_comes_behind_chunks_that_wait_is_taken_behind_them() -> None:
             (connection,) = served.server._connections
             digits = b"0123456789" * (LINES_IN_A_ROW // 2)
             data = b"".join(b"1\r\n%c\r\n" % digit for digit in digits) + b"0\r\n\r\n"
-            # TLS hands over what it has decrypted, even while reading is paused.
+            # A TLS transport delivers decrypted bytes even while reading is paused.
             connection.data_received(get("/", "Transfer-Encoding: chunked", method="PUT"))
             for start in range(0, len(data), 7001):
                 connection.data_received(data[start : start + 7001])
@@ -168,7 +168,7 @@ def test_a_refusal_before_the_body_ends_the_connection(then: str) -> None:
             answer = await client.answer()
             assert (answer.code, answer.header("Connection")) == ("ContainerNotFound", "close")
             if then != "nothing":
-                # Whatever the client decides to send now is not taken for a request.
+                # Bytes that the client sends now are not parsed as a request.
                 await client.send(b"GET /x HTTP/1.1\r\nHost: a\r\n\r\n  ")
             assert await client.ended() == b""
             await client.close()
@@ -197,7 +197,7 @@ def test_a_large_body_that_nobody_reads_does_not_hide_the_answer() -> None:
         async with serving(refuse) as served:
             client = await served.connect()
             size = 64 * MIB
-            # Like most clients, this one sends everything before it looks for an answer.
+            # Like most clients, this one sends the whole body before it reads the answer.
             await client.send(get("/", f"Content-Length: {size}", method="PUT"))
             for _ in range(64):
                 await client.send(b"z" * MIB)
@@ -254,7 +254,7 @@ def test_a_slow_handler_holds_the_client_back() -> None:
             sending = asyncio.create_task(client.send(put(body)))
             await asyncio.sleep(0.5)
             assert not sending.done()
-            # The double has it.
+            # The double has this attribute.
             assert body_of[0].body.received_bytes < 2 * MIB  # type: ignore[attr-defined]
             may_read.set()
             await sending

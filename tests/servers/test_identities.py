@@ -1,4 +1,4 @@
-"""What a request is judged by later: looked up once, and asked without reading anything."""
+"""The snapshot by which a waiting request is judged again: taken once, then used without IO."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CLAIM = BearerClaim(ACCOUNT, Identity(USER), ())
 
 
 class Keys:
-    """Keys that a test takes away."""
+    """Keys that a test can remove."""
 
     def __init__(self) -> None:
         self.keys: KeySet | None = parse_key_set(tokens.key_set())
@@ -33,7 +33,7 @@ class Keys:
         return self.keys
 
     async def ready(self, kid: str | None) -> None:
-        """They are here."""
+        """Return at once, since the keys are cached."""
 
 
 def test_what_was_looked_up_does_not_change(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Large answers share a number of bytes: when there are too many, the oldest is given up."""
+"""Large answers share a memory limit: above it, the oldest answer is aborted."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from strongroom.servers.http.large_answers import LargeAnswers
 
 
 class Sends:
-    """A connection that notes that it is to give up."""
+    """A connection that counts the requests to give up."""
 
     def __init__(self) -> None:
         self.given_up = 0

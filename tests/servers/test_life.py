@@ -1,4 +1,4 @@
-"""The table of a connection's life: whole lives of it, and rules that hold for every row."""
+"""The state machine of a connection: whole sequences of events, and rules for every row."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_every_state_hears_its_client_and_its_server(state: State) -> None:
 def test_no_client_is_waited_for_without_a_limit(state: State) -> None:
     timeout_s = timeouts_s(HttpSettings())[state]
     assert math.isinf(timeout_s) or Event.TIMEOUT in TABLE[state]
-    waits = {State.BUSY, State.ABORTED, State.GONE}  # for the handler
+    waits = {State.BUSY, State.ABORTED, State.GONE}  # states that wait for the handler
     if math.isinf(timeout_s) and state not in waits | {State.CLOSED}:
         _, actions = TABLE[state][Event.BODY_WANTED]
         assert Action.WATCH_BODY in actions

@@ -1,4 +1,4 @@
-"""Failed allocations: what is let go of, what is refused, and when the process ends."""
+"""Failed allocations: the memory that is freed, the uploads that are refused, the process's end."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.servers.loopback import PATIENT, get, listen_somewhere, render_error,
 
 
 class Process:
-    """A process with a clock that is moved by hand."""
+    """A process with a manual clock."""
 
     def __init__(self) -> None:
         self.now_s = 100.0

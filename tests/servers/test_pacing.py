@@ -1,4 +1,5 @@
-"""A connection's deadline, what must be moved until then, and the bounds of its end."""
+"""A connection's deadline, the bytes that must move before it, and the limits of a lingering
+close."""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ def test_so_many_bytes_may_come_and_no_more() -> None:
 
 
 class Asking:
-    """Asks for the body that it is."""
+    """A feed that permits all calls of a body."""
 
     is_held_back = False
 
@@ -56,11 +57,11 @@ class Asking:
 
 
 def _stalled(reads: bool, moved_bytes: int) -> tuple[bool, float]:
-    """Whether a body fails at its deadline, and its next deadline.
+    """Return whether a body fails at its deadline, and its next deadline.
 
     Arguments:
-        reads: whether the handler waits for bytes then.
-        moved_bytes: how much has come since the handler first waited.
+        reads: whether the handler waits for bytes at the deadline.
+        moved_bytes: the bytes that arrived since the handler first waited.
     """
 
     async def scenario() -> tuple[bool, float]:

@@ -27,7 +27,7 @@ async def tells_tls(request: Request) -> Response:
 
 
 def contexts(directory: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """The server's context, and a client's that trusts it and nothing else."""
+    """Return the server's context, and a client's that trusts only the server's certificate."""
     certificate, key = self_made_certificate(directory, SystemClock())
     return load_context(certificate, key), ssl.create_default_context(cafile=certificate)
 

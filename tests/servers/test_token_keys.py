@@ -1,4 +1,4 @@
-"""Where the issuer's keys come from: a file that changes, and a URL that is asked seldom."""
+"""The sources of the issuer's keys: a file that changes, and a URL that is fetched rarely."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ROLES = ServedRoles(None)
 
 
 class Published:
-    """A URL of a test: what it answers, how often it was asked, and the time."""
+    """A URL of a test: its answer, the number of fetches, and the time."""
 
     def __init__(self, answer: bytes | Exception) -> None:
         self.answer = answer
@@ -59,7 +59,8 @@ def test_keys_of_a_url_are_read_when_they_are_first_needed() -> None:
         published.gate = asyncio.Event()
         many = [asyncio.create_task(published.keys.ready("RSA")) for _ in range(20)]
         await asyncio.sleep(0)
-        many[0].cancel()  # the one that asked first goes away; the others still get their keys
+        # the request that started the fetch is cancelled; the others still get their keys
+        many[0].cancel()
         published.gate.set()
         await asyncio.gather(*many, return_exceptions=True)
         found = published.keys.current()
@@ -116,7 +117,7 @@ def test_what_cannot_be_read_fails_closed(
         with pytest.raises(StorageError) as caught:
             judge.verify(parse_token(tokens.token()))
         assert caught.value.row is SERVER_BUSY
-        # Once in a while it is asked again, and then serves.
+        # After a pause the URL is fetched again, and then the keys are valid.
         published.answer = tokens.key_set()
         await published.keys.ready("RSA")
         assert published.asked == 1
@@ -157,7 +158,7 @@ def test_a_signature_is_remembered_until_the_keys_change() -> None:
         await published.keys.ready("RSA")
         judge.verify(token)
         judge.verify(token)
-        # Another key under the same id: what the old one signed is worth nothing.
+        # Another key has the same id now, so signatures of the old key are invalid.
         published.answer = tokens.key_set(tokens.jwk(tokens.private_key("RSA", 2), "RSA"))
         published.now_s += FRESH_S
         await published.keys.ready("other")

@@ -1,5 +1,5 @@
-"""Requests that arrive together run together, and their answers leave together; one that is alone
-waits for nobody. Each runs in a task of its own, and whatever ends that task ends well."""
+"""Requests that arrive together run together, and their answers are sent together. A single request
+does not wait. Each runs in a task of its own, and every end of that task is handled."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.servers.loopback import Client, Served, get, no_more_than, put, run, 
 
 
 class Loop:
-    """A loop's `call_soon`: it keeps what is to be called in the next turn."""
+    """A loop's `call_soon`, which keeps the functions for the next turn."""
 
     def __init__(self) -> None:
         self.next_turn: list[Callable[[], None]] = []
@@ -95,7 +95,7 @@ def test_many_answers_leave_at_once_and_each_only_once() -> None:
 
 
 async def _clients(served: Served, count: int) -> list[Client]:
-    """Connections that have been served, and are idle."""
+    """Return idle connections that have been served once."""
     clients = [await served.connect() for _ in range(count)]
     for client in clients:
         assert (await client.ask(get("/first"))).status == 200
@@ -367,7 +367,7 @@ def test_a_slow_reader_that_is_given_up_leaves_nothing_in_the_selector(tmp_path:
             for connection in list(served.server._connections):
                 connection._current.give_up()
             await no_more_than(served, 0)
-            for _ in range(3):  # they get the number of the socket that was closed
+            for _ in range(3):  # the new connections reuse the closed socket's number
                 other = await served.connect()
                 assert (await other.ask(get())).body == b"well"
 

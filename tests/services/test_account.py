@@ -1,4 +1,4 @@
-"""The account: service properties kept section by section, account information, CORS."""
+"""The account: service properties stored section by section, account information, CORS."""
 
 from __future__ import annotations
 

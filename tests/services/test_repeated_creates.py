@@ -1,4 +1,4 @@
-"""CREATEs and LOCKs that a client sends again, on services in memory; smb.md 2.4 and 2.6."""
+"""Repeated CREATEs and LOCKs of a client, on services in memory; smb.md 2.4 and 2.6."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_a_repeated_lock_is_carried_out_once() -> None:
 
 
 def test_a_repeated_lock_of_a_handle_that_was_closed_is_refused() -> None:
-    """Its locks are gone."""
+    """The locks of the handle are released."""
 
     async def scenario() -> None:
         on = await file_calls.services()

@@ -1,1 +1,1 @@
-"""Samba's smbtorture against this server: which of its tests count, and which of them pass."""
+"""Samba's smbtorture against this server: the tests that count, and those that pass."""

@@ -46,7 +46,7 @@ def lists() -> page.Lists:
 
 
 def _chosen(known: Iterable[str], asked: Sequence[str]) -> list[str]:
-    """The known names that were asked for, by their own name or their suite's; all without."""
+    """Return the known names that were asked for, by name or suite; all if none was given."""
     return [
         name
         for name in known
@@ -87,14 +87,14 @@ def _measure(asked: Sequence[str]) -> None:
 
 
 def _write() -> None:
-    """Write what follows from the lists that are measured or made by hand."""
+    """Write the files that follow from the measured and the hand-made lists."""
     made = gate.made(names.load("smbd"), names.load("wanted"), names.load("excluded"))
     names.path_of("gate").write_text(names.write_list(_GATE_HEADER, made), encoding="utf-8")
     page.write(lists())
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The command line; 1 if `run` finds what misses.txt does not expect."""
+    """Run the command line. Return 1 if `run` finds a result that misses.txt does not expect."""
     parser = argparse.ArgumentParser(
         prog="python -m tests.smbtorture",
         description=__doc__,
@@ -119,7 +119,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _compare(given: argparse.Namespace) -> int:
-    """Run the tests asked for; 1 if misses.txt does not expect what comes out."""
+    """Run the requested tests. Return 1 if misses.txt does not expect the results."""
     known = (
         names.counted(listing())
         if given.names

@@ -1,7 +1,7 @@
-"""Which of smbtorture's tests Strongroom has to pass, and how a run compares with that.
+"""The tests of smbtorture that Strongroom has to pass, and the comparison with a run.
 
-Lives here: how the gate follows from what smbd passes, as pure functions. Must not live here: the
-names themselves (the list files), running (running.py).
+Lives here: pure functions that derive the gate from the tests that smbd passes. Must not live here:
+the names themselves (the list files), running (running.py).
 
 | list file | what it holds |
 | --- | --- |
@@ -25,7 +25,8 @@ RUNS: Final = 3
 
 
 def outcomes_of(runs: Sequence[Iterable[Result]]) -> dict[str, str]:
-    """Each test's outcomes in these runs, as `passed passed failed`: the notes of `smbd.txt`."""
+    """Return each test's outcomes in these runs, as `passed passed failed`: the notes of
+    `smbd.txt`."""
     found: dict[str, list[str]] = {}
     for run in runs:
         for result in run:
@@ -40,7 +41,8 @@ def passes_each_time(note: str) -> bool:
 
 
 def made(smbd: Mapping[str, str], wanted: Collection[str], excluded: Collection[str]) -> list[str]:
-    """The gate, in the order of `smbd`: what smbd passes each time, and what is wanted anyway.
+    """Return the gate in the order of `smbd`: the tests that smbd always passes, and the wanted
+    ones.
 
     Raises ValueError for a test that is neither in the gate nor excluded with a reason, and for a
     name that smbd was not measured with.
@@ -60,12 +62,12 @@ def made(smbd: Mapping[str, str], wanted: Collection[str], excluded: Collection[
 
 
 def to_run(gate: Iterable[str], signed_only: Collection[str], *, encrypted: bool) -> list[str]:
-    """The tests of the gate that count with sessions of this kind."""
+    """Return the tests of the gate that count with sessions of this kind."""
     return [name for name in gate if not (encrypted and name in signed_only)]
 
 
 def complaints(results: Iterable[Result], misses: Collection[str]) -> list[str]:
-    """What is wrong with these results: a failure that is not known, a known one that passes."""
+    """Return the unexpected results: a failure that is not known, a known failure that passes."""
     found = []
     for result in results:
         passed = result.outcome is Outcome.PASSED

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 FOLDER: Final = Path(__file__).parent
-# Each stands for itself and for all tests below it.
+# Each name includes all tests below it.
 SUITES: Final = (
     *("sharemode", "check-sharemode", "deny", "delete-on-close-perms", "lock", "oplock", "lease"),
     *("dir", "rename", "compound", "compound_find", "compound_async", "read", "rw", "credits"),
@@ -19,22 +19,22 @@ SUITES: Final = (
     *("winattr", "session-id", "secleak", "maximum_allowed", "charset", "ioctl", "durable-open"),
     *("durable-v2-open", "replay", "getinfo", "setinfo", "session"),
 )
-# Of this suite only these tests count; the others are about what Azure Files does not have.
+# Of this suite only these tests count; the others test features that Azure Files does not have.
 _IOCTL: Final = ("smb2.ioctl.copy_chunk", "smb2.ioctl.req_")
 _NOTE: Final = " # "
 
 
 def short_name(listed: str) -> str:
-    """The name by which a test is run, from the one that `--list` prints.
+    """Return the name by which a test is run, from the name that `--list` prints.
 
-    A test that is the only one of its case is listed with its name doubled.
+    The only test of a case is listed with its name doubled.
     """
     case, _, test = listed.rpartition(".")
     return case if case.endswith(f".{test}") else listed
 
 
 def suite_of(name: str) -> str:
-    """`lock` of `smb2.lock.cancel`."""
+    """Return `lock` for `smb2.lock.cancel`."""
     return name.split(".")[1]
 
 
@@ -74,7 +74,7 @@ def write_list(header: Iterable[str], names: Mapping[str, str] | Iterable[str]) 
 
 
 def path_of(name: str) -> Path:
-    """Where the list file of that name is."""
+    """Return the path of the list file of that name."""
     return FOLDER / f"{name}.txt"
 
 

@@ -1,4 +1,4 @@
-"""What smbtorture says about one test, and where that is kept.
+"""The outcome of one test of smbtorture, and its storage.
 
 Lives here: reading smbtorture's output, and results as lines of JSON. Must not live here: running
 anything (running.py). Source of the words: smbtorture 4.17's output in its default format.
@@ -18,7 +18,7 @@ _VERDICT: Final = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 _WARNING: Final = re.compile(r"^WARNING!: (.*)$", re.MULTILINE)
-# What an answer to a question about a failure needs; a hostile name may be longer.
+# Enough text to explain a failure; a hostile name may be longer.
 _TEXT_LIMIT: Final = 2000
 
 
@@ -52,9 +52,9 @@ class Result(msgspec.Struct, frozen=True):
 
 
 def read_verdict(output: str) -> tuple[Outcome, str]:
-    """The outcome that the output of one test states, and the text that explains it.
+    """Return the outcome that the output of one test states, and the text that explains it.
 
-    A test whose name stands for several is passed only where each of them is.
+    A test whose name stands for several has passed only if each of them has.
     """
     found = list(_VERDICT.finditer(output))
     if not found:

@@ -1,7 +1,7 @@
-"""`docs/smbtorture.md`: what of smbtorture passes, beside smbd.
+"""`docs/smbtorture.md`: the tests of smbtorture that pass, compared with smbd.
 
-Lives here: how the page follows from the list files. Must not live here: which test is in which
-list (gate.py).
+Lives here: the generation of the page from the list files. Must not live here: the content of the
+lists (gate.py).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ empty share.
 
 @dataclass(frozen=True, slots=True)
 class Lists:
-    """The list files that the page is made from: names with their notes."""
+    """The list files that are the input of the page: names with their notes."""
 
     smbd: Mapping[str, str]
     gate: Mapping[str, str]
@@ -96,7 +96,7 @@ def _row(title: str, names: list[str], lists: Lists) -> str:
 
 
 def _reasons(notes: Mapping[str, str]) -> Iterator[str]:
-    """A table with a line for each reason, and the tests that it holds for."""
+    """Yield a table with a line for each reason, and its tests."""
     yield "| tests | reason |"
     yield "| --- | --- |"
     by_reason: dict[str, list[str]] = {}

@@ -1,6 +1,7 @@
 """Running smbtorture, one test at a time, each within a time limit and on an empty share.
 
-Lives here: the command line and its life. Must not live here: what its output means (outcomes.py).
+Lives here: the command and its process. Must not live here: the meaning of its output
+(outcomes.py).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from tests.smbtorture.targets import Target
 
 # A holder of an oplock that never answers costs 35 seconds, some tests have three of them.
 _LIMIT_S: Final = 240.0
-# These create many files, or write many times; each of that is durable when it is answered.
+# These suites create many files or write many times, and each answer waits for durability.
 _LIMITS_S: Final = {"dir": 1500.0, "compound_find": 1500.0, "credits": 1500.0}
 _TRIES: Final = 3
 
@@ -32,7 +33,7 @@ def _program() -> str:
 
 
 def listing() -> str:
-    """What `smbtorture --list` prints. Raises FileNotFoundError, with the remedy."""
+    """Return the output of `smbtorture --list`. Raises FileNotFoundError, with the remedy."""
     return subprocess.run([_program(), "--list"], capture_output=True, text=True, check=True).stdout
 
 
@@ -48,11 +49,11 @@ def run_tests(
 
     Arguments:
         target: the server.
-        names: of the tests.
-        folder: for smbtorture's own files.
-        encrypted: force encryption; otherwise the client signs.
-        again: those that are run up to three times until they pass. smbtorture waits only a short
-            time for what a server sends by itself, and a busy machine may need longer.
+        names: the names of the tests.
+        folder: the folder for smbtorture's own files.
+        encrypted: whether to force encryption; otherwise the client signs.
+        again: the tests that are run up to three times until they pass. smbtorture waits only a
+            short time for a server's notices, and a busy machine may need longer.
 
     Raises FileNotFoundError, with the remedy.
     """

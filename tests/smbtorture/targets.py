@@ -1,4 +1,4 @@
-"""Servers that smbtorture is pointed at: Strongroom, and Samba's smbd to compare with.
+"""The servers under smbtorture: Strongroom, and Samba's smbd for comparison.
 
 Lives here: starting and stopping them, each on a free port and data of its own, with an empty share
 for every test. Must not live here: smbtorture itself (running.py).
@@ -31,7 +31,7 @@ _STOP_LIMIT_S: Final = 60.0
 _PAUSE_S: Final = 0.05
 # smbd reads all shares when it starts.
 _SMBD_SHARES: Final = 600
-# Debian has this Unix account everywhere. A session of root would be refused nothing.
+# Debian always has this Unix account. A session of root would not be refused anything.
 _UNIX_ACCOUNT: Final = "daemon"
 
 
@@ -43,7 +43,7 @@ class Target(Protocol):
     password: str
 
     def empty_share(self) -> str:
-        """The name of a share that no test has used."""
+        """Return the name of a share that no test has used."""
         ...
 
 
@@ -67,11 +67,11 @@ class Strongroom:
 
 @contextmanager
 def strongroom(folder: Path, *, encrypted: bool) -> Iterator[Strongroom]:
-    """Serve from `folder`; stop when done. Fails if the server fell over meanwhile.
+    """Serve from `folder`, and stop at the end. Fail if the server ended before.
 
     Arguments:
-        folder: for the data.
-        encrypted: refuse sessions that are not.
+        folder: the data folder.
+        encrypted: whether to refuse unencrypted sessions.
     """
     port = free_port()
     required = "required" if encrypted else "offered"
@@ -87,7 +87,7 @@ def strongroom(folder: Path, *, encrypted: bool) -> Iterator[Strongroom]:
 
 @dataclass(slots=True)
 class Smbd:
-    """Debian's smbd; its shares are folders made beforehand."""
+    """Debian's smbd; its shares are folders created before its start."""
 
     port: int
     user: str

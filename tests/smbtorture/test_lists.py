@@ -1,4 +1,5 @@
-"""The gate of smbtorture: reading its output, and the list files that the gate follows from."""
+"""The gate of smbtorture: the parser of its output, and the list files from which the gate
+follows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Histories for the tests of the checker: how to write, simulate and judge them by brute force."""
+"""Histories for the tests of the checker: written by hand, simulated, and judged by brute force."""
 
 import itertools
 from collections.abc import Hashable, Iterable, Sequence
@@ -47,7 +47,7 @@ DELETE: Step = (DeleteContent(), Observation(202))
 
 
 def operations(*timed: tuple[Step, int, int]) -> list[CompletedCall]:
-    """Operations from (step, invoked, returned); those of a lost answer return never."""
+    """Return operations from (step, invoked, returned); a lost answer never returns."""
     return [
         CompletedCall(
             number, f"client {number}", "blob", call, result, begin,
@@ -82,7 +82,7 @@ def released(lease_id: str) -> Step:
 
 @dataclass(frozen=True)
 class Unhinted(Generic[State]):
-    """A model without its hints: the search then has no model's reductions."""
+    """A model without its hints, so that the search cannot use the model's reductions."""
 
     model: Model[State]
 
@@ -94,7 +94,7 @@ class Unhinted(Generic[State]):
 
 
 def brute_force(history: Sequence[CompletedCall], model: Model[State]) -> bool:
-    """Every order of every choice of the operations that may not have happened."""
+    """Try every order of every choice of the operations that may not have happened."""
     certain = [operation for operation in history if operation.returned < NEVER]
     maybe = [operation for operation in history if operation.returned == NEVER]
     return any(
@@ -121,7 +121,7 @@ def allows(order: Sequence[CompletedCall], model: Model[State]) -> bool:
 
 
 class SimulatedBlob:
-    """A blob that answers every call at one moment between its invocation and its return."""
+    """A blob that answers every call at one instant between its invocation and its return."""
 
     def __init__(self) -> None:
         self._etags = itertools.count(1)
@@ -145,7 +145,7 @@ class SimulatedBlob:
 
 @dataclass
 class Client:
-    """One client of the simulation and what it knows."""
+    """One client of the simulation, and its state."""
 
     calls_left: int
     known_etag: str = "none"
@@ -158,7 +158,7 @@ class Client:
 def simulate(random: Random, clients: int, calls: int, weights: list[int], lost_share: float) -> (
     list[CompletedCall]
 ):  # fmt: skip
-    """A history of `clients` that overlap at random, each answered atomically."""
+    """Return a history of `clients` that overlap at random, each answered atomically."""
     blob, position, numbers, history = SimulatedBlob(), 0, itertools.count(), list[CompletedCall]()
     crowd = [Client(calls) for _ in range(clients)]
     while busy := [client for client in crowd if client.calls_left or client.call is not None]:
@@ -193,7 +193,7 @@ def simulate(random: Random, clients: int, calls: int, weights: list[int], lost_
 
 
 def mutated(random: Random, history: Sequence[CompletedCall]) -> list[CompletedCall]:
-    """The history with the answers of two operations of one kind exchanged."""
+    """Return the history with the answers of two operations of one kind exchanged."""
     changed = list(history)
     a, b = random.sample(range(len(history)), 2)
     if type(history[a].call) is type(history[b].call) and NEVER not in (

@@ -1,4 +1,4 @@
-"""A test server does wrong exactly what it was told to: over HTTP, against the official client."""
+"""A test server applies exactly the ordered faults: over HTTP, against the official client."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_an_answer_is_cut_in_its_middle(
     box.set_container_access_policy({}, public_access="blob")
     server.faults.order(FaultRule(operation="Get Blob", fault=Fault.CUT, times=1))
     connection = http.client.HTTPConnection(HOST, server.port, timeout=30)
-    # The SDK would go on where the answer broke off.
+    # The SDK would resume the read where the answer ended.
     connection.request("GET", urlsplit(blob.url).path)
     with pytest.raises((http.client.IncompleteRead, ConnectionResetError)):
         connection.getresponse().read()

@@ -1,4 +1,4 @@
-"""The recorder, and known histories: what the models accept, what they refuse, how it is shown."""
+"""The recorder, and known histories: accepted ones, refused ones, and their presentation."""
 
 import re
 import threading

@@ -1,4 +1,4 @@
-"""The servers and fixtures that we ship for tests, and every example of their manual."""
+"""The shipped servers and fixtures for tests, and every example of their manual."""
 
 from __future__ import annotations
 

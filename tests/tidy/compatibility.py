@@ -1,13 +1,13 @@
-"""`docs/compatibility.md`: what of Azure's operations, headers and parameters is served.
+"""`docs/compatibility.md`: the served operations, headers and parameters of Azure.
 
-Lives here: how the page, and the README's line about it, follow from the declarations and the
-hand-made transcript. Must not live here: what Azure takes (docs/operations/), what is served
+Lives here: the generation of the page, and of the README's line about it, from the declarations and
+the hand-made transcript. Must not live here: Azure's operations (docs/operations/), the served ones
 (strongroom.operations). tests/operations/transcript.py reads the tables of operations.
 
     python -m tests.tidy.compatibility     writes both anew
 
-What is not served is found by asking: a header that the service refuses, one that no field of the
-operation reads. Whether an operation is served is in the transcript's last column, which
+Unserved headers are found by tests of the code: the service refuses the header, or no field of the
+operation reads it. Whether an operation is served is in the transcript's last column, which
 test_transcript.py compares with the declaration.
 """
 
@@ -72,8 +72,10 @@ for clients.
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What is missing of an operation, or of a header, parameter or element of it; the rule that
-    says so, and in which words."""
+    """A missing operation, or a missing header, parameter or element of it.
+
+    It has the rule and the words of the page.
+    """
 
     operations: tuple[str, ...]
     names: tuple[str, ...]
@@ -87,7 +89,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Further:
-    """What docs/operations/further.md says of a service."""
+    """The part of docs/operations/further.md about a service."""
 
     always: tuple[tuple[str, str], ...]
     headers: tuple[tuple[str, str, str], ...]
@@ -96,7 +98,7 @@ class Further:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """One header or parameter that Azure's operation takes, and what becomes of it here."""
+    """One header or parameter of an Azure operation, and its status here."""
 
     name: str
     status: str
@@ -105,7 +107,7 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One operation of Azure's, and what becomes of it here."""
+    """One operation of Azure, and its status here."""
 
     name: str
     status: str
@@ -114,7 +116,7 @@ class Entry:
 
 
 def _tables(text: str) -> Iterator[tuple[str, list[str]]]:
-    """Each row of each table below a heading of the third level, but the first two of each."""
+    """Yield each row of each table below a third-level heading, without the two header rows."""
     for section in text.split("\n### ")[1:]:
         title, _, rest = section.partition("\n")
         for line in [line for line in rest.splitlines() if line.startswith("|")][2:]:
@@ -140,12 +142,13 @@ def further(title: str) -> Further:
 
 
 def title(endpoint: Endpoint) -> str:
-    """How pages call the service."""
+    """Return the name of the service in pages."""
     return f"{endpoint.service.value.capitalize()} service"
 
 
 def is_refused(endpoint: Endpoint, text: str) -> bool:
-    """Whether the service answers 501 to any request with this header or `?parameter`, `=value`."""
+    """Whether the service answers 501 to every request with this header or `?parameter`,
+    `=value`."""
     name, _, value = text.partition("=")
     value = value or "x"
     headers = Headers([] if name.startswith("?") else [(name, value)])
@@ -164,7 +167,7 @@ def _reads(operation: Operation, text: str) -> bool:
 
 
 def _listed(row: Row) -> list[str]:
-    """All that the tables of the transcript have of an operation's headers and parameters."""
+    """Return all headers and parameters of an operation in the tables of the transcript."""
     names = [*row.required, *row.optional]
     names += [name for word in sorted(row.conditions) for name in CONDITIONS[word]]
     names += [] if row.lease in ("none", "operation") else ["x-ms-lease-id"]
@@ -190,9 +193,10 @@ def _taken(endpoint: Endpoint, row: Row, operation: Operation | None) -> Iterato
 def _asked(
     endpoint: Endpoint, operation: Operation | None, name: str, otherwise: Mapping[str, str]
 ) -> Taken:
-    """Whether a served operation takes a header; `otherwise` is the last column of further.md.
+    """Return whether a served operation accepts a header; `otherwise` is the last column of
+    further.md.
 
-    Raises: ValueError where nobody knows.
+    Raises: ValueError if no source knows.
     """
     text = otherwise.get(name, "-")
     if is_refused(endpoint, name):
@@ -244,7 +248,7 @@ def _all(endpoint: Endpoint) -> list[Entry]:
 
 
 def summary() -> str:
-    """How many operations are served."""
+    """Return how many operations are served."""
     served = {one: [e for e in _all(one) if e.status != NO] for one in ENDPOINTS}
     parts = [
         f"{len(found)} of {len(_all(one))} for {one.service.value}s"
@@ -284,7 +288,7 @@ def page() -> str:
 
 
 def _names(entry: Entry) -> list[str]:
-    """What an operation takes here; of one that is not served, nothing."""
+    """Return the served headers and parameters of an operation; none if it is not served."""
     return [] if entry.status == NO else [one.name for one in entry.taken if one.status != NO]
 
 
@@ -294,7 +298,7 @@ def _always(found: Further, notes: Iterable[Note]) -> dict[str, tuple[str, str]]
 
 
 def _by_header(endpoint: Endpoint) -> dict[str, tuple[str, str]]:
-    """Of each header and parameter: its status, and what is missing."""
+    """Return the status of each header and parameter, and what is missing."""
     more = further(title(endpoint))
     found = _always(more, more.notes)
     uses: dict[str, list[tuple[Entry, Taken]]] = defaultdict(list)

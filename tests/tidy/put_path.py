@@ -1,10 +1,10 @@
-"""The files that one Put Blob passes through: those whose functions run while it is served.
+"""The files that one Put Blob uses: those whose functions run while it is served.
 
     python -m tests.tidy.put_path     lists them
 
-Lives here: the trace. Must not live here: the figure that is allowed (ratchets.toml). The server
-runs in this process on a data directory. Counted are the files that run in every one of a few
-requests, so that background work that happens to run meanwhile is not.
+Lives here: the trace. Must not live here: the permitted number (ratchets.toml). The server runs in
+this process on a data directory. Only files that run in each of a few requests are counted. So
+concurrent background work does not count.
 """
 
 from __future__ import annotations
@@ -29,14 +29,15 @@ _NOT_SERVED = PACKAGE / "testing"
 
 
 class Trace:
-    """Notes the files of the package whose functions are called, in threads started from now on."""
+    """Records the files of the package whose functions are called in threads started from now
+    on."""
 
     def __init__(self) -> None:
         self.files: set[str] = set()
         self.is_on = False
 
     def note(self, frame: FrameType, event: str, _: object) -> None:
-        """As `threading.setprofile` calls it."""
+        """Record a call; `threading.setprofile` calls this."""
         if self.is_on and event == "call":
             self.files.add(frame.f_code.co_filename)
 
@@ -61,7 +62,7 @@ def _served(folder: str) -> InProcessServer:
 
 
 def _runs(trace: Trace, server: InProcessServer) -> list[set[str]]:
-    """The files that ran, for each of a few requests on a kept connection."""
+    """Return the files that ran, for each of a few requests on a kept connection."""
     client = BlobServiceClient.from_connection_string(server.connection_string, retry_total=0)
     container = client.create_container("traced")
     container.upload_blob("first", b"x" * 1024)

@@ -1,12 +1,12 @@
-"""Figures that may only fall: how much of the project is not yet as the rules want it.
+"""Ratchets: counts of remaining breaches of rules, which may only fall.
 
-Lives here: what is measured, and the comparison with the list of exceptions, ratchets.toml. Must
-not live here: rules that hold everywhere (rules_*.py).
+Lives here: the measurement, and the comparison with the list of exceptions, ratchets.toml. Must not
+live here: rules that hold everywhere (rules_*.py).
 
     python -m tests.tidy.ratchets     lowers the figures of the list to what is measured now
 
-It never raises one. A figure above the list fails `make check`, and so does one below: the list
-then is to be lowered, so that nobody can use up what another has gained.
+It never raises a figure. A figure above the list fails `make check`, and so does one below. The
+list must then be lowered, so that later changes cannot undo the improvement.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def large_folders(sources: Sequence[Source]) -> Found:
 
 
 def measured() -> dict[str, Found]:
-    """All figures of the project as it is, by the ratchet's name."""
+    """Return all present figures of the project, by the ratchet's name."""
     sources = package_sources()
     pages = {
         path: text
@@ -121,12 +121,12 @@ def measured() -> dict[str, Found]:
 
 
 def allowed() -> Allowed:
-    """The list of exceptions."""
+    """Return the list of exceptions."""
     return tomllib.loads(LIST.read_text(encoding="utf-8"))
 
 
 def complaints(found: Found, most: Mapping[str, int]) -> list[str]:
-    """What is above the list, with its places, and what the list allows without need."""
+    """Return the figures above the list, with their places, and those below the list."""
     texts = []
     for name in sorted({*found, *most}):
         here, figure = found.get(name, ()), most.get(name, 0)
@@ -156,7 +156,7 @@ def lowered(found: Mapping[str, Found], most: Allowed) -> dict[str, dict[str, in
 
 
 def written(figures: Allowed) -> str:
-    """The list as text."""
+    """Return the list as text."""
     head = "# Figures that may only fall; see ratchets.py.\n"
     parts = [
         f"\n[{ratchet}]\n" + "".join(f'"{name}" = {rows[name]}\n' for name in sorted(rows))
@@ -170,7 +170,7 @@ def _without_empty(found: Mapping[str, list[str]]) -> Found:
 
 
 def _functions(parent: ast.AST, prefix: str = "") -> Iterator[tuple[str, _Function]]:
-    """Every function with its name behind those that it lies in."""
+    """Yield every function, with its name after those of its enclosing scopes."""
     for node in ast.iter_child_nodes(parent):
         inner = prefix
         if isinstance(node, _Function | ast.ClassDef):
@@ -187,7 +187,7 @@ def _positional(node: _Function) -> list[str]:
 
 
 def _members(node: ast.ClassDef) -> set[str]:
-    """The names of methods, of fields, and of what is set on `self`."""
+    """Return the names of methods, fields, and attributes set on `self`."""
     names: set[str] = set()
     for statement in node.body:
         if isinstance(statement, _Function):

@@ -1,6 +1,6 @@
-"""The rule about bodies of blobs: only their package knows one kind from another.
+"""The rule about bodies of blobs: only their package distinguishes their kinds.
 
-Kinds are the subclasses of `Body` in store/blob/bodies/; they are found in its sources, so that a
+The kinds are the subclasses of `Body` in store/blob/bodies/. They are found in its sources, so a
 new kind is covered at once.
 """
 
@@ -28,7 +28,8 @@ def kinds_of_bodies(sources: Iterable[Source]) -> set[str]:
 
 
 def bodies_taken_apart(sources: Iterable[Source]) -> list[str]:
-    """No module outside of the package names a kind of body, so none can ask which one it has."""
+    """Return a complaint for each other module that names a kind of body, and so could test for
+    it."""
     everything = list(sources)
     kinds = kinds_of_bodies(everything)
     return [
@@ -41,7 +42,8 @@ def bodies_taken_apart(sources: Iterable[Source]) -> list[str]:
 
 
 def _named(source: Source) -> Iterator[tuple[int, str]]:
-    """Names that a file takes from the package of bodies, or from one of its modules."""
+    """Yield the names that a file imports from the package of bodies, or from one of its
+    modules."""
     modules = set[str]()
     for node in ast.walk(source.tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(_MODULE):

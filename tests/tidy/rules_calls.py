@@ -1,7 +1,7 @@
-"""Rules about what code may reach for: clocks, chance, the environment; and tests that do not test.
+"""Rules about the use of clocks, randomness and the environment, and about skipped tests.
 
 Names are resolved through the file's imports, so `from time import time as t; t` is seen too. A
-mention counts as a use: `default_factory=uuid4` reads chance as surely as a call.
+mention counts as a use: `default_factory=uuid4` uses randomness like a call.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from tests.tidy.sources import PACKAGE, Source, nodes
 
-# asyncio's loop.time() is not here: it paces sockets, and no stored value may come from it.
+# asyncio's loop.time() is not listed: it times sockets, and no stored value comes from it.
 CLOCK_AND_CHANCE = {
     "datetime.date.today", "datetime.datetime.now", "datetime.datetime.today",
     "datetime.datetime.utcnow", "email.utils.localtime", "os.getrandom", "os.urandom",
@@ -21,7 +21,7 @@ CLOCK_AND_CHANCE = {
 }  # fmt: skip
 CHANCE_MODULES = ("random.", "secrets.")
 NOT_CHANCE = {"secrets.compare_digest"}
-# These read the clock only when the time is not handed to them: name -> arguments that they need.
+# These read the clock only without a time argument: name -> arguments that they need.
 CLOCK_WHEN_BARE = {
     "email.utils.formatdate": 1, "time.asctime": 1, "time.ctime": 1, "time.gmtime": 1,
     "time.localtime": 1, "time.strftime": 2,
@@ -45,7 +45,10 @@ SKIPS = {
 
 
 def clock_or_chance(source: Source) -> list[str]:
-    """Time and randomness are arguments; only clock.py reads them, so that a test can move both."""
+    """Return a complaint for each use of time or randomness outside of the clock modules.
+
+    Time and randomness are arguments, so that a test can set both.
+    """
     if source.path in CLOCK_MODULES:
         return []
     names = _imported_names(source)
@@ -58,7 +61,10 @@ def clock_or_chance(source: Source) -> list[str]:
 
 
 def environment(source: Source) -> list[str]:
-    """Only the edge of the program sees the environment; below it, settings are values."""
+    """Return a complaint for each use of the environment below the command line.
+
+    There, settings are values.
+    """
     top = source.path.relative_to(PACKAGE).parts[0]
     if top in ENVIRONMENT_READERS or source.path in ENVIRONMENT_MODULES:
         return []
@@ -66,7 +72,8 @@ def environment(source: Source) -> list[str]:
 
 
 def skips(source: Source) -> list[str]:
-    """No test is skipped or expected to fail: it would prove nothing and look as if it did."""
+    """Return a complaint for each test that is skipped or expected to fail: it would prove
+    nothing."""
     return _uses(source, SKIPS, "takes a test out of the proof")
 
 

@@ -1,7 +1,7 @@
-"""Links between pages: each leads somewhere, and each page is led to.
+"""Links between pages: each link has a target, and each page is reachable.
 
-Lives here: the rules, over the texts of pages by their paths. Must not live here: which pages there
-are (sources.py). A link to a folder is one to its README.md; links to other sites are not followed.
+Lives here: the rules, over the texts of pages by their paths. Must not live here: the list of pages
+(sources.py). A link to a folder means its README.md. Links to other sites are not followed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _links(text: str) -> Iterator[str]:
 
 
 def _path(page: PurePosixPath, target: str) -> PurePosixPath:
-    """What `target` on `page` leads to, from the root of the repository."""
+    """Return the target of a link on `page`, from the root of the repository."""
     if not target:
         return page
     parts: list[str] = []
@@ -41,14 +41,14 @@ def _path(page: PurePosixPath, target: str) -> PurePosixPath:
 
 
 def _anchors(text: str) -> set[str]:
-    """The fragments of a page's headings, as sites that render Markdown make them."""
+    """Return the fragments of a page's headings, as sites that render Markdown make them."""
     headings = _HEADING.findall(_FENCED.sub("", text))
     kept = [re.sub(r"[^\w\- ]", "", heading.lower()) for heading in headings]
     return {heading.replace(" ", "-") for heading in kept}
 
 
 def broken_links(pages: Pages, paths: Collection[PurePosixPath]) -> list[str]:
-    """Links to no file, no folder and no heading.
+    """Return a complaint for each link without a file, folder or heading as its target.
 
     Arguments:
         paths: all files and folders of the project.
@@ -66,7 +66,7 @@ def broken_links(pages: Pages, paths: Collection[PurePosixPath]) -> list[str]:
 
 
 def unreached_pages(pages: Pages) -> list[str]:
-    """Pages that no chain of links from the README leads to."""
+    """Return a complaint for each page that no chain of links from the README reaches."""
     reached, following = {START}, [START]
     while following:
         page = following.pop()

@@ -1,4 +1,4 @@
-"""Rules about the package as a whole: no module that nobody imports, no folder outside of it."""
+"""Rules about the package as a whole: every module is imported, every folder is a package."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from typing import Any
 
 from tests.tidy.sources import Source, nodes
 
-# Shipped for users: such a module lives if anything in the repository, a test say, imports it.
+# Shipped for users: such a module is alive if any file of the repository, such as a test, imports
+# it.
 PUBLIC_PACKAGES = ("strongroom.coordination", "strongroom.testing")
-# package -> why it lives before the package imports it. Here too, any import gives life, so that
-# each of its modules has its tests. The list may only shrink: a row goes when a service uses it.
+# package -> the reason why it exists before the package imports it. Any import keeps its modules
+# alive too, so that each of them has tests. The list may only shrink: a row is removed when a
+# service uses the package.
 NOT_YET_SERVED: dict[str, str] = {}
 
 _FILE = re.compile(r"(?<![\w/.*-])(?:[\w-]+/)*\w+\.py\b")
@@ -29,7 +31,7 @@ def entry_points(pyproject: str) -> set[str]:
 
 
 def dead_modules(everything: Iterable[Source], entries: set[str]) -> list[str]:
-    """Return a complaint for each module of the package that nothing brings to life."""
+    """Return a complaint for each module of the package that is never imported."""
     sources = tuple(everything)
     used: set[str] = set(entries)
     used_outside: set[str] = set()
@@ -49,7 +51,7 @@ def dead_modules(everything: Iterable[Source], entries: set[str]) -> list[str]:
 
 
 def served_after_all(everything: Iterable[Source]) -> list[str]:
-    """Return a complaint for each row of NOT_YET_SERVED that the package has come to import."""
+    """Return a complaint for each row of NOT_YET_SERVED that the package imports by now."""
     return [
         f"{source.path} imports {name}: take {package} out of NOT_YET_SERVED"
         for source in everything
@@ -70,17 +72,17 @@ def folders_without_init(everything: Iterable[Source]) -> list[str]:
 
 
 def ends_of(paths: Iterable[PurePosixPath]) -> frozenset[str]:
-    """Return each path, and each end of one that is enough to name its file."""
+    """Return each path, and each of its suffixes that can name its file."""
     return frozenset(
         "/".join(path.parts[first:]) for path in paths for first in range(len(path.parts))
     )
 
 
 def named_in_vain(source: Source, ends: Collection[str]) -> list[str]:
-    """Return a complaint for each file that a module's docstring names and that there is not.
+    """Return a complaint for each file that a module's docstring names and that does not exist.
 
     Arguments:
-        ends: of the project's files.
+        ends: the suffixes of the project's files; see ends_of.
     """
     named = _FILE.findall(ast.get_docstring(source.tree) or "")
     return [f"{source.path} names {name}, which is not there" for name in named if name not in ends]
@@ -109,6 +111,6 @@ def _base(source: Source, node: ast.ImportFrom) -> str:
 def _is_alive(source: Source, used: set[str]) -> bool:
     if source.module in used:
         return True
-    # A package lives through its modules; each of those is judged by itself.
+    # A package is alive through its modules, each of which is checked separately.
     is_package = source.path.name == "__init__.py"
     return is_package and any(name.startswith(f"{source.module}.") for name in used)

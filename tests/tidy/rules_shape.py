@@ -1,6 +1,6 @@
-"""Rules about the shape of files: how long, how named, how introduced, how typed.
+"""Rules about the form of files: their length, names, docstrings and types.
 
-Each rule takes one `Source` and returns a complaint for each breach: an empty list means tidy.
+Each rule takes one `Source` and returns a complaint for each breach; no complaint means tidy.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def functions(source: Source) -> list[_Function]:
 
 
 def long_functions(source: Source) -> list[str]:
-    """A function has at most 70 lines: what is longer hides a second function."""
+    """Return a complaint for each function of more than 70 lines, since it hides a second one."""
     complaints = []
     for node in functions(source):
         lines = (node.end_lineno or node.lineno) - node.lineno + 1
@@ -42,7 +42,7 @@ def long_functions(source: Source) -> list[str]:
 
 
 def long_file(source: Source) -> list[str]:
-    """A file has at most 500 lines, unless it only declares operations and is read as a table."""
+    """Return a complaint for a file of more than 500 lines, unless it only declares operations."""
     if source.path.parent == _DECLARATIONS and not functions(source):
         return []
     allowed, _ = FILE_EXCEPTIONS.get(source.path, (FILE_LINES_MAX, ""))
@@ -51,7 +51,7 @@ def long_file(source: Source) -> list[str]:
 
 
 def long_lines(source: Source) -> list[str]:
-    """A line has at most 100 columns."""
+    """Return a complaint for each line of more than 100 columns."""
     numbered = enumerate(source.text.splitlines(), start=1)
     return [
         f"{source.path}:{number} has {len(line)} columns"
@@ -61,18 +61,19 @@ def long_lines(source: Source) -> list[str]:
 
 
 def missing_module_docstring(source: Source) -> list[str]:
-    """Every module opens with what lives there, what must not, and where its rules come from."""
+    """Return a complaint for a module without a docstring."""
     return [] if ast.get_docstring(source.tree) else [f"{source.path} has no module docstring"]
 
 
 def banned_module_name(source: Source) -> list[str]:
-    """A drawer that takes anything soon holds everything, so no module is called one."""
+    """Return a complaint for a module name that means nothing, since such a module collects
+    anything."""
     names = {part.removesuffix(".py") for part in source.path.parts}
     return [f"{source.path}: {name!r} names nothing" for name in names & BANNED_MODULE_NAMES]
 
 
 def untyped_functions(source: Source) -> list[str]:
-    """Every function says what it takes and what it returns, `-> None` included."""
+    """Return a complaint for each function without types of its arguments and its result."""
     complaints = []
     for node in functions(source):
         where = f"{source.path}:{node.lineno} {node.name}"

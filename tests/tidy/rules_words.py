@@ -1,4 +1,4 @@
-"""Rules about words: what a text of this project may not say, in code or in prose.
+"""Rules about words: phrases that must not appear in the project, in code or in prose.
 
 Each rule takes a path and its text and returns a complaint for each breach. The patterns are
 written so that they do not match themselves.
@@ -18,17 +18,19 @@ TextRule = Callable[[PurePosixPath, str], list[str]]
 
 
 def unfinished(path: PurePosixPath, text: str) -> list[str]:
-    """Nothing that lands is unfinished; what is missing is said in the compatibility page."""
+    """Return a complaint for each mark of unfinished work; missing features are on the
+    compatibility page."""
     return _matches(UNFINISHED, path, text)
 
 
 def machine_paths(path: PurePosixPath, text: str) -> list[str]:
-    """No text knows where it was written: every path starts at the repository or is an argument."""
+    """Return a complaint for each path of a machine; paths start at the repository or are
+    arguments."""
     return _matches(MACHINE_PATHS, path, text)
 
 
 def registries(path: PurePosixPath, text: str) -> list[str]:
-    """Packages are named and pinned; where they come from is the business of the machine."""
+    """Return a complaint for each package registry, since each machine configures its own."""
     return _matches(REGISTRIES, path, text)
 
 

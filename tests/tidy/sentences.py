@@ -1,7 +1,7 @@
 """The sentences of docstrings, comments and pages, and how many words each has.
 
-Lives here: from a text to its sentences. Must not live here: what is allowed (ratchets.py). Code,
-tables and headings have no sentences.
+Lives here: the splitting of a text into sentences. Must not live here: the limits (ratchets.py).
+Code, tables and headings have no sentences.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Block = tuple[int, str]
 
 
 def long_sentences(where: str, blocks: Iterator[Block]) -> list[str]:
-    """`where:line (words) beginning` of each sentence with more than WORDS_MAX words."""
+    """Return `where:line (words) beginning` of each sentence with more than WORDS_MAX words."""
     found = []
     for line, text in blocks:
         for sentence in _END.split(text):
@@ -40,12 +40,12 @@ def long_sentences(where: str, blocks: Iterator[Block]) -> list[str]:
 
 
 def of_python(source: Source) -> Iterator[Block]:
-    """The paragraphs of a file's docstrings and of its comments that have lines of their own."""
+    """Yield the paragraphs of a file's docstrings, and of its comments on lines of their own."""
     for node in nodes(source):
         if isinstance(node, _DOCUMENTED) and node.body:
             yield from _docstring(node.body[0])
         if isinstance(node, ast.ClassDef | ast.Module):
-            # A text behind an attribute or a constant.
+            # A text after an attribute or a constant.
             for statement in node.body[1:]:
                 yield from _docstring(statement)
     lines = source.text.splitlines()
@@ -54,7 +54,7 @@ def of_python(source: Source) -> Iterator[Block]:
 
 
 def of_page(text: str) -> Iterator[Block]:
-    """The paragraphs of a page in Markdown."""
+    """Yield the paragraphs of a page in Markdown."""
     kept, is_code = [], False
     for line in text.splitlines():
         if _FENCE.match(line):
@@ -75,12 +75,13 @@ def _docstring(statement: ast.stmt) -> Iterator[Block]:
 
 
 def _prose(line: str) -> str:
-    """A line of a docstring; "" for one of a table or a drawing."""
+    """Return a line of a docstring; "" for a line of a table or a drawing."""
     return "" if line.lstrip().startswith("|") or "   " in line.strip() else line
 
 
 def _paragraphs(lines: list[str], first: int) -> Iterator[Block]:
-    """Lines that follow one another; an item of a list and an entry of a section begin anew."""
+    """Yield lines joined to paragraphs; an item of a list and an entry of a section start a new
+    one."""
     start, block = first, ""
     for number, line in enumerate(lines, start=first):
         label = _ITEM.match(line) or _ENTRY.match(line)

@@ -1,4 +1,4 @@
-"""The project's files as the tidy rules see them. The rules live in the `rules_*` modules."""
+"""The project's files as the tidy rules read them. The rules live in the `rules_*` modules."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ def text_files() -> dict[PurePosixPath, str]:
 def python_sources() -> tuple[Source, ...]:
     """Return every Python file of the project, in order of its path."""
     texts = text_files().items()
-    # The trees are millions of objects that stay: looking for garbage among them, again and again
-    # while they grow, would take most of the time.
+    # The trees are millions of permanent objects. Repeated garbage collections while they grow
+    # would take most of the time.
     gc.disable()
     try:
         return tuple(parse(str(path), text) for path, text in texts if path.suffix == ".py")

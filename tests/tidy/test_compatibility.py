@@ -1,4 +1,4 @@
-"""The page about compatibility, and the README's line about it, say what is so today."""
+"""The page about compatibility, and the README's line about it, are up to date."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """The layer contracts refuse an import that points the wrong way.
 
-Each case builds a small package of the same name, with one forbidden import in it, and lets the
-real contracts of pyproject.toml judge it. That the project itself keeps them, `make check` asks
-separately.
+Each case builds a small package of the same name, with one forbidden import in it, and checks it by
+the real contracts of pyproject.toml. `make check` checks the project itself separately.
 """
 
 from __future__ import annotations

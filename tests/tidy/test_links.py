@@ -1,4 +1,4 @@
-"""Every page is reached from the README by links, and every link leads somewhere."""
+"""Every page is reachable from the README by links, and every link has a target."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from tests.tidy.rules_links import Pages, broken_links, unreached_pages
 from tests.tidy.sources import ROOT, text_files
 
-# Pages of a folder of tests are for whoever works there.
+# Pages in a folder of tests are for its developers.
 PAGES: Pages = {
     path: text
     for path, text in text_files().items()

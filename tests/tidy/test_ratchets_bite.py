@@ -1,4 +1,4 @@
-"""Each ratchet counts what it is about, and its list may be lowered only."""
+"""Each ratchet counts its breaches, and its list may only be lowered."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Measure = Callable[[Sequence[Source]], ratchets.Found]
 
 
 def sentences(*texts: str) -> int:
-    """How many long sentences these modules have."""
+    """Return how many long sentences these modules have."""
     found = ratchets.long_sentences([parse(MODULE, text) for text in texts], {})
     return sum(len(places) for places in found.values())
 

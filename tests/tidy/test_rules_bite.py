@@ -1,4 +1,4 @@
-"""Each tidy rule complains about what it forbids, and is silent about what looks like it."""
+"""Each tidy rule complains about a breach, and not about similar code."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ ENDPOINTS = (
     table_service.ENDPOINT,
     file_service.ENDPOINT,
 )
-# Told by its endpoint, not by the request; and answered before any operation is looked for.
+# The endpoint decides this, not the request, before any operation is matched.
 ELSEWHERE = {"get_static_website_content", "preflight"}
 LEASES = {
     "none": {LeaseUse.NONE},

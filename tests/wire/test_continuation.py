@@ -1,4 +1,4 @@
-"""Continuation tokens: what was handed out comes back, and nothing else is taken."""
+"""Continuation tokens: issued tokens are accepted, and no others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Header codecs: what each accepts, and the exact refusal of everything else."""
+"""Header codecs: the accepted values, and the exact refusal of everything else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batches: what is taken from the bytes, how bytes that are no batch are refused, the answers."""
+"""Batches: the parts in their bytes, the refusal of invalid bytes, the answers."""
 
 from __future__ import annotations
 

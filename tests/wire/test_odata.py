@@ -1,4 +1,4 @@
-"""OData as tables speak it: formats, entity tags, refusals, documents in, URLs of entities."""
+"""OData for tables: formats, entity tags, refusals, documents of requests, URLs of entities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Request paths: both styles, decoding, what is no path."""
+"""Request paths: both styles, decoding, invalid paths."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Query strings: decoding, look-up, typed answers."""
+"""Query strings: decoding, look-up, typed values."""
 
 from __future__ import annotations
 

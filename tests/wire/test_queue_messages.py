@@ -1,4 +1,4 @@
-"""Messages as XML: what is taken as it is, what is refused, and what is written."""
+"""Messages as XML: texts kept unchanged, refusals, and the written documents."""
 
 from __future__ import annotations
 

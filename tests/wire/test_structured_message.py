@@ -1,4 +1,4 @@
-"""Structured messages: what is encoded is decoded, by us and by the SDK, however it is cut."""
+"""Structured messages: encoded messages are decoded, here and by the SDK, for any split."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The XML reader: what it refuses, and escaping."""
+"""The XML reader: its refusals, and escaping."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Share modes and accesses: every pair of SMB opens, and the documents' tables for REST."""
+"""Share modes and accesses: every pair of SMB opens, and the tables of the documents for REST."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attributes and times: every bit with its name, and every touch with its times."""
+"""Attributes and times: every bit with its name, and every change with its times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules of durable handles, walked as whole tables; smb.md 1.6, 2.4, 2.6 and 3.9."""
+"""The rules of durable handles, tested as whole tables; smb.md 1.6, 2.4, 2.6 and 3.9."""
 
 from __future__ import annotations
 

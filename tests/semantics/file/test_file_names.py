@@ -1,4 +1,4 @@
-"""Names of shares, directories and files: what is legal, and which names are the same."""
+"""Names of shares, directories and files: the legal names, and the names that are equal."""
 
 from __future__ import annotations
 

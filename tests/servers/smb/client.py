@@ -1,7 +1,7 @@
-"""A client of SMB for tests: it speaks to a connection's protocol object in memory.
+"""An SMB client for tests, which calls a connection's protocol object in memory.
 
-It builds messages from the codecs of the server, and checks signatures and tags itself. That the
-codecs are right is shown by vectors, and by other people's clients.
+It builds messages with the codecs of the server, and checks signatures and tags itself. The codecs
+are tested by test vectors, and by foreign clients.
 """
 
 from __future__ import annotations
@@ -62,26 +62,26 @@ OTHER_KEY = b"the other key"
 ACCOUNT = Account("account", (KEY, OTHER_KEY))
 SHARE = "share"
 PATIENCE_S = 60.0
-# Statuses of answers to signed requests that the server has no key for.
+# Statuses of answers to signed requests for which the server has no key.
 NO_KEY = (STATUS_USER_SESSION_DELETED, STATUS_INVALID_PARAMETER)
 
 
 class Access(msgspec.Struct, frozen=True):
-    """What the tests' shares are connected as."""
+    """The account and the share of a tree connect."""
 
     account: str
     share: str
 
 
 async def connect_share(services: Services, account: str, share: str) -> Access:
-    """Every account has one share."""
+    """Connect to the one share of every account."""
     if share != SHARE:
         raise StorageError(SHARE_NOT_FOUND)
     return Access(account, share)
 
 
 class OneAccount:
-    """Accounts of which there is one; it can be replaced."""
+    """Accounts with one account, which can be replaced."""
 
     def __init__(self, account: Account = ACCOUNT) -> None:
         self.account = account
@@ -93,7 +93,7 @@ class OneAccount:
 def listener(
     commands: CommandTable | None = None, accounts: OneAccount | None = None, **settings: Any
 ) -> SmbListener:
-    """A listener that no socket is bound to."""
+    """Return a listener that is bound to no socket."""
     clock = ManualClock()
     return SmbListener(
         Services(MemoryEngine(clock), clock),
@@ -106,7 +106,7 @@ def listener(
 
 
 class MemoryTransport(asyncio.Transport):
-    """The transport of a connection that is driven by a test."""
+    """The transport of a connection that a test drives."""
 
     def __init__(self, protocol: SmbServerConnection, address: str) -> None:
         super().__init__({"peername": (address, 40000)})
@@ -117,7 +117,7 @@ class MemoryTransport(asyncio.Transport):
         self.has_sent = asyncio.Event()
 
     def take_frame(self) -> bytes | None:
-        """A whole frame that the server has sent."""
+        """Return a whole frame that the server has sent; None if there is none."""
         if len(self._sent) < 4:
             return None
         end = 4 + int.from_bytes(self._sent[1:4], "big")
@@ -158,7 +158,7 @@ class Closed(Exception):
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """One answer: its header, what follows it, and whether its frame was encrypted."""
+    """One answer: its header, its body, and whether its frame was encrypted."""
 
     header: Header
     body: bytes
@@ -173,7 +173,7 @@ class Client:
     """One connection to a listener.
 
     Attributes:
-        protects: how requests are sent once there are keys: "encrypted", "signed" or "".
+        protects: the protection of requests after the logon: "encrypted", "signed" or "".
     """
 
     def __init__(self, server: SmbListener, address: str = "127.0.0.1") -> None:
@@ -184,7 +184,7 @@ class Client:
         self._begin()
 
     def _begin(self) -> None:
-        """Nothing is agreed on yet."""
+        """Reset everything that was negotiated."""
         self.dialect = 0
         self.cipher_id = self.signing_id = 0
         self.session_id = 0
@@ -200,7 +200,7 @@ class Client:
     # Frames.
 
     def send_raw(self, data: bytes) -> None:
-        """Bytes as they are on the wire."""
+        """Send bytes unchanged."""
         while data:
             buffer = self.protocol.get_buffer(-1)
             count = min(len(buffer), len(data))
@@ -209,11 +209,11 @@ class Client:
             self.protocol.buffer_updated(count)
 
     def send_frame(self, payload: bytes) -> None:
-        """A frame with its length."""
+        """Send a frame with its length."""
         self.send_raw(prefix(len(payload)) + payload)
 
     async def frame(self) -> bytes:
-        """The next frame. Raises: Closed."""
+        """Return the next frame. Raises: Closed."""
         async with asyncio.timeout(PATIENCE_S):
             while (found := self.transport.take_frame()) is None:
                 if self.transport.is_closing():
@@ -231,7 +231,7 @@ class Client:
         raise AssertionError("the connection has not ended")
 
     async def replies(self) -> list[Reply]:
-        """The answers of the next frame; tags and signatures are checked."""
+        """Return the answers of the next frame, after a check of tags and signatures."""
         payload = await self.frame()
         is_encrypted = payload[:4] == ENCRYPTED_MARK
         if is_encrypted:
@@ -251,14 +251,14 @@ class Client:
             at = end
 
     async def reply(self) -> Reply:
-        """The one answer of the next frame."""
+        """Return the only answer of the next frame."""
         (found,) = await self.replies()
         return found
 
     # Messages.
 
     def message(self, command: int, body: bytes, **fields: Any) -> bytes:
-        """A message with the next id, unless `fields` of the header say otherwise."""
+        """Return a message with the next id, unless `fields` of the header have another one."""
         values: dict[str, Any] = {
             "command": command,
             "credit_charge": 1,
@@ -272,7 +272,7 @@ class Client:
         return write_header(Header(**values)) + body
 
     def send(self, *messages: bytes, protects: str | None = None) -> None:
-        """Messages as one frame, protected as the client protects them."""
+        """Send messages as one frame, with the client's protection unless `protects` is given."""
         how = self.protects if protects is None else protects
         whole = b""
         for number, message in enumerate(messages, 1):
@@ -286,7 +286,7 @@ class Client:
         self.send_frame(whole)
 
     def signed(self, message: bytes) -> bytes:
-        """The same message with a signature."""
+        """Return the same message with a signature."""
         assert self.keys is not None
         header = read_header(message)
         header = msgspec.structs.replace(header, flags=header.flags | SIGNED, signature=bytes(16))
@@ -322,7 +322,7 @@ class Client:
         can_encrypt: bool = True,
         more: Sequence[NegotiateContext] = (),
     ) -> Reply:
-        """Agree on a dialect.
+        """Negotiate a dialect.
 
         Arguments:
             more: contexts that the server may ignore.
@@ -350,7 +350,7 @@ class Client:
         """Authenticate: NTLMSSP alone, or wrapped into SPNEGO.
 
         Arguments:
-            changes: of the NTLM messages; see `authenticate_message`.
+            changes: changes of the NTLM messages; see `authenticate_message`.
         """
         preauth = self.preauth
         first = negotiate_message()
@@ -410,7 +410,7 @@ class Client:
 
 
 async def connected(server: SmbListener, **log_on: Any) -> Client:
-    """A client that has agreed on everything and is connected to a share."""
+    """Return a client that has negotiated, logged on, and connected to a share."""
     client = Client(server)
     assert not (await client.negotiate()).status
     assert not (await client.log_on(**log_on)).status

@@ -1,4 +1,4 @@
-"""Commands of SMB as a client sends them, and how handlers carry them out without a socket.
+"""SMB commands as a client sends them, and a way to run them by handlers without a socket.
 
 A client with a socket is in sockets.py.
 """
@@ -47,7 +47,7 @@ STATUS_INVALID_PARAMETER = 0xC000000D
 
 
 class Connection:
-    """A connection that keeps the notices which it was to send."""
+    """A connection that records the notices sent to it."""
 
     def __init__(self, services: Services, guid: bytes) -> None:
         self.services = services
@@ -73,7 +73,7 @@ class Connection:
 
 
 class _Handlers:
-    """A session with one tree whose commands go to their handlers."""
+    """A session with one tree, whose commands are run by their handlers."""
 
     def __init__(self, services: Services, name: str, access: Any) -> None:
         self.on = services
@@ -86,7 +86,7 @@ class _Handlers:
         self.waits = asyncio.Event()
 
     def element(self, command: Command, body: bytes, tree: TreeConnect | None = None) -> SmbElement:
-        """An element as the connection hands it to a handler, after its checks."""
+        """Return an element as the connection passes it to a handler, after its checks."""
         header = Header(command=command, session_id=77, tree_id=self.tree.id)
         message = memoryview(write_header(header) + body)
         element = SmbElement(
@@ -110,9 +110,9 @@ class _Handlers:
 
 
 class SmbCalls(Protocol):
-    """A client's commands: each method is one of them.
+    """A client's commands, one per method.
 
-    All raise SmbError, or what handlers raise where there is no connection.
+    All raise SmbError, or the errors of handlers if there is no connection.
     """
 
     async def send(self, command: Command, body: bytes) -> SmbAnswer: ...
@@ -154,7 +154,7 @@ class SmbCalls(Protocol):
         return bytes(transfers.read_read_answer(message_of(answer)))
 
     async def names(self, file_id: FileId, pattern: str = "*", **more: Any) -> list[str]:
-        """The names of one answer, in the class that has nothing but names."""
+        """Return the names of one answer, in the information class that has only names."""
         request = query_directory.QueryDirectoryRequest(
             12, more.get("flags", 0), file_id, pattern, more.get("room", 65536)
         )
@@ -207,23 +207,23 @@ class SmbCalls(Protocol):
 
 
 class SmbCaller(_Handlers, SmbCalls):
-    """A client whose commands are carried out by their handlers."""
+    """A client whose commands are run by their handlers."""
 
 
 def message_of(answer: SmbAnswer) -> memoryview:
-    """An answer behind a header."""
+    """Return an answer after a header."""
     body = answer.body if isinstance(answer.body, bytes) else b"".join(answer.body)
     return memoryview(bytes(HEADER_BYTES) + body)
 
 
 async def caller(on: Services, name: str = "ann") -> SmbCaller:
-    """A session that has connected to the share."""
+    """Return a session that has connected to the share."""
     access = await opening.connect_share(on, given.ACCOUNT, file_calls.SHARE)
     return SmbCaller(on, name, access)
 
 
 async def status(outcome: Any) -> int:
-    """The NTSTATUS of a refusal; 0 = success."""
+    """Return the NTSTATUS of a refusal; 0 = success."""
     try:
         await asyncio.wait_for(outcome, 60)
     except (SmbError, SmbRefusal) as refused:

@@ -1,8 +1,8 @@
-"""Commands of tests: opens that only note what happens to them, and requests that wait.
+"""Commands for tests: opens that only record their events, and requests that wait.
 
-They stand in for the commands on files where a test is about the connection. CREATE opens, unless
-its body says to fail or to wait; READ answers as many bytes as it is asked for; CHANGE_NOTIFY waits
-until it is cancelled or its open ends.
+They replace the commands on files in tests of the connection. CREATE opens, unless its body asks
+for a failure or a wait. READ answers the requested number of bytes. CHANGE_NOTIFY waits until it is
+cancelled or its open ends.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CREATE, FAIL, WAIT, CRASH, CUT = b"okay", b"fail", b"wait", b"crsh", b"cut!"
 
 
 class Target:
-    """What an open of the tests stands for."""
+    """The object of an open in the tests."""
 
     def __init__(self) -> None:
         self.partings: list[Parting] = []
@@ -44,7 +44,7 @@ class Target:
 
 
 class TestCommands:
-    """A table of commands, and the opens that they have made."""
+    """A table of commands, and the opens that they have created."""
 
     __test__ = False
 
@@ -128,20 +128,20 @@ def _length(body: memoryview) -> int:
 
 
 def create(wish: bytes = CREATE) -> bytes:
-    """The body of a CREATE of these tests."""
+    """Return the body of a CREATE of these tests."""
     return struct.pack("<HH", 8, 0) + wish
 
 
 def of_open(file_id: FileId = PLACEHOLDER) -> bytes:
-    """The body of CLOSE, FLUSH, CHANGE_NOTIFY, QUERY_INFO."""
+    """Return the body of CLOSE, FLUSH, CHANGE_NOTIFY or QUERY_INFO."""
     return struct.pack("<HH", 20, 0) + FILE_ID.write(file_id)
 
 
 def transfer(file_id: FileId, size: int) -> bytes:
-    """The body of READ and WRITE."""
+    """Return the body of READ or WRITE."""
     return struct.pack("<HH", 24, 0) + FILE_ID.write(file_id) + struct.pack("<I", size)
 
 
 def file_id_of(body: bytes) -> FileId:
-    """The FileId that a CREATE answered."""
+    """Return the FileId in the answer of a CREATE."""
     return FILE_ID.read(body, 4)

@@ -29,7 +29,7 @@ def negotiate_body(
     can_encrypt: bool = True,
     more: Sequence[NegotiateContext] = (),
 ) -> bytes:
-    """NEGOTIATE; an empty list leaves its context out."""
+    """Return the body of NEGOTIATE; an empty list omits its context."""
     contexts = list(more)
     if 0x0311 in dialects:
         contexts.insert(0, NegotiateContext(1, struct.pack("<HHH", 1, 0, 1)))
@@ -67,7 +67,7 @@ def token_of(body: bytes) -> bytes:
 
 
 def agreed(body: bytes, dialect: int, can_encrypt: bool) -> tuple[int, int]:
-    """The cipher and the signing algorithm of an answer to NEGOTIATE."""
+    """Return the cipher and the signing algorithm in an answer to NEGOTIATE."""
     if dialect != 0x0311:
         return (1 if can_encrypt else 0), 1
     (count,) = struct.unpack_from("<H", body, 6)
@@ -106,7 +106,7 @@ def authenticate_message(
     spoils_mic: bool = False,
     response: bytes | None = None,
 ) -> tuple[bytes, bytes]:
-    """AUTHENTICATE_MESSAGE, and the key that both sides then share."""
+    """Return AUTHENTICATE_MESSAGE, and the session key that both sides then share."""
     password = base64.b64encode(key).decode()
     proof_key = response_key(password, user, domain if hashed_domain is None else hashed_domain)
     pairs = struct.pack("<HHI", 6, 4, 2) if with_mic else b""

@@ -1,4 +1,4 @@
-"""Snapshots of a share, as tests of SMB take and open them."""
+"""Snapshots of a share for tests of SMB: takes and opens them."""
 
 from __future__ import annotations
 
@@ -34,32 +34,32 @@ def run(scenario: Scenario) -> None:
 
 
 async def take(on: Services) -> int:
-    """Take a snapshot. Returns its stamp."""
+    """Take a snapshot, and return its stamp."""
     taken = await do.run(on, share.SNAPSHOT_SHARE, "", SnapshotShare())
     stamp: int = taken.snapshot
     return stamp
 
 
 async def drop(on: Services, stamp: int) -> None:
-    """Delete a snapshot, and give back what only it has seen."""
+    """Delete a snapshot, and free the space that only it used."""
     await do.run(on, share.DELETE_SHARE, "", DeleteShare(None), snapshot=stamp)
     on.store.advance(1)
     await Sweeper(on).run_once()
 
 
 def warp(stamp: int, *others: tuple[bytes, bytes]) -> bytes:
-    """The context TWrp, and others."""
+    """Return the context TWrp, and others."""
     return write_chain([(SNAPSHOT, struct.pack("<Q", filetime(stamp))), *others])
 
 
 async def look_back(ann: SmbCaller, stamp: int, name: str = "", **more: Any) -> FileId:
-    """Open something in a snapshot to read it."""
+    """Open a file or directory in a snapshot to read it."""
     opened = await ann.open(name, chain=warp(stamp), access=more.pop("access", READS), **more)
     return opened.file_id
 
 
 async def past(ann: SmbCaller) -> tuple[int, FileId]:
-    """A snapshot with a file that has changed since, and the file's handle in the snapshot."""
+    """Return a snapshot of a file that has changed since, and the file's handle in the snapshot."""
     await do.write(ann.on, "f", b"before")
     stamp = await take(ann.on)
     await do.write(ann.on, "f", b"AFTER")

@@ -1,6 +1,6 @@
-"""A client of SMB with a socket: each command waits for its own answer, whatever comes between.
+"""An SMB client with a socket: each command waits for its own answer, and others may come before.
 
-Lives here: the socket, who gets which answer, notices of breaks. Must not live here: bodies of
+Lives here: the socket, the matching of answers, notices of breaks. Must not live here: bodies of
 commands (command_calls.py), authentication (client.py).
 """
 
@@ -66,10 +66,10 @@ class SmbMount(SmbCalls):
     """A share of the development account, mounted over TCP. Use it as a context manager.
 
     Attributes:
-        answers_breaks: whether notices of leases are acknowledged as soon as they come.
-        on_notice: what is done about a notice instead; it runs beside other requests.
-        notices: of leases, as they came.
-        has_notice: set when one has come.
+        answers_breaks: whether notices of leases are acknowledged as soon as they arrive.
+        on_notice: called with a notice instead; it runs concurrently with other requests.
+        notices: the notices of leases, in order.
+        has_notice: set when a notice has arrived.
         waits: set when a request was answered PENDING.
     """
 
@@ -109,7 +109,7 @@ class SmbMount(SmbCalls):
             await asyncio.gather(self._reading, return_exceptions=True)
 
     async def send(self, command: Command, body: bytes) -> SmbAnswer:
-        """One command. Raises: SmbError for a refusal; Closed when there is no connection."""
+        """Send one command. Raises: SmbError for a refusal; Closed if there is no connection."""
         client = self._client
         assert client is not None and self._reading is not None
         if self._reading.done():
@@ -125,7 +125,7 @@ class SmbMount(SmbCalls):
         return SmbAnswer(reply.body, reply.status)
 
     async def acknowledge_lease(self, notice: LeaseBreakNotice, state: int | None = None) -> None:
-        """Answer a notice: with the state that it asks for, unless another is given."""
+        """Acknowledge a notice, with the state that it asks for or the given one."""
         answer = LeaseBreakAck(notice.key, notice.new if state is None else state)
         await self.send(Command.OPLOCK_BREAK, write_lease_acknowledgment(answer))
 
@@ -158,5 +158,5 @@ class SmbMount(SmbCalls):
 
 
 def _read_bytes(command: Command, body: bytes) -> int:
-    """How many bytes a READ asks for."""
+    """Return how many bytes a READ requests."""
     return int.from_bytes(body[4:8], "little") if command == Command.READ else 0

@@ -1,4 +1,4 @@
-"""Compounds: what an element inherits, who is answered together, and requests that wait."""
+"""Compounds: the inherited fields of an element, the grouping of answers, and waiting requests."""
 
 from __future__ import annotations
 
@@ -223,7 +223,7 @@ def test_a_request_that_waits_is_cancelled(by: str) -> None:
             }
         client.send(client.message(Command.CANCEL, PLAIN, **fields))
         _check_final(await client.reply(), message_id, interim, STATUS_CANCELLED)
-        # Once more, and for nobody: neither is answered.
+        # Once more without a recipient: neither is answered.
         for number in (message_id, 99_999):
             client.send(client.message(Command.CANCEL, PLAIN, message_id=number))
         assert (await client.call(*ECHO)).header.command == Command.ECHO

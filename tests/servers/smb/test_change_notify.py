@@ -1,4 +1,4 @@
-"""CHANGE_NOTIFY: what a client that watches a directory is sent."""
+"""CHANGE_NOTIFY: the notices of a client that watches a directory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order of checks: each message that breaks one rule is answered as the rule's row says."""
+"""The order of checks: each message that breaks one rule gets the answer of that rule."""
 
 from __future__ import annotations
 

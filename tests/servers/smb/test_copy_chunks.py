@@ -1,4 +1,4 @@
-"""Copies within the server: keys, rights, limits, and how far a copy came that failed."""
+"""Copies within the server: keys, rights, limits, and the progress of a failed copy."""
 
 from __future__ import annotations
 

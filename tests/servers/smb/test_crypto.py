@@ -1,5 +1,5 @@
-"""Signatures and encrypted frames agree with known values, whole and in chunks, and with nothing
-else."""
+"""Signatures and encrypted frames agree with known values, whole and in chunks; changed ones are
+refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Durable handles in whole conversations: contexts, lost connections, and requests sent again."""
+"""Durable handles in whole conversations: contexts, lost connections, and repeated requests."""
 
 from __future__ import annotations
 
@@ -288,7 +288,7 @@ def test_a_create_is_repeated_until_its_file_id_is_used() -> None:
 
 
 def test_a_chain_does_not_know_its_file_id_yet() -> None:
-    """Its client has no answer to the CREATE when the elements behind it are carried out."""
+    """The client has no answer to the CREATE when the later elements are run."""
 
     async def conversation() -> None:
         ann = await Caller.start(await server())

@@ -1,4 +1,4 @@
-"""Commands on files and directories: opens, bytes, names, and information of all kinds."""
+"""Commands on files and directories: opens, bytes, names, and every kind of information."""
 
 from __future__ import annotations
 

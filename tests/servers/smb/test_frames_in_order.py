@@ -1,4 +1,4 @@
-"""Frames of one connection begin in the order in which they came, decrypted in a thread or not."""
+"""Frames of one connection begin in the order of their arrival, decrypted in a thread or not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clients that want to use the server up: slow ones, greedy ones, and ones that vanish."""
+"""Clients that try to exhaust the server: slow ones, greedy ones, and ones that disconnect."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ def test_frames_that_come_whole_are_never_slow() -> None:
 
 
 def test_a_client_that_vanished_is_noticed_by_the_kernel() -> None:
-    """It sends no FIN: its opens and locks would stay for ever."""
+    """The client sends no FIN, so its opens and locks would otherwise stay for ever."""
 
     async def conversation() -> None:
         server = listener()

@@ -1,4 +1,5 @@
-"""What a client may make the server hold: connections, sessions, memory, time. And who waits."""
+"""The limits on a client's use of the server: connections, sessions, memory and time; and
+delays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Failures to log on make an address wait, whatever the name; success costs nothing."""
+"""Failed logons delay an address, for any user name; successful ones cause no delay."""
 
 from __future__ import annotations
 
@@ -57,4 +57,4 @@ def test_the_memory_of_addresses_is_bounded(monkeypatch: pytest.MonkeyPatch) -> 
     for number in range(50):
         delays.reserve(f"10.0.1.{number}", 0.0)
     assert len(delays._free_at) <= 3
-    assert delays.reserve("10.0.0.1", 0.0) != 0.0  # who must wait longest is not forgotten
+    assert delays.reserve("10.0.0.1", 0.0) != 0.0  # the address with the longest delay is kept

@@ -1,4 +1,4 @@
-"""Mistakes that other SMB servers have made, each as a test (smb.md 5.3)."""
+"""Mistakes of other SMB servers, each as a test (smb.md 5.3)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What clients send when they mount and use a share, in their order, over the wire.
+"""The requests of clients that mount and use a share, in their order, over the wire.
 
-Lives here: the orders of Linux's cifs, of Windows and of macOS, and what each needs of an answer.
+Lives here: the orders of Linux's cifs, of Windows and of macOS, and the answers that each needs.
 Source: smb.md 6.4. That of cifs was read in the kernel's source (smb2ops.c, smb2pdu.c,
-cached_dir.c). Those of Windows and macOS are general knowledge: nobody has recorded them.
+cached_dir.c). Those of Windows and macOS are general knowledge, not recordings.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ DIRECTORY, DELETE_ON_CLOSE = 0x1, 0x1000
 BATCH, BY_LEASE = 9, 0xFF
 RWH = 7
 FILE, VOLUME, SECURITY = 1, 2, 3
-# What clients need of volumes: the least size of each class.
+# The minimum size of each class that clients need for volumes.
 VOLUME_BYTES = {1: 18, 3: 24, 4: 8, 5: 20, 7: 32, 11: 28}
 NEEDED_ALL_BYTES = 101
-# What a client takes for an answer that there is one channel only.
+# An answer that tells a client that there is only one channel.
 ONE_CHANNEL = (0, statuses.STATUS_INVALID_DEVICE_REQUEST, statuses.STATUS_NOT_SUPPORTED)
 LARGE = bytes(range(256)) * 4096
 ROOM = 65536
@@ -152,7 +152,7 @@ def opened(reply: Reply) -> CreateAnswer:
 
 
 def buffer(reply: Reply) -> bytes:
-    """What a query has found."""
+    """Return the result of a query."""
     assert reply.status == 0, hex(reply.status)
     message = memoryview(bytes(HEADER_BYTES) + reply.body)
     return bytes(query_directory.read_buffer_answer(message))
@@ -229,7 +229,7 @@ def test_linux_cifs(ciphers: tuple[int, ...], serial_numbers: bool) -> None:
         assert struct.unpack_from("<I", everything, 32)[0] & 0x10
         assert struct.unpack_from("<Q", everything, 64)[0]
         plain = opened((await ann.chain(opening("", READ_ATTRIBUTES)))[0])
-        # cifs goes on without a list of interfaces, which is for several channels.
+        # cifs works without a list of interfaces, which is for several channels.
         refused = await _control(ann, Fsctl.QUERY_NETWORK_INTERFACE_INFO)
         assert refused in ONE_CHANNEL
         await _volumes(ann, plain.file_id, 5, 4, 1, 11)
@@ -346,7 +346,7 @@ def test_windows() -> None:
             0xC0000010,
             0xC00000BB,
         )
-        # Without DFS, Windows takes the path as it is.
+        # Without DFS, Windows uses the path unchanged.
         no_dfs = (0xC0000225, 0xC000026C, 0xC000019C)
         assert await _control(ann, Fsctl.DFS_GET_REFERRALS) in no_dfs
         files = await ann.tree(SHARE)
@@ -383,7 +383,7 @@ async def _multi_protocol_start(client: Client) -> None:
 
 
 async def _explorer(ann: Caller, root: FileId) -> None:
-    """What a window on the share asks for, and what is done in it."""
+    """Send the requests of a file manager's window on the share, and of the actions in it."""
     # The watch stays pending while other requests are answered.
     watch = change_notify.ChangeNotifyRequest(root, 4096, 0x17, True)
     watching = ann.client.message(Command.CHANGE_NOTIFY, change_notify.write_change_notify(watch))

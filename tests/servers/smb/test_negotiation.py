@@ -1,4 +1,4 @@
-"""What the server chooses: the greatest common dialect, its first common algorithms."""
+"""The choices of the server: the greatest common dialect, the client's first common algorithms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pipes of IPC$: opened by their names, called by WRITE and READ or by one IOCTL."""
+"""Pipes of IPC$: opened by name, called by WRITE and READ or by one IOCTL."""
 
 from __future__ import annotations
 

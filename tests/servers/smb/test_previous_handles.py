@@ -1,4 +1,4 @@
-"""Handles of a share's snapshot: what they may do, and how long."""
+"""Handles of a share's snapshot: their permitted operations, and their end."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_handles_end_when_their_snapshot_is_deleted() -> None:
         assert await smb.status(ann.names(directory)) == CLOSED
         assert await smb.status(ann.query(file_id, 1, 5)) == CLOSED
         assert await smb.status(look_back(ann, stamp, "f")) == NOT_FOUND
-        # They are closed like others, with no attributes to show.
+        # They are closed like others, without attributes in the answer.
         assert await ann.close(file_id, wants_attributes=True) is None
         await ann.close(directory)
         assert not ann.on.held.of(Opens).handles

@@ -1,4 +1,4 @@
-"""Previous versions: the snapshots of a share as SMB lists, opens and shows them."""
+"""Previous versions: the snapshots of a share in SMB's lists, opens and information."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ async def after(ann: SmbCaller, directory: FileId) -> list[str] | None:
 
 
 async def listed_sizes(ann: SmbCaller, directory: FileId, pattern: str) -> list[int]:
-    """EndOfFile of what matches, as FileDirectoryInformation has it."""
+    """Return EndOfFile of the matching entries, from FileDirectoryInformation."""
     request = QueryDirectoryRequest(1, 0x10, directory, pattern, 4096)
     answer = await ann.send(Command.QUERY_DIRECTORY, write_query_directory(request))
     data = read_buffer_answer(smb.message_of(answer))

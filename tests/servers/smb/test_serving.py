@@ -1,4 +1,4 @@
-"""The counts of SMB as metrics: what was answered, and what clients hold."""
+"""The counts of SMB as metrics: answers, and the resources of clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions, tree connects and opens: found by their ids, bounded, and ended once."""
+"""Sessions, tree connects and opens: found by their ids, limited, and ended once."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_a_session_ends_all_and_each_only_once() -> None:
 
 
 def test_what_waits_for_its_client_does_so_before_the_first_is_closed() -> None:
-    """Its client may come back at once, while another target takes its time."""
+    """The client may reconnect at once, while another target is still being closed."""
 
     async def scenario() -> None:
         may_end = asyncio.Event()

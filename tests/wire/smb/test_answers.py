@@ -1,4 +1,4 @@
-"""Bodies of answers: their exact bytes, and that a client reads what the server wrote."""
+"""Bodies of answers: their exact bytes, and that a client can read them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compounds: where each message begins, what belongs together, and what is cut off or loops."""
+"""Compounds: the start of each message, related messages, and truncated or cyclic chains."""
 
 from __future__ import annotations
 

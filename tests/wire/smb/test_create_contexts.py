@@ -1,4 +1,4 @@
-"""Create contexts: chains in every form, the sizes of their data, and which exclude each other."""
+"""Create contexts: chains in every form, the sizes of their data, and exclusive combinations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Frames are put together from any pieces that a socket brings, and bounded before that."""
+"""Frames are assembled from any pieces of a socket, after a check of their size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The header of SMB messages: 64 bytes, in which nothing but the mark and the size is fixed."""
+"""The header of SMB messages: 64 bytes, in which only the protocol id and the size are fixed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Information classes: sizes, cuts, and what cannot be asked for or set."""
+"""Information classes: sizes, truncation, and classes that cannot be queried or set."""
 
 from __future__ import annotations
 

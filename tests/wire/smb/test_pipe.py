@@ -1,4 +1,4 @@
-"""Pipes: a client binds, calls, and reads results; what is no call gets a fault."""
+"""Pipes: a client binds, calls, and reads results; anything else gets a fault."""
 
 from __future__ import annotations
 

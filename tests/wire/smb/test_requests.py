@@ -1,4 +1,4 @@
-"""Bodies of requests: what one side writes the other reads, and what is cut off is refused."""
+"""Bodies of requests: each side reads what the other writes, and truncated bodies are refused."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ID = FileId(0x1122334455667788, 0x99AABBCCDDEEFF00)
 
 
 def message(body: bytes | bytearray) -> memoryview:
-    """A body behind a header, which codecs of bodies do not look at."""
+    """Return a body after a header, which codecs of bodies do not read."""
     return memoryview(bytes(HEADER_BYTES) + body)
 
 

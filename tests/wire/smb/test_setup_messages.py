@@ -1,4 +1,4 @@
-"""NEGOTIATE, SESSION_SETUP, TREE_CONNECT, errors: read within bounds, and written as declared."""
+"""NEGOTIATE, SESSION_SETUP, TREE_CONNECT, errors: read within limits, and written as declared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Declared layouts: what they read they write, and nothing outside of a message is read."""
+"""Declared layouts: reading inverts writing, and no byte outside of a message is read."""
 
 from __future__ import annotations
 
