@@ -1,7 +1,7 @@
 """Listening to a store that sends notifications, in the same way for PostgreSQL and Redis.
 
-Lives here: `hear`, which listens on an `NotificationConnection` for one line, and the translation of a store's errors
-into a bus's. Must not live here: either protocol (stores/).
+Lives here: `hear`, which listens on a `NotificationConnection` for one line, and the translation of
+a store's errors into a bus's. Must not live here: either protocol (stores/).
 """
 
 from __future__ import annotations

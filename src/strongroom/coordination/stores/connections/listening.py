@@ -1,8 +1,8 @@
 """One connection that receives change notifications for all waiters of a process.
 
-Lives here: `NotificationHub`, whose thread owns the connection (an `NotificationConnection`) while there are waiters, and
-a little longer; `watch_key`, which waits. If notifications are unavailable, waiters poll: a
-notification only shortens a wait. Must not live here: any protocol.
+Lives here: `NotificationHub`, whose thread owns the connection (a `NotificationConnection`) while
+there are waiters, and a little longer; `watch_key`, which waits. If notifications are unavailable,
+waiters poll: a notification only shortens a wait. Must not live here: any protocol.
 """
 
 from __future__ import annotations

@@ -241,7 +241,9 @@ def _page(reply: Reply) -> tuple[bytes, list[bytes]]:
 
 
 class RedisNotifications:
-    """A subscribed connection; see `listening.NotificationConnection`. Topics are names of channels.
+    """A subscribed connection; see `listening.NotificationConnection`.
+
+    Topics are names of channels.
 
     Arguments:
         place: the server.
