@@ -32,6 +32,7 @@ from strongroom.services.core.runner import Services
 from strongroom.services.sweeper import Sweeper
 from strongroom.store.blob.bodies.readers import Readers, Reading
 from strongroom.store.core import keys
+from strongroom.store.core.records import JobKind
 from tests.services import blob_calls as do
 from tests.services.container_calls import ACCOUNT, create, run
 from tests.services.sweeps import drop_container, fresh, swept
@@ -474,3 +475,8 @@ def test_a_job_that_cannot_be_read_is_kept() -> None:
         assert (await on.store.read([ref]))[0] is not None
 
     run(test)
+
+
+def test_every_kind_of_job_has_its_work() -> None:
+    # Sweeps of blobs may have to wait for readers that they remember, so they are no row.
+    assert {JobKind.SWEEP_BLOB, *sweeper_module._WORK} == set(JobKind)

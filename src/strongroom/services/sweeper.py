@@ -21,8 +21,8 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-from collections.abc import Awaitable
-from typing import Final, TypeVar
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, NamedTuple, TypeVar
 
 from strongroom.auth.request import Service
 from strongroom.engines.base import EngineError, Face, Position, Unavailable
@@ -263,37 +263,52 @@ class Sweeper:
             if held is not None:
                 self._held[face.partition] = held
             return held is None
-        if job.kind is JobKind.SWEEP_CONTAINER:
-            if await _is_alive(services, job):
-                return True
-            return await sweep_container(services, removal, job.generation, stamp)
-        if job.kind is JobKind.EXPIRE_CONTAINER:
-            return await expire_container(services, removal, job, stamp)
-        if job.kind is JobKind.SWEEP_FILE:
-            return await sweep_file(services, removal, job, stamp)
-        if job.kind is JobKind.SWEEP_SNAPSHOT:
-            return await sweep_snapshot(services, removal, job, stamp)
-        if job.kind is JobKind.SWEEP_SHARE:
-            return await sweep_share(services, removal, job, stamp)
-        if job.kind is JobKind.SWEEP_MESSAGES:
-            await sweep_messages(services, removal, job, stamp)
-        elif job.kind is JobKind.EXPIRE_MESSAGES:
-            await expire_messages(services, job, due, self._pause_s)
-        elif job.kind is JobKind.SWEEP_TABLE:
-            await sweep_table(services, removal, job)
-        elif job.kind is JobKind.EXPIRE_SHARE:
-            await expire_share(services, job, stamp)
-        elif job.kind is JobKind.EXPIRE_BLOB:
-            await expire_blob(services, job, due)
-        elif job.kind is JobKind.EXPIRE_UPLOAD:
-            await _expire_upload(services, job)
-        elif job.kind is JobKind.SWEEP_TAGS:
-            await sweep_tags(services, removal, job)
-        elif job.kind is JobKind.COPY_FILE:
-            await run_file_copy(services, job)
-        else:
-            await run_copy(services, job)
+        given = _Given(services, removal, job, due, stamp, self._pause_s)
+        return await _WORK[job.kind](given) is not False
+
+
+class _Given(NamedTuple):
+    """What the work of a job may need.
+
+    Attributes:
+        due: when the job was due.
+        stamp: when it was made.
+        pause_s: how long to pause between two commits.
+    """
+
+    services: Services
+    removal: RemovalBatch
+    job: Job
+    due: int
+    stamp: int
+    pause_s: float
+
+
+async def _sweep_container(to: _Given) -> bool:
+    if await _is_alive(to.services, to.job):
         return True
+    return await sweep_container(to.services, to.removal, to.job.generation, to.stamp)
+
+
+# False when it must wait for readers.
+_WORK: Final[Mapping[JobKind, Callable[[_Given], Awaitable[bool | None]]]] = {
+    JobKind.SWEEP_CONTAINER: _sweep_container,
+    JobKind.EXPIRE_CONTAINER: lambda to: expire_container(
+        to.services, to.removal, to.job, to.stamp
+    ),
+    JobKind.SWEEP_FILE: lambda to: sweep_file(to.services, to.removal, to.job, to.stamp),
+    JobKind.SWEEP_SNAPSHOT: lambda to: sweep_snapshot(to.services, to.removal, to.job, to.stamp),
+    JobKind.SWEEP_SHARE: lambda to: sweep_share(to.services, to.removal, to.job, to.stamp),
+    JobKind.SWEEP_MESSAGES: lambda to: sweep_messages(to.services, to.removal, to.job, to.stamp),
+    JobKind.EXPIRE_MESSAGES: lambda to: expire_messages(to.services, to.job, to.due, to.pause_s),
+    JobKind.SWEEP_TABLE: lambda to: sweep_table(to.services, to.removal, to.job),
+    JobKind.EXPIRE_SHARE: lambda to: expire_share(to.services, to.job, to.stamp),
+    JobKind.EXPIRE_BLOB: lambda to: expire_blob(to.services, to.job, to.due),
+    JobKind.EXPIRE_UPLOAD: lambda to: _expire_upload(to.services, to.job),
+    JobKind.SWEEP_TAGS: lambda to: sweep_tags(to.services, to.removal, to.job),
+    JobKind.COPY: lambda to: run_copy(to.services, to.job),
+    JobKind.COPY_FILE: lambda to: run_file_copy(to.services, to.job),
+}
 
 
 class _HeldServices(Services):

@@ -89,6 +89,16 @@ class Integrity:
         self._blob_count = 0
         self._snapshot_count = 0
         self._version_count = 0
+        # By the first byte of a keyspace.
+        self._noting: dict[bytes, Callable[[Ref, Record], bool]] = {
+            b"c": self._note_container,
+            b"e": self._entities.take,
+            b"f": self._note_share,
+            b"m": self._messages.take,
+            b"n": self._files.take,
+            b"q": self._note_queue,
+            b"t": self._note_table,
+        }
 
     def counts(self) -> dict[str, int]:
         """Return the number of records of each kind, once `findings` is exhausted."""
@@ -152,43 +162,57 @@ class Integrity:
     def _note(self, ref: Ref, record: Record) -> bool:
         """Note a record that is no blob's. Return False when its key is unknown."""
         keyspace = ref.partition.keyspace
-        if keyspace[:1] == b"c" and ref.key == keys.CONTAINER_KEY:
+        if keyspace == keys.SERVICES and ref.key == keys.PROPERTIES_KEY:
+            records.PROPERTIES.decode(record.value)
+        elif keyspace == keys.JOBS and ref.key == keys.JOB_KEY:
+            self._note_job(ref, records.JOB.decode(record.value))
+        elif tag_keys.is_tag_entries(keyspace):
+            return self._tags.take(ref, record)
+        else:
+            note = self._noting.get(keyspace[:1])
+            return note is not None and note(ref, record)
+        return True
+
+    def _note_job(self, ref: Ref, job: Job) -> None:
+        self._jobs.add(_identity(job))
+        self._messages.take_job(ref.partition.name, job)
+        self._entities.take_job(job)
+        self._tags.take_job(job)
+        self._files.take_job(job)
+
+    def _note_container(self, ref: Ref, record: Record) -> bool:
+        if ref.key == keys.CONTAINER_KEY:
             self._containers.add(records.CONTAINER.decode(record.value).generation)
             self._container_count += 1
-        elif keyspace[:1] == b"c" and keys.is_deleted_place(ref.key.name):
+        elif keys.is_deleted_place(ref.key.name):
             kept = records.DELETED_CONTAINER.decode(record.value)
             self._containers.add(kept.record.generation)
             self._kept[kept.record.generation] = ref.partition.name.decode()
-        elif keyspace == keys.SERVICES and ref.key == keys.PROPERTIES_KEY:
-            records.PROPERTIES.decode(record.value)
-        elif keyspace == keys.JOBS and ref.key == keys.JOB_KEY:
-            job = records.JOB.decode(record.value)
-            self._jobs.add(_identity(job))
-            self._messages.take_job(ref.partition.name, job)
-            self._entities.take_job(job)
-            self._tags.take_job(job)
-            self._files.take_job(job)
-        elif keyspace[:1] == b"q" and ref.key == keys.QUEUE_KEY:
-            self._messages.take_queue(records.QUEUE.decode(record.value))
-        elif keyspace[:1] == b"f" and ref.key == keys.SHARE_KEY:
-            self._files.take_share(record)
-        elif keyspace[:1] == b"f" and share_keys.snapshot_of(ref.key.name) is not None:
-            self._files.take_snapshot(ref.key.name, record)
-        elif keyspace[:1] == b"f" and keys.is_deleted_place(ref.key.name):
-            self._files.take_deleted_share(ref, record)
-        elif keyspace[:1] == b"n":
-            return self._files.take(ref, record)
-        elif tag_keys.is_tag_entries(keyspace):
-            return self._tags.take(ref, record)
-        elif keyspace[:1] == b"m":
-            return self._messages.take(ref, record)
-        elif keyspace[:1] == b"t" and ref.key == keys.TABLE_KEY:
-            return self._entities.take_table(ref, records.TABLE.decode(record.value))
-        elif keyspace[:1] == b"e":
-            return self._entities.take(ref, record)
         else:
             return False
         return True
+
+    def _note_queue(self, ref: Ref, record: Record) -> bool:
+        if ref.key != keys.QUEUE_KEY:
+            return False
+        self._messages.take_queue(records.QUEUE.decode(record.value))
+        return True
+
+    def _note_share(self, ref: Ref, record: Record) -> bool:
+        if ref.key == keys.SHARE_KEY:
+            self._files.take_share(record)
+        elif share_keys.snapshot_of(ref.key.name) is not None:
+            self._files.take_snapshot(ref.key.name, record)
+        elif keys.is_deleted_place(ref.key.name):
+            self._files.take_deleted_share(ref, record)
+        else:
+            return False
+        return True
+
+    def _note_table(self, ref: Ref, record: Record) -> bool:
+        if ref.key != keys.TABLE_KEY:
+            return False
+        return self._entities.take_table(ref, records.TABLE.decode(record.value))
 
     def _partitions(self) -> Iterator[tuple[Partition, list[FoundRecord], list[FoundRecord]]]:
         """Yield the partitions of blobs and files in order, each with its face and its hidden

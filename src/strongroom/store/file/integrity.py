@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from strongroom.engines.base import Key, Partition, Record, Ref
@@ -118,34 +119,19 @@ class FilesCheck:
             return not ref.key.hidden
         if ref.partition != keys.file_names(generation):
             return False
-        name, found = ref.key.name, self._names.setdefault(generation, _Names())
+        names = self._names.setdefault(generation, _Names())
         if not ref.key.hidden:
-            entry = file_records.NAME.decode(record.value)
-            found.places_sum += _hash(name, entry.id, entry.is_directory)
-            parent = int.from_bytes(name[:_NUMBER_BYTES], "big")
-            if parent != generation:
-                found.children_sum += _hash(b"", parent, True)
-                found.parents.add(parent)
-            return len(name) > _NUMBER_BYTES
-        past = share_keys.past_of_name(name)
+            return _take_name(names, generation, ref.key.name, record)
+        past = share_keys.past_of_name(ref.key.name)
         if past is not None:
             since = file_records.PAST.decode(record.value).since
-            found.past.append((since, past[1]))
-            return True
-        if ref.key == share_keys.NAMED_KEY:
+            names.past.append((since, past[1]))
+        elif ref.key == share_keys.NAMED_KEY:
             file_records.NAMED.decode(record.value)
-            return True
-        if ref.key == share_keys.USAGE_KEY:
-            found.usage_bytes -= file_records.USAGE.decode(record.value).size_bytes
-            return True
-        if name[:1] != keys.FILE_NODE or len(name) != 1 + _NUMBER_BYTES:
-            return False
-        node, file_id = file_records.NODE.decode(record.value), int.from_bytes(name[1:], "big")
-        place = keys.file_name_key(node.parent, node.name).name
-        found.places_sum -= _hash(place, file_id, node.is_directory)
-        found.children_sum -= node.children * _hash(b"", file_id, True)
-        found.nodes[file_id] = node.is_directory
-        found.usage_bytes += node.size_bytes
+        elif ref.key == share_keys.USAGE_KEY:
+            names.usage_bytes -= file_records.USAGE.decode(record.value).size_bytes
+        else:
+            return _take_node(names, ref.key.name, record)
         return True
 
     def check(self, partition: Partition, face: Records, hidden: Records) -> FileFindings:
@@ -155,23 +141,12 @@ class FilesCheck:
         """
         generation = int.from_bytes(partition.keyspace[1:], "big")
         file_id = int.from_bytes(partition.name, "big")
-        problems: list[str] = []
-        record, past = None, list[tuple[int, int]]()
-        for key, value in face:
-            until = share_keys.past_of_attributes(key.name)
-            if key == keys.FILE_KEY:
-                record = file_records.FILE.decode(value)
-                self._with_attributes.add((generation, file_id))
-            elif until is not None:
-                kept = file_records.PAST.decode(value)
-                file_records.FILE.decode(kept.value)
-                past.append((kept.since, until))
-            else:
-                problems.append("no record belongs here")
+        found = self._read_face((generation, file_id), face)
+        record, problems = found.record, found.problems
         names = self._names.get(generation, _Names())
         is_linked = file_id in names.nodes or file_id == generation
         snapshots = self._snapshots.get(generation, ())
-        living = snapshots if is_linked else _seen_of(past, snapshots)
+        living = snapshots if is_linked else _seen_of(found.past, snapshots)
         maps = MapsCheck(partition)
         for key, value in hidden:
             if not maps.take(key.name, value):
@@ -182,31 +157,71 @@ class FilesCheck:
             problems += maps.judge(number, size_bytes, living)
             if number != file_id:
                 problems.append(f"the bytes of {number} are not this file's")
-        is_swept = generation in self._swept or (generation, str(file_id)) in self._swept_files
-        is_swept = is_swept or generation in self._sweeps_past
         self.file_count += is_linked and record is not None and not record.is_directory
-        if generation not in self._alive and not is_swept:
-            problems.append("its share is gone, and no job cleans up")
-        elif not is_linked and (record is None or hidden) and not (living or is_swept):
-            problems.append("no name leads to it, and no job cleans up")
-        elif is_linked and record is None:
-            problems.append("its attributes are missing")
-        elif (
-            record is not None
-            and is_pending(record.copy)
-            and (
-                (generation, str(file_id), record.copy.id if record.copy else "")
-                not in self._copies
-            )
-        ):
-            problems.append("a copy is pending, and no job copies")
-        elif (maps.has_waste or not _all_seen(past, snapshots)) and not is_swept:
-            problems.append("something was given up, and no job cleans up")
-        elif record is not None and names.nodes.get(file_id, record.is_directory) != (
-            record.is_directory
-        ):
-            problems.append("its name and its attributes are of two kinds")
+        has_waste = maps.has_waste or not _all_seen(found.past, snapshots)
+        is_garbage = bool(record is None or hidden) and not living
+        problem = self._problem_of(generation, file_id, record, is_garbage, has_waste)
+        if problem is not None:
+            problems.append(problem)
         return FileFindings(problems, maps.needed, maps.given_up)
+
+    def _read_face(self, at: tuple[int, int], face: Records) -> _Face:
+        """Arguments: at: the share's generation, the file's id. Raises: DamagedRecord."""
+        found = _Face()
+        for key, value in face:
+            until = share_keys.past_of_attributes(key.name)
+            if key == keys.FILE_KEY:
+                found.record = file_records.FILE.decode(value)
+                self._with_attributes.add(at)
+            elif until is not None:
+                kept = file_records.PAST.decode(value)
+                file_records.FILE.decode(kept.value)
+                found.past.append((kept.since, until))
+            else:
+                found.problems.append("no record belongs here")
+        return found
+
+    def _problem_of(
+        self,
+        generation: int,
+        file_id: int,
+        record: FileRecord | None,
+        is_garbage: bool,
+        has_waste: bool,
+    ) -> str | None:
+        """The first way in which a file does not agree with its share; None if it does.
+
+        Arguments:
+            record: its attributes.
+            is_garbage: it has bytes or lacks attributes, and no snapshot sees it.
+            has_waste: part of it is of no use any more.
+        """
+        kinds = self._names.get(generation, _Names()).nodes
+        is_linked = file_id in kinds or file_id == generation
+        is_swept = (
+            generation in self._swept
+            or generation in self._sweeps_past
+            or (generation, str(file_id)) in self._swept_files
+        )
+        if generation not in self._alive and not is_swept:
+            return "its share is gone, and no job cleans up"
+        if not is_linked and is_garbage and not is_swept:
+            return "no name leads to it, and no job cleans up"
+        if is_linked and record is None:
+            return "its attributes are missing"
+        if record is not None and self._lacks_copy_job(generation, file_id, record):
+            return "a copy is pending, and no job copies"
+        if has_waste and not is_swept:
+            return "something was given up, and no job cleans up"
+        if record is not None and kinds.get(file_id, record.is_directory) != record.is_directory:
+            return "its name and its attributes are of two kinds"
+        return None
+
+    def _lacks_copy_job(self, generation: int, file_id: int, record: FileRecord) -> bool:
+        copy = record.copy
+        if copy is None or not is_pending(copy):
+            return False
+        return (generation, str(file_id), copy.id) not in self._copies
 
     def problems(self) -> Iterator[tuple[str, str]]:
         """Yield (place, problem) of all shares, once everything was taken in and checked."""
@@ -235,6 +250,40 @@ class FilesCheck:
             for file_id in names.nodes:
                 if (generation, file_id) not in self._with_attributes:
                     yield place, f"the file {file_id} has no attributes"
+
+
+@dataclass(slots=True)
+class _Face:
+    """What the face of a file's partition holds: its attributes, and when its past states were."""
+
+    record: FileRecord | None = None
+    past: list[tuple[int, int]] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+
+def _take_name(names: _Names, generation: int, name: bytes, record: Record) -> bool:
+    """A name in a directory; False when it has no such key. Raises DamagedRecord."""
+    entry = file_records.NAME.decode(record.value)
+    names.places_sum += _hash(name, entry.id, entry.is_directory)
+    parent = int.from_bytes(name[:_NUMBER_BYTES], "big")
+    if parent != generation:
+        names.children_sum += _hash(b"", parent, True)
+        names.parents.add(parent)
+    return len(name) > _NUMBER_BYTES
+
+
+def _take_node(names: _Names, name: bytes, record: Record) -> bool:
+    """Where a file or directory has its name; False when it has no such key. Raises
+    DamagedRecord."""
+    if name[:1] != keys.FILE_NODE or len(name) != 1 + _NUMBER_BYTES:
+        return False
+    node, file_id = file_records.NODE.decode(record.value), int.from_bytes(name[1:], "big")
+    place = keys.file_name_key(node.parent, node.name).name
+    names.places_sum -= _hash(place, file_id, node.is_directory)
+    names.children_sum -= node.children * _hash(b"", file_id, True)
+    names.nodes[file_id] = node.is_directory
+    names.usage_bytes += node.size_bytes
+    return True
 
 
 def _reached(record: FileRecord) -> int:
