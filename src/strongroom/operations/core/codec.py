@@ -97,13 +97,7 @@ async def decode(
     if scope or not (request.headers.has_none_of(_HEADERS) and query.has_none_of(_PARAMETERS)):
         terms = _terms(operation, request, query, admitted.version, scope)
         _take_structured(operation, request)
-        is_file = admitted.service is Service.FILE
-        named_by = _SHARE_SNAPSHOT if is_file else _SNAPSHOT
-        snapshot = _state(operation.snapshots, query, named_by)
-        version = _state(operation.versions, query, _VERSION)
-        if snapshot is not None and version is not None:
-            sent = query.get(_VERSION) or ""
-            raise invalid_query(_VERSION, sent, "Not allowed together with snapshot.")
+        snapshot, version = _states(operation, query, admitted.service)
         _check_timeout(query)
     unsaid = operation.unsaid
     if unsaid is not None and not (
@@ -231,6 +225,17 @@ def _check_timeout(query: Query) -> None:
     text = query.get(_TIMEOUT)
     if text is not None and not (text.isascii() and text.isdigit() and int(text[:9]) > 0):
         raise invalid_query(_TIMEOUT, text, "It must be a positive whole number of seconds.")
+
+
+def _states(operation: Operation, query: Query, service: Service) -> tuple[int | None, int | None]:
+    """The snapshot and the version that the query names, of which there is at most one."""
+    named_by = _SHARE_SNAPSHOT if service is Service.FILE else _SNAPSHOT
+    snapshot = _state(operation.snapshots, query, named_by)
+    version = _state(operation.versions, query, _VERSION)
+    if snapshot is not None and version is not None:
+        sent = query.get(_VERSION) or ""
+        raise invalid_query(_VERSION, sent, "Not allowed together with snapshot.")
+    return snapshot, version
 
 
 def _state(read: Callable[[str], int] | None, query: Query, name: str) -> int | None:

@@ -229,27 +229,31 @@ class FilesCheck:
             if generation not in self._expired:
                 yield f"deleted share {name!r}", "it is kept, and no job ends that"
         for generation, names in self._names.items():
-            place = f"share of generation {generation}"
             if generation in self._swept:
                 continue
-            if generation not in self._alive:
+            place = f"share of generation {generation}"
+            if generation in self._alive:
+                for problem in self._problems_of_names(generation, names):
+                    yield place, problem
+            else:
                 yield place, "its share is gone, and no job cleans up"
-                continue
-            if names.places_sum:
-                yield place, "its names do not agree with where they lead"
-            if self._taken.get(generation, set()) != set(self._snapshots[generation]):
-                yield place, "its snapshots are not those that its record names"
-            if not _all_seen(names.past, self._snapshots[generation]) and (
-                generation not in self._sweeps_past
-            ):
-                yield place, "it keeps names that no snapshot sees, and no job cleans up"
-            if names.usage_bytes:
-                yield place, "its usage is not that of its files"
-            if names.children_sum or not names.parents <= names.nodes.keys():
-                yield place, "its directories do not count the names below them"
-            for file_id in names.nodes:
-                if (generation, file_id) not in self._with_attributes:
-                    yield place, f"the file {file_id} has no attributes"
+
+    def _problems_of_names(self, generation: int, names: _Names) -> Iterator[str]:
+        """Yield the problems of one living share's names."""
+        snapshots = self._snapshots[generation]
+        if names.places_sum:
+            yield "its names do not agree with where they lead"
+        if self._taken.get(generation, set()) != set(snapshots):
+            yield "its snapshots are not those that its record names"
+        if not _all_seen(names.past, snapshots) and generation not in self._sweeps_past:
+            yield "it keeps names that no snapshot sees, and no job cleans up"
+        if names.usage_bytes:
+            yield "its usage is not that of its files"
+        if names.children_sum or not names.parents <= names.nodes.keys():
+            yield "its directories do not count the names below them"
+        for file_id in names.nodes:
+            if (generation, file_id) not in self._with_attributes:
+                yield f"the file {file_id} has no attributes"
 
 
 @dataclass(slots=True)
