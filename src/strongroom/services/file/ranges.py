@@ -295,7 +295,7 @@ async def _commit(
 
     def change(
         where: Where, record: FileRecord, found: Sequence[Record | None], stamp: int
-    ) -> NodeChange[NodeWritten]:
+    ) -> NodeChange[tuple[NodeWritten, bool]]:
         if length is not None and record.size_bytes != length:
             raise PathChanged
         count = 1 + len(mutation.reads)
@@ -305,15 +305,15 @@ async def _commit(
         written = mutation.decide(found[1:count], stamp, pins)
         if written.has_garbage:
             first = (*first, sweep_step(where.generation, where.id, stamp))
-        return NodeChange(
-            NodeWritten(where, after), after, first, written.writes, written.adopt, written.drop
-        )
+        result = NodeWritten(where, after), bool(first)
+        return NodeChange(result, after, first, written.writes, written.adopt, written.drop)
 
     reads = (place_ref(call), *mutation.reads, *making.reads(where))
     prepared = Prepared(where, facts_of(view.record), change, reads)
     with maps.mutating(where.partition):
-        result = await nodes.commit(services, call, prepared)
-    services.work.set()
+        result, has_ordered = await nodes.commit(services, call, prepared)
+    if has_ordered:
+        services.work.set()
     services.held.of(Watches).tell(where.generation, modified(where.components, BYTES))
     return result
 

@@ -332,7 +332,7 @@ async def _attempt(
 
     def change(
         share: ShareRecord, record: FileRecord, found: Sequence[Record | None], stamp: int
-    ) -> NodeChange[FileRecord]:
+    ) -> NodeChange[tuple[FileRecord, bool]]:
         if length is not None and record.size_bytes != length:
             raise _Changed
         count = len(mutation.reads)
@@ -341,12 +341,16 @@ async def _attempt(
         written = mutation.decide(found[:count], stamp, pins)
         if written.has_garbage:
             first = (*first, sweep_step(generation, place.node_id, stamp))
-        return NodeChange(after, after, first, written.writes, written.adopt, written.drop)
+        result = after, bool(first)
+        return NodeChange(result, after, first, written.writes, written.adopt, written.drop)
 
     with maps.mutating(place.partition):
-        result = await deciding.commit(services, place, change, (*mutation.reads, *reads))
-    services.work.set()
-    return result
+        after, has_ordered = await deciding.commit(
+            services, place, change, (*mutation.reads, *reads)
+        )
+    if has_ordered:
+        services.work.set()
+    return after
 
 
 def map_of(place: NodePlace) -> MapPlace:
