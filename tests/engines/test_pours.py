@@ -9,6 +9,7 @@ import fcntl
 import hashlib
 import os
 import random
+import threading
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 import pytest
 
 from strongroom.clock import ManualClock
-from strongroom.engines.base import Busy, Step, StorageEngine, Unavailable
+from strongroom.engines.base import Busy, Full, Step, StorageEngine, Unavailable
 from strongroom.engines.checksum import crc64
 from strongroom.engines.embedded.bodies import buffers
 from strongroom.engines.embedded.bodies.buffers import (
@@ -337,3 +338,118 @@ def test_a_client_that_sends_no_more_holds_one_buffer(tmp_path: Path) -> None:
 )
 def test_aligned(size_bytes: int, pages: int) -> None:
     assert aligned(size_bytes) == pages * ALIGNMENT_BYTES
+
+
+class _Counted(OsFiles):
+    """Counts writes and syncs, and fails or holds up a write when told to."""
+
+    def __init__(self) -> None:
+        self.writes = self.syncs = 0
+        self.failing: OSError | None = None
+        self.gate: threading.Event | None = None
+
+    def write_at(self, descriptor: int, data: bytes | memoryview, offset: int) -> None:
+        self.writes += 1
+        if self.gate is not None:
+            assert self.gate.wait(60)
+        if self.failing is not None:
+            raise self.failing
+        super().write_at(descriptor, data, offset)
+
+    def sync(self, descriptor: int) -> None:
+        self.syncs += 1
+        super().sync(descriptor)
+
+
+def _leaves(count: int) -> list[bytes]:
+    return [_body(64 * 1024, number) for number in range(count)]
+
+
+def _busy(store: EmbeddedEngine) -> int:
+    return sum(segment.busy for segment in store._segments.by_id.values())
+
+
+def test_several_bodies_take_one_write_and_one_sync(tmp_path: Path) -> None:
+    async def prove() -> None:
+        files = _Counted()
+        store = await _open(tmp_path, files)
+        await store.contents.write_all([b"opens a segment"])
+        files.writes = files.syncs = 0
+        await store.contents.write_all(_leaves(16))
+        assert (files.writes, files.syncs) == (1, 1)
+        await store.close()
+
+    asyncio.run(prove())
+
+
+def test_several_bodies_that_do_not_fit_into_one_segment_come_back(tmp_path: Path) -> None:
+    async def prove() -> None:
+        options = EmbeddedOptions(segment_bytes=300 * 1024, ballast_bytes=64 * 1024)
+        store = await open_store(tmp_path / "data", ManualClock(), test_clock=True, options=options)
+        bodies = _leaves(16)
+        ids = [one.id for one in await store.contents.write_all(bodies)]
+        await commit(store, Step(place(), adopt=tuple(ids)))
+        assert len(store._segments.by_id) > 2
+        assert [await content(store, one) for one in ids] == bodies
+        await store.close()
+
+    asyncio.run(prove())
+    assert list(check(tmp_path / "data")) == []
+
+
+def test_a_batch_that_finds_no_space_gives_its_room_up(tmp_path: Path) -> None:
+    async def prove() -> None:
+        files = _Counted()
+        store = await _open(tmp_path, files)
+        files.failing = OSError(errno.ENOSPC, "no space")
+        for count in (1, 16):
+            with pytest.raises(Full):
+                await store.contents.write_all(_leaves(count))
+            await asyncio.sleep(0)  # what is done when a thread's write is over
+            assert _busy(store) == 0
+        files.failing = None
+        assert len(await store.contents.write_all(_leaves(2))) == 2
+        await store.close()
+
+    asyncio.run(prove())
+
+
+def test_a_batch_that_is_cancelled_keeps_its_room_until_its_write_is_over(tmp_path: Path) -> None:
+    async def prove() -> None:
+        files = _Counted()
+        store = await _open(tmp_path, files)
+        files.writes, files.gate = 0, threading.Event()
+        writing = asyncio.ensure_future(store.contents.write_all(_leaves(16)))
+        while not files.writes:  # noqa: ASYNC110 - a thread counts them
+            await asyncio.sleep(0.001)
+        writing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await writing
+        assert _busy(store) == 16
+        files.gate.set()
+        while _busy(store):  # noqa: ASYNC110 - a thread ends it
+            await asyncio.sleep(0.001)
+        await store.close()
+
+    asyncio.run(prove())
+
+
+def test_live_bytes_are_counted_before_a_segment_is_forgotten_in_the_same_group(
+    tmp_path: Path,
+) -> None:
+    """Otherwise its row would come back, with fewer bytes than none."""
+
+    async def prove() -> None:
+        store = await _open(tmp_path)
+        (one,) = await store.contents.write_all([_body(20_000, 1)])
+        await commit(store, Step(place(), adopt=(one.id,)))
+        (segment,) = store._segments.by_id
+        dropped = asyncio.ensure_future(commit(store, Step(place(), drop=(one.id,))))
+        await asyncio.sleep(0)
+        forgotten = store._committer.work(lambda _: store._writer.forget_segment(segment))
+        await dropped
+        assert await forgotten
+        assert store._writer.segments() == []
+        await store.close()
+
+    asyncio.run(prove())

@@ -26,6 +26,7 @@ from strongroom.store.core import extents, keys
 from strongroom.store.core.extents import leaf as leaves
 from strongroom.store.core.extents import model
 from strongroom.store.core.extents.model import LEAF_BYTES, Extent, Leaf, LeafStore, encode_leaf
+from strongroom.testing.contract_subject import pieces
 from strongroom.values import Purpose
 from tests.store.volumes import MAP_NUMBER, PARTITION, Volume
 
@@ -39,16 +40,24 @@ class Counted(MemoryEngine):
     def __init__(self) -> None:
         super().__init__(ManualClock())
         self._write = self.contents.write
+        self._write_all = self.contents.write_all
         self.contents.write = self._counted_write  # type: ignore[method-assign]  # counts
         self.apply = self._updates.apply
         self._updates.apply = self._counted_apply  # type: ignore[method-assign]  # counts
+        self.contents.write_all = self._counted_write_all  # type: ignore[method-assign]
         self.reset()
 
     async def _counted_write(self, *arguments: Any, **options: Any) -> Any:
         self.stored += 1
         return await self._write(*arguments, **options)
 
+    async def _counted_write_all(self, bodies: Sequence[bytes | memoryview]) -> Any:
+        self.stored += len(bodies)
+        self.batches += 1
+        return await self._write_all(bodies)
+
     def reset(self) -> None:
+        self.batches = 0
         self.commits = self.records_read = self.bytes_read = 0
         self.records_written = self.bytes_written = self.stored = self.looks = 0
         self.most_records = self.most_bytes = self.most_contents = 0
@@ -135,6 +144,28 @@ def test_an_empty_content_of_any_size_costs_nothing() -> None:
         assert await anext(pieces) is extents.ZEROS
         assert await anext(pieces) is extents.ZEROS
         assert store.looks == 3
+
+    run(test)
+
+
+def test_the_whole_leaves_of_one_chunk_are_stored_in_batches() -> None:
+    """Of what comes in small chunks, nothing is held back until there is more."""
+
+    async def test(store: Counted, volume: Volume) -> None:
+        for length, chunk_bytes, batches in (
+            (MIB, MIB, 1),
+            (4 * MIB, 4 * MIB, 4),
+            (MIB, 256 * 1024, 4),
+            (MIB, 48 * 1024, 16),
+        ):
+            await volume.resize(length)
+            store.reset()
+            body = random.Random(length).randbytes(length)
+            draft = await extents.receive(store, volume.place, 0, pieces(body, chunk_bytes), length)
+            assert (store.batches, store.stored) == (batches, length // LEAF_BYTES)
+            for content_id in list(store.contents.written):
+                store.contents.discard(content_id)
+            del draft
 
     run(test)
 

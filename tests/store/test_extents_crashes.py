@@ -36,10 +36,15 @@ class Crashing(MemoryEngine):
     def __init__(self, clock: ManualClock, **options: Any) -> None:
         super().__init__(clock, **options)
         self._write = self.contents.write
+        self._write_all = self.contents.write_all
         self.contents.write = self._broken_write  # type: ignore[method-assign]  # fails
+        self.contents.write_all = self._broken_write_all  # type: ignore[method-assign]
 
     async def _broken_write(self, *arguments: Any, **options: Any) -> Any:
         return await self._around(self._write(*arguments, **options))
+
+    async def _broken_write_all(self, bodies: Sequence[bytes | memoryview]) -> Any:
+        return await self._around(self._write_all(bodies))
 
     def arm(self, at: int, is_before: bool) -> None:
         self.at, self.is_before, self.calls = at, is_before, 0

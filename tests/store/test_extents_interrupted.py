@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
@@ -125,16 +125,14 @@ def test_a_write_that_is_cancelled_twice_leaves_no_content_behind() -> None:
     async def prove() -> None:
         store = MemoryEngine(ManualClock())
         volume = Volume(store)
-        write, stored = store.contents.write, asyncio.Event()
+        write_all, stored = store.contents.write_all, asyncio.Event()
         waiting = asyncio.Event()
 
-        async def first_only(
-            chunks: AsyncIterable[bytes], size_bytes: int | None, md5: bool = False
-        ) -> Written:
+        async def first_only(bodies: Sequence[bytes | memoryview]) -> Sequence[Written]:
             if stored.is_set():
                 waiting.set()
                 await asyncio.Event().wait()
-            written = await write(chunks, size_bytes, md5)
+            written = await write_all(bodies)
             stored.set()
             return written
 
@@ -144,7 +142,7 @@ def test_a_write_that_is_cancelled_twice_leaves_no_content_behind() -> None:
             yield bytes(LEAF_BYTES)
             await asyncio.Event().wait()
 
-        store.contents.write = first_only  # type: ignore[method-assign]  # as a slow disk
+        store.contents.write_all = first_only  # type: ignore[method-assign]  # as a slow disk
         length = 3 * LEAF_BYTES
         task = asyncio.ensure_future(extents.receive(store, volume.place, 0, source(), length))
         await waiting.wait()

@@ -418,6 +418,18 @@ class Contents(Protocol):
         """
         ...
 
+    async def write_all(self, bodies: Sequence[bytes | memoryview]) -> Sequence[Written]:
+        """Write several small bodies, each as a content of its own. All are durable on return, as
+        after `write`, and cost one write and one sync.
+
+        Arguments:
+            bodies: of at most VERIFIED_BYTES_MAX bytes each (ValueError); they must not change
+                meanwhile. They are copied once more, so a caller bounds them.
+
+        Raises: Full, Unavailable; none of them is kept then.
+        """
+        ...
+
     async def open(self, content_id: int) -> Opened:
         """Pin an adopted content and return it. Raises ContentMissing."""
         ...

@@ -17,6 +17,7 @@ from strongroom.engines.base import (
     KEYSPACE_BYTES_MAX,
     PARTITION_BYTES_MAX,
     RECORD_BYTES_MAX,
+    VERIFIED_BYTES_MAX,
     Partition,
     Record,
     Ref,
@@ -49,6 +50,12 @@ def check_reads(reads: Iterable[Ref]) -> None:
             check_partition(partition)
         if len(name) > KEY_BYTES_MAX:
             raise ValueError(f"a key is at most {KEY_BYTES_MAX} bytes long")
+
+
+def check_small(bodies: Iterable[bytes | memoryview]) -> None:
+    """Raise ValueError for a body that is too long to be written with others."""
+    if any(len(body) > VERIFIED_BYTES_MAX for body in bodies):
+        raise ValueError(f"each of several bodies is at most {VERIFIED_BYTES_MAX} bytes long")
 
 
 def check_steps(steps: Sequence[Step]) -> Weight:

@@ -114,6 +114,41 @@ async def a_body_that_is_not_as_long_as_said_is_refused(subject: Subject) -> Non
     assert await content(store, await _owned(store, b"goes on")) == b"goes on"
 
 
+async def several_bodies_are_written_together(subject: Subject) -> None:
+    store = subject.store
+    for count in (0, 1, 16, 40):
+        sizes = [VERIFIED_BYTES_MAX if number % 3 else number for number in range(count)]
+        bodies = [_body(size, seed) for seed, size in enumerate(sizes)]
+        views = [memoryview(one) if len(one) % 2 else one for one in bodies]
+        written = await store.contents.write_all(views)
+        found = [(one.size_bytes, one.crc64, one.md5) for one in written]
+        assert found == [(len(one), crc64(one), None) for one in bodies]
+        ids = [one.id for one in written]
+        assert len(set(ids)) == count
+        # Each is a content of its own: some are adopted, and one of these is dropped again.
+        await commit(store, Step(place(), adopt=tuple(ids[::2])))
+        for content_id in ids[1::2]:
+            store.contents.discard(content_id)
+            await _adopting_fails(store, content_id)
+        if ids:
+            await commit(store, Step(place(), drop=(ids[0],)))
+            assert await content(store, ids[0]) is None
+        await subject.restart()
+        store = subject.store
+        for content_id, body in list(zip(ids, bodies, strict=True))[2::2]:
+            assert await content(store, content_id) == body
+
+
+async def a_body_that_is_too_long_to_be_written_with_others_is_refused(subject: Subject) -> None:
+    store = subject.store
+    try:
+        await store.contents.write_all([b"short", bytes(VERIFIED_BYTES_MAX + 1)])
+    except ValueError:
+        assert await content(store, await _owned(store, b"goes on")) == b"goes on"
+        return
+    raise AssertionError("a long body was accepted")
+
+
 async def a_stream_that_fails_says_so_itself(subject: Subject) -> None:
     store = subject.store
 
@@ -280,6 +315,8 @@ CASES: Final = (
     a_part_of_a_body_comes_back,
     bytes_come_in_chunks_of_a_bounded_size,
     a_body_that_is_not_as_long_as_said_is_refused,
+    several_bodies_are_written_together,
+    a_body_that_is_too_long_to_be_written_with_others_is_refused,
     a_stream_that_fails_says_so_itself,
     adopting_and_dropping_happen_with_the_records,
     a_content_is_adopted_once,

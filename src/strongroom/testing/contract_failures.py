@@ -60,6 +60,7 @@ async def a_full_disk_refuses_what_grows_and_nothing_else(subject: Subject) -> N
     for number in range(3):
         await _ends_as(Full, put(store, (hidden(b"%d" % number), bytes(60_000))))
         await _ends_as(Full, store.contents.write(pieces(bytes(100_000)), 100_000))
+        await _ends_as(Full, store.contents.write_all([bytes(50_000)] * 2))
     assert await value(store, face()) == b"kept"
     assert await value(store, hidden(b"0")) is None
     assert len((await store.scan(b"k", Position(b"", b""), None, 10)).faces()) == 1
@@ -186,6 +187,7 @@ async def an_unknown_commit_stops_an_engine_that_cannot_ask(subject: Subject) ->
     await _ends_as(Unavailable, store.read([face()]))
     await _ends_as(Unavailable, store.now())
     await _ends_as(Unavailable, store.contents.write(pieces(b"x"), 1))
+    await _ends_as(Unavailable, store.contents.write_all([b"x"]))
     await _ends_as(Unavailable, store.gateways.hold(b"name"))
     await _ends_as(Unavailable, store.gateways.horizon())
     await _ends_as(Unavailable, store.gateways.quiet(1))
@@ -207,6 +209,7 @@ async def a_closed_store_is_unavailable(subject: Subject) -> None:
     await _ends_as(Unavailable, store.scan(b"k", Position(b"", b""), None, 1))
     await _ends_as(Unavailable, store.contents.open(1))
     await _ends_as(Unavailable, store.contents.write(pieces(b"x"), 1))
+    await _ends_as(Unavailable, store.contents.write_all([b"x"]))
     await _ends_as(Unavailable, store.now())
     store.contents.discard(1)
     await subject.restart()

@@ -7,11 +7,13 @@ Lives here: the embedded engine's `Contents`. Must not live here: how a body is 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Callable
+from collections.abc import AsyncIterable, Callable, Coroutine, Sequence
+from typing import Any, TypeVar
 
 import apsw
 
 from strongroom.engines.base import ContentMissing, EngineError, Full, Written
+from strongroom.engines.bounds import check_small
 from strongroom.engines.embedded.bodies.intake import BodyWriter
 from strongroom.engines.embedded.bodies.segment_content import SegmentContent
 from strongroom.engines.embedded.bodies.segments import SegmentStore
@@ -19,6 +21,8 @@ from strongroom.engines.embedded.bodies.unadopted import Unadopted
 from strongroom.engines.embedded.group_commit import Committer
 from strongroom.engines.embedded.records.checksummed_pages import unreadable
 from strongroom.engines.embedded.records.sqlite import Reader
+
+T = TypeVar("T")
 
 
 class EmbeddedContents:
@@ -49,15 +53,26 @@ class EmbeddedContents:
         self, chunks: AsyncIterable[bytes], size_bytes: int | None, md5: bool = False
     ) -> Written:
         """See Contents.write."""
-        self._check_serving()
-        if self._committer.full_disk.is_low:
-            raise Full
+        return await self._written(self._bodies.write(chunks, size_bytes, md5))
+
+    async def write_all(self, bodies: Sequence[bytes | memoryview]) -> Sequence[Written]:
+        """See Contents.write_all."""
+        check_small(bodies)
+        return await self._written(self._bodies.write_all(bodies))
+
+    async def _written(self, writing: Coroutine[Any, Any, T]) -> T:
+        """The outcome of a write, if there may be one now."""
         try:
-            return await self._bodies.write(chunks, size_bytes, md5)
+            self._check_serving()
+            if self._committer.full_disk.is_low:
+                raise Full
+            return await writing
         except RuntimeError as error:
             if (stopped := self._stopped()) is not None:  # the threads have ended
                 raise stopped from error
             raise
+        finally:
+            writing.close()  # one that was refused has not begun
 
     async def open(self, content_id: int) -> SegmentContent:
         """See Contents.open."""

@@ -13,6 +13,7 @@ that many decisions of a group change, a lock or a counter, is written once.
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -89,6 +90,8 @@ class Group:
     changed: dict[Ref, Record | None] = field(default_factory=dict)
     adopted: list[int] = field(default_factory=list)
     live: list[tuple[int, int]] = field(default_factory=list)
+    # How many of `live` are written.
+    counted: int = 0
     size_bytes: int = 0
     wrote: bool = False
 
@@ -156,7 +159,10 @@ class SerialPoint:
         if item.decide is not None:
             self._decide(item, item.decide, group)
         elif item.work is not None:
+            # It may look at what is live in a segment, or forget one.
+            self._count_live(group)
             group.answers.append((item.future, item.work(group), None))
+            group.counted = len(group.live)  # it writes its own
             group.wrote = True
 
     def _decide(self, item: QueuedWork, decide: Decide[Any], group: Group) -> None:
@@ -224,29 +230,39 @@ class SerialPoint:
             for key, value in step.writes:
                 record = None if value is None else record_of((value, stamp))
                 changed[ref_of((partition, key))] = record
-            for content_id in step.adopt:
-                self._adopt(content_id, group)
+            if step.adopt:
+                self._adopt(step.adopt, group)
             for content_id in step.drop:
                 dropped = self._writer.drop(content_id)
                 if dropped is not None:
                     group.live.append((dropped.segment, -dropped.length))
 
-    def _adopt(self, content_id: int, group: Group) -> None:
-        location = self._bodies.location(content_id)
-        assert location is not None, "checked before"
-        self._writer.adopt(content_id, location)
-        self._bodies.adopting(content_id)
-        group.adopted.append(content_id)
-        group.live.append((location.segment, location.length))
-        if (ceiling := self._time.rise(content_id)) is not None:
+    def _adopt(self, content_ids: Sequence[int], group: Group) -> None:
+        adopted: list[tuple[int, Location]] = []
+        for content_id in content_ids:
+            location = self._bodies.location(content_id)
+            assert location is not None, "checked before"
+            adopted.append((content_id, location))
+        self._writer.adopt(adopted)
+        for content_id, location in adopted:
+            self._bodies.adopting(content_id)
+            group.adopted.append(content_id)
+            group.live.append((location.segment, location.length))
+        if (ceiling := self._time.rise(max(content_ids))) is not None:
             self._raise_ceiling(ceiling, group)
 
     def finish(self, group: Group) -> None:
         """Write the records that the group's decisions changed. Raises: see `take`."""
         if group.changed:
             self._writer.put_all(group.changed)
+        self._count_live(group)
         if group.wrote and (ceiling := self._time.rise_soon(self._time.now())) is not None:
             self._raise_ceiling(ceiling, group)
+
+    def _count_live(self, group: Group) -> None:
+        """Write which segments have more and less live bytes, as far as that is not written."""
+        self._writer.count_live(itertools.islice(group.live, group.counted, None))
+        group.counted = len(group.live)
 
     def _raise_ceiling(self, ceiling: int, group: Group) -> None:
         self._writer.raise_ceiling(ceiling)

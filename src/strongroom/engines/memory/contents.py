@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import AsyncIterable, Callable, Iterable, Sequence
 
 from strongroom.engines.base import Step, Written
+from strongroom.engines.bounds import check_small
 from strongroom.engines.checksum import crc64
 from strongroom.engines.memory.content import MemoryContent
 from strongroom.engines.memory.data import MemoryData
@@ -53,11 +54,21 @@ class MemoryContents:
         if size_bytes is not None and len(body) < size_bytes:
             raise ValueError("a content is shorter than was said")
         self._check_serving()
+        return self._keep(bytes(body), md5=md5)
+
+    def _keep(self, body: bytes, *, md5: bool) -> Written:
         content_id = self._data.new_content_id(self._now())
-        content = self.written[content_id] = MemoryContent(bytes(body), crc64(body))
+        content = self.written[content_id] = MemoryContent(body, crc64(body))
         self._data.size_bytes += content.size_bytes
         digest = hashlib.md5(body, usedforsecurity=False).digest() if md5 else None
         return Written(content_id, content.size_bytes, content.crc64, digest)
+
+    async def write_all(self, bodies: Sequence[bytes | memoryview]) -> Sequence[Written]:
+        """See Contents.write_all."""
+        check_small(bodies)
+        self._check_serving()
+        self._data.check_body(sum(map(len, bodies)))
+        return [self._keep(bytes(body), md5=False) for body in bodies]
 
     async def open(self, content_id: int) -> MemoryContent:
         """See Contents.open."""

@@ -8,14 +8,16 @@ content.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, Callable
+from collections.abc import AsyncIterable, Callable, Sequence
 from concurrent.futures import Executor
 
 from strongroom.engines.base import Written
+from strongroom.engines.embedded.bodies.batches import SharedBatch
 from strongroom.engines.embedded.bodies.buffers import Buffers
 from strongroom.engines.embedded.bodies.pours import Order, Pour, SharedPour, TailPour
 from strongroom.engines.embedded.bodies.segments import SegmentStore
 from strongroom.engines.embedded.bodies.unadopted import Unadopted
+from strongroom.engines.embedded.records.sqlite import Location
 
 
 class BodyWriter:
@@ -50,10 +52,25 @@ class BodyWriter:
         except BaseException:
             body.abandon()
             raise
-        content_id = self._new_id()
-        self._unadopted.keep(content_id, body.room.location(body.size_bytes, body.crc64))
         digest = None if body.md5 is None else body.md5.digest()
-        return Written(content_id, body.size_bytes, body.crc64, digest)
+        return self._kept(body.room.location(body.size_bytes, body.crc64), digest)
+
+    async def write_all(self, bodies: Sequence[bytes | memoryview]) -> list[Written]:
+        """See Contents.write_all."""
+        batch = SharedBatch(self._segments, self._executor, bodies)
+        try:
+            await batch.pour()
+            for segment in batch.touched:
+                await asyncio.shield(self._segments.durable(segment))
+        except BaseException:
+            batch.abandon()
+            raise
+        return [self._kept(location) for location in batch.locations]
+
+    def _kept(self, location: Location, md5: bytes | None = None) -> Written:
+        content_id = self._new_id()
+        self._unadopted.keep(content_id, location)
+        return Written(content_id, location.length, location.crc64, md5)
 
     def release_memory(self) -> None:
         """Free the buffers that are not in use."""

@@ -128,6 +128,10 @@ class SegmentStore:
             segment = self._open_segment()
             segment.busy += 1
             return Room(segment, aligned(segment.end), is_tail=True)
+        return self.reserve_shared(length)
+
+    def reserve_shared(self, length: int) -> Room:
+        """Room for a body among others; as a rule right behind the room that was reserved last."""
         segment = self._shared = self._shared or self._open_segment()
         room = Room(segment, segment.end, is_tail=False)
         segment.end += length

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, cast
 
 import apsw
@@ -198,21 +198,27 @@ class Writer:
             if rows:
                 self._execute_many(statement, rows)
 
-    def adopt(self, content_id: int, location: Location) -> None:
-        """Insert a content's row and count its bytes as live."""
-        segment, offset, length, crc64 = location
-        self._execute(_ADOPT, (content_id, segment, offset, length, signed(crc64)))
-        self._execute(_LIVE, (segment, length))
+    def adopt(self, contents: Sequence[tuple[int, Location]]) -> None:
+        """Insert the rows of contents. Their bytes are counted by `count_live`."""
+        rows = [(one, at[0], at[1], at[2], signed(at[3])) for one, at in contents]
+        self._execute_many(_ADOPT, rows)
 
     def drop(self, content_id: int) -> Location | None:
-        """Delete a content's row and return its location. Return None when there is no such row."""
+        """Delete a content's row; None when it is gone. Its bytes are counted by `count_live`."""
         row = self._execute(_LOCATE, (content_id,)).get
         if row is None:
             return None
-        location = location_of(row)
         self._execute("DELETE FROM contents WHERE id = ?", (content_id,))
-        self._execute(_LIVE, (location.segment, -location.length))
-        return location
+        return location_of(row)
+
+    def count_live(self, changes: Iterable[tuple[int, int]]) -> None:
+        """Change segments' live bytes: (segment, how many more) each. What is done for a segment
+        often is written once."""
+        more: dict[int, int] = {}
+        for segment, length in changes:
+            more[segment] = more.get(segment, 0) + length
+        if more:
+            self._execute_many(_LIVE, list(more.items()))
 
     def move(self, content_id: int, source: Location, target: Location) -> bool:
         """Change a content's location to that of its copy. Return False if the content is no longer

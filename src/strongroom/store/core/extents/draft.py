@@ -3,8 +3,8 @@
 Lives here: `receive`, `clear` and `resize`, which make a `Draft`; what a draft reads and stores;
 how a leaf is rewritten. Must not live here: the decision (change.py).
 
-Whole leaves are stored as contents as they arrive, several at once so that they share a sync. Only
-the parts of leaves at both ends stay in memory until it is known whether their leaf must be
+Whole leaves go to contents as they arrive, a batch of them in one write and one sync. Only the
+parts of leaves at both ends are kept in memory until it is known whether their leaf is to be
 rewritten.
 """
 
@@ -33,9 +33,13 @@ from strongroom.store.core.extents.model import (
     leaf_of,
 )
 
-# The number of leaves of one write that are stored at once.
+# How many whole leaves are stored together at most, and how many batches of one write at once.
+_BATCH_LEAVES: Final = 16
 _AT_ONCE: Final = 16
 _LATEST: Final = 1 << 64
+
+_Piece = tuple[LeafSpan, bytes | memoryview]
+"""A part of a leaf, and its bytes."""
 
 
 class Draft:
@@ -151,19 +155,19 @@ async def receive(
     spans = leaves.spans(offset, length)
     whole: dict[int, Part] = {}
     ends: dict[int, bytes] = {}
-    tasks: list[asyncio.Task[Part]] = []
+    tasks: list[asyncio.Task[list[Part]]] = []
     room = asyncio.Semaphore(_AT_ONCE)
     try:
-        async for span, data in _pieces(source, spans):
-            if not span.is_whole:
-                ends[span.leaf] = data
-                continue
-            await room.acquire()
-            tasks.append(asyncio.ensure_future(store_part(store.contents, span, data)))
-            tasks[-1].add_done_callback(lambda _: room.release())
+        async for arrived in _pieces(source, spans):
+            ends |= {span.leaf: bytes(data) for span, data in arrived if not span.is_whole}
+            whole_leaves = [one for one in arrived if one[0].is_whole]
+            for begin in range(0, len(whole_leaves), _BATCH_LEAVES):
+                await room.acquire()
+                batch = whole_leaves[begin : begin + _BATCH_LEAVES]
+                tasks.append(asyncio.ensure_future(_store_whole(store.contents, batch)))
+                tasks[-1].add_done_callback(lambda _: room.release())
         for task in tasks:
-            part = await task
-            whole[part.span.leaf] = part
+            whole |= {part.span.leaf: part for part in await task}
     except BaseException:
         for task in tasks:
             task.add_done_callback(functools.partial(_forget_stored, store.contents))
@@ -248,40 +252,58 @@ async def store_part(contents: Contents, span: LeafSpan, data: bytes) -> Part:
     return Part(span, len(data), written.id, b"")
 
 
+async def _store_whole(contents: Contents, batch: Sequence[_Piece]) -> list[Part]:
+    """Whole leaves, each as a content."""
+    written = await contents.write_all([data for _, data in batch])
+    return [
+        Part(span, LEAF_BYTES, one.id, b"") for (span, _), one in zip(batch, written, strict=True)
+    ]
+
+
 async def _once(data: bytes) -> AsyncIterator[bytes]:
     yield data
 
 
 async def _pieces(
     source: AsyncIterable[bytes | memoryview], spans: Sequence[LeafSpan]
-) -> AsyncIterator[tuple[LeafSpan, bytes]]:
-    """Yield the bytes of each span, copied once. Raises ValueError when the source ends early or
-    late."""
+) -> AsyncIterator[list[_Piece]]:
+    """The spans that each chunk of the source completes, with their bytes.
+
+    A span that lies in one chunk is a part of that chunk; the bytes of others are copied once.
+
+    Raises: ValueError when the source ends early or late.
+    """
     rest = iter(spans)
     span: LeafSpan | None = next(rest)
     held: list[bytes] = []
     missing = 0 if span is None else span.end - span.start
     async for chunk in source:
-        left = memoryview(chunk)
+        left, done = memoryview(chunk), list[_Piece]()
         while left:
             if span is None:
                 raise ValueError("a write is longer than was said")
-            held.append(bytes(left[:missing]))
-            left = left[missing:]
-            missing -= len(held[-1])
+            part, left = left[:missing], left[missing:]
+            missing -= len(part)
+            if missing or held:
+                # Many small chunks, which are held until their span is complete, take no more
+                # memory than their bytes.
+                held.append(bytes(part))
             if missing:
                 break
-            yield span, held[0] if len(held) == 1 else b"".join(held)
+            done.append((span, b"".join(held) if held else part))
             held, span = [], next(rest, None)
             missing = 0 if span is None else span.end - span.start
+        if done:
+            yield done
+        del chunk, left, done  # not kept while more is waited for
     if span is not None:
         raise ValueError("a write is shorter than was said")
 
 
-def _forget_stored(contents: Contents, task: asyncio.Task[Part]) -> None:
-    """Discard the content that a task has stored, whenever the task ends."""
+def _forget_stored(contents: Contents, task: asyncio.Task[list[Part]]) -> None:
+    """Discard what a task has stored, whenever it ends."""
     if not task.cancelled() and task.exception() is None:
-        _forget(contents, (task.result(),))
+        _forget(contents, task.result())
 
 
 def _forget(contents: Contents, parts: Iterable[Part]) -> None:
