@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
+import gc
 import time
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
@@ -196,6 +199,34 @@ def test_a_group_does_not_gather_for_ever(tmp_path: Path, monkeypatch: pytest.Mo
             await asyncio.gather(*writing)
 
     asyncio.run(prove())
+
+
+def test_a_refusal_is_freed_without_the_garbage_collector(tmp_path: Path) -> None:
+    made: list[weakref.ref[Refused]] = []
+
+    def refusal() -> Refused:
+        error = Refused()
+        made.append(weakref.ref(error))
+        return error
+
+    def decide(records: Sequence[Record | None], stamp: int) -> Commit[None]:
+        raise refusal()
+
+    async def update(store: StorageEngine) -> None:
+        with contextlib.suppress(Refused):
+            await store.update(face()[0], (face(),), decide)
+
+    async def prove() -> None:
+        async with store_on(Disk(tmp_path)) as store:
+            await update(store)
+            await asyncio.gather(*(update(store) for _ in range(10)), put(store, (face(), b"")))
+
+    gc.disable()
+    try:
+        asyncio.run(prove())
+        assert [error() for error in made] == [None] * 11
+    finally:
+        gc.enable()
 
 
 def test_a_caller_that_goes_away_before_its_group_changes_nothing(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from strongroom.errors import StorageError
 from strongroom.operations.table.entity_fields import read_document
 from strongroom.semantics.table.edm import EdmType, Typed
 from strongroom.semantics.table.entities import Properties
+from strongroom.wire.table import odata_entities
 from tests.refusals import outcome
 
 LONG = Typed(EdmType.INT64, 7)
@@ -126,3 +127,13 @@ def _read(members: dict[str, object]) -> str:
 def test_an_annotation_changes_nothing_but_its_property(members: dict[str, object]) -> None:
     annotation = {"Z@odata.type": "Edm.Int64", "Z": "7"}
     assert _read(members) == _read({**members, **annotation}) == _read({**annotation, **members})
+
+
+@pytest.mark.parametrize("shift", range(3))
+def test_an_escape_is_no_member_wherever_a_long_document_is_cut(
+    shift: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A document of 600 KB that consists of escaped quotation marks."""
+    monkeypatch.setattr(odata_entities, "_QUOTES_MAX", 10 * 4)
+    properties = {f"Text{number}": "a" * shift + '"' * 30_000 for number in range(10)}
+    assert read_document(json.dumps(properties).encode()).properties == properties

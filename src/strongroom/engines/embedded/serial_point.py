@@ -104,11 +104,24 @@ class Group:
                 future.set_result(result)
             else:
                 future.set_exception(refusal)
+        self._release_futures()
 
     def refuse(self, error: Exception) -> None:
         """Refuse all of its items."""
         for item in self.items:
             refuse(item.future, error)
+        self._release_futures()
+
+    def _release_futures(self) -> None:
+        """Drop the references to the futures, which have ended.
+
+        The traceback of a refusal refers to frames that refer to this group. If the group referred
+        to the future of the refusal, all objects of the request would form a cycle. They would
+        live until the garbage collector finds them, which holds up the loop.
+        """
+        self.answers.clear()
+        for item in self.items:
+            del item.future
 
 
 class SerialPoint:

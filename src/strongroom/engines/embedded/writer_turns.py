@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
-from strongroom.engines.base import COMMIT_BYTES_MAX, Decide, EngineError, Ref
+from strongroom.engines.base import Decide, EngineError, Ref
 from strongroom.engines.embedded.commit_thread import CommitThread, Done, Work
 from strongroom.engines.embedded.futures import refuse
 from strongroom.engines.embedded.records.sqlite import Reader
@@ -27,7 +27,8 @@ from strongroom.values import Purpose
 
 GROUP_ITEMS_MAX: Final = 256
 GROUP_TIME_S: Final = 0.005
-GROUP_BYTES_MAX: Final = 4 * COMMIT_BYTES_MAX
+# A group that has more takes no further item: the loop waits while it is handed to SQLite.
+GROUP_BYTES_MAX: Final = 4 * 1024 * 1024
 
 Between = tuple[Callable[[], object], asyncio.Future[None]]
 
