@@ -1,7 +1,7 @@
 """Futures of the engine's work.
 
-Lives here: how one is refused, and how a failure that nobody waits for is kept from being logged
-as forgotten. Must not live here: work.
+Lives here: ending a future with an error, and retrieving an error that nobody awaits, which asyncio
+would log otherwise. Must not live here: the work itself.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Group commit: decisions run on the event loop in the open transaction; one sync answers many.
 
-Lives here: the transaction of a group, what becomes of the group, and what happens when the disk
-breaks. Must not live here: what waits, and when a group begins (writer_turns.py), the decisions
-(serial_point.py), how space is made on a full disk (full_disk.py).
+Lives here: the transaction of a group, its commit, and the reaction to errors of the disk. Must not
+live here: the queue, and when a group begins (writer_turns.py), the decisions (serial_point.py),
+how space is made on a full disk (full_disk.py).
 
 Groups are serial, so a refusal leaves only after everything that it saw is durable.
 """
@@ -57,8 +57,9 @@ _log = logging.getLogger(__name__)
 
 
 class GroupTransaction:
-    """The transaction of one group at a time: its phases, and what else its commit settles. That is
-    store time, room in the database's file, contents and cached records. On the event loop.
+    """The transaction of one group at a time: its phases, and the state that its commit or rollback
+    settles. That state is store time, room in the database's file, contents and cached records.
+    Used on the event loop.
 
     A group is begun with `new_group` and filled. It ends with `prepare` and a commit, after which
     `committed` or `forget` is called, or with `roll_back`.
@@ -82,7 +83,7 @@ class GroupTransaction:
         self._point = SerialPoint(writer, time, cache, bodies, reserve)
 
     def new_group(self) -> Group:
-        """A group that begins now."""
+        """Return an empty group that begins now."""
         return Group(self._time.now())
 
     def fill(self, group: Group, queue: WorkQueue) -> None:
@@ -104,7 +105,8 @@ class GroupTransaction:
             raise
 
     def _look_up(self, group: Group, queue: WorkQueue) -> int:
-        """Look up what the items at the front will see; for how many of them that is done."""
+        """Look up the records that the items at the front will see. Return for how many items that
+        is done."""
         count, time, deadline = 0, self._pace.time, self._pace.deadline()
         for item in queue.front():
             try:
@@ -140,18 +142,18 @@ class GroupTransaction:
         return self._point.purpose(group)
 
     def prepare(self, group: Group) -> None:
-        """The group's commit is about to begin."""
+        """Bar the changed records from the cache while the commit runs."""
         self._cache.bar(group.changed)
 
     def committed(self, group: Group) -> None:
-        """The group's commit is durable."""
+        """Settle the state after the group's commit is durable."""
         self._cache.lift(group.changed)
         self._time.settle(durable=True)
         self._room.settle(durable=True)
         self._bodies.settle(group.adopted, group.live)
 
     def forget(self, group: Group) -> None:
-        """The group does not happen: its transaction has ended, or is of no use any more."""
+        """Settle the state of a group that is not committed: its transaction ended or failed."""
         self._cache.lift({})
         self._time.settle(durable=False)
         self._room.settle(durable=False)
@@ -166,17 +168,17 @@ class GroupTransaction:
 
 
 class Committer:
-    """The commits of an embedded store. On the event loop.
+    """The commits of an embedded store. Used on the event loop.
 
     Attributes:
-        full_disk: what is done on a full disk.
-        turns: when the connection is used, and for what.
+        full_disk: the measures on a full disk.
+        turns: the uses of the writing connection.
 
     Arguments:
         writer: the writing connection, lent to `thread` during COMMIT.
         reader: the connection of small reads, which keeps its snapshot while nothing is under way.
-        on_committed: told after every durable commit that wrote (checkpoints hang on it).
-        on_broken: told once, when an I/O error has stopped the engine.
+        on_committed: called after every durable commit that wrote; it may start a checkpoint.
+        on_broken: called once, when an I/O error has stopped the engine.
     """
 
     def __init__(
@@ -206,20 +208,20 @@ class Committer:
 
     @property
     def broken(self) -> EngineError | None:
-        """Why the store has stopped; None while it serves."""
+        """The reason why the store has stopped; None while it serves."""
         return self._queue.broken
 
     def decide(
         self, reads: Sequence[Ref], decide: Decide[T], purpose: Purpose = Purpose.GROWTH
     ) -> asyncio.Future[T]:
-        """Queue a decision; the future has its result when that is durable."""
+        """Queue a decision. The future gets its result as soon as the commit is durable."""
         future = self._queue.add(reads, decide, None, purpose)
         self.turns.schedule()
         return future
 
     def work(self, work: Callable[[Group], T]) -> asyncio.Future[T]:
-        """Queue the engine's own writes. They may use the whole reserve. They may run twice, so
-        they must be idempotent."""
+        """Queue writes of the engine itself, which may use the whole reserve. They must be
+        idempotent, because they may run twice."""
         future = self._queue.add((), None, work, Purpose.FREEING)
         self.turns.schedule()
         return future
@@ -230,25 +232,25 @@ class Committer:
         """Run `work` on the commit thread while no transaction is open.
 
         Arguments:
-            first: before all that was queued here earlier.
+            first: run it before the work that was queued here earlier.
         """
         future = self._queue.add_between(work, first)
         self.turns.schedule()
         return future
 
     async def decided(self) -> None:
-        """Return when the decisions made so far are committed or refused. What is queued gets its
-        stamp later. Raises Unavailable."""
+        """Wait until the decisions made so far are committed or refused. Queued items get their
+        stamps later. Raises Unavailable."""
         if self.turns.phase is Phase.BUSY:
             await self.between_groups(_nothing)
 
     async def drain(self) -> None:
-        """Return when everything that was queued is answered. Nothing is queued after this."""
+        """Wait until everything in the queue is answered. Nothing may be queued afterwards."""
         self.full_disk.stop()
         await self.turns.drain()
 
     def fail(self, error: Exception) -> None:
-        """Stop for good: an I/O error leaves unknown what the disk holds. Recovery decides."""
+        """Stop the store after an I/O error: what the disk holds is unknown until recovery."""
         if self.broken is not None:
             return
         broken = Unavailable(f"the store has stopped after an I/O error: {error}")
@@ -285,7 +287,7 @@ class Committer:
         self._answer(group)
 
     def _ended(self, group: Group, error: BaseException | None) -> None:
-        """The group's commit is over."""
+        """Answer or undo the group after its commit has ended, with an error or None."""
         if error is None:
             self._transaction.committed(group)
             self._answer(group)
@@ -305,8 +307,8 @@ class Committer:
         self._queue.done(len(group.items))
 
     def _undo(self, group: Group, error: Exception) -> None:
-        """Nothing of the group happened. An item that was alone is refused if it is at fault. The
-        others run again, one by one."""
+        """Undo a group of which nothing was committed. A single item is refused if the error is its
+        own fault. Otherwise the items run again, one by one."""
         try:
             self._transaction.roll_back(group)
             fault = self._make_space(group) if isinstance(error, apsw.FullError) else error
@@ -321,8 +323,10 @@ class Committer:
             self._queue.put_back(group.items)
 
     def _make_space(self, group: Group) -> Exception | None:
-        """Why a group that did not fit is refused; None if space is being made for its only
-        item. Raises apsw.Error."""
+        """Return the error of a group that did not fit; None if space is being made for its item.
+
+        Raises: apsw.Error.
+        """
         if len(group.items) != 1:
             return Full(Purpose.GROWTH)
         try:
@@ -333,17 +337,17 @@ class Committer:
         return None if is_made else Full(purpose)
 
     def _stop(self, group: Group, error: Exception) -> None:
-        """The store is broken, before the group's commit began: nothing of it happened."""
+        """Stop the store, and refuse a group whose commit had not begun."""
         self._transaction.forget(group)
         self.fail(error)
         self._queue.put_back(group.items)
 
 
 def _nothing() -> None:
-    """Work for `between_groups` of those who only wait for its turn."""
+    """Do nothing: the work of callers that only wait for their place between groups."""
 
 
 def _touched(group: Group) -> str:
-    """The first few records that a group changes, for the log."""
+    """Return the first few records that a group changes, for the log."""
     names = [record_name(ref) for ref in itertools.islice(group.changed, 3)]
     return f"what is needed to write the {', '.join(names) or 'place of a content'}"

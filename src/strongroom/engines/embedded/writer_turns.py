@@ -1,11 +1,11 @@
-"""Turns on the connection that writes: one group, or one piece of work between groups, at a time.
+"""The use of the writing connection: one group at a time, or one piece of work between groups.
 
-Lives here: what waits for the connection, when its next turn begins and what for, and whether the
-readers' snapshot may be kept meanwhile. Must not live here: what a group does, and what becomes of
-it (group_commit.py).
+Lives here: the queue for the connection, the choice and the begin of its next use, and whether the
+readers may keep their snapshot meanwhile. Must not live here: the work of a group, and its commit
+(group_commit.py).
 
-Only COMMIT leaves the loop's thread, if anything: two threads that run Python would fight for the
-interpreter. What arrives while a COMMIT runs waits and forms the next group.
+At most COMMIT runs on another thread: two threads that run Python would compete for the
+interpreter. Items that arrive while a COMMIT runs wait, and form the next group.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ Between = tuple[Callable[[], object], asyncio.Future[None]]
 
 
 class WorkQueue:
-    """The queue of one store. On the event loop.
+    """The queue of one store. Used on the event loop.
 
-    Nothing waits in a queue that is closed: what waited was refused, and so is what is added.
+    A closed queue is empty: its items were refused when it closed, and new ones are refused.
 
     Attributes:
         broken: why the queue is closed; None while it is open.
@@ -59,7 +59,7 @@ class WorkQueue:
         work: Callable[[Group], Any] | None,
         purpose: Purpose,
     ) -> asyncio.Future[Any]:
-        """Queue an item for a group; the future is for its answer."""
+        """Queue an item for a group, and return the future of its answer."""
         future: asyncio.Future[Any] = self._new_future()
         if self.broken is None:
             self._items.append(QueuedWork(future, reads, decide, work, purpose))
@@ -68,10 +68,10 @@ class WorkQueue:
         return future
 
     def add_between(self, work: Callable[[], object], first: bool) -> asyncio.Future[None]:
-        """Queue work that needs the connection without a transaction. It comes before all groups.
+        """Queue work that needs the connection without a transaction; it runs before any group.
 
         Arguments:
-            first: before all that was queued here earlier.
+            first: run it before the work that was queued here earlier.
         """
         future: asyncio.Future[None] = self._new_future()
         if self.broken is not None:
@@ -84,19 +84,19 @@ class WorkQueue:
 
     @property
     def may_gather(self) -> bool:
-        """Whether what comes next is a group that may wait for more items."""
+        """Return whether the next use is a group that may wait for more items."""
         return not (self._between or self._alone)
 
     def take_between(self) -> Between | None:
-        """The next work between groups, None if a group comes next."""
+        """Remove and return the next work between groups; None if a group comes next."""
         return self._between.popleft() if self._between else None
 
     def front(self) -> Iterator[QueuedWork]:
-        """The items that the next group may have; they stay in the queue."""
+        """Return the items that the next group may take; they stay in the queue."""
         return itertools.islice(self._items, 1 if self._alone else GROUP_ITEMS_MAX)
 
     def take(self) -> QueuedWork:
-        """The next item; a group has it from now on."""
+        """Remove and return the next item."""
         return self._items.popleft()
 
     def refuse(self, place: int, error: Exception) -> None:
@@ -106,7 +106,8 @@ class WorkQueue:
         refuse(item.future, error)
 
     def put_back(self, items: Sequence[QueuedWork]) -> None:
-        """Queue the items of a group that did not happen before all others, to run one by one."""
+        """Queue the items of a failed group again, before all others. Each then runs in a group of
+        its own."""
         if self.broken is not None:
             for item in items:
                 refuse(item.future, self.broken)
@@ -115,11 +116,11 @@ class WorkQueue:
         self._alone = max(len(items), self._alone)
 
     def done(self, count: int) -> None:
-        """So many items were taken and answered."""
+        """Note that `count` items were taken and answered."""
         self._alone = max(0, self._alone - count)
 
     def close(self, error: EngineError) -> None:
-        """Refuse everything, now and from now on."""
+        """Refuse all queued items, and all that are added later."""
         self.broken = error
         for item in self._items:
             refuse(item.future, error)
@@ -144,7 +145,7 @@ class GroupPace:
         self._seen = 1
 
     def gathers_on(self, count: int) -> bool:
-        """Whether the next group waits one more turn of the loop.
+        """Return whether the next group waits one more turn of the loop.
 
         It does so if the last turn brought more items and the time of a group is not over. After
         False the next group begins to gather.
@@ -163,23 +164,23 @@ class GroupPace:
         return False
 
     def deadline(self) -> float:
-        """By when a phase of a group ends that begins now, by the clock of `time`."""
+        """Return when a phase of a group that begins now must end, by the clock `time`."""
         return self.time() + GROUP_TIME_S
 
 
 class Phase(enum.Enum):
-    """What the connection does."""
+    """The state of the connection."""
 
     IDLE = enum.auto()
-    """Nothing; nothing waits."""
+    """It is unused, and nothing is queued."""
     SCHEDULED = enum.auto()
-    """Nothing yet: a turn begins with the next turn of the event loop."""
+    """Its next use begins with the next turn of the event loop."""
     BUSY = enum.auto()
-    """It is lent to the commit thread."""
+    """The commit thread uses it."""
 
 
 class WriterTurns:
-    """The turns of one store. On the event loop.
+    """The uses of the connection of one store. Used on the event loop.
 
     Arguments:
         thread: runs commits, and the work between groups.
@@ -208,7 +209,7 @@ class WriterTurns:
         self.phase = Phase.IDLE
 
     def schedule(self) -> None:
-        """Have what waits run, if the connection is idle."""
+        """Schedule the next use of the connection, if it is idle and something is queued."""
         if self.phase is not Phase.IDLE:
             return
         if self._queue:
@@ -222,19 +223,19 @@ class WriterTurns:
         """End a group with a commit; it may be over on return.
 
         Arguments:
-            done: told of its error, or None, before anything else begins.
+            done: called with the commit's error, or None, before the next use begins.
         """
         self.phase = Phase.BUSY
         self._thread.commit(work, functools.partial(self._over, done))
 
     def hold_reader(self) -> None:
-        """Have the reader keep its snapshot until something is under way, if nothing is: until then
-        nothing changes."""
+        """Let the reader keep its snapshot until the next group begins. A group that commits now
+        prevents it."""
         if self.phase is not Phase.BUSY:
             self._reader.hold()
 
     async def drain(self) -> None:
-        """Return when everything that was queued is answered. Nothing is queued after this."""
+        """Wait until everything in the queue is answered. Nothing may be queued afterwards."""
         while self._queue or self.phase is Phase.BUSY:
             self._drained = self._loop.create_future()
             await self._drained

@@ -1,8 +1,8 @@
-"""The contract in memory: the executable specification, and the engine of `--in-memory`.
+"""The engine contract in memory: its executable specification, and the engine of `--in-memory`.
 
-Lives here: the contract's methods, put together from the plainest parts that keep every rule of
-base.py, and what tests may do to a store. Must not live here: the parts; see updates.py, data.py,
-contents.py and gateways.py.
+Lives here: the contract's methods, and those by which tests damage or cut a store. They use the
+simplest parts that obey every rule of base.py. Must not live here: the parts; see
+updates.py, data.py, contents.py and gateways.py.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _RESERVE_BYTES: Final = 1024 * 1024
 
 
 class MemoryEngine(WaitingEngine):
-    """Records and contents in memory, gone with the process. One gateway of possibly several.
+    """Records and contents in the memory of this process. One gateway of possibly several.
 
     Arguments:
-        clock: where time comes from.
+        clock: the source of time.
         capacity_bytes: the most bytes of keys, values and bodies; an update that would exceed it is
             refused with Full; None = there is no bound.
         reserve_bytes: by how much FREEING updates may exceed the capacity; UPKEEP updates may use
@@ -96,7 +96,7 @@ class MemoryEngine(WaitingEngine):
         self._updates.before_commit = awaited
 
     def second(self, skew_s: float = 0.0) -> Self:
-        """Another gateway that serves the same data, with a clock that is ahead by `skew_s`."""
+        """Return another gateway to the same data, whose clock is ahead by `skew_s`."""
         clock = SkewedClock(self._clock, skew_s) if skew_s else self._clock
         return type(self)(clock, data=self.data)
 
@@ -107,7 +107,7 @@ class MemoryEngine(WaitingEngine):
         decide: Decide[T],
         purpose: Purpose = Purpose.GROWTH,
     ) -> T:
-        """See Engine.update. Decides on what it sees now, and again when that is out of date."""
+        """See Engine.update. The decision runs again when its inputs are stale at the commit."""
         check_partition(partition)
         check_reads(reads)
         self._check_serving()
@@ -176,27 +176,27 @@ class MemoryEngine(WaitingEngine):
         self.gateways.end()
 
     def content_ids(self) -> Iterator[int]:
-        """The ids of all adopted contents, ascending."""
+        """Return the ids of all adopted contents, ascending."""
         return iter(sorted(self.data.contents))
 
     def records(self) -> Iterator[tuple[Ref, Record]]:
-        """All records, in no particular order."""
+        """Return all records, in no particular order."""
         return self.data.everything()
 
     def cut_after_steps(self, count: int) -> None:
-        """Let the next commit keep its first `count` steps, end as CommitUnknown, and stop here.
+        """Let the next commit keep only its first `count` steps and raise CommitUnknown, and stop.
 
-        This is what a crash may leave on an engine spread over machines; `restarted` goes on from
-        there. For tests of whoever commits several steps.
+        A crash of a distributed engine may leave such a state. `restarted` returns a store that
+        continues from it. For tests of callers that commit several steps.
         """
         self._updates.cut_after = count
 
     def damage(self, content_id: int) -> None:
-        """Flip a bit of an adopted content, as a disk may. For tests of whoever reads contents."""
+        """Flip a bit of an adopted content, as a disk may. For tests of readers."""
         self.data.contents[content_id] = self.data.contents[content_id].damaged()
 
     def restarted(self) -> Self:
-        """A new store that holds what this one held, as after a restart; this one is stopped."""
+        """Stop this store, and return a new one with the same data, as after a restart."""
         self._life.broken = True
         self.watchers.wake_all()
         self.contents.give_up()

@@ -1,7 +1,7 @@
-"""The updates of one gateway of a memory store: decided on what it sees, and again on a conflict.
+"""The updates of one gateway of a memory store. A decision whose inputs are stale runs again.
 
-Lives here: the optimistic loop, which commits may happen, and stamps. Must not live here: what is
-kept (data.py), or whether the gateway may serve at all (store.py, gateways.py).
+Lives here: the optimistic loop, the conditions of a commit, and stamps. Must not live here: the
+data (data.py), or whether the gateway may serve at all (store.py, gateways.py).
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _OPTIMISTIC_ATTEMPTS: Final = 8
 
 
 class MemoryLife:
-    """Whether one gateway's store serves.
+    """Whether the store of one gateway serves requests.
 
     Attributes:
-        closed: it was closed.
-        broken: it was cut off, or gave its data to another.
+        closed: whether it was closed.
+        broken: whether it was cut off, or gave its data to another store.
     """
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class MemoryLife:
 
 
 class _Running:
-    """An update under way, and the stamp of its last decision (0: it has made none)."""
+    """An update in progress, and the stamp of its last decision (0: none yet)."""
 
     def __init__(self) -> None:
         self.stamp = 0
@@ -60,7 +60,7 @@ class _Running:
 
 
 class UnderWay:
-    """The updates of one gateway that have not ended."""
+    """The updates in progress at one gateway."""
 
     def __init__(self) -> None:
         self._running: set[_Running] = set()
@@ -69,22 +69,22 @@ class UnderWay:
         return len(self._running)
 
     def begin(self) -> _Running:
-        """An update begins."""
+        """Add an update."""
         running = _Running()
         self._running.add(running)
         return running
 
     def end(self, running: _Running) -> None:
-        """An update has ended."""
+        """Remove an update that has ended."""
         self._running.discard(running)
         running.done.set()
 
     def stamps(self) -> list[int]:
-        """The stamps of decisions that are neither committed nor refused."""
+        """Return the stamps of decisions that are neither committed nor refused."""
         return [one.stamp for one in self._running if one.stamp]
 
     async def drain(self) -> None:
-        """Return when all have ended."""
+        """Wait until all have ended."""
         while self._running:
             await next(iter(self._running)).done.wait()
 
@@ -124,7 +124,7 @@ class MemoryUpdates:
     async def update(
         self, partition: Partition, reads: Sequence[Ref], decide: Decide[T], purpose: Purpose
     ) -> T:
-        """Decide on what the gateway sees now, and again when that is out of date."""
+        """Run the decision on the present records, and again while they are stale at the commit."""
         trying = self._try(partition, reads, decide, purpose)
         if self.before_commit is None:
             return await trying
@@ -198,7 +198,7 @@ class MemoryUpdates:
         return all(self.see(ref) == record for ref, record in pairs)
 
     def _do_stamps_rise(self, steps: Sequence[Step], stamp: int) -> bool:
-        """Versions rise inside a partition even where nothing was read."""
+        """Return whether the stamp is above all versions in the partitions, read or not."""
         newest = max((self._data.newest.get(step.partition, 0) for step in steps), default=0)
         self._gateway.book.observe(newest)
         return newest < stamp
@@ -225,7 +225,7 @@ class MemoryUpdates:
         )
 
     def see(self, ref: Ref) -> Record | None:
-        """A record as it is now. Stamps of this gateway are above its version from now on."""
+        """Return a record as it is now. Later stamps of this gateway are above its version."""
         record = self._data.get(ref)
         if record is not None:
             self._gateway.book.observe(record.version)
