@@ -311,10 +311,10 @@ def test_a_waiting_handler_learns_that_its_client_left() -> None:
         started = asyncio.Event()
 
         async def handler(request: Request) -> Response:
-            request.when_gone(left.set)
+            request.on_disconnect(left.set)
             started.set()
             await left.wait()
-            assert request.gone
+            assert request.is_disconnected
             return Response(200)
 
         async with serving(handler, settings=PATIENT) as served:

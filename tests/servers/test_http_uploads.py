@@ -327,7 +327,7 @@ def test_who_begins_after_the_client_has_stopped_sending_is_told() -> None:
 
         async def handler(request: Request) -> Response:
             await may_answer.wait()
-            request.when_gone(lambda: told.append(request.target))
+            request.on_disconnect(lambda: told.append(request.target))
             return Response(200, [], b"")
 
         async with serving(handler) as served:

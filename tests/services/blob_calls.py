@@ -19,7 +19,7 @@ from strongroom.semantics.core.lease import LeaseUse
 from strongroom.services.blob import attributes, blobs, blocks, leasing, snapshots
 from strongroom.services.blob.copies import copying
 from strongroom.services.blob.snapshots import DeleteBlob
-from strongroom.services.core.calls import ConditionUse, Existence, RequestOrigin, Rule
+from strongroom.services.core.calls import ConditionUse, Existence, RequestClient, Rule
 from strongroom.services.core.copies.sources import CopySources, LocalSource, OpenSource
 from strongroom.services.core.leasing import AcquireLease, ReleaseLease
 from strongroom.services.core.runner import Services
@@ -81,7 +81,7 @@ async def start_copy(
     source: str,
     name: str,
     wait_s: float = 0.0,
-    client: RequestOrigin | None = None,
+    client: RequestClient | None = None,
     version: int | None = None,
 ) -> copying.CopyMade:
     """Copy Blob from another blob of the same container.

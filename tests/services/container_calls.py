@@ -20,7 +20,7 @@ from strongroom.services.core.calls import (
     Caller,
     CallTarget,
     Place,
-    RequestOrigin,
+    RequestClient,
     Rule,
     Terms,
 )
@@ -59,9 +59,9 @@ class Sender:
         self.body = body
         self.peer = "127.0.0.1"
         self.host = ""
-        self.gone = False
+        self.is_disconnected = False
 
-    def when_gone(self, callback: Callable[[], None]) -> None:
+    def on_disconnect(self, callback: Callable[[], None]) -> None:
         """Ignore the callback: this client never disconnects."""
 
 
@@ -106,7 +106,7 @@ def call(
     authorize: Callable[[Place | None], None] = allow,
     key_range: KeyRange | None = None,
     body: bytes = b"",
-    client: RequestOrigin | None = None,
+    client: RequestClient | None = None,
 ) -> Call[Any]:
     next_call()
 

@@ -32,7 +32,7 @@ class Hold:
     def is_held(self, destination: str) -> bool:
         return not self._released.is_set()
 
-    async def released(self, destination: str) -> None:
+    async def wait_until_released(self, destination: str) -> None:
         await self._released.wait()
 
     def release(self) -> None:
@@ -46,11 +46,11 @@ class Leaver(Sender):
         super().__init__(Bytes(b""))
         self._callbacks: list[Callable[[], None]] = []
 
-    def when_gone(self, callback: Callable[[], None]) -> None:
+    def on_disconnect(self, callback: Callable[[], None]) -> None:
         self._callbacks.append(callback)
 
     def leave(self) -> None:
-        self.gone = True
+        self.is_disconnected = True
         for callback in self._callbacks:
             callback()
 

@@ -118,7 +118,7 @@ def test_a_destination_that_cannot_be_read_holds_up_no_other_work(error: Excepti
             raise error
 
         (copy_id,) = sources._open
-        sources.begun(copy_id, unreadable)
+        sources.register_committed(copy_id, unreadable)
         await sources.give_up_ended()
         assert len(sources._open) == 1
         await swept(on, sweeper)

@@ -24,7 +24,7 @@ from strongroom.services.core.leasing import (
     AcquireLease,
     BreakLease,
     ChangeLease,
-    Leased,
+    LeaseResult,
     ReleaseLease,
     RenewLease,
 )
@@ -99,7 +99,7 @@ class Target:
             return await given.placed(self.on, action, blob="b", rule=ON_BLOB, **more)
         return await given.placed(self.on, action, rule=ON_CONTAINER, **more)
 
-    async def act(self, action: Any, lease_id: str | None = None, **more: Any) -> Leased:
+    async def act(self, action: Any, lease_id: str | None = None, **more: Any) -> LeaseResult:
         asked = await self.call(action, lease_id=lease_id, **more)
         if self.kind == "blob":
             return await leasing.lease_blob(self.on, asked)
@@ -232,7 +232,7 @@ def test_of_many_acquisitions_one_wins(kind: str) -> None:
         target = await Target(kind).make()
         tries = [target.act(AcquireLease(15)) for _ in range(10)]
         outcomes = await asyncio.gather(*tries, return_exceptions=True)
-        won = [one for one in outcomes if isinstance(one, Leased)]
+        won = [one for one in outcomes if isinstance(one, LeaseResult)]
         lost = [one.row for one in outcomes if isinstance(one, StorageError)]
         assert len(won) == 1 and lost == [errors.LEASE_ALREADY_PRESENT] * 9
         lease = await target.lease()
@@ -290,7 +290,7 @@ def test_conditions_are_judged_before_the_lease() -> None:
     given.run(scenario)
 
 
-async def waiting(target: Target, action: Any, **more: Any) -> asyncio.Task[Leased]:
+async def waiting(target: Target, action: Any, **more: Any) -> asyncio.Task[LeaseResult]:
     """Start an acquisition that waits, and return when it is in the queue."""
     task = asyncio.create_task(target.act(action, wait_s=30, **more))
     await given.settle()

@@ -85,7 +85,7 @@ def test_a_client_that_has_gone_does_not_keep_looking() -> None:
     async def scenario() -> None:
         on, lost = await beside_a_rival(100, LOSSES)
         client = Sender(Bytes(b""))
-        client.gone = True
+        client.is_disconnected = True
         assert await given.get(on, client=client) == ()
         assert lost == [1]
 

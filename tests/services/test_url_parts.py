@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from strongroom import blob_errors, errors
 from strongroom.errors import StorageError
-from strongroom.services.core.copies.parts import length_of_answer, part_of
+from strongroom.services.core.copies.parts import cut_range, length_of_answer
 from strongroom.services.core.copies.sources import SourceBroken, require_part
 from strongroom.values import ByteRange
 
@@ -37,7 +37,7 @@ def test_a_part_is_the_slice_or_refused(
 
     async def cut() -> tuple[int | None, bytes]:
         pieces = _pieces(data, piece_bytes)
-        length, part = part_of(pieces, size_bytes if is_known else None, wanted)
+        length, part = cut_range(pieces, size_bytes if is_known else None, wanted)
         return length, b"".join([piece async for piece in part])
 
     if first >= size_bytes or (last is not None and last >= size_bytes):

@@ -13,7 +13,7 @@ from strongroom.engines.base import Key, Partition, Ref
 from strongroom.engines.memory import MemoryEngine
 from strongroom.errors import StorageError
 from strongroom.services.core.process_state import ProcessState
-from strongroom.services.core.waiting import NotYet, Waiting
+from strongroom.services.core.waiting import MustWait, Waiting
 from tests.services.container_calls import run
 
 RECORD = Ref(Partition(b"x", b"y"), Key(False, b"z"))
@@ -32,7 +32,7 @@ async def looked_again(waiting: Waiting, between: Callable[[], object], looks: i
             return len(seen)
         # Run it before the first turn of the sleepers, which are started after the decision.
         asyncio.get_running_loop().call_soon(between)
-        raise NotYet(StorageError(errors.NOT_MODIFIED), [(RECORD, None)])
+        raise MustWait(StorageError(errors.NOT_MODIFIED), [(RECORD, None)])
 
     async with asyncio.timeout(SOON_S):
         return await waiting.until_answered(LONG_S, attempt)
@@ -55,7 +55,7 @@ def test_one_that_is_moved_within_the_look_is_noticed_too() -> None:
             looks.append(None)
             if len(looks) == 1:
                 store.advance(30)
-                raise NotYet(StorageError(errors.NOT_MODIFIED), [(RECORD, None)])
+                raise MustWait(StorageError(errors.NOT_MODIFIED), [(RECORD, None)])
             return len(looks)
 
         async with asyncio.timeout(SOON_S):
@@ -87,7 +87,7 @@ def test_nothing_else_makes_it_look_again() -> None:
 
         async def attempt() -> None:
             looks.append(None)
-            raise NotYet(StorageError(errors.NOT_MODIFIED), [(RECORD, None)])
+            raise MustWait(StorageError(errors.NOT_MODIFIED), [(RECORD, None)])
 
         sleeping = asyncio.create_task(
             Waiting(store, ProcessState()).until_answered(LONG_S, attempt)

@@ -31,7 +31,7 @@ from strongroom.operations.core.endpoint import Addressed, Endpoint
 from strongroom.operations.core.spec import Operation, Resource
 from strongroom.servers.identities.identities import PresentIdentities, ServedIdentities
 from strongroom.services.core import account
-from strongroom.services.core.calls import Call, Judge, Place
+from strongroom.services.core.calls import Call, Place, Reauthorize
 from strongroom.services.core.runner import Services
 from strongroom.values import PublicAccess
 from strongroom.wire.core import query
@@ -298,7 +298,7 @@ class _Found(msgspec.Struct, frozen=True):
 
 def _present_judge(
     context: ServiceContext, asked: Asked, claim: Claim, operation: Operation
-) -> Judge:
+) -> Reauthorize:
     """Return a judge of a request that has waited, since its key or role may have been removed.
 
     The judge reads neither the clock nor accounts, issuers' keys and roles. It may therefore be

@@ -110,7 +110,7 @@ class FaultInjector:
         """Whether a copy to this blob (`account/container/blob`) must stay pending."""
         return destination in self._held
 
-    async def released(self, destination: str) -> None:
+    async def wait_until_released(self, destination: str) -> None:
         """Wait until a copy to this blob may proceed."""
         while destination in self._held:
             await self._changed.wait()

@@ -28,8 +28,8 @@ from strongroom.services.core.calls import (
     Caller,
     CallTarget,
     ConditionUse,
-    Judge,
     Place,
+    Reauthorize,
     Terms,
 )
 from strongroom.services.core.container_conditions import CONTAINER_CONDITIONS
@@ -68,7 +68,7 @@ class Admitted(msgspec.Struct, frozen=True):
     addressed: Addressed
     place: Place | None
     grant: Grant
-    authorize: Callable[[], Judge]
+    authorize: Callable[[], Reauthorize]
     version: str
     owner: bool = False
     bearer: BearerClaim | None = None

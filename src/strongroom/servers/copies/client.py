@@ -26,7 +26,7 @@ from strongroom.semantics.core import conditions as conditional
 from strongroom.semantics.core import names
 from strongroom.servers.copies.addresses import SourceHosts, bare
 from strongroom.servers.copies.exchange import BYTES_MAX, CopyExchange
-from strongroom.services.core.copies.parts import length_of_answer, part_of
+from strongroom.services.core.copies.parts import cut_range, length_of_answer
 from strongroom.services.core.copies.sources import (
     HEADER,
     OpenSource,
@@ -34,8 +34,8 @@ from strongroom.services.core.copies.sources import (
     SourceRequest,
     cannot_read,
     check_url,
-    range_beyond,
-    reported_url,
+    range_beyond_end,
+    url_without_credentials,
 )
 from strongroom.times import parse_rfc1123
 from strongroom.values import ContentProperties, Metadata
@@ -99,10 +99,10 @@ class CopyClient:
         parts = check_url(url)
         if wanted.conditions.if_tags is not None:
             # Tags can be read of this server's blobs only.
-            raise wanted.unmet(is_unmodified=False)
+            raise wanted.condition_error(is_unmodified=False)
         if wanted.authorization is not None and parts.scheme != "https":
             text = "The copy source gets a bearer token only if its URL begins with https."
-            raise errors.invalid_header(HEADER, reported_url(url), text)
+            raise errors.invalid_header(HEADER, url_without_credentials(url), text)
         exchange = await self._connect(parts)
         try:
             exchange.ask(parts, wanted)
@@ -182,7 +182,7 @@ def _source(exchange: CopyExchange, wanted: SourceRequest) -> OpenSource:
         size_bytes = length_of_answer(wanted.range, fields.get("content-range", ""), size_bytes)
     elif wanted.range is not None:
         # A server without support for ranges answers with the whole content.
-        size_bytes, chunks = part_of(chunks, size_bytes, wanted.range)
+        size_bytes, chunks = cut_range(chunks, size_bytes, wanted.range)
     if size_bytes is not None and size_bytes > BYTES_MAX:
         raise errors.body_too_large(BYTES_MAX)
     return OpenSource(
@@ -209,9 +209,9 @@ def _check_status(status: int, reason: str, fields: dict[str, str], wanted: Sour
     if status == 200 or (status == _PARTIAL and wanted.range is not None):
         return
     if status in (304, 412):
-        raise wanted.unmet(is_unmodified=status == 304)
+        raise wanted.condition_error(is_unmodified=status == 304)
     if status == errors.INVALID_RANGE.status and wanted.range is not None:
-        raise range_beyond()
+        raise range_beyond_end()
     row = blob_errors.CANNOT_VERIFY_COPY_SOURCE
     text = f"The copy source answered with status {status}."
     if status in (401, 403):
@@ -240,14 +240,14 @@ def _check_conditions(wanted: SourceRequest, fields: dict[str, str]) -> None:
     elif until is not None and modified is not None:
         met = modified <= until
     if not met:
-        raise wanted.unmet(is_unmodified=False)
+        raise wanted.condition_error(is_unmodified=False)
     if conditions.if_none_match is not None:
         alike = (conditional.ANY[0], etag, etag.removeprefix("W/"))
         met = not any(one in alike for one in conditions.if_none_match)
     elif since is not None and modified is not None:
         met = modified > since
     if not met:
-        raise wanted.unmet(is_unmodified=True)
+        raise wanted.condition_error(is_unmodified=True)
 
 
 def _text(fields: dict[str, str], name: str) -> str | None:

@@ -300,7 +300,7 @@ _ACTIONS: Final[Mapping[Action, _Do]] = {
     Action.DROP_BODY: lambda c, _: c._current.body.discard(),
     Action.WATCH_WRITING: lambda c, _: c.pacing.watch_writing(c._sender),
     Action.JUDGE_WRITING: lambda c, _: c.pacing.judge_writing(c._sender, c._current.give_up),
-    Action.TELL_GONE: lambda c, _: c._current.request.tell_gone(),
+    Action.TELL_GONE: lambda c, _: c._current.request.mark_disconnected(),
     Action.KEEP_EOF: lambda c, _: c._ahead.end(),
     Action.CANCEL: lambda c, _: c._current.cancel(),
     Action.NEXT: lambda c, _: c._next(),

@@ -35,7 +35,7 @@ from strongroom.services.core.calls import Call, Existence
 from strongroom.services.core.decisions import Decision
 from strongroom.services.core.places import check_place, generation_of, place_ref
 from strongroom.services.core.runner import Services
-from strongroom.services.core.waiting import NotYet
+from strongroom.services.core.waiting import MustWait
 from strongroom.store.blob import blob_records
 from strongroom.store.blob.blob_records import BlobRecord, Upload
 from strongroom.store.blob.bodies.kinds import read_with
@@ -222,7 +222,7 @@ class _BlobSight:
         self._was_there = False
 
     async def look(self) -> BlobView:
-        """Return the blob as it is now. Raises: NotYet while the request must go on waiting."""
+        """Return the blob as it is now. Raises: MustWait while the request must go on waiting."""
         call, partition = self._call, self._named.partition
         found, blob, now = await look(self._services, second, self._refs, 1)
         place, named, *rest = found
@@ -237,7 +237,7 @@ class _BlobSight:
             watched = [(place_ref(call), place and place.version)]
             watched.append((self._named, named and named.version))
             until = None if blob is None else leases.next_change(blob.lease, now)
-            raise NotYet(error, watched, now, until) from None
+            raise MustWait(error, watched, now, until) from None
         assert blob is not None
         return _view(call, blob, now, partition, rest, self._beside)
 
@@ -453,7 +453,7 @@ async def _view_container_now(services: Services, call: Call[Any]) -> tuple[Cont
         if error.row is not errors.NOT_MODIFIED or not call.terms.wait_s:
             raise
         until = leases.next_change(container.lease, now)
-        raise NotYet(error, [(ref, found.version)], now, until) from None
+        raise MustWait(error, [(ref, found.version)], now, until) from None
     return container, now
 
 

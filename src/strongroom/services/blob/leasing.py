@@ -20,7 +20,7 @@ from strongroom.services.blob.changes import BlobChange
 from strongroom.services.blob.heads import refuse_pending_copy
 from strongroom.services.core import leasing
 from strongroom.services.core.calls import Call
-from strongroom.services.core.leasing import LeaseAction, Leased
+from strongroom.services.core.leasing import LeaseAction, LeaseResult
 from strongroom.services.core.places import generation_of
 from strongroom.services.core.runner import Services
 from strongroom.store.blob import blob_records
@@ -29,7 +29,7 @@ from strongroom.store.core.records import ContainerRecord
 from strongroom.values import Lease, iso7
 
 
-async def lease_blob(services: Services, call: Call[LeaseAction]) -> Leased:
+async def lease_blob(services: Services, call: Call[LeaseAction]) -> LeaseResult:
     """Lease Blob. A blob with only uncommitted blocks can be leased too.
 
     Raises: StorageError of the lease table (409), PendingCopyOperation; InvalidQueryParameterValue
@@ -40,52 +40,54 @@ async def lease_blob(services: Services, call: Call[LeaseAction]) -> Leased:
         raise errors.invalid_query("snapshot", iso7(call.target.snapshot), reason)
     fresh_id = leasing.fresh_id(services, call.input)
 
-    def attempt() -> Awaitable[Leased]:
+    def attempt() -> Awaitable[LeaseResult]:
         return access.change_blob(
             services, call, lambda state, change: _lease_head(call, fresh_id, state, change)
         )
 
-    if not leasing.may_wait(call):
+    if not leasing.waits_for_lease(call):
         return await attempt()
     head = Ref(keys.blob(generation_of(call), call.target.blob), keys.HEAD_KEY)
     refs = [head, keys.container(call.target.account, call.target.container)]
-    return await leasing.when_free(services, call, refs, attempt, _blob_lease)
+    return await leasing.acquire_in_turn(services, call, refs, attempt, _blob_lease)
 
 
 def _lease_head(
     call: Call[LeaseAction], fresh_id: str | None, state: BlobState, change: BlobChange
-) -> Leased:
+) -> LeaseResult:
     head = state.head
     assert head is not None
     refuse_pending_copy(head)
-    lease, time_s = leasing.judge(call, head.lease, fresh_id, state.now, LeaseKind.BLOB)
+    lease, time_s = leasing.apply_or_wait(call, head.lease, fresh_id, state.now, LeaseKind.BLOB)
     if lease != head.lease:
         change.put_head(msgspec.structs.replace(head, lease=lease))
     etag, modified = (head.etag, head.modified) if head.committed else (0, 0)
-    return leasing.answer(call.input, etag, modified, lease, time_s)
+    return leasing.result_of(call.input, etag, modified, lease, time_s)
 
 
-async def lease_container(services: Services, call: Call[LeaseAction]) -> Leased:
+async def lease_container(services: Services, call: Call[LeaseAction]) -> LeaseResult:
     """Lease Container.
 
     Raises: StorageError of the lease table (409); ContainerNotFound, ConditionNotMet.
     """
     fresh_id = leasing.fresh_id(services, call.input)
 
-    def decide(container: ContainerRecord, now: int) -> tuple[Leased, ContainerRecord | None]:
-        lease, time_s = leasing.judge(call, container.lease, fresh_id, now, LeaseKind.CONTAINER)
-        result = leasing.answer(call.input, container.etag, container.modified, lease, time_s)
+    def decide(container: ContainerRecord, now: int) -> tuple[LeaseResult, ContainerRecord | None]:
+        lease, time_s = leasing.apply_or_wait(
+            call, container.lease, fresh_id, now, LeaseKind.CONTAINER
+        )
+        result = leasing.result_of(call.input, container.etag, container.modified, lease, time_s)
         if lease == container.lease:
             return result, None
         return result, msgspec.structs.replace(container, lease=lease)
 
-    def attempt() -> Awaitable[Leased]:
+    def attempt() -> Awaitable[LeaseResult]:
         return access.change_container(services, call, decide)
 
-    if not leasing.may_wait(call):
+    if not leasing.waits_for_lease(call):
         return await attempt()
     refs = [keys.container(call.target.account, call.target.container)]
-    return await leasing.when_free(services, call, refs, attempt, _container_lease)
+    return await leasing.acquire_in_turn(services, call, refs, attempt, _container_lease)
 
 
 def _blob_lease(found: Record | None) -> Lease | None:

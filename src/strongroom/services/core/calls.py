@@ -98,12 +98,12 @@ class BodySource(Protocol):
     def __aiter__(self) -> AsyncIterator[bytes]: ...
 
 
-class RequestOrigin(Protocol):
+class RequestClient(Protocol):
     """The client of a request: its address, the host it named, its body, and whether it has
     disconnected."""
 
     peer: str
-    gone: bool
+    is_disconnected: bool
 
     @property
     def host(self) -> str: ...
@@ -111,7 +111,7 @@ class RequestOrigin(Protocol):
     @property
     def body(self) -> BodySource: ...
 
-    def when_gone(self, callback: Callable[[], None]) -> None: ...
+    def on_disconnect(self, callback: Callable[[], None]) -> None: ...
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -147,8 +147,8 @@ class CallTarget(msgspec.Struct, frozen=True):
     version: int | None = None
 
 
-Judge = Callable[[Place | None], object]
-"""Judges a caller by a place, and by what was true when it was made. Raises StorageError."""
+Reauthorize = Callable[[Place | None], object]
+"""Authorizes a caller for a place, by the values at its creation. Raises: StorageError."""
 
 
 class Caller(msgspec.Struct, frozen=True):
@@ -161,7 +161,7 @@ class Caller(msgspec.Struct, frozen=True):
     token, if there is one.
     """
 
-    authorize: Callable[[], Judge]
+    authorize: Callable[[], Reauthorize]
     grant: Grant
     version: str
     owner: bool = False
@@ -188,7 +188,7 @@ class Call(msgspec.Struct, Generic[I_co], frozen=True):
     """One request, decoded and authorized.
 
     `place` is None for operations on the account, and for one that creates a place. `input` is
-    specific to the operation. `judge` authorizes the caller again; decisions get calls from
+    specific to the operation. `reauthorize` authorizes the caller again; decisions get calls from
     `as_of_now`, which have one.
     """
 
@@ -197,13 +197,13 @@ class Call(msgspec.Struct, Generic[I_co], frozen=True):
     place: Place | None
     caller: Caller
     terms: Terms
-    client: RequestOrigin
+    client: RequestClient
     input: I_co
-    judge: Judge | None = None
+    reauthorize: Reauthorize | None = None
 
     def as_of_now(self) -> Call[I_co]:
-        """Return a copy whose `judge` is pure: a decision must not read wall time or accounts."""
-        judge = self.caller.authorize()
+        """Return a copy with a pure `reauthorize`: decisions read no wall time and no accounts."""
+        reauthorize = self.caller.authorize()
         return Call(
             self.rule,
             self.target,
@@ -212,7 +212,7 @@ class Call(msgspec.Struct, Generic[I_co], frozen=True):
             self.terms,
             self.client,
             self.input,
-            judge,
+            reauthorize,
         )
 
 

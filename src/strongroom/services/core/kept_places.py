@@ -28,7 +28,7 @@ from strongroom.store.core.records import Codec, Job, JobKind
 _VERSION: Final = re.compile(r"[0-9A-Fa-f]{16}")
 
 
-class KeptRecord(Protocol):
+class SoftDeletedRecord(Protocol):
     """The record of a soft-deleted container or share: its last state, when it was deleted, when it
     expires."""
 
@@ -43,15 +43,15 @@ class KeptRecord(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptKind:
+class SoftDeleteKind:
     """One kind of place that can be soft-deleted.
 
     Attributes:
         noun: its name in messages.
         place: the codec of its record.
         kept: the codec of the record of a deleted one.
-        sweeps: the job that removes the contents at once.
-        expires: the job that removes the contents when the retention ends.
+        sweep_job: the job that removes the contents at once.
+        expiry_job: the job that removes the contents when the retention ends.
         missing, exists: the errors of Restore when it is not kept, or when the name is taken.
         name_header: the header of Restore that has its name.
     """
@@ -59,8 +59,8 @@ class KeptKind:
     noun: str
     place: Codec[Any]
     kept: Codec[Any]
-    sweeps: JobKind
-    expires: JobKind
+    sweep_job: JobKind
+    expiry_job: JobKind
     missing: ErrorCode
     exists: ErrorCode
     name_header: str
@@ -82,14 +82,14 @@ class PlaceDeletion:
         days: the retention of the deleted place; 0 = it is not kept.
     """
 
-    def __init__(self, kind: KeptKind, call: Call[Any], days: int) -> None:
+    def __init__(self, kind: SoftDeleteKind, call: Call[Any], days: int) -> None:
         self._kind = kind
         self._ref = place_ref(call)
         self._name = f"{call.target.account}/{call.target.container}"
         self._days = days
 
     def steps(
-        self, generation: int, kept: Callable[[int], KeptRecord], stamp: int, *more: Write
+        self, generation: int, kept: Callable[[int], SoftDeletedRecord], stamp: int, *more: Write
     ) -> tuple[Step, ...]:
         """Return the steps of the deletion.
 
@@ -100,8 +100,8 @@ class PlaceDeletion:
         """
         kind, days = self._kind, self._days
         until = retention_end(stamp, days)
-        job = keys.job(until, stamp, kind.expires if days else kind.sweeps)
-        order = Job(kind.expires if days else kind.sweeps, generation, token=self._name)
+        job = keys.job(until, stamp, kind.expiry_job if days else kind.sweep_job)
+        order = Job(kind.expiry_job if days else kind.sweep_job, generation, token=self._name)
         writes = [Write(self._ref.key, None), *more]
         if days:
             key = keys.deleted_place(self._ref, generation).key
@@ -114,7 +114,7 @@ class PlaceDeletion:
         )
 
 
-async def restore_place(services: Services, call: Call[RestorePlace], kind: KeptKind) -> Any:
+async def restore_place(services: Services, call: Call[RestorePlace], kind: SoftDeleteKind) -> Any:
     """Restore a soft-deleted container or share as it was, but without its lease.
 
     Returns: its record.
@@ -136,7 +136,7 @@ async def restore_place(services: Services, call: Call[RestorePlace], kind: Kept
 class _Restore(Decision[Any], frozen=True):
     """Restore Container, Restore Share."""
 
-    kind: KeptKind
+    kind: SoftDeleteKind
 
     def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[Any]:
         """See Decision.decide. Raises: StorageError."""

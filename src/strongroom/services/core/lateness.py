@@ -40,18 +40,18 @@ async def in_time(result: Awaitable[T], limit_s: float) -> T:
 
 
 @contextmanager
-def waiting(late: ErrorCode) -> Iterator[None]:
-    """Within this context, a request whose `timeout` ends is answered with the error `late`."""
+def waiting(timeout_error: ErrorCode) -> Iterator[None]:
+    """Within this context, a request whose `timeout` ends is answered with `timeout_error`."""
     waits = _WAITS.get()
     if waits is None:
         yield
         return
-    waits.append(late)
+    waits.append(timeout_error)
     try:
         yield
     except asyncio.CancelledError:
         raise  # the wait stays in the list, for in_time
     except BaseException:
-        waits.remove(late)
+        waits.remove(timeout_error)
         raise
-    waits.remove(late)
+    waits.remove(timeout_error)

@@ -21,7 +21,7 @@ from strongroom.semantics.core import lease as leases
 from strongroom.semantics.core.lease import LeaseKind, LeaseState
 from strongroom.services.core.calls import Call
 from strongroom.services.core.runner import Services
-from strongroom.services.core.waiting import NotYet
+from strongroom.services.core.waiting import MustWait
 from strongroom.values import Lease
 
 
@@ -55,7 +55,7 @@ class BreakLease(msgspec.Struct, frozen=True):
 LeaseAction = AcquireLease | RenewLease | ChangeLease | ReleaseLease | BreakLease
 
 
-class Leased(msgspec.Struct, frozen=True):
+class LeaseResult(msgspec.Struct, frozen=True):
     """Result: ETag and Last-Modified as stamps, unchanged; 0 for a blob that has none yet.
 
     `lease_id` is set after acquire, renew and change. `time_s`, the seconds left, is set after
@@ -69,10 +69,13 @@ class Leased(msgspec.Struct, frozen=True):
 
 
 # The errors that may go away while a request waits; every other refusal is final.
-_HELD: Final = (errors.LEASE_ALREADY_PRESENT, errors.LEASE_IS_BREAKING_AND_CANNOT_BE_ACQUIRED)
+_WAITABLE_ERRORS: Final = (
+    errors.LEASE_ALREADY_PRESENT,
+    errors.LEASE_IS_BREAKING_AND_CANNOT_BE_ACQUIRED,
+)
 
 
-def after(
+def apply_action(
     action: LeaseAction,
     given_id: str | None,
     lease: Lease | None,
@@ -111,38 +114,38 @@ def fresh_id(services: Services, action: LeaseAction) -> str | None:
     return None
 
 
-def judge(
+def apply_or_wait(
     call: Call[LeaseAction], lease: Lease | None, fresh_id: str | None, now: int, kind: LeaseKind
 ) -> tuple[Lease | None, int | None]:
-    """Return what `after` returns. Raises: NotYet, for a call that waits for a held lease."""
+    """Return what `apply_action` returns. Raises: MustWait, if the call waits for a held lease."""
     try:
-        return after(call.input, call.terms.lease_id, lease, fresh_id, now, kind)
+        return apply_action(call.input, call.terms.lease_id, lease, fresh_id, now, kind)
     except StorageError as error:
-        if not call.terms.wait_s or error.row not in _HELD:
+        if not call.terms.wait_s or error.row not in _WAITABLE_ERRORS:
             raise
-        raise NotYet(error, (), now, leases.next_change(lease, now)) from None
+        raise MustWait(error, (), now, leases.next_change(lease, now)) from None
 
 
-def answer(
+def result_of(
     action: LeaseAction, etag: int, modified: int, lease: Lease | None, time_s: int | None
-) -> Leased:
+) -> LeaseResult:
     """Return the result of an action; `lease` and `time_s` are those after it."""
     named = not isinstance(action, BreakLease | ReleaseLease) and lease is not None
-    return Leased(etag, modified, lease.id if named and lease is not None else None, time_s)
+    return LeaseResult(etag, modified, lease.id if named and lease is not None else None, time_s)
 
 
-def may_wait(call: Call[LeaseAction]) -> bool:
+def waits_for_lease(call: Call[LeaseAction]) -> bool:
     """Return whether the request waits until it can acquire the lease."""
     return bool(call.terms.wait_s) and isinstance(call.input, AcquireLease)
 
 
-async def when_free(
+async def acquire_in_turn(
     services: Services,
     call: Call[LeaseAction],
     refs: Sequence[Ref],
-    attempt: Callable[[], Awaitable[Leased]],
+    attempt: Callable[[], Awaitable[LeaseResult]],
     lease_of: Callable[[Record | None], Lease | None],
-) -> Leased:
+) -> LeaseResult:
     """Acquire a lease for a request that waits, in order of arrival with the other waiters.
 
     Arguments:
@@ -154,7 +157,7 @@ async def when_free(
     if await holds(services, call.input, refs[0], lease_of):
         try:
             return await attempt()
-        except NotYet:
+        except MustWait:
             # The lease was lost between the check and the decision: now the caller waits like the
             # others.
             pass
@@ -187,20 +190,20 @@ async def _in_turn(
     services: Services,
     call: Call[Any],
     refs: Sequence[Ref],
-    attempt: Callable[[], Awaitable[Leased]],
-) -> Leased:
-    async def look() -> Leased:
+    attempt: Callable[[], Awaitable[LeaseResult]],
+) -> LeaseResult:
+    async def look() -> LeaseResult:
         # The records are read before the decision, so that any change after the decision wakes the
         # waiter.
         seen = await services.store.read(refs)
         try:
             return await attempt()
-        except NotYet as not_yet:
+        except MustWait as must_wait:
             watched = [
                 (ref, None if found is None else found.version)
                 for ref, found in zip(refs, seen, strict=True)
             ]
-            raise NotYet(not_yet.error, watched, not_yet.now, not_yet.until) from None
+            raise MustWait(must_wait.error, watched, must_wait.now, must_wait.until) from None
 
     late = StorageError(errors.LEASE_ALREADY_PRESENT)
     try:

@@ -116,5 +116,5 @@ def check_place(call: Call[Any], found: Record | None) -> None:
     there = kind.read(found)
     if there.generation != place.generation:
         raise StorageError(kind.missing)
-    judge = call.judge or call.caller.authorize()
-    judge(there)
+    reauthorize = call.reauthorize or call.caller.authorize()
+    reauthorize(there)

@@ -16,11 +16,11 @@ from strongroom.auth.request import Service
 from strongroom.clock import Clock
 from strongroom.engines.base import StorageEngine
 from strongroom.errors import StorageError
-from strongroom.services.core.calls import Call, Place, RequestOrigin
+from strongroom.services.core.calls import Call, Place, RequestClient
 from strongroom.services.core.decisions import Decision
 from strongroom.services.core.places import PLACES, check_place, place_ref
 from strongroom.services.core.process_state import ProcessState
-from strongroom.services.core.waiting import NotYet, Waiting
+from strongroom.services.core.waiting import MustWait, Waiting
 
 T = TypeVar("T")
 
@@ -82,7 +82,7 @@ class Services:
         account: str,
         name: str,
         wait_s: int,
-        client: RequestOrigin | None = None,
+        client: RequestClient | None = None,
     ) -> Place | None:
         """Return the same as `place`, after waiting up to `wait_s` for a place that does not exist
         yet."""
@@ -94,7 +94,7 @@ class Services:
         async def attempt() -> Place:
             place = await self.place(service, account, name)
             if place is None:
-                raise NotYet(StorageError(kind.missing), [(ref, None)])
+                raise MustWait(StorageError(kind.missing), [(ref, None)])
             return place
 
         try:

@@ -14,14 +14,14 @@ from typing import TypeVar
 
 from strongroom.engines.base import Engine, Ref
 from strongroom.errors import StorageError
-from strongroom.services.core.calls import RequestOrigin
+from strongroom.services.core.calls import RequestClient
 from strongroom.services.core.process_state import ProcessState
 from strongroom.values import TICKS_PER_S
 
 T = TypeVar("T")
 
 
-class NotYet(Exception):
+class MustWait(Exception):
     """The answer would be `error` now, but a change may lead to a better one.
 
     Arguments:
@@ -45,23 +45,23 @@ class NotYet(Exception):
         self.until = until
 
 
-class Turn:
+class QueuePlace:
     """A waiter's place in a queue; made by `Turns.take`.
 
     Attributes:
-        come: done once all earlier waiters have left.
+        at_front: done once all earlier waiters have left.
     """
 
-    __slots__ = ("_queue", "_queues", "_ref", "come")
+    __slots__ = ("_queue", "_queues", "_ref", "at_front")
 
-    def __init__(self, queues: dict[Ref, deque[Turn]], ref: Ref) -> None:
-        self.come: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    def __init__(self, queues: dict[Ref, deque[QueuePlace]], ref: Ref) -> None:
+        self.at_front: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._queues = queues
         self._queue = queues.setdefault(ref, deque())
         self._ref = ref
         self._queue.append(self)
         if self._queue[0] is self:
-            self.come.set_result(None)
+            self.at_front.set_result(None)
 
     def leave(self) -> None:
         """Leave the queue. The next waiter becomes the first."""
@@ -69,8 +69,8 @@ class Turn:
         self._queue.remove(self)
         if not self._queue:
             del self._queues[self._ref]
-        elif was_first and not self._queue[0].come.done():
-            self._queue[0].come.set_result(None)
+        elif was_first and not self._queue[0].at_front.done():
+            self._queue[0].at_front.set_result(None)
 
 
 class Turns:
@@ -81,11 +81,11 @@ class Turns:
     """
 
     def __init__(self) -> None:
-        self._queues: dict[Ref, deque[Turn]] = {}
+        self._queues: dict[Ref, deque[QueuePlace]] = {}
 
-    def take(self, ref: Ref) -> Turn:
+    def take(self, ref: Ref) -> QueuePlace:
         """Take the last place in the queue for a record."""
-        return Turn(self._queues, ref)
+        return QueuePlace(self._queues, ref)
 
 
 class Waiting:
@@ -114,17 +114,17 @@ class Waiting:
         self,
         wait_s: float,
         attempt: Callable[[], Awaitable[T]],
-        client: RequestOrigin | None = None,
+        client: RequestClient | None = None,
     ) -> T:
-        """Run `attempt` until it does not raise NotYet.
+        """Run `attempt` until it does not raise MustWait.
 
-        When `wait_s` is over or the client has disconnected, the error of its last NotYet is
+        When `wait_s` is over or the client has disconnected, the error of its last MustWait is
         raised.
         """
-        return await self._until_answered(wait_s, attempt, _departure(client))
+        return await self._until_answered(wait_s, attempt, _disconnection(client))
 
     async def _until_answered(
-        self, wait_s: float, attempt: Callable[[], Awaitable[T]], left: asyncio.Future[None]
+        self, wait_s: float, attempt: Callable[[], Awaitable[T]], disconnected: asyncio.Future[None]
     ) -> T:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + wait_s
@@ -132,52 +132,56 @@ class Waiting:
             wakes = self._engine.wakes
             try:
                 return await attempt()
-            except NotYet as not_yet:
+            except MustWait as must_wait:
                 left_s = deadline - loop.time()
-                if left_s <= 0 or self._stopping or left.done():
-                    raise not_yet.error from None
-                if not_yet.until is not None:
+                if left_s <= 0 or self._stopping or disconnected.done():
+                    raise must_wait.error from None
+                if must_wait.until is not None:
                     # Wake one tick late rather than early: at `until` itself the state has changed.
-                    wake_s = (not_yet.until - not_yet.now + 1) / TICKS_PER_S
+                    wake_s = (must_wait.until - must_wait.now + 1) / TICKS_PER_S
                     left_s = min(left_s, max(wake_s, 0.001))
-                await self._sleep(not_yet.watched, left_s, left, wakes)
-                if left.done():
+                await self._sleep(must_wait.watched, left_s, disconnected, wakes)
+                if disconnected.done():
                     # The client has disconnected: nothing may be acquired for it.
-                    raise not_yet.error from None
+                    raise must_wait.error from None
 
     async def in_turn(
         self,
         ref: Ref,
         wait_s: float,
-        late: StorageError,
+        timeout_error: StorageError,
         attempt: Callable[[], Awaitable[T]],
-        client: RequestOrigin | None = None,
+        client: RequestClient | None = None,
     ) -> T:
         """Like `until_answered`, but serves the waiters for one record at this gateway in order of
         arrival.
 
         Arguments:
-            late: raised when the time is over before the waiter's turn has come.
+            timeout_error: raised when the time is over before the waiter's turn has come.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + wait_s
-        left = _departure(client)
-        turn = self._disposable.of(Turns).take(ref)
+        disconnected = _disconnection(client)
+        place = self._disposable.of(Turns).take(ref)
         try:
-            if not turn.come.done():
+            if not place.at_front.done():
                 first = asyncio.FIRST_COMPLETED
-                await asyncio.wait((turn.come, left), timeout=wait_s, return_when=first)
-                if left.done() or not turn.come.done():
-                    raise late
-            return await self._until_answered(max(0.0, deadline - loop.time()), attempt, left)
+                await asyncio.wait(
+                    (place.at_front, disconnected), timeout=wait_s, return_when=first
+                )
+                if disconnected.done() or not place.at_front.done():
+                    raise timeout_error
+            return await self._until_answered(
+                max(0.0, deadline - loop.time()), attempt, disconnected
+            )
         finally:
-            turn.leave()
+            place.leave()
 
     async def _sleep(
         self,
         watched: Sequence[tuple[Ref, int | None]],
         timeout_s: float,
-        left: asyncio.Future[None],
+        disconnected: asyncio.Future[None],
         wakes: int,
     ) -> None:
         """Sleep, unless the clock was moved or a stop began since the engine counted `wakes`."""
@@ -190,16 +194,16 @@ class Waiting:
             # did not reach them.
             await asyncio.sleep(0)
             if self._engine.wakes == wakes:
-                await asyncio.wait((*sleepers, left), return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait((*sleepers, disconnected), return_when=asyncio.FIRST_COMPLETED)
         finally:
             for sleeper in sleepers:
                 sleeper.cancel()
             await asyncio.gather(*sleepers, return_exceptions=True)
 
 
-def _departure(client: RequestOrigin | None) -> asyncio.Future[None]:
+def _disconnection(client: RequestClient | None) -> asyncio.Future[None]:
     """Return a future that is done once the client has disconnected."""
-    left: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    disconnected: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     if client is not None:
-        client.when_gone(lambda: None if left.done() else left.set_result(None))
-    return left
+        client.on_disconnect(lambda: None if disconnected.done() else disconnected.set_result(None))
+    return disconnected

@@ -42,7 +42,7 @@ from strongroom.semantics.file.oplocks import (
 )
 from strongroom.services.core import lateness
 from strongroom.services.core.runner import Services
-from strongroom.services.core.waiting import NotYet
+from strongroom.services.core.waiting import MustWait
 from strongroom.services.file.held.barriers import Barriers, WritesUnderWay
 from strongroom.services.file.held.durable_handles import DurableHandles
 from strongroom.services.file.held.open_handle import Handle
@@ -351,7 +351,7 @@ async def _slept_until(services: Services, until: int) -> bool:
         now = await services.store.now()
         if now < until:
             late = StorageError(file_errors.CLIENT_CACHE_FLUSH_DELAY)
-            raise NotYet(late, [(_NEVER, None)], now, until)
+            raise MustWait(late, [(_NEVER, None)], now, until)
 
     try:
         await services.waiting.until_answered(_LONG_S, look)

@@ -15,7 +15,7 @@ from strongroom.semantics.core.lease import LeaseKind
 from strongroom.semantics.file.accesses import FileOperation
 from strongroom.services.core import leasing
 from strongroom.services.core.calls import Call
-from strongroom.services.core.leasing import LeaseAction, Leased
+from strongroom.services.core.leasing import LeaseAction, LeaseResult
 from strongroom.services.core.places import place_ref
 from strongroom.services.core.runner import Services
 from strongroom.services.file.nodes import NodeChange, change_attributes
@@ -28,7 +28,7 @@ from strongroom.store.file.file_records import FileRecord
 from strongroom.values import Lease
 
 
-async def lease_share(services: Services, call: Call[LeaseAction]) -> Leased:
+async def lease_share(services: Services, call: Call[LeaseAction]) -> LeaseResult:
     """Carry out Lease Share: five actions, as on a container. The lease guards the share's own
     record, not its files.
 
@@ -36,24 +36,24 @@ async def lease_share(services: Services, call: Call[LeaseAction]) -> Leased:
     """
     fresh_id = leasing.fresh_id(services, call.input)
 
-    def decide(share: ShareRecord, now: int) -> tuple[Leased, ShareRecord | None]:
-        lease, time_s = leasing.judge(call, share.lease, fresh_id, now, LeaseKind.SHARE)
-        result = leasing.answer(call.input, share.etag, share.modified, lease, time_s)
+    def decide(share: ShareRecord, now: int) -> tuple[LeaseResult, ShareRecord | None]:
+        lease, time_s = leasing.apply_or_wait(call, share.lease, fresh_id, now, LeaseKind.SHARE)
+        result = leasing.result_of(call.input, share.etag, share.modified, lease, time_s)
         if lease == share.lease:
             return result, None
         return result, msgspec.structs.replace(share, lease=lease)
 
-    def attempt() -> Awaitable[Leased]:
+    def attempt() -> Awaitable[LeaseResult]:
         return change_share(services, call, decide)
 
-    if not leasing.may_wait(call):
+    if not leasing.waits_for_lease(call):
         return await attempt()
     snapshot = call.target.snapshot
     refs = [place_ref(call) if snapshot is None else snapshot_ref(call, snapshot)]
-    return await leasing.when_free(services, call, refs, attempt, _share_lease)
+    return await leasing.acquire_in_turn(services, call, refs, attempt, _share_lease)
 
 
-async def lease_file(services: Services, call: Call[LeaseAction]) -> Leased:
+async def lease_file(services: Services, call: Call[LeaseAction]) -> LeaseResult:
     """Carry out Lease File. A file lease is infinite, so it is never renewed; a break takes effect
     at once.
 
@@ -63,9 +63,9 @@ async def lease_file(services: Services, call: Call[LeaseAction]) -> Leased:
 
     def change(
         where: Where, record: FileRecord, found: Sequence[Record | None], now: int
-    ) -> NodeChange[Leased]:
-        lease, time_s = leasing.judge(call, record.lease, fresh_id, now, LeaseKind.FILE)
-        result = leasing.answer(call.input, record.etag, record.modified, lease, time_s)
+    ) -> NodeChange[LeaseResult]:
+        lease, time_s = leasing.apply_or_wait(call, record.lease, fresh_id, now, LeaseKind.FILE)
+        result = leasing.result_of(call.input, record.etag, record.modified, lease, time_s)
         changed = None
         if lease != record.lease:
             changed = msgspec.structs.replace(record, lease=lease)

@@ -21,7 +21,7 @@ from strongroom.auth.request import Service
 from strongroom.engines.base import Commit, Key, Partition, Position, Record, Ref, Step, Write
 from strongroom.services.core.background import RemovalBatch
 from strongroom.services.core.decisions import Decision
-from strongroom.services.core.kept_places import KeptKind
+from strongroom.services.core.kept_places import SoftDeleteKind
 from strongroom.services.core.runner import Services
 from strongroom.services.file.held.share_holds import ShareHolds
 from strongroom.services.file.past_sweep import remove_file, sweep_node
@@ -34,12 +34,12 @@ _PAGE_RECORDS: Final = 200
 _START: Final = Position(b"", b"")
 DELETED_NAME_HEADER: Final = "x-ms-deleted-share-name"
 DELETED_VERSION_HEADER: Final = "x-ms-deleted-share-version"
-KEPT_SHARES: Final = KeptKind(
+KEPT_SHARES: Final = SoftDeleteKind(
     noun="share",
     place=records.SHARE,
     kept=records.DELETED_SHARE,
-    sweeps=JobKind.SWEEP_SHARE,
-    expires=JobKind.EXPIRE_SHARE,
+    sweep_job=JobKind.SWEEP_SHARE,
+    expiry_job=JobKind.EXPIRE_SHARE,
     missing=file_errors.SHARE_NOT_FOUND,
     exists=file_errors.SHARE_ALREADY_EXISTS,
     name_header=DELETED_NAME_HEADER,

@@ -34,7 +34,7 @@ from strongroom.services.core.calls import Call
 from strongroom.services.core.decisions import Decision
 from strongroom.services.core.places import place_ref
 from strongroom.services.core.runner import Services
-from strongroom.services.core.waiting import NotYet
+from strongroom.services.core.waiting import MustWait
 from strongroom.services.queue.claims import Claim, Claims, Distances
 from strongroom.services.queue.expired_front import ExpiredFronts
 from strongroom.services.queue.message_changes import MessagesChange
@@ -136,7 +136,7 @@ async def _get(
     """Take messages that are visible now.
 
     Arguments:
-        nothing: the error of the NotYet that is raised when there are none; None = return none.
+        nothing: the error of the MustWait that is raised when there are none; None = return none.
     """
     decided = 0
     for looks in itertools.count():
@@ -160,12 +160,12 @@ async def _get(
         if look.found:
             services.disposable.of(Distances).lost(partition)
         # A request whose client has disconnected must not go on searching.
-        if call.client.gone or not (look.found or claim.passed_over):
+        if call.client.is_disconnected or not (look.found or claim.passed_over):
             break
     if nothing is None:
         return ()
     watched = [(place_ref(call), version), (ledger_ref, None if ledger is None else ledger.version)]
-    raise NotYet(nothing, watched, look.now, look.until)
+    raise MustWait(nothing, watched, look.now, look.until)
 
 
 async def _take(

@@ -99,7 +99,7 @@ class Request(msgspec.Struct):
     is none. In an absolute target (`http://host/acct/c`) the path begins after the authority.
     `mount` is the prefix of the path that selects a service on a shared port (`/blob`), else "".
     The signature covers the mount too. `peer` is the client's address without port. `tls`: the
-    request came over TLS. `gone`: the client has disconnected.
+    request came over TLS. `is_disconnected`: the client has disconnected.
     """
 
     method: str
@@ -111,8 +111,8 @@ class Request(msgspec.Struct):
     path: str = ""
     query: str | None = None
     mount: str = ""
-    gone: bool = False
-    _on_gone: list[Callable[[], None]] | None = None
+    is_disconnected: bool = False
+    _disconnect_callbacks: list[Callable[[], None]] | None = None
 
     def __post_init__(self) -> None:
         path, mark, query = self.target.partition("?")
@@ -132,24 +132,25 @@ class Request(msgspec.Struct):
         """Return the host that the client named, "" without one."""
         return self.headers.get("host") or ""
 
-    def when_gone(self, callback: Callable[[], None]) -> None:
+    def on_disconnect(self, callback: Callable[[], None]) -> None:
         """Call `callback` when the client disconnects before its answer (at once if it has
         already).
 
-        A handler that waits for long uses it to stop waiting; `gone` is true from then on. A client
-        that only closed its sending side counts as gone, but still gets the answer.
+        A handler that waits for long uses it to stop waiting. `is_disconnected` is true from then
+        on. A client that only closed its sending side counts as disconnected, but still gets the
+        answer.
         """
-        if self.gone:
+        if self.is_disconnected:
             callback()
-        elif self._on_gone is None:
-            self._on_gone = [callback]
+        elif self._disconnect_callbacks is None:
+            self._disconnect_callbacks = [callback]
         else:
-            self._on_gone.append(callback)
+            self._disconnect_callbacks.append(callback)
 
-    def tell_gone(self) -> None:
-        """Mark the client as gone and run the callbacks; only the first call has an effect."""
-        self.gone = True
-        callbacks, self._on_gone = self._on_gone, None
+    def mark_disconnected(self) -> None:
+        """Mark the client as disconnected and run the callbacks once."""
+        self.is_disconnected = True
+        callbacks, self._disconnect_callbacks = self._disconnect_callbacks, None
         for callback in callbacks or ():
             callback()
 

@@ -29,9 +29,9 @@ from strongroom.services.blob.containers.deleting import (
 from strongroom.services.core.calls import Call
 from strongroom.services.core.decisions import Decision
 from strongroom.services.core.kept_places import (
-    KeptKind,
     PlaceDeletion,
     RestorePlace,
+    SoftDeleteKind,
     restore_place,
 )
 from strongroom.services.core.runner import Services
@@ -41,12 +41,12 @@ from strongroom.values import AccessPolicy, Metadata, PublicAccess
 
 DELETED_NAME_HEADER: Final = "x-ms-deleted-container-name"
 DELETED_VERSION_HEADER: Final = "x-ms-deleted-container-version"
-KEPT_CONTAINERS: Final = KeptKind(
+KEPT_CONTAINERS: Final = SoftDeleteKind(
     noun="container",
     place=records.CONTAINER,
     kept=records.DELETED_CONTAINER,
-    sweeps=JobKind.SWEEP_CONTAINER,
-    expires=JobKind.EXPIRE_CONTAINER,
+    sweep_job=JobKind.SWEEP_CONTAINER,
+    expiry_job=JobKind.EXPIRE_CONTAINER,
     missing=blob_errors.CONTAINER_NOT_FOUND,
     exists=blob_errors.CONTAINER_ALREADY_EXISTS,
     name_header=DELETED_NAME_HEADER,

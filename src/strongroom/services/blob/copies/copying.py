@@ -39,15 +39,15 @@ from strongroom.services.blob.heads import (
 from strongroom.services.blob.intake import Digests
 from strongroom.services.blob.rehydration import RehydrationDelays, begun
 from strongroom.services.core.calls import Call
-from strongroom.services.core.copies.opening import ordered
-from strongroom.services.core.copies.pending import ended, is_pending
+from strongroom.services.core.copies.opening import copy_order
+from strongroom.services.core.copies.pending import is_pending, wait_until_ended
 from strongroom.services.core.copies.sources import (
     CopySources,
     SourceBroken,
     SourceRequest,
     cannot_read,
     check_url,
-    reported_url,
+    url_without_credentials,
 )
 from strongroom.services.core.places import generation_of
 from strongroom.services.core.runner import Services
@@ -173,7 +173,7 @@ async def _open(services: Services, call: Call[CopyBlob]) -> tuple[OpenBlob, Cop
     except BaseException:
         await source.close()
         raise
-    return source, ordered(url, local, source, metadata, destination)
+    return source, copy_order(url, local, source, metadata, destination)
 
 
 async def _complete(
@@ -194,7 +194,9 @@ async def _complete(
             intake.verify(Digests(given.source_md5), arrived)
 
         def decide(state: BlobState, change: BlobChange) -> CopyMade:
-            begun = copies.started(copy_id, reported_url(given.source), moved.body.size_bytes)
+            begun = copies.started(
+                copy_id, url_without_credentials(given.source), moved.body.size_bytes
+            )
             copy = copies.succeeded(begun, change.stamp)
             head = _replace(
                 call,
@@ -223,7 +225,9 @@ async def _begin(
     delay = _delay(services, call, source)
 
     def decide(state: BlobState, change: BlobChange) -> CopyMade:
-        copy = copies.started(copy_id, reported_url(call.input.source), source.size_bytes or 0)
+        copy = copies.started(
+            copy_id, url_without_credentials(call.input.source), source.size_bytes or 0
+        )
         head = _replace(
             call,
             source,
@@ -240,7 +244,7 @@ async def _begin(
     # This precedes the commit, since the job may start as soon as it is visible.
     sources = services.held.of(CopySources)
     try:
-        await sources.hand_over(copy_id, source)
+        await sources.keep_open(copy_id, source)
         begun = await access.change_blob(services, call, decide)
     except BaseException:
         left = sources.take(copy_id)
@@ -248,7 +252,7 @@ async def _begin(
             await left.close()
         raise
     ref = Ref(keys.blob(generation_of(call), call.target.blob), keys.HEAD_KEY)
-    sources.begun(copy_id, partial(is_pending, services, ref, _copy_of, copy_id))
+    sources.register_committed(copy_id, partial(is_pending, services, ref, _copy_of, copy_id))
     return begun
 
 
@@ -275,7 +279,7 @@ async def _awaited(
         made = CopyMade(head.etag, head.modified, copy.id, copy.status.value, head.version)
         return copy, made
 
-    return await ended(services, call, ref, read, (begun.copy_id, answer_at)) or begun
+    return await wait_until_ended(services, call, ref, read, (begun.copy_id, answer_at)) or begun
 
 
 def _replace(

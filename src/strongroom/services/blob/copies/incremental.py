@@ -32,7 +32,7 @@ from strongroom.services.core.copies.sources import (
     CopySources,
     LocalSource,
     check_url,
-    reported_url,
+    url_without_credentials,
 )
 from strongroom.services.core.places import generation_of
 from strongroom.services.core.runner import Services
@@ -87,7 +87,9 @@ async def _begin(
         destination=f"{call.target.account}/{call.target.container}",
     )
     job = Job(JobKind.COPY, generation_of(call), call.target.blob, copy_id, order)
-    copy = copies.started(copy_id, reported_url(call.input.source), source.size_bytes or 0)
+    copy = copies.started(
+        copy_id, url_without_credentials(call.input.source), source.size_bytes or 0
+    )
 
     def decide(state: BlobState, change: BlobChange) -> CopyMade:
         _order(call, source, order, copy, state, change)

@@ -13,7 +13,7 @@ from strongroom.semantics.blob.appends import NO_CONDITIONS, AppendConditions
 from strongroom.services.blob.from_url.source import UrlSource, uploaded_from
 from strongroom.services.blob.types.appends import AppendBlock, BlockAppended, append_block
 from strongroom.services.core.calls import Call
-from strongroom.services.core.copies.sources import HEADER, reported_url
+from strongroom.services.core.copies.sources import HEADER, url_without_credentials
 from strongroom.services.core.runner import Services
 
 
@@ -36,6 +36,6 @@ async def append_block_from_url(
     async with uploaded_from(services, call, given.source) as upload:
         if upload.source.size_bytes == 0:
             text = "The copy source is empty, and a block is not."
-            raise errors.invalid_header(HEADER, reported_url(given.source.url), text)
+            raise errors.invalid_header(HEADER, url_without_credentials(given.source.url), text)
         block = AppendBlock(given.source.digests, given.conditions)
         return await append_block(services, upload.call(block))

@@ -19,7 +19,7 @@ from strongroom.services.blob.blocks import BlockStaged, PutBlock
 from strongroom.services.blob.copies.sources import OpenBlob
 from strongroom.services.blob.from_url.source import UrlSource, uploaded_from
 from strongroom.services.core.calls import Call
-from strongroom.services.core.copies.sources import HEADER, reported_url
+from strongroom.services.core.copies.sources import HEADER, url_without_credentials
 from strongroom.services.core.copies.upload import SourceUpload
 from strongroom.services.core.runner import Services
 from strongroom.values import ContentProperties, Metadata
@@ -86,6 +86,6 @@ async def put_block_from_url(services: Services, call: Call[PutBlockFromUrl]) ->
     async with uploaded_from(services, call, given.source) as upload:
         if upload.source.size_bytes == 0:
             text = "The copy source is empty, and a block is not."
-            raise errors.invalid_header(HEADER, reported_url(given.source.url), text)
+            raise errors.invalid_header(HEADER, url_without_credentials(given.source.url), text)
         block = PutBlock(given.block_id, given.source.digests)
         return await blocks.put_block(services, upload.call(block))

@@ -29,7 +29,7 @@ from strongroom.values import Metadata
 
 _STATUS: Final = "x-ms-copy-source-status-code"
 # The errors that every operation that reads a source may answer.
-_OF_SOURCES: Final = (
+_SOURCE_ERRORS: Final = (
     blob_errors.CANNOT_VERIFY_COPY_SOURCE,
     blob_errors.SOURCE_CONDITION_NOT_MET,
 )
@@ -66,21 +66,21 @@ async def _open_local(
     try:
         return await other(services, source, wanted)
     except StorageError as refusal:
-        if refusal.row in _OF_SOURCES or any(name == _STATUS for name, _ in refusal.headers):
+        if refusal.row in _SOURCE_ERRORS or any(name == _STATUS for name, _ in refusal.headers):
             raise
         # An error that only the source's service answers, such as a file that is locked over SMB.
         row = blob_errors.CANNOT_VERIFY_COPY_SOURCE
         raise cannot_read(row, refusal.message, refusal.row.status, refusal.row.code) from None
 
 
-def ordered(
+def copy_order(
     url: str,
     local: LocalSource | None,
     source: OpenSource,
     metadata: Metadata | None,
     destination: str,
 ) -> CopyOrder:
-    """Return the copy order from which `open_ordered` opens this source again.
+    """Return the copy order from which `reopen_source` opens this source again.
 
     Arguments:
         local: where the source is on this server; None = it is on another.
@@ -104,7 +104,7 @@ def ordered(
     )
 
 
-async def open_ordered(services: Services, order: CopyOrder, own: Opener) -> OpenSource:
+async def reopen_source(services: Services, order: CopyOrder, own: Opener) -> OpenSource:
     """Open the source of a pending copy again.
 
     Raises: as OpenLocal and RemoteReader.open; SourceConditionNotMet when the source has changed

@@ -17,7 +17,7 @@ from strongroom.errors import StorageError
 from strongroom.services.core.copies.sources import (
     SourceBroken,
     cannot_read,
-    range_beyond,
+    range_beyond_end,
     require_part,
 )
 from strongroom.values import ByteRange
@@ -41,7 +41,7 @@ def length_of_answer(wanted: ByteRange, content_range: str, size_bytes: int | No
         raise _another_part()
     last = int(found[2])
     if wanted.last is not None and last < wanted.last:
-        raise range_beyond()
+        raise range_beyond_end()
     end = wanted.last
     if end is None:
         end = last if found[3] == "*" else int(found[3]) - 1
@@ -51,7 +51,7 @@ def length_of_answer(wanted: ByteRange, content_range: str, size_bytes: int | No
     return length
 
 
-def part_of(
+def cut_range(
     chunks: AsyncGenerator[bytes], size_bytes: int | None, wanted: ByteRange
 ) -> tuple[int | None, AsyncGenerator[bytes]]:
     """Cut a range out of a whole source. Return its length, None when unknown, and its bytes.
@@ -92,7 +92,7 @@ async def _cut(
             if not length:
                 return
     if not found:
-        raise range_beyond()
+        raise range_beyond_end()
     if length:
         raise SourceBroken("The copy source ended before the end of the range.")
 

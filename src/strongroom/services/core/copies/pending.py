@@ -18,10 +18,10 @@ from strongroom.errors import StorageError
 from strongroom.semantics.core import copies
 from strongroom.semantics.core.copies import Copy
 from strongroom.services.core.calls import Call
-from strongroom.services.core.copies.opening import open_ordered
+from strongroom.services.core.copies.opening import reopen_source
 from strongroom.services.core.copies.sources import CopySources, Opener, OpenSource, SourceBroken
 from strongroom.services.core.runner import Services
-from strongroom.services.core.waiting import NotYet
+from strongroom.services.core.waiting import MustWait
 from strongroom.store.core.records import Job
 
 T = TypeVar("T")
@@ -62,12 +62,12 @@ async def run_pending(
     """
     order = job.order
     assert order is not None
-    await services.held.of(CopySources).released(order.destination, name)
-    left = services.held.of(CopySources).take(job.token)
+    await services.held.of(CopySources).wait_until_released(order.destination, name)
+    kept_source = services.held.of(CopySources).take(job.token)
     try:
         await pending.begin()
-        if left is None or not await _copied(job, pending, left):
-            await _copy(pending, await open_ordered(services, order, own))
+        if kept_source is None or not await _copied_from_kept(job, pending, kept_source):
+            await _copy(pending, await reopen_source(services, order, own))
     except NotPending:
         _log.debug("copy %s is not pending any more", job.token)
     except DataDamaged as damaged:
@@ -83,11 +83,11 @@ async def run_pending(
             raise Busy(refusal.message) from None
         await _fail(job, pending, f"{refusal.row.status} {refusal.row.code}")
     finally:
-        if left is not None:
-            await left.close()
+        if kept_source is not None:
+            await kept_source.close()
 
 
-async def _copied(job: Job, pending: PendingCopy, left: OpenSource) -> bool:
+async def _copied_from_kept(job: Job, pending: PendingCopy, kept_source: OpenSource) -> bool:
     """Copy from the source that the request has left open. Return False when it must be opened
     again.
 
@@ -95,7 +95,7 @@ async def _copied(job: Job, pending: PendingCopy, left: OpenSource) -> bool:
     """
     assert job.order is not None
     try:
-        await _copy(pending, left)
+        await _copy(pending, kept_source)
     except SourceBroken as broken:
         if not job.order.url:
             raise
@@ -132,7 +132,7 @@ async def is_pending(
     return copy is not None and copy.id == copy_id and copies.is_pending(copy)
 
 
-async def ended(
+async def wait_until_ended(
     services: Services,
     call: Call[Any],
     ref: Ref,
@@ -157,7 +157,7 @@ async def ended(
         if found is None or copy is None or copy.id != copy_id:
             return None
         if copies.is_pending(copy):
-            raise NotYet(StorageError(blob_errors.PENDING_COPY_OPERATION), [(ref, found.version)])
+            raise MustWait(StorageError(blob_errors.PENDING_COPY_OPERATION), [(ref, found.version)])
         return result
 
     left_s = answer_at - asyncio.get_running_loop().time()

@@ -28,7 +28,7 @@ from strongroom.values import ByteRange, ContentProperties, Metadata
 
 HEADER: Final = "x-ms-copy-source"
 # How many sources may stay open between the answer to a copy request and the start of its job.
-HANDED_OVER_MAX: Final = 64
+KEPT_SOURCES_MAX: Final = 64
 # Parameters of a source URL that readers of the copy may see; the others are credentials.
 _REPORTED: Final = ("snapshot", "versionid", "sharesnapshot")
 
@@ -77,7 +77,7 @@ class SourceRequest(msgspec.Struct, frozen=True):
     with_tags: bool = False
     trailing_dots: bool = False
 
-    def unmet(self, is_unmodified: bool) -> StorageError:
+    def condition_error(self, is_unmodified: bool) -> StorageError:
         """Return the error for a condition on the source that does not hold.
 
         Arguments:
@@ -164,7 +164,7 @@ class CopyHold(Protocol):
         """Return whether a copy to this destination must stay pending."""
         ...
 
-    async def released(self, destination: str) -> None:
+    async def wait_until_released(self, destination: str) -> None:
         """Wait until a copy to this destination may proceed."""
         ...
 
@@ -199,21 +199,21 @@ class CopySources:
         """Return whether a copy to this blob (`account/container`, name) must stay pending."""
         return self.hold is not None and self.hold.is_held(f"{container}/{blob}")
 
-    async def released(self, container: str, blob: str) -> None:
+    async def wait_until_released(self, container: str, blob: str) -> None:
         """Wait until a copy to this blob (`account/container`, name) may proceed. Tests may delay
         it."""
         if self.hold is not None:
-            await self.hold.released(f"{container}/{blob}")
+            await self.hold.wait_until_released(f"{container}/{blob}")
 
-    async def hand_over(self, copy_id: str, source: OpenSource) -> None:
+    async def keep_open(self, copy_id: str, source: OpenSource) -> None:
         """Keep an open source for the job of a copy, or close it when too many are kept."""
-        if len(self._open) < HANDED_OVER_MAX:
+        if len(self._open) < KEPT_SOURCES_MAX:
             self._open[copy_id] = source
         else:
             # The job of the copy opens the source again when it starts.
             await source.close()
 
-    def begun(self, copy_id: str, is_pending: IsPending) -> None:
+    def register_committed(self, copy_id: str, is_pending: IsPending) -> None:
         """Register a committed copy, so that `give_up_ended` can close its source.
 
         Another gateway may run the job of the copy, so this one must notice that the copy is no
@@ -265,7 +265,7 @@ def cannot_read(
     return StorageError(row, message, (), tuple(headers))
 
 
-def range_beyond() -> StorageError:
+def range_beyond_end() -> StorageError:
     """Return the error for a source that is shorter than the requested range."""
     row = errors.INVALID_RANGE
     return cannot_read(row, None, row.status, row.code)
@@ -281,7 +281,7 @@ def require_part(wanted: ByteRange, size_bytes: int) -> tuple[int, int]:
     """
     found = wanted.within(size_bytes)
     if found is None or (wanted.last is not None and wanted.last >= size_bytes):
-        raise range_beyond()
+        raise range_beyond_end()
     return found
 
 
@@ -297,14 +297,14 @@ def check_url(text: str) -> SplitResult:
         percent-encoded, without user and password.
     """
     if len(text) > limits.COPY_SOURCE_CHARS_MAX or not _is_clean(text):
-        raise invalid_header(HEADER, reported_url(text))
+        raise invalid_header(HEADER, url_without_credentials(text))
     try:
         url = urlsplit(text)
         usable = url.scheme in ("http", "https") and url.hostname and url.port != 0
     except ValueError:
-        raise invalid_header(HEADER, reported_url(text)) from None
+        raise invalid_header(HEADER, url_without_credentials(text)) from None
     if not usable or url.username is not None or url.password is not None:
-        raise invalid_header(HEADER, reported_url(text))
+        raise invalid_header(HEADER, url_without_credentials(text))
     return url
 
 
@@ -312,7 +312,7 @@ def _is_clean(text: str) -> bool:
     return all("!" <= char <= "~" for char in text)
 
 
-def reported_url(text: str) -> str:
+def url_without_credentials(text: str) -> str:
     """Return the source URL without credentials, as readers of the copy see it."""
     path, _, query = text.partition("#")[0].partition("?")
     shown = [part for part in query.split("&") if part.partition("=")[0].lower() in _REPORTED]

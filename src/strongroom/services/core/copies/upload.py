@@ -14,7 +14,7 @@ import msgspec
 
 from strongroom import blob_errors
 from strongroom.errors import StorageError
-from strongroom.services.core.calls import BodySource, Call, RequestOrigin
+from strongroom.services.core.calls import BodySource, Call, RequestClient
 from strongroom.services.core.copies.sources import OpenSource, SourceBroken, cannot_read
 
 S = TypeVar("S", bound=OpenSource)
@@ -92,9 +92,9 @@ def _failed(text: str) -> StorageError:
 class _Uploading:
     """The client of a request, with the body replaced."""
 
-    def __init__(self, client: RequestOrigin, body: BodySource) -> None:
+    def __init__(self, client: RequestClient, body: BodySource) -> None:
         self.peer = client.peer
-        self.gone = client.gone
+        self.is_disconnected = client.is_disconnected
         self.body = body
         self._client = client
 
@@ -103,6 +103,6 @@ class _Uploading:
         """Return the host that the client named."""
         return self._client.host
 
-    def when_gone(self, callback: Callable[[], None]) -> None:
-        """See RequestOrigin.when_gone."""
-        self._client.when_gone(callback)
+    def on_disconnect(self, callback: Callable[[], None]) -> None:
+        """See RequestClient.on_disconnect."""
+        self._client.on_disconnect(callback)

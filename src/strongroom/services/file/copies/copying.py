@@ -27,14 +27,14 @@ from strongroom.semantics.core import copies
 from strongroom.semantics.core.copies import Copy
 from strongroom.semantics.file.accesses import FileOperation
 from strongroom.services.core.calls import Call
-from strongroom.services.core.copies.opening import open_named, ordered
-from strongroom.services.core.copies.pending import ended, is_pending
+from strongroom.services.core.copies.opening import copy_order, open_named
+from strongroom.services.core.copies.pending import is_pending, wait_until_ended
 from strongroom.services.core.copies.sources import (
     CopySources,
     OpenSource,
     SourceRequest,
     check_url,
-    reported_url,
+    url_without_credentials,
 )
 from strongroom.services.core.places import check_place, generation_of, place_ref
 from strongroom.services.core.runner import Services
@@ -99,7 +99,7 @@ async def copy_file(services: Services, call: Call[CopyFile]) -> FileCopied:
     source, local = await open_named(services, call, given.source, asked, OWN)
     target = call.target
     destination = f"{target.account}/{target.container}/{target.blob}"
-    order = ordered(given.source, local, source, given.metadata or None, destination)
+    order = copy_order(given.source, local, source, given.metadata or None, destination)
     begun = await _begin(services, call, source, order, replaced_bytes)
     size_bytes = source.size_bytes
     if order.url and (size_bytes is None or size_bytes > limits.FILE_COPY_AWAITED_BYTES_MAX):
@@ -178,9 +178,9 @@ async def _begin(
             raise errors.body_too_large(limits.FILE_BYTES_MAX)
         total_bytes = source.size_bytes or 0
         await _check_quota(services, call, total_bytes, replaced_bytes)
-        copy = copies.started(copy_id, reported_url(call.input.source), total_bytes)
+        copy = copies.started(copy_id, url_without_credentials(call.input.source), total_bytes)
         starting = _Starting(services, call, source, copy, order)
-        await sources.hand_over(copy_id, source)
+        await sources.keep_open(copy_id, source)
         begun = await starting.start()
     except BaseException:
         sources.take(copy_id)
@@ -190,7 +190,7 @@ async def _begin(
         sources.take(copy_id)
         await source.close()
     ref = keys.file_attributes(generation_of(call), begun.where.id)
-    sources.begun(copy_id, partial(is_pending, services, ref, _copy_of, copy_id))
+    sources.register_committed(copy_id, partial(is_pending, services, ref, _copy_of, copy_id))
     services.work.set()
     return begun
 
@@ -331,7 +331,9 @@ async def _awaited(
         return record.copy, FileCopied(record)
 
     copy_id = FileCopied(begun.record).copy.id
-    return await ended(services, call, ref, read, (copy_id, answer_at)) or FileCopied(begun.record)
+    return await wait_until_ended(services, call, ref, read, (copy_id, answer_at)) or FileCopied(
+        begun.record
+    )
 
 
 class AbortCopyFile(OnPath, frozen=True, kw_only=True):
