@@ -83,7 +83,7 @@ async def start_copy(
     wait_s: float = 0.0,
     client: RequestClient | None = None,
     version: int | None = None,
-) -> copying.CopyMade:
+) -> copying.CopyResult:
     """Copy Blob from another blob of the same container.
 
     Arguments:

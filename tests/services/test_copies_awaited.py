@@ -11,7 +11,7 @@ import pytest
 from strongroom.limits import COPY_AT_ONCE_BYTES_MAX
 from strongroom.operations.blob import blob, copy
 from strongroom.services.blob.copies import copying
-from strongroom.services.blob.copies.copying import CopyMade
+from strongroom.services.blob.copies.copying import CopyResult
 from strongroom.services.core.copies.sources import CopySources
 from strongroom.services.core.runner import Services
 from tests.services import blob_calls as do
@@ -55,7 +55,7 @@ class Leaver(Sender):
             callback()
 
 
-async def waiting_for(on: Services, client: Leaver | None = None) -> asyncio.Task[CopyMade]:
+async def waiting_for(on: Services, client: Leaver | None = None) -> asyncio.Task[CopyResult]:
     """Start a copy whose response waits."""
     await do.put(on, "source", LARGE)
     answer = asyncio.create_task(do.start_copy(on, "source", "copy", LONG_S, client))
@@ -69,7 +69,7 @@ async def waiting_for(on: Services, client: Leaver | None = None) -> asyncio.Tas
     return answer
 
 
-async def answered(answer: asyncio.Task[CopyMade]) -> CopyMade:
+async def answered(answer: asyncio.Task[CopyResult]) -> CopyResult:
     async with asyncio.timeout(SOON_S):
         return await answer
 
@@ -174,8 +174,8 @@ def test_a_blob_that_is_another_by_now_is_answered_as_begun(gone: bool) -> None:
         begun = []
 
         async def later(
-            wait_s: float, attempt: Callable[[], Awaitable[CopyMade]], _: object
-        ) -> CopyMade:
+            wait_s: float, attempt: Callable[[], Awaitable[CopyResult]], _: object
+        ) -> CopyResult:
             begun.append((await do.run(on, blob.GET_BLOB_PROPERTIES, "copy", None)).blob)
             await swept(on, sweeper)
             if gone:

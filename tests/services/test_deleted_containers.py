@@ -13,8 +13,8 @@ from strongroom.limits import COPY_AT_ONCE_BYTES_MAX
 from strongroom.semantics.core.retention import remaining_days, retention_end
 from strongroom.services.blob.containers import containers, list_containers
 from strongroom.services.core.copies.sources import CopySources
-from strongroom.services.core.kept_places import RestorePlace, generation_version
 from strongroom.services.core.runner import Services
+from strongroom.services.core.soft_deleted_places import RestorePlace, generation_version
 from strongroom.services.sweeper import Sweeper
 from strongroom.values import TICKS_PER_S
 from tests.services import blob_calls as do

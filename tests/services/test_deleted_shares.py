@@ -11,8 +11,8 @@ from strongroom.account_switches import Switches
 from strongroom.engines.base import CommitUnknown
 from strongroom.engines.memory import MemoryEngine
 from strongroom.operations.file import share
-from strongroom.services.core.kept_places import RestorePlace, generation_version
 from strongroom.services.core.runner import Services
+from strongroom.services.core.soft_deleted_places import RestorePlace, generation_version
 from strongroom.services.file.shares.list_shares import ListShares, SharePage
 from strongroom.services.file.shares.share_snapshots import DeleteShare
 from strongroom.services.file.shares.shares import CreateShare

@@ -19,8 +19,8 @@ from strongroom.services.blob.copies.copying import CopyBlob
 from strongroom.services.core.copies.sources import (
     CopySources,
 )
-from strongroom.services.core.kept_places import RestorePlace, generation_version
 from strongroom.services.core.runner import Services
+from strongroom.services.core.soft_deleted_places import RestorePlace, generation_version
 from strongroom.services.file import nodes
 from strongroom.services.file.copies.copying import AbortCopyFile, CopyFile
 from strongroom.services.file.files import SetFileMetadata

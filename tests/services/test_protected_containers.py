@@ -76,7 +76,7 @@ def test_a_protection_that_comes_during_a_deletion(monkeypatch: pytest.MonkeyPat
     async def test() -> None:
         on, _ = await fresh()
         await do.put(on, "b", b"b")
-        real, looks = deleting.row_if_filled, list[int]()
+        real, looks = deleting.error_if_not_empty, list[int]()
 
         def look(*given: Any) -> ErrorCode | None:
             found = real(*given)
@@ -85,7 +85,7 @@ def test_a_protection_that_comes_during_a_deletion(monkeypatch: pytest.MonkeyPat
                 protect(on, POLICY)
             return found
 
-        monkeypatch.setattr(containers, "row_if_filled", look)
+        monkeypatch.setattr(containers, "error_if_not_empty", look)
         assert await refused(delete_container(on)) == PROTECTED
         assert await do.read(on, "b") == b"b"
 

@@ -30,7 +30,7 @@ from strongroom.services.blob.immutability import SetHold, SetPolicy
 from strongroom.services.blob.list_blobs import BlobRow
 from strongroom.services.blob.snapshots import DeleteBlob
 from strongroom.services.blob.types.appends import CreateAppendBlob
-from strongroom.services.core import account, kept_places
+from strongroom.services.core import account, soft_deleted_places
 from strongroom.services.core.account import SetServiceProperties
 from strongroom.services.core.runner import Services
 from strongroom.services.sweeper import Sweeper
@@ -171,8 +171,8 @@ async def leave(world: World) -> None:
     await drop_container(world.on)
     kept = await containers_kept(world)
     if kept and world.rng.random() < 0.7:
-        version = kept_places.generation_version(kept[-1])
-        given = kept_places.RestorePlace("photos", version)
+        version = soft_deleted_places.generation_version(kept[-1])
+        given = soft_deleted_places.RestorePlace("photos", version)
         await containers.restore_container(world.on, call(given))
     else:
         await create(world.on)

@@ -10,9 +10,9 @@ import pytest
 from strongroom.account_switches import Switches
 from strongroom.engines.memory import MemoryEngine
 from strongroom.operations.file import file, share
-from strongroom.services.core.kept_places import RestorePlace, generation_version
 from strongroom.services.core.leasing import AcquireLease, BreakLease
 from strongroom.services.core.runner import Services
+from strongroom.services.core.soft_deleted_places import RestorePlace, generation_version
 from strongroom.services.file import past_states
 from strongroom.services.file.handles import renaming
 from strongroom.services.file.handles.model import RenameWanted

@@ -63,7 +63,7 @@ def test_a_block_staged_while_its_list_is_made_is_in_the_blob_or_still_staged(
             async def at_once(partition: Partition) -> None:
                 """Do not give way."""
 
-            monkeypatch.setattr(on.disposable.of(Precedence), "give_way", at_once)
+            monkeypatch.setattr(on.disposable.of(Precedence), "wait_for_holders", at_once)
         tasks = when_blocks_have_been_read(on, "0", b"new!" * BIG)
         await do.commit(on, "b", ["0"])
         await tasks[0]
@@ -86,7 +86,7 @@ def test_a_refused_list_is_judged_with_what_was_staged_meanwhile(
         async def at_once(partition: Partition) -> None:
             """Do not give way."""
 
-        monkeypatch.setattr(on.disposable.of(Precedence), "give_way", at_once)
+        monkeypatch.setattr(on.disposable.of(Precedence), "wait_for_holders", at_once)
         tasks = when_blocks_have_been_read(on, "1", b"y")
         await do.commit(on, "b", ["0", "1"])
         await tasks[0]

@@ -67,7 +67,7 @@ PUT_BLOCK_LIST: Final = Operation(
         protection_fields.PROTECTION,
     ),
     body=BodyKind(
-        "blocks", read_block_list, limits.BLOCK_LIST_BODY_BYTES_MAX, receipt=intake.document
+        "blocks", read_block_list, limits.BLOCK_LIST_BODY_BYTES_MAX, receipt=intake.document_receipt
     ),
     success=201,
     returns=(

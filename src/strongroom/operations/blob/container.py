@@ -22,7 +22,7 @@ from strongroom.semantics.core.lease import LeaseUse
 from strongroom.services.blob import list_blobs
 from strongroom.services.blob.containers import containers
 from strongroom.services.core.calls import ConditionUse, Rule
-from strongroom.services.core.kept_places import RestorePlace
+from strongroom.services.core.soft_deleted_places import RestorePlace
 from strongroom.values import Purpose
 from strongroom.wire.core.signed_identifiers import read_signed_identifiers
 

@@ -33,7 +33,7 @@ def download(result: Download, call: Call[Any], origin: Origin) -> Content:
     """Return the body of Get Blob, as a structured message if the request asks for one."""
     if not call.input.structured:
         return Content(result.pieces, result.length, result.finished)
-    pieces, size_bytes = structured.framed(result.pieces, result.length)
+    pieces, size_bytes = structured.structured_message(result.pieces, result.length)
     return Content(pieces, size_bytes, result.finished)
 
 

@@ -30,7 +30,7 @@ from strongroom.services.blob.containers.list_containers import (
 )
 from strongroom.services.blob.list_blobs import BlobPage, BlobRow, ListBlobs
 from strongroom.services.core.calls import Call
-from strongroom.services.core.kept_places import generation_version
+from strongroom.services.core.soft_deleted_places import generation_version
 from strongroom.values import ACCOUNT_SCOPE, Lease, iso7, rfc1123
 from strongroom.wire.blob import list_blobs as blobs_xml
 from strongroom.wire.blob import list_containers as containers_xml

@@ -49,7 +49,9 @@ SET_BLOB_TAGS: Final = Operation(
     versions=version_time,
     input=tagging.SetTags,
     accepts=(blob_fields.DIGESTS,),
-    body=BodyKind("tags", tag_fields.tags, limits.XML_BODY_BYTES_MAX, receipt=intake.document),
+    body=BodyKind(
+        "tags", tag_fields.tags, limits.XML_BODY_BYTES_MAX, receipt=intake.document_receipt
+    ),
     success=204,
     fails=(
         blob_errors.DUPLICATE_TAG_NAMES,

@@ -22,7 +22,7 @@ from strongroom.operations.file import share_returned as give
 from strongroom.semantics.core.lease import LeaseUse
 from strongroom.semantics.file.permissions import PERMISSION_BYTES_MAX
 from strongroom.services.core.calls import ConditionUse, Rule
-from strongroom.services.core.kept_places import RestorePlace
+from strongroom.services.core.soft_deleted_places import RestorePlace
 from strongroom.services.file import leasing
 from strongroom.services.file import permissions as file_permissions
 from strongroom.services.file.shares import list_shares, share_snapshots, shares

@@ -17,7 +17,7 @@ from strongroom.semantics.core import listing
 from strongroom.semantics.core.retention import remaining_days
 from strongroom.semantics.file import shares as rules
 from strongroom.services.core.calls import Call
-from strongroom.services.core.kept_places import generation_version
+from strongroom.services.core.soft_deleted_places import generation_version
 from strongroom.services.file.shares import list_shares
 from strongroom.services.file.shares.list_shares import ListShares, SharePage, ShareRow
 from strongroom.services.file.shares.shares import ShareView

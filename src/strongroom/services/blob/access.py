@@ -22,15 +22,15 @@ from strongroom.errors import StorageError
 from strongroom.semantics.core import lease as leases
 from strongroom.services.blob.changes import BlobChange
 from strongroom.services.blob.guard import guard_blob, guard_container, guard_scope
-from strongroom.services.blob.looking import (
-    first,
-    look,
+from strongroom.services.blob.rehydration import as_of
+from strongroom.services.blob.timed_reads import (
+    blob_at_0,
+    blob_at_1,
     of_blob,
     of_container,
-    second,
+    read_with_time,
     version_among,
 )
-from strongroom.services.blob.rehydration import settled
 from strongroom.services.core.calls import Call, Existence
 from strongroom.services.core.decisions import Decision
 from strongroom.services.core.places import check_place, generation_of, place_ref
@@ -57,8 +57,8 @@ class BlobView(msgspec.Struct, frozen=True):
 
     `now` is store time if the record depends on time (it has a lease), else the record's own
     modification time. `extra` are the further records that the caller requested, in order. `past`
-    says which snapshot or previous version it is; None = the head. `beside` are the records of its
-    body (`read_with`), if they were requested.
+    says which snapshot or previous version it is; None = the head. `body_records` are the records
+    of its body (`read_with`), if they were requested.
     """
 
     blob: BlobRecord
@@ -67,15 +67,15 @@ class BlobView(msgspec.Struct, frozen=True):
     extra: tuple[Record | None, ...] = ()
     past: Past | None = None
     overrides: Overrides = NO_OVERRIDES
-    beside: tuple[Record | None, ...] = ()
+    body_records: tuple[Record | None, ...] = ()
 
 
 class BlobState(msgspec.Struct, frozen=True):
     """A decision's view of a blob. `named` is the state that the request names; `past` says which
     snapshot or previous version that is, None = the head.
 
-    `gone` is the soft-deleted head; then there is no `head`. `retention_days` is how long a
-    displaced state is kept (0 = not at all). `beside` are the records of the head's body
+    `deleted_head` is the soft-deleted head; then there is no `head`. `retention_days` is how long a
+    displaced state is kept (0 = not at all). `body_records` are the records of the head's body
     (`read_with`); None = not read. `switches` are the account's, and `place` is the container's
     record; background work has neither. `versions` counts the previous versions. `protection` is
     the container's, None = none. `permits_permanent`: a soft-deleted state may be deleted
@@ -88,9 +88,9 @@ class BlobState(msgspec.Struct, frozen=True):
     extra: tuple[Record | None, ...]
     now: int
     head_version: int | None = None
-    gone: BlobRecord | None = None
+    deleted_head: BlobRecord | None = None
     retention_days: int = 0
-    beside: tuple[Record | None, ...] | None = None
+    body_records: tuple[Record | None, ...] | None = None
     past: Past | None = None
     switches: Switches = DEFAULT_SWITCHES
     versions: int = 0
@@ -103,15 +103,15 @@ class BlobState(msgspec.Struct, frozen=True):
         """Return whether a write keeps the blob that it replaces as a previous version."""
         return self.switches.versioning
 
-    def require_beside(self) -> tuple[Record | None, ...]:
-        """Return `beside`. Raises: _BesideNeeded, after which the decision runs again with it."""
-        if self.beside is None:
-            raise _BesideNeeded
-        return self.beside
+    def require_body_records(self) -> tuple[Record | None, ...]:
+        """Return `body_records`. Raises: _BodyRecordsNeeded: the decision runs again with them."""
+        if self.body_records is None:
+            raise _BodyRecordsNeeded
+        return self.body_records
 
 
-class _BesideNeeded(Exception):
-    """A decision needs `beside`. Few decisions do, so it is read only on demand."""
+class _BodyRecordsNeeded(Exception):
+    """A decision needs `body_records`. Few decisions do, so they are read only on demand."""
 
 
 class DeletionUnderWay(Exception):
@@ -127,37 +127,37 @@ def view_blob(
     call: Call[Any],
     extra: Sequence[Key] = (),
     wait: bool = True,
-    beside: bool = False,
+    with_body_records: bool = False,
 ) -> Awaitable[BlobView]:
     """Return the committed blob that the request names, guarded. Wait when the request asks for it.
 
     Arguments:
         extra: further keys of the blob's partition, read in the same snapshot.
         wait: whether the operation supports `x-strongroom-wait`. A version is not waited for.
-        beside: whether the records of the body are read too.
+        with_body_records: whether the records of the body are read too.
 
     Raises: StorageError as guard_blob does.
     """
     if call.target.version is not None:
-        return _view_version(services, call, call.target.version, extra, beside)
-    if beside:
-        extra = (*read_with(_past(call)), *extra)
+        return _view_version(services, call, call.target.version, extra, with_body_records)
+    if with_body_records:
+        extra = (*read_with(_named_past(call)), *extra)
     if not (wait and call.terms.wait_s):
-        return _view_blob_now(services, call, extra, beside)
-    sight = _BlobSight(services, call, extra, beside)
-    return services.waiting.until_answered(call.terms.wait_s, sight.look, call.client)
+        return _view_blob_now(services, call, extra, with_body_records)
+    sight = _WaitingBlobRead(services, call, extra, with_body_records)
+    return services.waiting.until_answered(call.terms.wait_s, sight.attempt, call.client)
 
 
 async def _view_blob_now(
-    services: Services, call: Call[Any], extra: Sequence[Key], beside: bool
+    services: Services, call: Call[Any], extra: Sequence[Key], with_body_records: bool
 ) -> BlobView:
     named_ref = _named_ref(call)
     # The container was checked just before, within this same request.
     refs = [named_ref, *[ref_of((named_ref.partition, key)) for key in extra]]
-    (_, *rest), blob, now = await look(services, first, refs)
+    (_, *rest), blob, now = await read_with_time(services, blob_at_0, refs)
     guard_blob(call, blob, now)
     assert blob is not None
-    return _view(call, blob, now, named_ref.partition, rest, beside)
+    return _view(call, blob, now, named_ref.partition, rest, with_body_records)
 
 
 def _view(
@@ -166,35 +166,35 @@ def _view(
     now: int,
     partition: Partition,
     rest: Sequence[Record | None],
-    beside: bool,
+    with_body_records: bool,
 ) -> BlobView:
     """Return the view of a blob that was read. `rest` begins with the records of its body if
-    `beside`."""
-    at = len(read_with(None)) if beside else 0
+    `with_body_records`."""
+    at = len(read_with(None)) if with_body_records else 0
     return BlobView(
         blob,
         now,
         partition,
         tuple(rest[at:]),
-        past=_past(call),
+        past=_named_past(call),
         overrides=call.caller.grant.overrides,
-        beside=tuple(rest[:at]),
+        body_records=tuple(rest[:at]),
     )
 
 
 async def _view_version(
-    services: Services, call: Call[Any], version: int, extra: Sequence[Key], beside: bool
+    services: Services, call: Call[Any], version: int, extra: Sequence[Key], with_body_records: bool
 ) -> BlobView:
     """Return the view of the version with this id, be it the current or a previous one."""
     partition, past = keys.blob(generation_of(call), call.target.blob), Past(version, True)
-    head_body, own_body = (read_with(None), read_with(past)) if beside else ((), ())
+    head_body, own_body = (read_with(None), read_with(past)) if with_body_records else ((), ())
     wanted = (keys.HEAD_KEY, keys.past(past), *head_body, *own_body, *extra)
     refs = [ref_of((partition, key)) for key in wanted]
     pick = functools.partial(version_among, version)
-    found, blob, now = await look(services, pick, refs)
+    found, blob, now = await read_with_time(services, pick, refs)
     guard_blob(call, blob, now)
     assert blob is not None
-    is_current = first(found, now)[0] == blob
+    is_current = blob_at_0(found, now)[0] == blob
     at = 2 if is_current else 2 + len(head_body)
     return BlobView(
         blob,
@@ -203,28 +203,28 @@ async def _view_version(
         tuple(found[2 + 2 * len(head_body) :]),
         past=None if is_current else past,
         overrides=call.caller.grant.overrides,
-        beside=tuple(found[at : at + len(head_body)]),
+        body_records=tuple(found[at : at + len(head_body)]),
     )
 
 
-class _BlobSight:
+class _WaitingBlobRead:
     """The repeated reads of a blob by one waiting request."""
 
     def __init__(
-        self, services: Services, call: Call[Any], extra: Sequence[Key], beside: bool
+        self, services: Services, call: Call[Any], extra: Sequence[Key], with_body_records: bool
     ) -> None:
         self._services = services
         self._call = call
-        self._beside = beside
+        self._with_body_records = with_body_records
         self._named = _named_ref(call)
         refs = [ref_of((self._named.partition, key)) for key in extra]
         self._refs = [place_ref(call), self._named, *refs]
         self._was_there = False
 
-    async def look(self) -> BlobView:
+    async def attempt(self) -> BlobView:
         """Return the blob as it is now. Raises: MustWait while the request must go on waiting."""
         call, partition = self._call, self._named.partition
-        found, blob, now = await look(self._services, second, self._refs, 1)
+        found, blob, now = await read_with_time(self._services, blob_at_1, self._refs, 1)
         place, named, *rest = found
         check_place(call, place)
         try:
@@ -239,19 +239,19 @@ class _BlobSight:
             until = None if blob is None else leases.next_change(blob.lease, now)
             raise MustWait(error, watched, now, until) from None
         assert blob is not None
-        return _view(call, blob, now, partition, rest, self._beside)
+        return _view(call, blob, now, partition, rest, self._with_body_records)
 
 
 async def check_blob(services: Services, call: Call[Any]) -> None:
     """Refuse early, on committed state, what the serial point would refuse too, before a large
     body is read. Raises: as guard_blob."""
     refs = [place_ref(call), _named_ref(call)]
-    found, blob, now = await look(services, second, refs, 1)
+    found, blob, now = await read_with_time(services, blob_at_1, refs, 1)
     check_place(call, found[0])
     guard_blob(call, blob, now)
 
 
-def _past(call: Call[Any]) -> Past | None:
+def _named_past(call: Call[Any]) -> Past | None:
     """Return the snapshot or version that the request names. The version may be the current one."""
     target = call.target
     if target.version is not None:
@@ -261,7 +261,7 @@ def _past(call: Call[Any]) -> Past | None:
 
 def _named_ref(call: Call[Any]) -> Ref:
     """Return the key of the blob, snapshot or previous version that the request names."""
-    partition, past = keys.blob(generation_of(call), call.target.blob), _past(call)
+    partition, past = keys.blob(generation_of(call), call.target.blob), _named_past(call)
     return ref_of((partition, keys.HEAD_KEY if past is None else keys.past(past)))
 
 
@@ -281,10 +281,10 @@ async def change_blob(
     partition = named_ref.partition
     refs = [place_ref(call), keys.service_properties(call.target.account, Service.BLOB.value)]
     refs += [ref_of((partition, key)) for key in (keys.HEAD_KEY, keys.UPLOAD_KEY, *extra)]
-    past = _past(call)
+    past = _named_past(call)
     if past is not None:
         refs.append(named_ref)
-    decision = _Attended(
+    decision = _CallerDecision(
         partition,
         refs,
         call.rule.purpose,
@@ -300,7 +300,7 @@ async def change_blob(
         try:
             result, has_work = await services.commit(decision)
             break
-        except _BesideNeeded:
+        except _BodyRecordsNeeded:
             decision = _with_body(decision)
         except DeletionUnderWay:
             await _stop_deletion(services, call)
@@ -309,12 +309,12 @@ async def change_blob(
     return result
 
 
-def _with_body(decision: _Attended[T]) -> _Attended[T]:
+def _with_body(decision: _CallerDecision[T]) -> _CallerDecision[T]:
     """Return the same decision with the records of the head's body among its reads."""
     refs = list(decision.reads)
-    beside = [ref_of((decision.partition, key)) for key in read_with(None)]
-    refs[_FIRST_EXTRA:_FIRST_EXTRA] = beside
-    return msgspec.structs.replace(decision, reads=refs, beside=len(beside))
+    body_refs = [ref_of((decision.partition, key)) for key in read_with(None)]
+    refs[_FIRST_EXTRA:_FIRST_EXTRA] = body_refs
+    return msgspec.structs.replace(decision, reads=refs, body_record_count=len(body_refs))
 
 
 async def _stop_deletion(services: Services, call: Call[Any]) -> None:
@@ -341,7 +341,7 @@ class _StopDeletion(Decision[None], frozen=True):
         return Commit(None, (Step(self.partition, (write,)),))
 
 
-# The positions of the reads of _Attended.
+# The positions of the reads of _CallerDecision.
 _PROPERTIES: Final = 1
 _HEAD: Final = 2
 _FIRST_EXTRA: Final = 4
@@ -358,21 +358,21 @@ def _retention(properties: Record | None) -> tuple[int, bool]:
     return policy.days or 0, bool(policy.allow_permanent_delete)
 
 
-def standing(lying: BlobRecord | None) -> tuple[BlobRecord | None, BlobRecord | None]:
+def split_head(head_record: BlobRecord | None) -> tuple[BlobRecord | None, BlobRecord | None]:
     """Split the record at the head's key into (head, soft-deleted head): one or both are None."""
-    if lying is None or lying.vacant:
+    if head_record is None or head_record.vacant:
         return None, None
-    return (lying, None) if lying.deletion is None else (None, lying)
+    return (head_record, None) if head_record.deletion is None else (None, head_record)
 
 
-class _Attended(Decision[tuple[T, bool]], Generic[T], frozen=True):
+class _CallerDecision(Decision[tuple[T, bool]], Generic[T], frozen=True):
     """A decision on one blob on behalf of a caller, who is authorized first.
 
     Arguments:
         extra: how many further records of the partition `change` needs.
         past: the snapshot or version that is named; its record is read last.
         switches: the account's switches.
-        beside: how many records of the head's body were read before the further ones.
+        body_record_count: how many records of the head's body were read before the further ones.
     """
 
     call: Call[Any]
@@ -380,7 +380,7 @@ class _Attended(Decision[tuple[T, bool]], Generic[T], frozen=True):
     extra: int
     past: Past | None
     switches: Switches
-    beside: int = 0
+    body_record_count: int = 0
 
     def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[tuple[T, bool]]:
         """Return the commit. Its result pairs the decision's result with whether work is due at
@@ -388,10 +388,10 @@ class _Attended(Decision[tuple[T, bool]], Generic[T], frozen=True):
         call = self.call
         check_place(call, found[0])
         record = found[_HEAD]
-        lying = blob_records.BLOB.of(record)
-        head, gone = standing(lying)
+        head_record = blob_records.BLOB.of(record)
+        head, deleted_head = split_head(head_record)
         if head is not None and head.rehydration is not None:
-            head = settled(head, stamp)
+            head = as_of(head, stamp)
         named, past = head, self.past
         if past is not None:
             if past.is_version and head is not None and head.version == past.ticks:
@@ -405,8 +405,8 @@ class _Attended(Decision[tuple[T, bool]], Generic[T], frozen=True):
             guard_scope(call, named)
         upload = blob_records.UPLOAD.of(found[_HEAD + 1])
         target = call.target.blob
-        change = BlobChange(self.partition, generation_of(call), target, stamp, lying, upload)
-        behind = _FIRST_EXTRA + self.beside
+        change = BlobChange(self.partition, generation_of(call), target, stamp, head_record, upload)
+        behind = _FIRST_EXTRA + self.body_record_count
         retention_days, permits_permanent = _retention(found[_PROPERTIES])
         state = BlobState(
             head,
@@ -415,12 +415,12 @@ class _Attended(Decision[tuple[T, bool]], Generic[T], frozen=True):
             tuple(found[behind : behind + self.extra]),
             stamp,
             None if record is None else record.version,
-            gone=gone,
+            deleted_head=deleted_head,
             retention_days=retention_days,
-            beside=tuple(found[_FIRST_EXTRA:behind]) if self.beside else None,
+            body_records=tuple(found[_FIRST_EXTRA:behind]) if self.body_record_count else None,
             past=past,
             switches=self.switches,
-            versions=0 if lying is None else lying.versions,
+            versions=0 if head_record is None else head_record.versions,
             place=found[0],
             protection=self.switches.containers.get(call.target.container),
             permits_permanent=permits_permanent,
@@ -444,7 +444,7 @@ async def view_container(services: Services, call: Call[Any]) -> tuple[Container
 
 async def _view_container_now(services: Services, call: Call[Any]) -> tuple[ContainerRecord, int]:
     ref = keys.container(call.target.account, call.target.container)
-    (found,), container, now = await look(services, of_container, [ref])
+    (found,), container, now = await read_with_time(services, of_container, [ref])
     check_place(call, found)
     assert container is not None and found is not None
     try:

@@ -14,7 +14,7 @@ from strongroom.services.blob import access
 from strongroom.services.blob.access import BlobState
 from strongroom.services.blob.blobs import BlobWritten
 from strongroom.services.blob.changes import BlobChange
-from strongroom.services.blob.displaced import continue_head
+from strongroom.services.blob.displaced import head_to_modify
 from strongroom.services.blob.heads import (
     modified_head,
     refuse_archived,
@@ -61,7 +61,7 @@ async def set_metadata(services: Services, call: Call[SetMetadata]) -> BlobWritt
     Raises: StorageError PendingCopyOperation, BlobArchived, BlobImmutableDueToPolicy,
         BlobImmutableDueToLegalHold, and what guard_blob raises.
     """
-    return await _modify(services, call, {"metadata": call.input.metadata}, continue_head)
+    return await _modify(services, call, {"metadata": call.input.metadata}, head_to_modify)
 
 
 async def _modify(

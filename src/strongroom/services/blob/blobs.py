@@ -26,7 +26,7 @@ from strongroom.services.blob.access import BlobState, BlobView
 from strongroom.services.blob.changes import BlobChange
 from strongroom.services.blob.heads import refuse_incremental, replace_head
 from strongroom.services.blob.intake import NO_DIGESTS, Digests
-from strongroom.services.blob.rereading import Rereading, Stale
+from strongroom.services.blob.rereading import RetriedRead, Stale
 from strongroom.services.core.calls import Call, Piece
 from strongroom.services.core.places import generation_of
 from strongroom.services.core.runner import Services
@@ -163,28 +163,28 @@ async def get_blob(services: Services, call: Call[GetBlob]) -> Download:
 async def _get_blob(services: Services, call: Call[GetBlob]) -> Download:
     """Do what get_blob does, without noting the access."""
     _check_digest_request(call.input)
-    looks: Rereading | None = None
+    retried_read: RetriedRead | None = None
     while True:
-        view = await access.view_blob(services, call, beside=True)
+        view = await access.view_blob(services, call, with_body_records=True)
         try:
             if call.input.range_md5 or call.input.range_crc64:
-                return await _with_digests(services, call, view)
+                return await _download_with_digests(services, call, view)
             view, opened = await _opened(services, call, view)
         except (Stale, ContentMissing) as reason:
             # The blob was replaced between the read of its head and the pin. Read the new head.
-            looks = looks or rereading(services, call)
-            looks.saw(view.blob.body)
-            await looks.again(reason)
+            retried_read = retried_read or rereading(services, call)
+            retried_read.note_body(view.blob.body)
+            await retried_read.prepare_retry(reason)
             continue
         partial = call.input.range is not None
         offset, length = _wanted(call.input, view.blob)
         return Download(view, offset, length, partial, opened.pieces, opened.close)
 
 
-def rereading(services: Services, call: Call[Any]) -> Rereading:
+def rereading(services: Services, call: Call[Any]) -> RetriedRead:
     """Return the tracker of repeated reads for the blob that the request names."""
-    what = f"{call.target.account}/{call.target.container}/{call.target.blob}"
-    return Rereading(what, lambda: services.check_place(call))
+    blob_name = f"{call.target.account}/{call.target.container}/{call.target.blob}"
+    return RetriedRead(blob_name, lambda: services.check_place(call))
 
 
 def _check_digest_request(given: GetBlob) -> None:
@@ -229,7 +229,7 @@ async def _open(
     """
     if not view.blob.body.is_in_parts:
         return view, await _open_body(services, call, view, take)
-    async with registered(services, call) as (reading, view):
+    async with with_reader(services, call) as (reading, view):
         opened = await _open_body(services, call, view, take)
         reading.left = opened.left
         return view, msgspec.structs.replace(opened, close=reading.keep())
@@ -243,12 +243,12 @@ async def _open_body(
     if view.past is None:
         refuse_incremental(blob)
     offset, length = _wanted(call.input, blob)
-    place = BodyPlace(services.store, view.partition, view.beside)
+    place = BodyPlace(services.store, view.partition, view.body_records)
     return await blob.body.open(place, offset, length, take)
 
 
 @asynccontextmanager
-async def registered(
+async def with_reader(
     services: Services, call: Call[Any]
 ) -> AsyncIterator[tuple[Reading, BlobView]]:
     """Yield the blob that the request names, with a registered reader of its body.
@@ -262,7 +262,7 @@ async def registered(
     reading = services.held.of(Readers).begin(partition, services.store.gateways)
     try:
         await reading.settled()
-        view = await access.view_blob(services, call, wait=False, beside=True)
+        view = await access.view_blob(services, call, wait=False, with_body_records=True)
         await services.check_place(call)
         reading.stand(view.blob.body.position)
         yield reading, view
@@ -273,7 +273,9 @@ async def registered(
         reading.end()
 
 
-async def _with_digests(services: Services, call: Call[GetBlob], view: BlobView) -> Download:
+async def _download_with_digests(
+    services: Services, call: Call[GetBlob], view: BlobView
+) -> Download:
     """Read the range (at most 4 MiB) into memory, with the requested digest."""
     view, opened = await _open(services, call, view, to_read)
     offset, length = _wanted(call.input, view.blob)

@@ -28,7 +28,7 @@ from strongroom.services.blob.changes import BlobChange
 from strongroom.services.blob.heads import refuse_archived, refuse_pending_copy, replace_head
 from strongroom.services.blob.intake import NO_DIGESTS, Digests
 from strongroom.services.blob.precedence import Precedence
-from strongroom.services.blob.rereading import Rereading, Stale
+from strongroom.services.blob.rereading import RetriedRead, Stale
 from strongroom.services.core.calls import Call
 from strongroom.services.core.places import generation_of
 from strongroom.services.core.runner import Services
@@ -85,8 +85,8 @@ async def put_block(services: Services, call: Call[PutBlock]) -> BlockStaged:
         partition = keys.blob(generation_of(call), call.target.blob)
         # Otherwise a Put Block List could be retried for ever, since something was staged each
         # time.
-        await services.disposable.of(Precedence).give_way(partition)
-        earlier = await _earlier(services, partition, call.input.block_id)
+        await services.disposable.of(Precedence).wait_for_holders(partition)
+        earlier = await _staged_with_id(services, partition, call.input.block_id)
         await access.change_blob(
             services,
             call,
@@ -99,7 +99,9 @@ async def put_block(services: Services, call: Call[PutBlock]) -> BlockStaged:
     return BlockStaged(received.md5, None if with_md5 else received.crc64)
 
 
-async def _earlier(services: Services, partition: Partition, block_id: bytes) -> tuple[Key, ...]:
+async def _staged_with_id(
+    services: Services, partition: Partition, block_id: bytes
+) -> tuple[Key, ...]:
     """Return the keys of blocks that are staged under the same id."""
     (found,) = await services.store.read([Ref(partition, keys.UPLOAD_KEY)])
     upload = blob_records.UPLOAD.of(found)
@@ -140,7 +142,7 @@ def _stage(
     touched = msgspec.structs.replace(upload, count=count, touched=change.stamp)
     change.put_upload(touched)
     # A soft-deleted head stays in its place until a list is committed.
-    if state.head is None and state.gone is None:
+    if state.head is None and state.deleted_head is None:
         change.put_head(_uncommitted(change.stamp))
 
 
@@ -168,7 +170,7 @@ class PutBlockList:
 
 
 @dataclass(frozen=True, slots=True)
-class _Basis:
+class _BlocksRead:
     """The blocks that a list may name, and the state that must be unchanged at the commit."""
 
     body: Body
@@ -190,35 +192,39 @@ async def put_block_list(services: Services, call: Call[PutBlockList]) -> BlobWr
     await access.check_blob(services, call)
     if given.received is not None:
         intake.verify(given.digests, given.received)
-    looks = rereading(services, call)
-    with services.disposable.of(Precedence).take(keys.blob(generation_of(call), call.target.blob)):
+    retried_read = rereading(services, call)
+    with services.disposable.of(Precedence).hold(keys.blob(generation_of(call), call.target.blob)):
         while True:
             try:
-                return await _commit(services, call, await _basis(services, call, looks))
+                return await _commit(
+                    services, call, await _read_blocks(services, call, retried_read)
+                )
             except (Stale, ContentMissing) as reason:
-                await looks.again(reason)
+                await retried_read.prepare_retry(reason)
 
 
-async def _basis(services: Services, call: Call[Any], looks: Rereading) -> _Basis:
+async def _read_blocks(
+    services: Services, call: Call[Any], retried_read: RetriedRead
+) -> _BlocksRead:
     partition = keys.blob(generation_of(call), call.target.blob)
     reads = (Ref(partition, keys.HEAD_KEY), Ref(partition, keys.UPLOAD_KEY))
     found = await services.store.read(reads)
     head, upload = blob_records.visible(found[0]), blob_records.UPLOAD.of(found[1])
     body = EMPTY if head is None else head.body
-    looks.saw(body)
+    retried_read.note_body(body)
     committed = await body.blocks(BodyPlace(services.store, partition))
     staged = await _staged(services, partition, upload)
-    return _Basis(body, upload, committed, staged.blocks)
+    return _BlocksRead(body, upload, committed, staged.blocks)
 
 
 class _Staged(NamedTuple):
     """The staged blocks of an upload, the latest of each id.
 
-    `at_once`: they were read in one page, so they are a consistent snapshot.
+    `is_consistent`: they were read in one page, so they are a consistent snapshot.
     """
 
     blocks: dict[bytes, StagedBlock]
-    at_once: bool
+    is_consistent: bool
 
 
 async def _staged(services: Services, partition: Partition, upload: Upload | None) -> _Staged:
@@ -241,15 +247,15 @@ def _decoded(page: Sequence[Item], found: dict[bytes, StagedBlock]) -> Steps[Non
         yield
 
 
-def _chosen(given: PutBlockList, basis: _Basis) -> Steps[StoredBlockList]:
+def _listed_blocks(given: PutBlockList, blocks_read: _BlocksRead) -> Steps[StoredBlockList]:
     """Return the blocks that the list names, in its order."""
     present = dict[bytes, ListedBlock]()
-    for segment in basis.committed.segments:
+    for segment in blocks_read.committed.segments:
         for one in segment.blocks():
             present.setdefault(one.id, one)
         yield
     staged = dict[bytes, ListedBlock]()
-    for several in parts(basis.staged.items(), _BLOCKS_AT_ONCE):
+    for several in parts(blocks_read.staged.items(), _BLOCKS_AT_ONCE):
         for block_id, block in several:
             staged[block_id] = ListedBlock(block_id, block.size_bytes, block.content)
         yield
@@ -258,51 +264,55 @@ def _chosen(given: PutBlockList, basis: _Basis) -> Steps[StoredBlockList]:
     return chosen.end()
 
 
-async def _commit(services: Services, call: Call[PutBlockList], basis: _Basis) -> BlobWritten:
+async def _commit(
+    services: Services, call: Call[PutBlockList], blocks_read: _BlocksRead
+) -> BlobWritten:
     try:
-        chosen = await services.turns.run(_chosen(call.input, basis))
+        chosen = await services.turns.run(_listed_blocks(call.input, blocks_read))
     except StorageError as refusal:
         error = refusal
-        await access.change_blob(services, call, lambda state, change: _refuse(basis, state, error))
+        await access.change_blob(
+            services, call, lambda state, change: _refuse(blocks_read, state, error)
+        )
         raise
     body = await make_list(services.store.contents, chosen)
     try:
         return await access.change_blob(
             services,
             call,
-            lambda state, change: _replace(call, basis, body, state, change),
+            lambda state, change: _replace(call, blocks_read, body, state, change),
         )
     except BaseException:
         body.discard(services.store.contents)
         raise
 
 
-def _require_current(basis: _Basis, state: BlobState) -> None:
+def _require_current(blocks_read: _BlocksRead, state: BlobState) -> None:
     body = EMPTY if state.head is None else state.head.body
     # The whole upload is compared: the list may name a block that was staged meanwhile.
-    if body != basis.body or state.upload != basis.upload:
+    if body != blocks_read.body or state.upload != blocks_read.upload:
         raise Stale
 
 
-def _refuse(basis: _Basis, state: BlobState, error: StorageError) -> None:
+def _refuse(blocks_read: _BlocksRead, state: BlobState, error: StorageError) -> None:
     """Refuse a list that names missing blocks, at the serial point too.
 
     Another list may have committed the missing block while this one was being built.
     """
     refuse_pending_copy(state.head)
     refuse_archived(state.head)
-    _require_current(basis, state)
+    _require_current(blocks_read, state)
     raise error
 
 
 def _replace(
     call: Call[PutBlockList],
-    basis: _Basis,
+    blocks_read: _BlocksRead,
     body: NewBody,
     state: BlobState,
     change: BlobChange,
 ) -> BlobWritten:
-    _require_current(basis, state)
+    _require_current(blocks_read, state)
     refuse_archived(state.head)
     given = call.input
     head = replace_head(
@@ -345,7 +355,7 @@ class BlockList:
     uncommitted: tuple[BlockItem, ...] | None
 
 
-class _Overtaken(Stale):
+class _StagedMeanwhile(Stale):
     """Blocks were staged while several pages of them were read."""
 
 
@@ -358,21 +368,21 @@ async def get_block_list(services: Services, call: Call[GetBlockList]) -> BlockL
         raises.
     """
     partition = keys.blob(generation_of(call), call.target.blob)
-    looks = rereading(services, call)
+    retried_read = rereading(services, call)
     with ExitStack() as precedence:
         takes = False
         while True:
             view = await access.view_blob(services, call, (keys.UPLOAD_KEY,), wait=False)
             tiers.require_online(view.blob.tier)
-            looks.saw(view.blob.body)
+            retried_read.note_body(view.blob.body)
             try:
                 return await _lists(services, call, partition, view)
             except (Stale, ContentMissing) as reason:
                 # Blocks were committed or swept during the read. Read the present state.
-                await looks.again(reason)
-                if isinstance(reason, _Overtaken) and not takes:
+                await retried_read.prepare_retry(reason)
+                if isinstance(reason, _StagedMeanwhile) and not takes:
                     # Otherwise it could be retried for ever, since something was staged each time.
-                    precedence.enter_context(services.disposable.of(Precedence).take(partition))
+                    precedence.enter_context(services.disposable.of(Precedence).hold(partition))
                     takes = True
 
 
@@ -400,8 +410,8 @@ async def _uncommitted_items(
     now = blob_records.UPLOAD.of(again)
     if (now and now.number) != (upload and upload.number):
         raise Stale
-    if now != upload and not staged.at_once:
-        raise _Overtaken
+    if now != upload and not staged.is_consistent:
+        raise _StagedMeanwhile
     return tuple(await services.turns.run(_staged_items(staged.blocks)))
 
 

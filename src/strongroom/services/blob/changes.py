@@ -30,7 +30,7 @@ def upload_expiry(number: int, touched: int | None = None) -> Ref:
     return keys.job(begun + UPLOAD_LIFETIME_TICKS, number, JobKind.EXPIRE_UPLOAD)
 
 
-class _HeadPlace:
+class _HeadRecordChange:
     """The record in the place of a blob's head: a head, a soft-deleted head, or a vacant place.
 
     Attributes:
@@ -60,14 +60,18 @@ class _HeadPlace:
 
     def after(self) -> BlobRecord | None:
         """Return the record that is there after the commit."""
-        lying, before, count = self._next, self.before, self.versions
-        if lying is None and count and before is not None:
-            lying = blob_records.as_vacant(before)
-        if lying is None or (lying.vacant and not count):
+        head_record, before, count = self._next, self.before, self.versions
+        if head_record is None and count and before is not None:
+            head_record = blob_records.as_vacant(before)
+        if head_record is None or (head_record.vacant and not count):
             return None
-        if lying.vacant:
-            lying = msgspec.structs.replace(lying, version=self.last_version)
-        return lying if lying.versions == count else msgspec.structs.replace(lying, versions=count)
+        if head_record.vacant:
+            head_record = msgspec.structs.replace(head_record, version=self.last_version)
+        return (
+            head_record
+            if head_record.versions == count
+            else msgspec.structs.replace(head_record, versions=count)
+        )
 
 
 class BlobChange:
@@ -78,8 +82,8 @@ class BlobChange:
         generation: the container's.
         name: the blob's.
         stamp: the commit's.
-        lying: the record at the head's key before the commit: a head, a soft-deleted head, a vacant
-            one, or None.
+        head_record: the record at the head's key before the commit: a head, a soft-deleted head,
+            a vacant one, or None.
         upload: the upload in progress before, or None.
     """
 
@@ -89,7 +93,7 @@ class BlobChange:
         generation: int,
         name: str,
         stamp: int,
-        lying: BlobRecord | None,
+        head_record: BlobRecord | None,
         upload: Upload | None,
     ) -> None:
         self.stamp = stamp
@@ -106,7 +110,7 @@ class BlobChange:
         self._sweeps = False
         self._expires = False
         self._has_work = False
-        self._place = _HeadPlace(lying)
+        self._place = _HeadRecordChange(head_record)
         self._retagged: list[Retagged] = []
 
     def put(self, key: Key, value: bytes | None) -> None:
@@ -118,7 +122,7 @@ class BlobChange:
 
         The count of versions is kept here; the count in `head` is ignored.
         """
-        self._place.write(self._tagged(head, self._place.before))
+        self._place.write(self._with_tag_token(head, self._place.before))
 
     def remove_head(self, version: int = 0) -> None:
         """Remove the head. A vacant record stays in its place while there are previous versions.
@@ -156,12 +160,12 @@ class BlobChange:
         self, version_id: int, before: BlobRecord | None, after: BlobRecord | None
     ) -> None:
         if after is not None:
-            after = self._tagged(after, before)
+            after = self._with_tag_token(after, before)
         self._retagged.append(Retagged(version_id, before, after))
         value = None if after is None else blob_records.BLOB.encode(after)
         self.put(keys.version(version_id), value)
 
-    def _tagged(self, record: BlobRecord, before: BlobRecord | None) -> BlobRecord:
+    def _with_tag_token(self, record: BlobRecord, before: BlobRecord | None) -> BlobRecord:
         """Return the record with the token of its tags. A deleted record is not in the index."""
         if record.deletion is not None:
             return msgspec.structs.replace(record, tagged=0)
@@ -244,9 +248,9 @@ class BlobChange:
         Jobs come first: a crash in between leaves a job without garbage, never garbage without a
         job.
         """
-        lying = self._place.after()
+        head_record = self._place.after()
         if self._place.is_changed:
-            value = None if lying is None else blob_records.BLOB.encode(lying)
+            value = None if head_record is None else blob_records.BLOB.encode(head_record)
             self.put(keys.HEAD_KEY, value)
         if self._retired:
             retired = Retired(tuple(self._retired))
@@ -259,7 +263,7 @@ class BlobChange:
             tuple(self._adopt),
             tuple(self._drop),
         )
-        retagged = (Retagged(0, self._place.before, lying), *self._retagged)
+        retagged = (Retagged(0, self._place.before, head_record), *self._retagged)
         if not any(one.is_tagged for one in retagged):
             return (*self._before, own, *self._after)  # the usual case
         entered, removed = tag_index.steps(self._generation, self._name, self.stamp, retagged)

@@ -54,7 +54,7 @@ def displace_head(state: BlobState, change: BlobChange) -> None:
     Raises: StorageError BlobImmutableDueToPolicy, BlobImmutableDueToLegalHold, unless the old head
         becomes a previous version, which keeps its protection.
     """
-    head, gone = state.head, state.gone
+    head, deleted_head = state.head, state.deleted_head
     if head is not None and _becomes_version(head, state):
         refuse_by_container(head, Attempt.OVERWRITE, state)
         _move_to_version(head, state, change)
@@ -64,15 +64,15 @@ def displace_head(state: BlobState, change: BlobChange) -> None:
     if head is not None and head.committed and state.retention_days:
         _keep_as_snapshot(head, _deletion(state, change), state, change)
     elif head is not None:
-        head.body.release(change, HEAD, alone=_is_alone(head))
-    elif gone is not None and gone.deletion is not None:
-        if gone.deletion.until > state.now:
-            _keep_as_snapshot(gone, gone.deletion, state, change)
+        head.body.release(change, HEAD, alone=_is_only_user(head))
+    elif deleted_head is not None and deleted_head.deletion is not None:
+        if deleted_head.deletion.until > state.now:
+            _keep_as_snapshot(deleted_head, deleted_head.deletion, state, change)
         else:
-            gone.body.release(change, HEAD, alone=False)
+            deleted_head.body.release(change, HEAD, alone=False)
 
 
-def continue_head(head: BlobRecord, state: BlobState, change: BlobChange) -> BlobRecord:
+def head_to_modify(head: BlobRecord, state: BlobState, change: BlobChange) -> BlobRecord:
     """Return the head from which a change that keeps its body begins.
 
     With versioning on, the present state becomes a previous version first.
@@ -96,7 +96,7 @@ def delete_head(head: BlobRecord, state: BlobState, change: BlobChange) -> bool:
     refuse(head, Attempt.DELETE, state)
     if not state.retention_days:
         change.remove_head()
-        head.body.release(change, HEAD, alone=_is_alone(head))
+        head.body.release(change, HEAD, alone=_is_only_user(head))
         return True
     deletion = _deletion(state, change)
     change.put_head(
@@ -123,10 +123,10 @@ def delete_past(past: Past, record: BlobRecord, state: BlobState, change: BlobCh
         kept = msgspec.structs.replace(record, deletion=_deletion(state, change))
         change.put_state(past, record, kept)
     else:
-        give_up_past(past, record, change)
+        drop_past(past, record, change)
 
 
-def give_up_past(past: Past, record: BlobRecord, change: BlobChange) -> None:
+def drop_past(past: Past, record: BlobRecord, change: BlobChange) -> None:
     """Drop a snapshot or a previous version and its body, without keeping it."""
     if past.is_version:
         change.remove_version(record)
@@ -160,7 +160,7 @@ def body_without(head: BlobRecord, dropped: Sequence[BlobRecord]) -> Body:
     return body
 
 
-def _is_alone(head: BlobRecord) -> bool:
+def _is_only_user(head: BlobRecord) -> bool:
     return head.snapshots == 0 and not head.shares
 
 
@@ -178,7 +178,7 @@ def _keep_as_snapshot(
     )
     past = Past(change.stamp)
     change.put(keys.past(past), blob_records.BLOB.encode(kept))
-    _release_left(head, head.body.snapshot(change, state.require_beside(), past), change)
+    _release_left(head, head.body.snapshot(change, state.require_body_records(), past), change)
 
 
 def _becomes_version(head: BlobRecord, state: BlobState) -> bool:
@@ -189,7 +189,7 @@ def _keep_as_version(head: BlobRecord, state: BlobState, change: BlobChange) -> 
     """Add the head as a previous version. Return the body that the head has from now on."""
     version = blob_records.as_version(head)
     change.add_version(version)
-    return head.body.snapshot(change, state.require_beside(), Past(version.version, True))
+    return head.body.snapshot(change, state.require_body_records(), Past(version.version, True))
 
 
 def _move_to_version(head: BlobRecord, state: BlobState, change: BlobChange) -> int:

@@ -22,7 +22,7 @@ from strongroom.services.blob.access import BlobState
 from strongroom.services.blob.changes import BlobChange
 from strongroom.services.blob.displaced import displace_head, new_version
 from strongroom.services.blob.guard import scope_of_new
-from strongroom.services.blob.immutability import given_protection, protect_new
+from strongroom.services.blob.immutability import check_new_blob_allowed, check_requested_protection
 from strongroom.services.core.calls import Call
 from strongroom.store.blob.blob_records import BlobRecord
 from strongroom.store.blob.bodies.body import NewBody
@@ -92,17 +92,17 @@ def replace_head(
         immutability: the protection that the request gives the blob.
         rehydration: for an archived blob that gets `tier` when the rehydration ends.
 
-    Raises: StorageError PendingCopyOperation, UnauthorizedBlobOverwrite,
-        AuthorizationPermissionMismatch (tags, protection); SnapshotsPresent for a blob of another
-        type; OperationNotAllowedOnIncrementalCopyBlob; what `given_protection` and `refuse` raise.
+    Raises: StorageError PendingCopyOperation, UnauthorizedBlobOverwrite, SnapshotsPresent (a blob
+        of another type), OperationNotAllowedOnIncrementalCopyBlob; for tags
+        AuthorizationPermissionMismatch; what `refuse` and `check_requested_protection` raise.
     """
     before, kind = state.head, kind if page is None else BlobKind.PAGE
     _refuse_replacement(call, state, kind)
     if tags:
         refuse_tags(call)
     if immutability is not None:
-        immutability = given_protection(call, state, immutability)
-    if before is not None or state.gone is not None:
+        immutability = check_requested_protection(call, state, immutability)
+    if before is not None or state.deleted_head is not None:
         displace_head(state, change)
     change.end_upload()
     # A pending copy is still empty, but will have the length of its source.
@@ -141,7 +141,7 @@ def replace_head(
 def _refuse_replacement(call: Call[Any], state: BlobState, kind: BlobKind) -> None:
     """Refuse a new head of this kind. Raises: as replace_head."""
     before = state.head
-    protect_new(state)
+    check_new_blob_allowed(state)
     refuse_pending_copy(before)
     refuse_incremental(before)
     if before is not None and before.kind is not kind and before.snapshots:

@@ -70,7 +70,7 @@ def _of_container(record: BlobRecord, state: BlobState) -> Immutability | None:
     return of_state(state.protection, record.kind, record.created, record.modified)
 
 
-def protect_new(state: BlobState) -> None:
+def check_new_blob_allowed(state: BlobState) -> None:
     """Check that a blob may be created or restored in a container that protects its blobs.
 
     Raises: DeletionUnderWay, after which the decision runs again.
@@ -79,7 +79,9 @@ def protect_new(state: BlobState) -> None:
         _require_unmarked(state)
 
 
-def given_protection(call: Call[Any], state: BlobState, wanted: Immutability) -> Immutability:
+def check_requested_protection(
+    call: Call[Any], state: BlobState, wanted: Immutability
+) -> Immutability:
     """Return the protection that a write gives the new blob.
 
     Raises: StorageError AuthorizationPermissionMismatch, InvalidHeaderValue (a date that has

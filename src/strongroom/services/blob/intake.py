@@ -43,7 +43,7 @@ def check_size(body: BodySource, max_bytes: int) -> None:
         raise errors.body_too_large(max_bytes)
 
 
-class Bounded:
+class BoundedBody:
     """A body of unknown length (chunked) that is refused once it exceeds its bound.
 
     Raises (while it is read): StorageError RequestBodyTooLarge.
@@ -92,35 +92,35 @@ async def receive(
     is_large = size_bytes is None or size_bytes > limits.INLINE_BODY_BYTES_MAX
     if is_large or call.client.body.is_held_back:
         await access.check_blob(services, call)
-    body = call.client.body if size_bytes is not None else Bounded(call.client.body, max_bytes)
+    body = call.client.body if size_bytes is not None else BoundedBody(call.client.body, max_bytes)
     return await bodies.receive(services.store.contents, body, md5, inline)
 
 
-def document(data: bytes) -> Steps[Received]:
+def document_receipt(data: bytes) -> Steps[Received]:
     """Return the receipt of a body that was a document, so that its digests can be verified."""
     return bodies.digested(data)
 
 
-def verify(said: Digests, received: Received) -> None:
+def verify(declared: Digests, received: Received) -> None:
     """Compare the digests that the client sent with those of the body that arrived.
 
     Raises: StorageError Md5Mismatch, Crc64Mismatch, with both values.
     """
-    if said.md5 is not None and received.md5 is not None and said.md5 != received.md5:
+    if declared.md5 is not None and received.md5 is not None and declared.md5 != received.md5:
         raise StorageError(
             errors.MD5_MISMATCH,
             None,
             (
-                ("UserSpecifiedMd5", md5_text(said.md5)),
+                ("UserSpecifiedMd5", md5_text(declared.md5)),
                 ("ServerCalculatedMd5", md5_text(received.md5)),
             ),
         )
-    if said.crc64 is not None and said.crc64 != received.crc64:
+    if declared.crc64 is not None and declared.crc64 != received.crc64:
         raise StorageError(
             errors.CRC64_MISMATCH,
             None,
             (
-                ("UserSpecifiedCrc64", crc64_text(said.crc64)),
+                ("UserSpecifiedCrc64", crc64_text(declared.crc64)),
                 ("ServerCalculatedCrc64", crc64_text(received.crc64)),
             ),
         )

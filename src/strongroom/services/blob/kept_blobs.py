@@ -25,8 +25,8 @@ from strongroom.errors import StorageError
 from strongroom.services.blob import access
 from strongroom.services.blob.access import BlobState
 from strongroom.services.blob.changes import BlobChange
-from strongroom.services.blob.displaced import body_without, give_up_past
-from strongroom.services.blob.immutability import protect_new
+from strongroom.services.blob.displaced import body_without, drop_past
+from strongroom.services.blob.immutability import check_new_blob_allowed
 from strongroom.services.blob.unattended import change_unattended
 from strongroom.services.core.calls import Call
 from strongroom.services.core.places import generation_of
@@ -49,7 +49,7 @@ Found = list[tuple[Past, BlobRecord]]
 
 
 async def find_snapshots(
-    store: Engine, partition: Partition, most: int, is_wanted: IsWanted, behind: int = 0
+    store: Engine, partition: Partition, most: int, is_wanted: IsWanted, newer_than: int = 0
 ) -> Found:
     """Return the oldest snapshots of a blob that match `is_wanted`, at most `most`.
 
@@ -57,16 +57,16 @@ async def find_snapshots(
         behind: return only snapshots that are younger than these ticks.
     """
     first, until = keys.snapshot_range()
-    if behind:
-        first = keys.snapshot(behind).name + b"\0"
+    if newer_than:
+        first = keys.snapshot(newer_than).name + b"\0"
     return await _find(store, partition, first, until, most, is_wanted)
 
 
 async def find_versions(
-    store: Engine, partition: Partition, most: int, is_wanted: IsWanted, behind: int = 0
+    store: Engine, partition: Partition, most: int, is_wanted: IsWanted, newer_than: int = 0
 ) -> Found:
     """Return the oldest previous versions of a blob that match; see `find_snapshots`."""
-    first, until = keys.version_range(behind + 1)
+    first, until = keys.version_range(newer_than + 1)
     return await _find(store, partition, first, until, most, is_wanted)
 
 
@@ -99,9 +99,9 @@ async def undelete_blob(services: Services, call: Call[Any]) -> None:
     await access.change_blob(services, call, _restore_head)
     partition = keys.blob(generation_of(call), call.target.blob)
     for find in (find_snapshots, find_versions):
-        behind = 0
-        while found := await find(services.store, partition, PAST_PER_COMMIT, _is_kept, behind):
-            behind = found[-1][0].ticks
+        newer_than = 0
+        while found := await find(services.store, partition, PAST_PER_COMMIT, _is_kept, newer_than):
+            newer_than = found[-1][0].ticks
             wanted = tuple(keys.past(past) for past, _ in found)
             restore = functools.partial(_restore, wanted)
             await access.change_blob(services, call, restore, wanted)
@@ -114,19 +114,25 @@ def _is_kept(record: BlobRecord) -> bool:
 def _restore_head(state: BlobState, change: BlobChange) -> None:
     if state.head is not None and state.head.committed:
         return
-    protect_new(state)
-    gone = state.gone
-    if gone is None or gone.deletion is None or gone.deletion.until <= state.now:
+    check_new_blob_allowed(state)
+    deleted_head = state.deleted_head
+    if (
+        deleted_head is None
+        or deleted_head.deletion is None
+        or deleted_head.deletion.until <= state.now
+    ):
         if state.versions:
             return
         raise StorageError(blob_errors.BLOB_NOT_FOUND)
     change.put_head(
-        msgspec.structs.replace(gone, deletion=None, etag=change.stamp, modified=change.stamp)
+        msgspec.structs.replace(
+            deleted_head, deletion=None, etag=change.stamp, modified=change.stamp
+        )
     )
 
 
 def _restore(wanted: tuple[Key, ...], state: BlobState, change: BlobChange) -> None:
-    protect_new(state)
+    check_new_blob_allowed(state)
     head, count = state.head, 0
     for past, record in _kept(wanted, state):
         assert record.deletion is not None
@@ -170,14 +176,14 @@ async def expire_blob(services: Services, job: Job, due: int) -> None:
 def _drop(wanted: tuple[Key, ...], is_over: IsWanted, state: BlobState, change: BlobChange) -> None:
     """Drop the deleted head, and those of the snapshots and versions `wanted`, that have
     expired."""
-    gone, dropped = state.gone, list[BlobRecord]()
+    deleted_head, dropped = state.deleted_head, list[BlobRecord]()
     for past, record in _kept(wanted, state):
         if is_over(record):
-            give_up_past(past, record, change)
+            drop_past(past, record, change)
             dropped.append(record)
-    if gone is not None and is_over(gone):
+    if deleted_head is not None and is_over(deleted_head):
         change.remove_head()
-        gone.body.release(change, HEAD, alone=False)
+        deleted_head.body.release(change, HEAD, alone=False)
     elif state.head is not None:
         drop_bodies(state.head, dropped, change)
 

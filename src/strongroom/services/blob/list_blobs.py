@@ -23,7 +23,7 @@ from strongroom.engines import base
 from strongroom.engines.base import Partition
 from strongroom.semantics.core.listing import START, PageBuilder, Position, Prefix, start_at
 from strongroom.services.blob.heads import refuse_tags
-from strongroom.services.blob.rehydration import settled
+from strongroom.services.blob.rehydration import as_of
 from strongroom.services.core import pages
 from strongroom.services.core.calls import Call
 from strongroom.services.core.places import generation_of
@@ -149,7 +149,7 @@ def _rows(
             continue
         blob = decode(value)
         if blob.rehydration is not None:
-            blob = settled(blob, now)
+            blob = as_of(blob, now)
         shown = blob.committed or uncommitted
         if blob.deletion is not None or blob.vacant:
             shown = _is_shown(blob, include, now)
@@ -212,7 +212,7 @@ class _VersionedPage:
                 if keys.past_of(key) is not None and SNAPSHOTS not in self._include:
                     rows.append((partition, key, None))
                     continue
-                blob = settled(blob_records.BLOB.decode(value), self._now)
+                blob = as_of(blob_records.BLOB.decode(value), self._now)
                 if key == keys.HEAD_KEY.name and blob.versions:
                     begin = behind if partition == name else 0
                     stopped = await self._add_versions(rows, partition, blob, begin)
@@ -246,7 +246,7 @@ class _VersionedPage:
             found = await self._store.read_range(partition, True, *bounds, _VERSIONS_TOGETHER)
             self._scanned += len(found)
             for item in found:
-                blob = settled(blob_records.BLOB.decode(item.value), self._now)
+                blob = as_of(blob_records.BLOB.decode(item.value), self._now)
                 first_id = blob.version + 1
                 if below is not None and blob.version >= below:
                     return None

@@ -20,8 +20,8 @@ class Precedence:
         self._taken: dict[Partition, set[asyncio.Event]] = {}
 
     @contextmanager
-    def take(self, partition: Partition) -> Iterator[None]:
-        """Within this context, `give_way` waits. Several callers may hold precedence at once."""
+    def hold(self, partition: Partition) -> Iterator[None]:
+        """Within this context, `wait_for_holders` waits. Several callers may hold it at once."""
         done = asyncio.Event()
         taken = self._taken.setdefault(partition, set())
         taken.add(done)
@@ -33,7 +33,7 @@ class Precedence:
             if not taken:
                 del self._taken[partition]
 
-    async def give_way(self, partition: Partition) -> None:
+    async def wait_for_holders(self, partition: Partition) -> None:
         """Wait until all present holders of precedence are done; later ones are not waited for."""
         for done in tuple(self._taken.get(partition, ())):
             await done.wait()

@@ -4,7 +4,7 @@ Lives here: the duration on this server, and a blob's record as of a given time.
 which tiers there are and what they refuse (semantics/blob/tiers.py), Set Blob Tier
 (tiers/tiering.py). Source: "Rehydrate an archived blob to an online tier"; reference section 11.
 
-The record contains the end of the rehydration. Readers apply `settled` first, so the end needs no
+The record contains the end of the rehydration. Readers apply `as_of` first, so the end needs no
 background job, and a restart changes nothing.
 """
 
@@ -29,7 +29,7 @@ class RehydrationDelays:
         return int(seconds * TICKS_PER_S)
 
 
-def settled(blob: BlobRecord, now: int) -> BlobRecord:
+def as_of(blob: BlobRecord, now: int) -> BlobRecord:
     """Return the record as of `now`: a rehydration that has ended is applied as the new tier."""
     pending = blob.rehydration
     if pending is None or pending.until > now:
@@ -39,6 +39,6 @@ def settled(blob: BlobRecord, now: int) -> BlobRecord:
     )
 
 
-def begun(tier: str, priority: str, delay: int, now: int) -> Rehydration | None:
+def new_rehydration(tier: str, priority: str, delay: int, now: int) -> Rehydration | None:
     """Return a new rehydration to a tier; None when it ends at once."""
     return Rehydration(tier, priority, now + delay) if delay else None

@@ -27,25 +27,25 @@ class Stale(Exception):
     """The blob has changed since it was read."""
 
 
-class Rereading:
+class RetriedRead:
     """The repeated reads of one blob by one request, until nothing changes in between.
 
     Arguments:
-        what: the blob, for the log.
+        blob_name: the blob, for the log.
         check_place: raises when the blob's container does not exist any more.
     """
 
-    def __init__(self, what: str, check_place: Callable[[], Awaitable[object]]) -> None:
-        self._what = what
+    def __init__(self, blob_name: str, check_place: Callable[[], Awaitable[object]]) -> None:
+        self._blob_name = blob_name
         self._check_place = check_place
         self._seen: Body | None = None
         self._missed: Body | None = None
 
-    def saw(self, body: Body) -> None:
+    def note_body(self, body: Body) -> None:
         """Note the body of the head, or snapshot, that this read found."""
         self._seen = body
 
-    async def again(self, reason: Stale | ContentMissing) -> None:
+    async def prepare_retry(self, reason: Stale | ContentMissing) -> None:
         """Prepare another read of the blob.
 
         Raises: what check_place raises; StorageError InternalError when a part is missing that the
@@ -55,7 +55,7 @@ class Rereading:
         if isinstance(reason, ContentMissing):
             seen, missed = self._seen, self._missed
             if seen is not None and missed is not None and seen.includes(missed):
-                _log.error("the blob %s is damaged, it cannot be read: %s", self._what, reason)
+                _log.error("the blob %s is damaged, it cannot be read: %s", self._blob_name, reason)
                 raise StorageError(errors.INTERNAL_ERROR)
             self._missed = self._seen
         # Reads of this server may never suspend: other tasks get a turn here.

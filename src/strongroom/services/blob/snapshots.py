@@ -30,10 +30,10 @@ from strongroom.services.blob import access
 from strongroom.services.blob.access import BlobState
 from strongroom.services.blob.changes import BlobChange
 from strongroom.services.blob.displaced import (
-    continue_head,
     delete_head,
     delete_past,
-    give_up_past,
+    drop_past,
+    head_to_modify,
     without_snapshots,
     without_version,
 )
@@ -59,7 +59,7 @@ class SnapshotBlob:
 
 
 @dataclass(frozen=True, slots=True)
-class SnapshotTaken:
+class SnapshotCreated:
     """Result of Snapshot Blob: the snapshot's time in ticks, its ETag and Last-Modified.
 
     `version` is the new version id of the blob; 0 = it is no version.
@@ -71,7 +71,7 @@ class SnapshotTaken:
     version: int = 0
 
 
-async def snapshot_blob(services: Services, call: Call[SnapshotBlob]) -> SnapshotTaken:
+async def snapshot_blob(services: Services, call: Call[SnapshotBlob]) -> SnapshotCreated:
     """Snapshot Blob: take a snapshot that shares the content of the blob, whose ETag stays.
 
     With versioning on, the blob becomes a new version.
@@ -80,18 +80,21 @@ async def snapshot_blob(services: Services, call: Call[SnapshotBlob]) -> Snapsho
         BlobImmutableDueToLegalHold (the container's), and what guard_blob raises.
     """
     return await access.change_blob(
-        services, call, lambda state, change: _take(call.input, state, change), read_with(None)
+        services,
+        call,
+        lambda state, change: _create_snapshot(call.input, state, change),
+        read_with(None),
     )
 
 
-def _take(given: SnapshotBlob, state: BlobState, change: BlobChange) -> SnapshotTaken:
+def _create_snapshot(given: SnapshotBlob, state: BlobState, change: BlobChange) -> SnapshotCreated:
     head = state.head
     assert head is not None
     refuse_pending_copy(head)
     refuse_archived(head)
     refuse_incremental(head)
     refuse_by_container(head, Attempt.CHANGE, state)
-    head = continue_head(head, state, change)
+    head = head_to_modify(head, state, change)
     taken = msgspec.structs.replace(
         head, lease=None, snapshots=0, version=0, versions=0, tagged=0, immutability=None
     )
@@ -103,7 +106,7 @@ def _take(given: SnapshotBlob, state: BlobState, change: BlobChange) -> Snapshot
     change.put(keys.past(past), blob_records.BLOB.encode(taken))
     body = head.body.snapshot(change, state.extra, past)
     change.put_head(msgspec.structs.replace(head, body=body, snapshots=head.snapshots + 1))
-    return SnapshotTaken(change.stamp, taken.etag, taken.modified, head.version)
+    return SnapshotCreated(change.stamp, taken.etag, taken.modified, head.version)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,9 +178,9 @@ def _delete_one(given: DeleteBlob, state: BlobState, change: BlobChange) -> Dele
         raise StorageError(blob_errors.OPERATION_NOT_ALLOWED_ON_ROOT_BLOB)
     given.require_tier(named)
     delete_past(past, named, state, change)
-    standing = head or state.gone
-    if standing is not None and past.is_version:
-        change.put_head(without_version(standing, named, state))
+    stored_head = head or state.deleted_head
+    if stored_head is not None and past.is_version:
+        change.put_head(without_version(stored_head, named, state))
     elif head is not None:
         change.put_head(without_snapshots(head, [named], state))
     return Deleted(not state.retention_days)
@@ -303,7 +306,7 @@ def _delete_for_good(given: DeleteBlob, state: BlobState, change: BlobChange) ->
         text = "The account does not permit it: set AllowPermanentDelete in DeleteRetentionPolicy."
         raise _not_permanent(text)
     refuse(record, Attempt.DELETE, state)
-    give_up_past(past, record, change)
+    drop_past(past, record, change)
     if head is not None:
         drop_bodies(head, [record], change)
     return Deleted(is_permanent=True)

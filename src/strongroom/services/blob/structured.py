@@ -16,7 +16,7 @@ from strongroom.services.core.calls import Piece
 from strongroom.wire.blob.structured_message import Decoder, Encoder, message_bytes
 
 
-class Framed(Protocol):
+class StructuredBody(Protocol):
     """A request's body as it was sent: `size_bytes` includes the framing."""
 
     size_bytes: int | None
@@ -27,7 +27,7 @@ class Framed(Protocol):
     def __aiter__(self) -> AsyncIterator[bytes]: ...
 
 
-class Unframed:
+class StructuredContent:
     """The content of a body that is a structured message; its checksums are verified while it is
     read.
 
@@ -38,7 +38,7 @@ class Unframed:
     Raises (while it is read): StorageError InvalidInput, Crc64Mismatch.
     """
 
-    def __init__(self, body: Framed, content_bytes: int) -> None:
+    def __init__(self, body: StructuredBody, content_bytes: int) -> None:
         self.size_bytes: int | None = content_bytes
         self.is_held_back = body.is_held_back
         self._body = body
@@ -60,7 +60,7 @@ class Unframed:
         return b"".join([piece async for piece in self])
 
 
-def framed(
+def structured_message(
     pieces: bytes | AsyncIterable[Piece], content_bytes: int
 ) -> tuple[bytes | AsyncIterable[bytes], int]:
     """Encode a body as a structured message. Return it and its length.
@@ -73,10 +73,12 @@ def framed(
     if isinstance(pieces, bytes):
         message = b"".join([*encoder.encode(pieces), encoder.finish()])
         return message, len(message)
-    return _framed(pieces, encoder), message_bytes(content_bytes)
+    return _structured_pieces(pieces, encoder), message_bytes(content_bytes)
 
 
-async def _framed(pieces: AsyncIterable[Piece], encoder: Encoder) -> AsyncIterator[bytes]:
+async def _structured_pieces(
+    pieces: AsyncIterable[Piece], encoder: Encoder
+) -> AsyncIterator[bytes]:
     async for data in pieces:
         assert isinstance(data, bytes)  # Get Blob reads such bodies into memory
         for part in encoder.encode(data):

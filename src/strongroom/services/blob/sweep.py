@@ -56,7 +56,7 @@ class _Garbage:
     until: int
 
 
-class Sparing:
+class SparingRemoval:
     """Removes for a sweep, except the contents that readers of other gateways use.
 
     Arguments:
@@ -76,7 +76,7 @@ class Sparing:
         """Begin a part that refers to nothing that was spared before."""
         self._spares = False
 
-    def wait(self) -> None:
+    def spare(self) -> None:
         """Treat the part as spared, because a reader of this process uses it. Its records stay."""
         self._spares = self.has_spared = True
 
@@ -117,7 +117,7 @@ async def sweep_blob(
     (found,) = await services.store.read([Ref(partition, keys.UPLOAD_KEY)])
     upload = blob_records.UPLOAD.of(found)
     garbage = await _garbage(place, None if held is None else held.until)
-    sparing = Sparing(removal)
+    sparing = SparingRemoval(removal)
     horizon = await services.store.gateways.horizon()
     if any(body.is_in_parts for _, one in garbage.old for body in one.bodies):
         active = readers.snapshot(partition)
@@ -125,7 +125,7 @@ async def sweep_blob(
             return WaitingSweep(active, garbage.until)
         if horizon.stamp <= garbage.until:
             return WaitingSweep(frozenset(), garbage.until)
-        sparing = Sparing(removal, horizon.named)
+        sparing = SparingRemoval(removal, horizon.named)
     live = await _live_bodies(place) | garbage.young
     until = ended + 1 if upload is None else upload.number
     await _drop_staged(place, removal, sparing, until, live)
@@ -136,7 +136,7 @@ async def sweep_blob(
         try:
             await body.tidy(sweep)
         except StillRead:
-            sparing.wait()
+            sparing.spare()
     if not live:
         await _drop_maps(place, removal)
     return WaitingSweep(frozenset(), garbage.until) if sparing.has_spared else None
@@ -161,7 +161,7 @@ async def _drop_maps(place: BodyPlace, removal: RemovalBatch) -> None:
     await removal.commit()
 
 
-async def tidy_head(services: Services, partition: Partition) -> bool:
+async def sweep_head_body(services: Services, partition: Partition) -> bool:
     """Do at once the work that changes of the blob's body have left to a sweep.
 
     Return False when readers keep it from being finished.
@@ -171,7 +171,7 @@ async def tidy_head(services: Services, partition: Partition) -> bool:
     garbage = await _garbage(place, None)
     retired = {body for _, one in garbage.old for body in one.bodies}
     live = await _live_bodies(place) | retired
-    sweep = BodySweep(place, live, maps, horizon.stamp, Sparing(RemovalBatch(services, 0.0)))
+    sweep = BodySweep(place, live, maps, horizon.stamp, SparingRemoval(RemovalBatch(services, 0.0)))
     try:
         for body in live - retired:
             await body.tidy(sweep)
@@ -215,7 +215,11 @@ async def _live_bodies(place: BodyPlace) -> frozenset[Body]:
 
 
 async def _drop_staged(
-    place: BodyPlace, removal: RemovalBatch, sparing: Sparing, until: int, live: frozenset[Body]
+    place: BodyPlace,
+    removal: RemovalBatch,
+    sparing: SparingRemoval,
+    until: int,
+    live: frozenset[Body],
 ) -> None:
     """Drop staged blocks of ended uploads: the records, and the contents that no list committed."""
     first, end = keys.staged_before(until)
@@ -238,7 +242,9 @@ async def _drop_staged(
         await removal.commit()
 
 
-async def _drop_retired(sweep: BodySweep, sparing: Sparing, key: Key, retired: Retired) -> None:
+async def _drop_retired(
+    sweep: BodySweep, sparing: SparingRemoval, key: Key, retired: Retired
+) -> None:
     gone, drop = [key], list[int]()
     sparing.begin()
     for body in retired.bodies:
@@ -247,7 +253,7 @@ async def _drop_retired(sweep: BodySweep, sparing: Sparing, key: Key, retired: R
         try:
             named = await body.let_go(sweep)
         except StillRead:
-            sparing.wait()
+            sparing.spare()
             continue
         gone += named.keys
         drop += named.contents

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
 from strongroom.engines.base import Commit, Key, Record, Ref
-from strongroom.services.blob.access import BlobState, standing
+from strongroom.services.blob.access import BlobState, split_head
 from strongroom.services.blob.changes import BlobChange
 from strongroom.services.core.decisions import Decision
 from strongroom.services.core.runner import Services
@@ -66,9 +66,11 @@ class _Unattended(Decision[T | None], Generic[T], frozen=True):
             place = records.CONTAINER.of(found[end])
             if place is None or place.generation != self.generation:
                 return Commit(None)
-        lying, upload = blob_records.BLOB.of(found[0]), blob_records.UPLOAD.of(found[1])
-        head, gone = standing(lying)
-        change = BlobChange(self.partition, self.generation, self.name, stamp, lying, upload)
-        rest, versions = tuple(found[2:end]), 0 if lying is None else lying.versions
-        state = BlobState(head, head, upload, rest, stamp, gone=gone, versions=versions)
+        head_record, upload = blob_records.BLOB.of(found[0]), blob_records.UPLOAD.of(found[1])
+        head, deleted_head = split_head(head_record)
+        change = BlobChange(self.partition, self.generation, self.name, stamp, head_record, upload)
+        rest, versions = tuple(found[2:end]), 0 if head_record is None else head_record.versions
+        state = BlobState(
+            head, head, upload, rest, stamp, deleted_head=deleted_head, versions=versions
+        )
         return Commit(self.change(state, change), change.steps())

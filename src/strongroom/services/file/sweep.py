@@ -21,8 +21,8 @@ from strongroom.auth.request import Service
 from strongroom.engines.base import Commit, Key, Partition, Position, Record, Ref, Step, Write
 from strongroom.services.core.background import RemovalBatch
 from strongroom.services.core.decisions import Decision
-from strongroom.services.core.kept_places import SoftDeleteKind
 from strongroom.services.core.runner import Services
+from strongroom.services.core.soft_deleted_places import SoftDeleteKind
 from strongroom.services.file.held.share_holds import ShareHolds
 from strongroom.services.file.past_sweep import remove_file, sweep_node
 from strongroom.services.file.past_sweep import tidy as tidy
@@ -44,7 +44,7 @@ KEPT_SHARES: Final = SoftDeleteKind(
     exists=file_errors.SHARE_ALREADY_EXISTS,
     name_header=DELETED_NAME_HEADER,
 )
-"""How deleted shares are kept (services/core/kept_places.py)."""
+"""How deleted shares are kept (services/core/soft_deleted_places.py)."""
 
 
 def sweep_step(generation: int, file_id: int, stamp: int) -> Step:

@@ -181,5 +181,5 @@ REHYDRATE_PRIORITY: Final = header(
 STRUCTURED_ANSWER: Final = header("structured", STRUCTURED_BODY, is_structured, default=False)
 SCOPE: Final = header("", encryption_scopes.HEADER, encryption_scopes.read_scope)
 """The encryption scope. It is one of the terms of a call, so this fills nothing."""
-CONTENT: Final = BodyKind(unframe=structured.Unframed)
+CONTENT: Final = BodyKind(unframe=structured.StructuredContent)
 """The bytes of a blob or block, as they are or as a structured message."""

@@ -16,7 +16,7 @@ from typing import Final
 
 from strongroom.engines.base import Face, Item, Key, Partition, Position
 from strongroom.services.blob.changes import upload_expiry
-from strongroom.services.blob.sweep import Sparing
+from strongroom.services.blob.sweep import SparingRemoval
 from strongroom.services.core.background import RemovalBatch
 from strongroom.services.core.runner import Services
 from strongroom.store.blob import blob_records
@@ -43,7 +43,7 @@ async def sweep_container(
     horizon = await services.store.gateways.horizon()
     if horizon.stamp <= deleted:
         return False
-    sparing = Sparing(removal, horizon.named)
+    sparing = SparingRemoval(removal, horizon.named)
     keyspace = keys.blobs(generation)
     skipped = False
     position: Position | None = _START
@@ -111,14 +111,14 @@ async def _drop_entries(services: Services, removal: RemovalBatch, keyspace: byt
 
 
 async def _drop_face(
-    services: Services, sparing: Sparing, partition: Partition, face: Face
+    services: Services, sparing: SparingRemoval, partition: Partition, face: Face
 ) -> None:
     drop = await _contents(services, sparing, partition, blob_records.BLOB.decode(face.value).body)
     await sparing.add(partition, (Key(False, face.key),), drop)
 
 
 async def _drop_hidden(
-    services: Services, removal: RemovalBatch, sparing: Sparing, partition: Partition
+    services: Services, removal: RemovalBatch, sparing: SparingRemoval, partition: Partition
 ) -> None:
     has_maps = True
     while has_maps:
@@ -138,7 +138,7 @@ async def _drop_hidden(
 
 
 async def _drop_item(
-    services: Services, sparing: Sparing, partition: Partition, item: Item
+    services: Services, sparing: SparingRemoval, partition: Partition, item: Item
 ) -> None:
     kind, drop = item.name[:1], list[int]()
     if kind == keys.STAGED:
@@ -158,7 +158,7 @@ async def _drop_item(
 
 
 async def _contents(
-    services: Services, sparing: Sparing, partition: Partition, body: Body
+    services: Services, sparing: SparingRemoval, partition: Partition, body: Body
 ) -> tuple[int, ...]:
     """Return the contents to remove together with the record that names a body.
 

@@ -20,21 +20,21 @@ from strongroom.engines.base import Commit, Record, Step, Write
 from strongroom.errors import StorageError
 from strongroom.services.blob import access
 from strongroom.services.blob.containers.deleting import (
-    Disturbed,
+    MarkLost,
+    error_if_not_empty,
     has_hold,
     require_empty,
     require_mark,
-    row_if_filled,
 )
 from strongroom.services.core.calls import Call
 from strongroom.services.core.decisions import Decision
-from strongroom.services.core.kept_places import (
+from strongroom.services.core.runner import Services
+from strongroom.services.core.soft_deleted_places import (
     PlaceDeletion,
     RestorePlace,
     SoftDeleteKind,
     restore_place,
 )
-from strongroom.services.core.runner import Services
 from strongroom.store.core import keys, records
 from strongroom.store.core.records import ContainerRecord, DeletedContainer, JobKind
 from strongroom.values import AccessPolicy, Metadata, PublicAccess
@@ -192,23 +192,27 @@ async def delete_container(services: Services, call: Call[Any]) -> None:
         where blobs may be immutable and there is one.
     """
     while True:
-        filled = row_if_filled(services, call)
-        mark = None if filled is None else await require_empty(services, call, filled)
+        not_empty_error = error_if_not_empty(services, call)
+        mark = (
+            None
+            if not_empty_error is None
+            else await require_empty(services, call, not_empty_error)
+        )
         try:
             await _delete(services, call, mark)
             return
-        except Disturbed:
+        except MarkLost:
             continue
 
 
 async def _delete(services: Services, call: Call[Any], mark: int | None) -> None:
     """Delete the container, which must have this mark.
 
-    Raises: as delete_container; Disturbed, also when the container needs a mark by now.
+    Raises: as delete_container; MarkLost, also when the container needs a mark by now.
     """
     is_held = has_hold(services, call)
-    if mark is None and row_if_filled(services, call) is not None:
-        raise Disturbed
+    if mark is None and error_if_not_empty(services, call) is not None:
+        raise MarkLost
     days = services.switches(call.target.account).container_retention_days
     deletion = PlaceDeletion(KEPT_CONTAINERS, call, days)
 

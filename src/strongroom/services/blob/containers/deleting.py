@@ -30,7 +30,7 @@ from strongroom.store.core.records import ContainerRecord
 _PAGE_RECORDS = 200
 
 
-class Disturbed(Exception):
+class MarkLost(Exception):
     """A blob was protected since the check began."""
 
 
@@ -41,7 +41,7 @@ def has_hold(services: Services, call: Call[Any]) -> bool:
     return protection is not None and bool(protection.holds)
 
 
-def row_if_filled(services: Services, call: Call[Any]) -> ErrorCode | None:
+def error_if_not_empty(services: Services, call: Call[Any]) -> ErrorCode | None:
     """Return the error of a deletion while the container has blobs.
 
     None = the deletion removes the blobs too, or is refused for another reason.
@@ -57,22 +57,22 @@ def row_if_filled(services: Services, call: Call[Any]) -> ErrorCode | None:
     return None
 
 
-async def require_empty(services: Services, call: Call[Any], filled: ErrorCode) -> int:
+async def require_empty(services: Services, call: Call[Any], not_empty_error: ErrorCode) -> int:
     """Mark the container, and check that it has no blob.
 
     Returns: the mark, which `require_mark` needs.
-    Raises: StorageError `filled`, and what guard_container raises.
+    Raises: StorageError `not_empty_error`, and what guard_container raises.
     """
     mark = await access.change_container(services, call, _mark)
     if await _has_blobs(services, call):
-        raise StorageError(filled)
+        raise StorageError(not_empty_error)
     return mark
 
 
 def require_mark(container: ContainerRecord, mark: int | None) -> None:
-    """Check that the container still has this mark; None = no mark is needed. Raises: Disturbed."""
+    """Check that the container still has this mark; None = no mark is needed. Raises: MarkLost."""
     if mark is not None and container.deleting != mark:
-        raise Disturbed
+        raise MarkLost
 
 
 def _mark(container: ContainerRecord, stamp: int) -> tuple[int, ContainerRecord]:

@@ -30,14 +30,14 @@ from strongroom.services.blob.access import BlobState
 from strongroom.services.blob.changes import BlobChange
 from strongroom.services.blob.copies.reading import open_named
 from strongroom.services.blob.copies.sources import OpenBlob
-from strongroom.services.blob.copies.transfer import Moved, transfer
+from strongroom.services.blob.copies.transfer import TransferredBody, transfer
 from strongroom.services.blob.heads import (
     modified_head,
     refuse_pending_copy,
     replace_head,
 )
 from strongroom.services.blob.intake import Digests
-from strongroom.services.blob.rehydration import RehydrationDelays, begun
+from strongroom.services.blob.rehydration import RehydrationDelays, new_rehydration
 from strongroom.services.core.calls import Call
 from strongroom.services.core.copies.opening import copy_order
 from strongroom.services.core.copies.pending import is_pending, wait_until_ended
@@ -89,7 +89,7 @@ class CopyBlob:
 
 
 @dataclass(frozen=True, slots=True)
-class CopyMade:
+class CopyResult:
     """Result of a copy: `etag` and `modified` are stamps.
 
     `version` is the version's id, 0 = it is none. The digests are set where they were computed.
@@ -104,7 +104,7 @@ class CopyMade:
     crc64: int | None = None
 
 
-async def copy_blob(services: Services, call: Call[CopyBlob]) -> CopyMade:
+async def copy_blob(services: Services, call: Call[CopyBlob]) -> CopyResult:
     """Copy Blob: complete the copy of a small blob of this server at once; start any other as
     pending.
 
@@ -123,7 +123,7 @@ async def copy_blob(services: Services, call: Call[CopyBlob]) -> CopyMade:
     at_once = size_bytes is not None and size_bytes <= limits.COPY_AT_ONCE_BYTES_MAX
     if not at_once or services.held.of(CopySources).is_held(order.destination, call.target.blob):
         begun = await _begin(services, call, source, order)
-        return await _awaited(services, call, begun, answer_at)
+        return await _wait_for_end(services, call, begun, answer_at)
     try:
         moved = await transfer(services.store.contents, source)
         return await _complete(services, call, source, moved, require_infinite_lease=True)
@@ -131,7 +131,7 @@ async def copy_blob(services: Services, call: Call[CopyBlob]) -> CopyMade:
         await source.close()
 
 
-async def copy_from_url(services: Services, call: Call[CopyBlob]) -> CopyMade:
+async def copy_from_url(services: Services, call: Call[CopyBlob]) -> CopyResult:
     """Copy Blob From URL. The copy is complete before the answer. The source may have up to 256
     MiB.
 
@@ -180,10 +180,10 @@ async def _complete(
     services: Services,
     call: Call[CopyBlob],
     source: OpenBlob,
-    moved: Moved,
+    moved: TransferredBody,
     *,
     require_infinite_lease: bool,
-) -> CopyMade:
+) -> CopyResult:
     """Commit a copy whose bytes have been read."""
     given = call.input
     copy_id = guid(services.clock)
@@ -193,7 +193,7 @@ async def _complete(
             arrived = Received(moved.body.size_bytes, 0, moved.md5, None, None)
             intake.verify(Digests(given.source_md5), arrived)
 
-        def decide(state: BlobState, change: BlobChange) -> CopyMade:
+        def decide(state: BlobState, change: BlobChange) -> CopyResult:
             begun = copies.started(
                 copy_id, url_without_credentials(given.source), moved.body.size_bytes
             )
@@ -218,13 +218,13 @@ async def _complete(
 
 async def _begin(
     services: Services, call: Call[CopyBlob], source: OpenBlob, order: CopyOrder
-) -> CopyMade:
+) -> CopyResult:
     """Commit a pending copy, and the job that does the work. It takes over the source."""
     copy_id = guid(services.clock)
     job = Job(JobKind.COPY, generation_of(call), call.target.blob, copy_id, order)
     delay = _delay(services, call, source)
 
-    def decide(state: BlobState, change: BlobChange) -> CopyMade:
+    def decide(state: BlobState, change: BlobChange) -> CopyResult:
         copy = copies.started(
             copy_id, url_without_credentials(call.input.source), source.size_bytes or 0
         )
@@ -261,9 +261,9 @@ def _copy_of(found: Record | None) -> Copy | None:
     return None if head is None else head.copy
 
 
-async def _awaited(
-    services: Services, call: Call[CopyBlob], begun: CopyMade, answer_at: float
-) -> CopyMade:
+async def _wait_for_end(
+    services: Services, call: Call[CopyBlob], begun: CopyResult, answer_at: float
+) -> CopyResult:
     """Wait until a pending copy has ended, or until `answer_at` (event loop time). Return its
     state.
 
@@ -271,12 +271,12 @@ async def _awaited(
     """
     ref = Ref(keys.blob(generation_of(call), call.target.blob), keys.HEAD_KEY)
 
-    def read(found: Record | None) -> tuple[Copy | None, CopyMade]:
+    def read(found: Record | None) -> tuple[Copy | None, CopyResult]:
         head = blob_records.visible(found)
         copy = None if head is None else head.copy
         if head is None or copy is None:
             return None, begun
-        made = CopyMade(head.etag, head.modified, copy.id, copy.status.value, head.version)
+        made = CopyResult(head.etag, head.modified, copy.id, copy.status.value, head.version)
         return copy, made
 
     return await wait_until_ended(services, call, ref, read, (begun.copy_id, answer_at)) or begun
@@ -327,7 +327,7 @@ def _replace(
         sealed=sealed,
         page=page,
         immutability=given.immutability,
-        rehydration=begun(given.tier or "", given.priority, delay, change.stamp),
+        rehydration=new_rehydration(given.tier or "", given.priority, delay, change.stamp),
     )
 
 
@@ -339,10 +339,10 @@ def _delay(services: Services, call: Call[CopyBlob], source: OpenBlob) -> int:
     return services.held.of(RehydrationDelays).ticks(given.priority)
 
 
-def _made(head: BlobRecord, copy: Copy, moved: Moved | None) -> CopyMade:
+def _made(head: BlobRecord, copy: Copy, moved: TransferredBody | None) -> CopyResult:
     md5, crc64 = (None, None) if moved is None else (moved.md5, moved.body.crc64)
     status = copy.status.value
-    return CopyMade(
+    return CopyResult(
         head.etag, head.modified, copy.id, status, version=head.version, md5=md5, crc64=crc64
     )
 

@@ -21,7 +21,7 @@ from strongroom.semantics.core.copies import Copy
 from strongroom.services.blob import access
 from strongroom.services.blob.access import BlobState
 from strongroom.services.blob.changes import BlobChange
-from strongroom.services.blob.copies.copying import CopyMade
+from strongroom.services.blob.copies.copying import CopyResult
 from strongroom.services.blob.copies.reading import open_local
 from strongroom.services.blob.copies.sources import OpenBlob
 from strongroom.services.blob.heads import modified_head, refuse_pending_copy, replace_head
@@ -47,7 +47,7 @@ class CopyIncrementally:
     source: str
 
 
-async def copy_incrementally(services: Services, call: Call[CopyIncrementally]) -> CopyMade:
+async def copy_incrementally(services: Services, call: Call[CopyIncrementally]) -> CopyResult:
     """Incremental Copy Blob: start the copy, which is pending in the answer.
 
     Raises: StorageError InvalidHeaderValue (no usable URL), InvalidSourceBlobUrl,
@@ -75,7 +75,7 @@ async def copy_incrementally(services: Services, call: Call[CopyIncrementally]) 
 
 async def _begin(
     services: Services, call: Call[CopyIncrementally], local: LocalSource, source: OpenBlob
-) -> CopyMade:
+) -> CopyResult:
     copy_id = guid(services.clock)
     order = CopyOrder(
         account=local.account,
@@ -91,10 +91,10 @@ async def _begin(
         copy_id, url_without_credentials(call.input.source), source.size_bytes or 0
     )
 
-    def decide(state: BlobState, change: BlobChange) -> CopyMade:
+    def decide(state: BlobState, change: BlobChange) -> CopyResult:
         _order(call, source, order, copy, state, change)
         change.add_job(job)
-        return CopyMade(change.stamp, change.stamp, copy.id, copy.status.value)
+        return CopyResult(change.stamp, change.stamp, copy.id, copy.status.value)
 
     return await access.change_blob(services, call, decide)
 

@@ -21,7 +21,7 @@ from strongroom.semantics.core import copies
 from strongroom.semantics.core.copies import Copy
 from strongroom.services.blob.changes import BlobChange
 from strongroom.services.blob.copies.sources import OpenBlob, PageSource
-from strongroom.services.blob.sweep import tidy_head
+from strongroom.services.blob.sweep import sweep_head_body
 from strongroom.services.core.copies.pending import NotPending
 from strongroom.services.core.decisions import Decision
 from strongroom.services.core.runner import Services
@@ -56,22 +56,22 @@ async def run_incremental(services: Services, job: Job, source: OpenBlob) -> Non
 
     Raises: NotPending; SourceBroken, DataDamaged, the engine's errors.
     """
-    work = _Work(services, job, source)
-    async with work.previous() as before:
+    run = _IncrementalCopyRun(services, job, source)
+    async with run.previous() as before:
         if before is None:
             # The present content of the destination is unknown: start with a new map and copy all
             # of the source.
-            await work.edit(_emptied)
-        await work.write_changes(before)
-    await work.resize()
-    await work.edit(work.finished)
+            await run.edit(_emptied)
+        await run.write_changes(before)
+    await run.resize()
+    await run.edit(run.finished)
 
 
 def _emptied(head: BlobRecord, copy: Copy, change: BlobChange) -> BlobRecord:
     return msgspec.structs.replace(head, size_bytes=0, body=renewed(head.body, change))
 
 
-class _Work:
+class _IncrementalCopyRun:
     """One execution of an incremental copy."""
 
     def __init__(self, services: Services, job: Job, source: OpenBlob) -> None:
@@ -121,10 +121,10 @@ class _Work:
                 self._page.place, before, self._page.body, resume, self._size_bytes
             )
             for one in found.ranges:
-                await self._take(one)
+                await self._copy_range(one)
             resume = found.resume
 
-    async def _take(self, one: Range) -> None:
+    async def _copy_range(self, one: Range) -> None:
         store = self._services.store
         place = map_of((await self._head()).body, self._partition)
         if one.is_clear:
@@ -149,12 +149,12 @@ class _Work:
             while True:
                 newest = newest_snapshot((await self._head()).body)
                 try:
-                    await self._commit(await draft.prepare(newest), _as_it_is)
+                    await self._commit(await draft.prepare(newest), _unchanged)
                     return
                 except Outdated:
                     continue
                 except Backlog:
-                    await tidy_head(self._services, self._partition)
+                    await sweep_head_body(self._services, self._partition)
 
     async def edit(self, edit: _Edit) -> None:
         """Change the head while the copy is pending. Raises: NotPending."""
@@ -212,7 +212,7 @@ class _Work:
         return msgspec.structs.replace(ended, body=body, snapshots=head.snapshots + 1)
 
 
-def _as_it_is(head: BlobRecord, copy: Copy, change: BlobChange) -> BlobRecord:
+def _unchanged(head: BlobRecord, copy: Copy, change: BlobChange) -> BlobRecord:
     return head
 
 

@@ -21,7 +21,7 @@ from strongroom.services.blob.changes import BlobChange
 from strongroom.services.blob.copies.incremental_jobs import run_incremental
 from strongroom.services.blob.copies.reading import OWN
 from strongroom.services.blob.copies.sources import OpenBlob, as_blob
-from strongroom.services.blob.copies.transfer import Moved, transfer
+from strongroom.services.blob.copies.transfer import TransferredBody, transfer
 from strongroom.services.blob.unattended import change_unattended
 from strongroom.services.core.copies.pending import NotPending, PendingCopy, run_pending
 from strongroom.services.core.copies.sources import OpenSource
@@ -49,10 +49,10 @@ async def run_copy(services: Services, job: Job) -> None:
     Raises: the engine's errors (the job is then tried again).
     """
     assert job.order is not None
-    await run_pending(services, job, job.blob, _PendingBlob(services, job, job.order), OWN)
+    await run_pending(services, job, job.blob, _PendingBlobCopy(services, job, job.order), OWN)
 
 
-class _PendingBlob(PendingCopy):
+class _PendingBlobCopy(PendingCopy):
     """A pending copy whose destination is a blob."""
 
     def __init__(self, services: Services, job: Job, order: CopyOrder) -> None:
@@ -159,7 +159,7 @@ async def _copy_pages(services: Services, job: Job, order: CopyOrder, source: Op
 
 
 async def _succeed(
-    services: Services, job: Job, order: CopyOrder, source: OpenBlob, moved: Moved
+    services: Services, job: Job, order: CopyOrder, source: OpenBlob, moved: TransferredBody
 ) -> None:
     def edit(head: BlobRecord, copy: Copy, change: BlobChange) -> BlobRecord:
         done = msgspec.structs.replace(copy, total_bytes=moved.body.size_bytes)

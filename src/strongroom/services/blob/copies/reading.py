@@ -18,8 +18,8 @@ from strongroom.semantics.blob import pages, tiers
 from strongroom.semantics.core import conditions as conditional
 from strongroom.services.blob.copies.source_tags import remote_tags
 from strongroom.services.blob.copies.sources import OpenBlob, PageSource, as_blob
-from strongroom.services.blob.rehydration import settled
-from strongroom.services.blob.rereading import Rereading
+from strongroom.services.blob.rehydration import as_of
+from strongroom.services.blob.rereading import RetriedRead
 from strongroom.services.core.calls import Call
 from strongroom.services.core.copies import opening
 from strongroom.services.core.copies.sources import (
@@ -86,24 +86,24 @@ async def open_local(
         OperationNotAllowedOnIncrementalCopyBlob. DataDamaged, also while it is read.
     """
     partition = keys.blob(source.generation, source.blob)
-    what = f"{source.account}/{source.container}/{source.blob}"
-    looks = Rereading(what, lambda: _look(services, partition, source))
+    blob_name = f"{source.account}/{source.container}/{source.blob}"
+    retried_read = RetriedRead(blob_name, lambda: _look(services, partition, source))
     while True:
         # Registered before the head is read: what the head refers to is not swept while it is read.
         reading = services.held.of(Readers).begin(partition, services.store.gateways)
         try:
             await reading.settled()
-            blob, beside = await _look(services, partition, source)
+            blob, body_records = await _look(services, partition, source)
             reading.stand(blob.body.position)
-            looks.saw(blob.body)
+            retried_read.note_body(blob.body)
             if source.past is None:
                 pages.require_usual(blob.page)
-            _judge(wanted, blob)
-            return await _open(services, partition, (blob, beside), wanted, reading)
+            _check_conditions(wanted, blob)
+            return await _open(services, partition, (blob, body_records), wanted, reading)
         except ContentMissing as reason:
             # The blob was replaced between the read of its head and the pin. Read the new head.
             reading.end()
-            await looks.again(reason)
+            await retried_read.prepare_retry(reason)
         except BaseException:
             reading.end()
             raise
@@ -113,7 +113,7 @@ OWN: Final = Opener(Service.BLOB, open_local)
 """How the sources are opened that are blobs of this server."""
 
 
-def _judge(wanted: SourceRequest, blob: BlobRecord) -> None:
+def _check_conditions(wanted: SourceRequest, blob: BlobRecord) -> None:
     """Refuse a source that does not meet the conditions or is archived. Raises: StorageError."""
     tags = dict(blob.tags)
     if not wanted.is_read:
@@ -134,11 +134,11 @@ async def _look(
     # The version may be the current one: then the head has it.
     states = (past,) if version is None else (None, past)
     named = [keys.HEAD_KEY if one is None else keys.past(one) for one in states]
-    beside = [key for one in states for key in read_with(one)]
+    body_keys = [key for one in states for key in read_with(one)]
     place, *found = await services.store.read(
         [
             keys.container(source.account, source.container),
-            *(Ref(partition, key) for key in (*named, *beside)),
+            *(Ref(partition, key) for key in (*named, *body_keys)),
         ]
     )
     container = records.CONTAINER.of(place)
@@ -151,7 +151,7 @@ async def _look(
     if blob is None or not blob.committed:
         raise source_missing(blob_errors.BLOB_NOT_FOUND)
     if blob.rehydration is not None:
-        blob = settled(blob, await services.store.now())
+        blob = as_of(blob, await services.store.now())
     return blob, bodies[: len(read_with(past))]
 
 
@@ -162,12 +162,12 @@ async def _open(
     wanted: SourceRequest,
     reading: Reading,
 ) -> OpenBlob:
-    blob, beside = found
+    blob, body_records = found
     offset, length = 0, blob.size_bytes
     if wanted.range is not None:
         offset, length = require_part(wanted.range, blob.size_bytes)
     is_whole = length == blob.size_bytes
-    place = BodyPlace(services.store, partition, beside)
+    place = BodyPlace(services.store, partition, body_records)
     take = to_store() if is_whole else to_store(_VERIFIED_FOR_RANGE_BYTES_MAX)
     opened = await blob.body.open(place, offset, length, take)
     reading.left = opened.left

@@ -24,7 +24,7 @@ Progress = Callable[[int], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class TransferredBody:
     """The bytes of a copy, durable but not yet owned by a blob, and their MD5 if requested."""
 
     body: NewBody
@@ -38,7 +38,7 @@ async def transfer(
     md5: bool = False,
     bytes_max: int | None = None,
     progress: Progress | None = None,
-) -> Moved:
+) -> TransferredBody:
     """Read a source to its end.
 
     Arguments:
@@ -49,12 +49,12 @@ async def transfer(
 
     Raises: SourceBroken; StorageError RequestBodyTooLarge with MaxLimit; Full, Unavailable.
     """
-    feed = _Feed(source, md5, bytes_max, progress)
+    feed = _SourceStream(source, md5, bytes_max, progress)
     write = source.copy_writer or receive_copy
-    return Moved(await write(contents, feed), feed.digest())
+    return TransferredBody(await write(contents, feed), feed.digest())
 
 
-class _Feed:
+class _SourceStream:
     """The bytes of a source while they are read: counted, bounded, digested, cut at block
     boundaries."""
 

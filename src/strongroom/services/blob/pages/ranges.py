@@ -17,7 +17,7 @@ from strongroom.engines.base import Ref
 from strongroom.errors import StorageError, invalid_header, invalid_query
 from strongroom.semantics.blob.pages import PAGE_BYTES
 from strongroom.services.blob.access import BlobView
-from strongroom.services.blob.blobs import registered
+from strongroom.services.blob.blobs import with_reader
 from strongroom.services.blob.heads import refuse_incremental
 from strongroom.services.core.calls import Call
 from strongroom.services.core.runner import Services
@@ -77,7 +77,7 @@ async def get_page_ranges(services: Services, call: Call[GetPageRanges]) -> Page
     Raises: StorageError InvalidRange, OperationNotAllowedOnIncrementalCopyBlob, and what guard_blob
         raises.
     """
-    async with registered(services, call) as (_, view):
+    async with with_reader(services, call) as (_, view):
         place = BodyPlace(services.store, view.partition)
         body, end = view.blob.body, _end(call.input, view.blob)
 
@@ -98,7 +98,7 @@ async def get_changed_ranges(services: Services, call: Call[GetPageRangesDiff]) 
         raise invalid_header(_PREVIOUS_URL, path, "It must be a snapshot of the same blob.")
     if call.target.snapshot is not None and ticks > call.target.snapshot:
         raise StorageError(blob_errors.PREVIOUS_SNAPSHOT_CANNOT_BE_NEWER)
-    async with registered(services, call) as (_, view):
+    async with with_reader(services, call) as (_, view):
         place = BodyPlace(services.store, view.partition)
         readers = services.held.of(Readers)
         reading = readers.begin(view.partition, services.store.gateways)

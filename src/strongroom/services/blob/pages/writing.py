@@ -39,8 +39,8 @@ from strongroom.services.blob.heads import (
     replace_head,
 )
 from strongroom.services.blob.immutability import refuse_change
-from strongroom.services.blob.intake import NO_DIGESTS, Bounded, Digests
-from strongroom.services.blob.sweep import tidy_head
+from strongroom.services.blob.intake import NO_DIGESTS, BoundedBody, Digests
+from strongroom.services.blob.sweep import sweep_head_body
 from strongroom.services.core.calls import BodySource, Call
 from strongroom.services.core.places import generation_of
 from strongroom.services.core.runner import Services
@@ -206,7 +206,7 @@ class _Arriving:
     async def __aiter__(self) -> AsyncIterator[bytes]:
         source: AsyncIterable[bytes] = self._body
         if self._body.size_bytes is None:
-            source = Bounded(self._body, limits.PUT_PAGE_BYTES_MAX)
+            source = BoundedBody(self._body, limits.PUT_PAGE_BYTES_MAX)
         count = 0
         async for chunk in source:
             count += len(chunk)
@@ -319,7 +319,7 @@ async def _change(
             sweeps += 1
             if sweeps > _SWEEPS_MAX:
                 raise StorageError(errors.SERVER_BUSY) from None
-            if not await tidy_head(services, partition):
+            if not await sweep_head_body(services, partition):
                 await asyncio.sleep(_SWEEP_S)
 
 

@@ -47,7 +47,7 @@ _TOGETHER: Final = 250
 # This many checks take half a millisecond.
 _CHECKED_AT_ONCE: Final = 32
 # How many entries of each tag are counted to find the rarest, in successive rounds.
-_PROBES: Final = (2, 64, 1024)
+_COUNT_LIMITS: Final = (2, 64, 1024)
 _CONTAINERS_TOGETHER: Final = 100
 # The cost of a container without any match, in entries.
 _CONTAINER_WEIGHT: Final = 8
@@ -105,13 +105,13 @@ async def find_blobs(services: Services, call: Call[FindBlobs]) -> FoundPage:
 
 @dataclass(slots=True)
 class _Search:
-    """One page under construction. `looked` counts the entries and containers that were read."""
+    """One page under construction. `scanned` counts the entries and containers that were read."""
 
     services: Services
     call: Call[FindBlobs]
     items: list[FoundBlob] = field(default_factory=list)
     seen: set[str] = field(default_factory=set)
-    looked: int = 0
+    scanned: int = 0
 
     async def run(self) -> FoundPage:
         """Search one container after the other until the page is full."""
@@ -121,7 +121,7 @@ class _Search:
             stopped = await self._search(container, generation, entry)
             if stopped is not None:
                 return FoundPage(self.items, Resume(container, stopped))
-            self.looked += _CONTAINER_WEIGHT
+            self.scanned += _CONTAINER_WEIGHT
         return FoundPage(self.items, None)
 
     async def _containers(self) -> AsyncIterator[tuple[str, int]]:
@@ -150,12 +150,12 @@ class _Search:
         Returns: the entry where the next page begins; None when the container has no more.
         """
         given = self.call.input
-        if self._is_spent():
+        if self._is_limit_reached():
             return entry
         first, until = await self._interval(generation, entry)
         behind: bytes | None = max(first, entry)
         while behind is not None and behind < until:
-            if self._is_spent():
+            if self._is_limit_reached():
                 return behind
             # One more than is missing: a full page has a marker only if something is left.
             missing = given.max_results - len(self.items)
@@ -176,19 +176,19 @@ class _Search:
         """
         store, ends = self.services.store, (Position(first, b""), Position(until, b""))
         page = await store.scan(tag_keys.tag_entries(generation), *ends, most)
-        self.looked += len(page.partitions)
+        self.scanned += len(page.partitions)
         left = page.resume and page.resume.partition
         if VERSIONS not in self.call.input.include:
             return page.partitions, left
         older = await store.scan(tag_keys.version_tag_entries(generation), *ends, most)
-        self.looked += len(older.partitions)
+        self.scanned += len(older.partitions)
         if older.resume is not None:
             left = min(left or until, older.resume.partition)
         both = sorted((*page.partitions, *older.partitions))
         return [one for one in both if left is None or one < left], left
 
-    def _is_spent(self) -> bool:
-        return self.looked >= limits.FIND_LOOKED_MAX
+    def _is_limit_reached(self) -> bool:
+        return self.scanned >= limits.FIND_LOOKED_MAX
 
     async def _interval(self, generation: int, entry: bytes) -> tuple[bytes, bytes]:
         """Return (first, until) of the entries of the rarest tag; of the marker's tag if there
@@ -204,7 +204,7 @@ class _Search:
         candidates = [intervals[key] for key in by_exactness]
         if len(candidates) == 1:
             return candidates[0]
-        for count in _PROBES:
+        for count in _COUNT_LIMITS:
             for first, until in candidates:
                 if first >= until:
                     return first, until

@@ -14,7 +14,7 @@ from strongroom.services.blob import access
 from strongroom.services.blob.access import BlobState
 from strongroom.services.blob.changes import BlobChange
 from strongroom.services.blob.heads import refuse_incremental, refuse_pending_copy
-from strongroom.services.blob.rehydration import RehydrationDelays, begun, settled
+from strongroom.services.blob.rehydration import RehydrationDelays, as_of, new_rehydration
 from strongroom.services.core.calls import Call
 from strongroom.services.core.runner import Services
 from strongroom.store.blob.blob_records import BlobRecord
@@ -62,7 +62,7 @@ def _tiered(named: BlobRecord, given: SetTier, delay: int, now: int) -> BlobReco
     if pending is not None:
         pending = tiers.rehydrated_again(pending, tier, priority, now + delay)
     elif tiers.leaves_archive(named.tier, tier):
-        pending = begun(tier, priority, delay, now)
+        pending = new_rehydration(tier, priority, delay, now)
     if pending is not None:
-        return settled(msgspec.structs.replace(named, rehydration=pending), now)
+        return as_of(msgspec.structs.replace(named, rehydration=pending), now)
     return msgspec.structs.replace(named, tier=tier, tier_changed=now)

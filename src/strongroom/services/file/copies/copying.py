@@ -104,7 +104,7 @@ async def copy_file(services: Services, call: Call[CopyFile]) -> FileCopied:
     size_bytes = source.size_bytes
     if order.url and (size_bytes is None or size_bytes > limits.FILE_COPY_AWAITED_BYTES_MAX):
         return FileCopied(begun.record)
-    return await _awaited(services, call, begun, answer_at)
+    return await _wait_for_end(services, call, begun, answer_at)
 
 
 async def _check(services: Services, call: Call[CopyFile]) -> int:
@@ -318,7 +318,7 @@ class _Starting:
         return self._smb.permission.ref(where.generation)
 
 
-async def _awaited(
+async def _wait_for_end(
     services: Services, call: Call[CopyFile], begun: NodeWritten, answer_at: float
 ) -> FileCopied:
     """Return the file when its copy has ended, or at `answer_at` (time of the event loop)."""

@@ -24,9 +24,9 @@ from strongroom.errors import StorageError, invalid_query
 from strongroom.semantics.core import lease as leases
 from strongroom.services.core.calls import Call
 from strongroom.services.core.decisions import Decision
-from strongroom.services.core.kept_places import PlaceDeletion
 from strongroom.services.core.places import check_place, generation_of, place_ref
 from strongroom.services.core.runner import Services
+from strongroom.services.core.soft_deleted_places import PlaceDeletion
 from strongroom.services.file.admission import Opens
 from strongroom.services.file.held.share_holds import require_share
 from strongroom.services.file.past_states import require_snapshot, share_of
@@ -134,7 +134,7 @@ async def delete_share(services: Services, call: Call[DeleteShare]) -> None:
     """Delete a share, or a snapshot of it. One record is removed, and with it all files become
     invisible; a job sweeps their bytes.
 
-    With soft delete, the share is retained for a while; see services/core/kept_places.py.
+    With soft delete, the share is retained for a while; see services/core/soft_deleted_places.py.
 
     Raises: StorageError ShareNotFound, ShareSnapshotNotFound, the lease errors (412),
         ShareHasSnapshots, DeleteShareWhenSnapshotLeased, InvalidQueryParameterValue (snapshots of a

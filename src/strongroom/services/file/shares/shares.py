@@ -20,9 +20,9 @@ from strongroom.semantics.core import lease as leases
 from strongroom.semantics.file import names, shares
 from strongroom.services.core.calls import Call
 from strongroom.services.core.decisions import Decision
-from strongroom.services.core.kept_places import RestorePlace, restore_place
 from strongroom.services.core.places import check_place, place_ref
 from strongroom.services.core.runner import Services
+from strongroom.services.core.soft_deleted_places import RestorePlace, restore_place
 from strongroom.services.file.node_writes import usage_bytes
 from strongroom.services.file.past_states import require_snapshot
 from strongroom.services.file.shares.share_snapshots import snapshot_ref

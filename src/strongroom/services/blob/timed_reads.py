@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from strongroom.engines.base import Record, Ref
-from strongroom.services.blob.rehydration import settled
+from strongroom.services.blob.rehydration import as_of
 from strongroom.services.core.runner import Services
 from strongroom.store.blob import blob_records
 from strongroom.store.blob.blob_records import BlobRecord
@@ -32,16 +32,16 @@ def of_blob(record: Record | None, now: int | None = None) -> Timed[BlobRecord]:
     if found is None:
         return None, False
     if found.rehydration is not None and now is not None:
-        found = settled(found, now)
+        found = as_of(found, now)
     return found, found.lease is not None or found.rehydration is not None
 
 
-def first(found: Sequence[Record | None], now: int | None = None) -> Timed[BlobRecord]:
+def blob_at_0(found: Sequence[Record | None], now: int | None = None) -> Timed[BlobRecord]:
     """See Pick."""
     return of_blob(found[0], now)
 
 
-def second(found: Sequence[Record | None], now: int | None = None) -> Timed[BlobRecord]:
+def blob_at_1(found: Sequence[Record | None], now: int | None = None) -> Timed[BlobRecord]:
     """See Pick."""
     return of_blob(found[1], now)
 
@@ -60,11 +60,11 @@ def version_among(
     Arguments:
         found: begins with the head, and the previous version of this id.
     """
-    head = first(found, now)
-    return head if head[0] is not None and head[0].version == version else second(found, now)
+    head = blob_at_0(found, now)
+    return head if head[0] is not None and head[0].version == version else blob_at_1(found, now)
 
 
-async def look(
+async def read_with_time(
     services: Services,
     pick: Pick[R],
     refs: Sequence[Ref],
