@@ -172,7 +172,7 @@ def _in_one_go(body: bytes) -> bool:
     plain = odata_entities._plain_values(body)
     if plain is None:
         return False
-    values, types = odata_entities._sorted_out(odata_entities._members(body))
+    values, types = odata_entities._values_and_types(odata_entities._members(body))
     plain.pop("Timestamp", None)
     assert repr(plain) == repr(values)
     assert not types

@@ -52,7 +52,7 @@ FULL = BlobItem(
     tier=TierItem("Hot", is_inferred=True),
     lease=LeaseItem("locked", "leased", "fixed"),
     copy=CopyItem("id", "success", "http://s?a&b", "5/5", TIME),
-    further=(("TagCount", "1"),),
+    extra_properties=(("TagCount", "1"),),
     metadata=(("Key", "<v>"),),
     tags=(("k", "v"),),
 )

@@ -239,7 +239,7 @@ def each(*requests: str, part: str = PART) -> str:
 
 
 def parsed_each(text: str, content_type: str = MIXED, most: int = 256) -> tuple[PartRequest, ...]:
-    return at_once(multipart.parse_each(content_type, text.encode("latin-1"), most))
+    return at_once(multipart.parse_independent(content_type, text.encode("latin-1"), most))
 
 
 PLAIN = PartRequest("DELETE", "/c/b", (("x-ms-date", "now"),))
@@ -308,7 +308,7 @@ def test_answers_to_requests_that_stand_by_themselves() -> None:
         PartResponse(202, (("x-ms-request-id", "1"),), content_id="0"),
         PartResponse(404, (("Content-Length", "4"),), b"<E/>", reason="There is none."),
     ]
-    content_type, body = at_once(multipart.write_each(answers, "B"))
+    content_type, body = at_once(multipart.write_independent(answers, "B"))
     assert content_type == "multipart/mixed; boundary=batchresponse_B"
     assert body.decode() == (
         "--batchresponse_B\r\n"

@@ -170,7 +170,9 @@ async def answer(whole: Whole, respond: RespondToPart) -> Response:
     parts = await _read_all(whole, requests)
     answers = await _side_by_side(whole.context, parts, respond)
     # A random boundary, so that no content of an answer can contain it.
-    written = multipart.write_each(map(_answered, requests, answers), guid(whole.context.clock))
+    written = multipart.write_independent(
+        map(_answered, requests, answers), guid(whole.context.clock)
+    )
     content_type, body = await whole.context.services.turns.run(written)
     return Response(202, [("Content-Type", content_type)], body, len(body))
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strongroom.wire.smb.compounds import ELEMENTS_MAX, chains, padding, split
+from strongroom.wire.smb.compounds import ELEMENTS_MAX, padding, related_chains, split
 from strongroom.wire.smb.header import RELATED_OPERATIONS, Header, write_header
 from strongroom.wire.smb.structures import MalformedMessage
 
@@ -67,7 +67,7 @@ def test_a_compound_is_bounded() -> None:
 def test_an_element_that_is_not_related_begins_a_chain(flags: str, sizes: list[int]) -> None:
     bits = [RELATED_OPERATIONS if flag == "r" else 0 for flag in flags]
     elements = split(memoryview(frame(*[b""] * len(bits), flags=bits)))
-    assert [len(chain) for chain in chains(elements)] == sizes
+    assert [len(chain) for chain in related_chains(elements)] == sizes
 
 
 @given(st.binary(max_size=300))

@@ -35,7 +35,7 @@ def test_any_pieces_make_the_same_frames(sizes: list[int], steps: list[int]) -> 
     steps = [max(step, 50) for step in steps]
     assembler = FrameAssembler(MAX)
     assert feed(assembler, b"".join(prefix(len(one)) + one for one in frames), steps) == frames
-    assert not assembler.is_inside
+    assert not assembler.is_frame_incomplete
 
 
 @pytest.mark.parametrize("step", [1, 2, 3, 5, 7])
@@ -48,7 +48,7 @@ def test_a_frame_that_has_begun_is_known() -> None:
     assembler = FrameAssembler(MAX)
     for byte in prefix(10) + b"123456789":
         assert feed(assembler, bytes([byte]), [1]) == []
-        assert assembler.is_inside
+        assert assembler.is_frame_incomplete
     assert feed(assembler, b"0", [1]) == [b"1234567890"]
 
 

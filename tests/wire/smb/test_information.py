@@ -74,7 +74,7 @@ def test_a_directory_has_no_stream() -> None:
         creation=0, last_access=0, last_write=0, change=0, allocation=0, size=0, attributes=16,
         file_id=1, is_directory=True,
     ))  # fmt: skip
-    assert found.within(0) == (0, b"")
+    assert found.truncated(0) == (0, b"")
 
 
 SERVED_VOLUMES = {1: (18, 10), 3: (24, 0), 4: (8, 0), 5: (12, 8), 7: (32, 0), 11: (28, 0)}
@@ -93,11 +93,11 @@ def test_space_is_counted_in_units_of_4_kib() -> None:
     assert volumes.query_volume(3, full).fixed == struct.pack("<QQII", 1, 0, 8, 512)
 
 
-@pytest.mark.parametrize(("kind", "room_min"), [(1, 24), (5, 16), (7, 32)])
-def test_volumes_want_room_for_their_structures(kind: int, room_min: int) -> None:
+@pytest.mark.parametrize(("kind", "buffer_bytes_min"), [(1, 24), (5, 16), (7, 32)])
+def test_volumes_want_room_for_their_structures(kind: int, buffer_bytes_min: int) -> None:
     found = volumes.query_volume(kind, VOLUME)
-    assert _refused(found.within, room_min - 1) == statuses.STATUS_INFO_LENGTH_MISMATCH
-    assert len(found.within(room_min)[1]) <= room_min
+    assert _refused(found.truncated, buffer_bytes_min - 1) == statuses.STATUS_INFO_LENGTH_MISMATCH
+    assert len(found.truncated(buffer_bytes_min)[1]) <= buffer_bytes_min
 
 
 def test_a_volume_offers_neither_streams_nor_links_nor_attributes_of_its_own() -> None:
@@ -111,12 +111,12 @@ def test_what_does_not_fit_is_cut_or_refused(found: Information) -> None:
     for room in range(len(whole) + 2):
         if room < len(found.fixed):
             with pytest.raises(SmbRefusal) as refused:
-                found.within(room)
+                found.truncated(room)
             assert refused.value.status == statuses.STATUS_INFO_LENGTH_MISMATCH
         elif room < len(whole):
-            assert found.within(room) == (statuses.STATUS_BUFFER_OVERFLOW, whole[:room])
+            assert found.truncated(room) == (statuses.STATUS_BUFFER_OVERFLOW, whole[:room])
         else:
-            assert found.within(room) == (0, whole)
+            assert found.truncated(room) == (0, whole)
 
 
 def _refused(function: Any, *given: Any, **named: Any) -> int:

@@ -198,18 +198,18 @@ def test_a_large_result_comes_in_fragments() -> None:
     many = Inventory("s", tuple(ListedShare(f"share-{index}") for index in range(500)))
     pipe = bound(received=2000)
     pipe.write(call(15, enum_stub(1)), many)
-    assert pipe.waiting <= 2000
+    assert pipe.unread_bytes <= 2000
     assert result(pipe)[-12:] == struct.pack("<III", 501, 0, 0)
 
 
 def test_a_short_read_leaves_the_rest_and_no_read_crosses_results() -> None:
     pipe = bound()
     pipe.write(call(15, enum_stub(1)) * 2, INVENTORY)
-    size = pipe.waiting
+    size = pipe.unread_bytes
     first, more = pipe.read(10)
-    assert (len(first), more, pipe.waiting) == (10, True, size - 10)
+    assert (len(first), more, pipe.unread_bytes) == (10, True, size - 10)
     rest, more = pipe.read(65536)
-    assert (len(rest), more, pipe.waiting) == (size - 10, False, size)
+    assert (len(rest), more, pipe.unread_bytes) == (size - 10, False, size)
     assert pipe.read(65536)[0] == first + rest
     assert pipe.read(65536) == (b"", False)
 
@@ -251,5 +251,5 @@ def test_no_mutation_raises_anything_but_a_refusal() -> None:
             pipe.write(changed, INVENTORY)
         except MalformedMessage:
             continue
-        while pipe.waiting:
+        while pipe.unread_bytes:
             assert len(pipe.read(FRAGMENT_BYTES)[0]) <= FRAGMENT_BYTES

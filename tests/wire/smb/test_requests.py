@@ -302,7 +302,7 @@ def test_a_listing_beyond_the_greatest_transaction_is_answered_in_part() -> None
     body, read = bytearray(READERS["query directory"][0]), READERS["query directory"][1]
     for asked, expected in ((MAX - 1, MAX - 1), (MAX, MAX), (MAX + 1, MAX), (0xFFFF_FFFF, MAX)):
         struct.pack_into("<I", body, 28, asked)
-        assert read(message(body)).room == expected
+        assert read(message(body)).output_bytes_max == expected
 
 
 @pytest.mark.parametrize("kind", ["query info", "change notify"])

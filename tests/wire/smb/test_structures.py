@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from strongroom.wire.smb.structures import Layout, MalformedMessage, part
+from strongroom.wire.smb.structures import Layout, MalformedMessage, variable_part
 
 
 class _Pair(msgspec.Struct, frozen=True):
@@ -39,6 +39,6 @@ def test_a_variable_part_lies_after_the_fixed_one_and_within_the_message(
     data = memoryview(b"abcdefgh")
     if found is None:
         with pytest.raises(MalformedMessage):
-            part(data, offset, length, after=4)
+            variable_part(data, offset, length, after=4)
     else:
-        assert part(data, offset, length, after=4) == found
+        assert variable_part(data, offset, length, after=4) == found

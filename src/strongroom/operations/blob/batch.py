@@ -34,7 +34,7 @@ def _batch(
         restype=restype,
         comp="batch",
         permission=permission,
-        input=partial(multipart.parse_each, requests_max=limits.BLOB_BATCH_REQUESTS_MAX),
+        input=partial(multipart.parse_independent, requests_max=limits.BLOB_BATCH_REQUESTS_MAX),
         accepts=(header("content_type", "content-type", default=""),),
         body=BodyKind("body", bytes, limits.BLOB_BATCH_BODY_BYTES_MAX),
         success=202,

@@ -84,7 +84,7 @@ def _blob(row: BlobRow, now: int, include: frozenset[str]) -> BlobItem:
         tier=_tier(row),
         lease=lease,
         copy=_copy(row) if blob.copy is not None and list_blobs.COPY in include else None,
-        further=_further(row, now, include) if _has_further(row) else (),
+        extra_properties=_further(row, now, include) if _has_further(row) else (),
         metadata=blob.metadata if list_blobs.METADATA in include else None,
         tags=blob.tags if blob.tags and list_blobs.TAGS in include else None,
         is_deleted=blob.deletion is not None,

@@ -113,7 +113,7 @@ class SmbServerConnection(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         self._progress_at = asyncio.get_running_loop().time()
         assert self._intake is not None
-        if not self._frames.is_inside:
+        if not self._frames.is_frame_incomplete:
             self._frame_began_at = self._progress_at
         try:
             for frame in self._frames.received(nbytes):
@@ -176,7 +176,7 @@ class SmbServerConnection(asyncio.BufferedProtocol):
         """
         if self._authenticate_by is not None and now > self._authenticate_by:
             self._close("nobody was authenticated in time")
-        stalls = self._frames.is_inside and not self._is_paused()
+        stalls = self._frames.is_frame_incomplete and not self._is_paused()
         limit_s = self._shared.settings.stalled_s
         if (stalls or self._is_stuck) and now > self._progress_at + limit_s:
             self._close("the client has stalled")

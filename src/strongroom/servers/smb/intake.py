@@ -148,7 +148,7 @@ class FrameIntake:
         if answer_bytes > self._state.shared.settings.busy_bytes_max:
             raise CloseConnection(f"a frame that asks for {answer_bytes} bytes")
         self._busy(answer_bytes)
-        for chain in compounds.chains(elements):
+        for chain in compounds.related_chains(elements):
             size = sum(map(self._answer_bytes, chain))
             size += received_bytes if chain[-1] is elements[-1] else 0
             self._spawn(self._carry_out(ChainRun(self._state, chain, encrypted_by), size))

@@ -17,14 +17,14 @@ from typing import Final
 from strongroom.engines.base import Partition
 
 # Gateways whose numbers differ by less than _PLACES start their searches at different messages.
-_APART: Final = 8
+_OFFSET_STEP: Final = 8
 _PLACES: Final = 8
 # This many searches start there, before one starts at the oldest message again. That message must
 # not be left for ever because the other gateways have stopped.
-_LOOKS_APART: Final = 16
+_SEARCHES_WITH_OFFSET: Final = 16
 
 
-class Distances:
+class SearchOffsets:
     """The offset from the oldest message at which this gateway starts its searches, per queue."""
 
     def __init__(self) -> None:
@@ -39,14 +39,14 @@ class Distances:
         left = self._left.pop(partition, 0)
         if left > 1:
             self._left[partition] = left - 1
-        return number % _PLACES * _APART if left else 0
+        return number % _PLACES * _OFFSET_STEP if left else 0
 
-    def lost(self, partition: Partition) -> None:
+    def note_lost_messages(self, partition: Partition) -> None:
         """Note that another gateway has taken all messages that a search found.
 
         The next searches of this gateway begin at other messages.
         """
-        self._left[partition] = _LOOKS_APART
+        self._left[partition] = _SEARCHES_WITH_OFFSET
 
 
 class Claims:
@@ -96,32 +96,32 @@ class Claim:
     """The messages that one retrieval has claimed; made by `Claims.hold`.
 
     Attributes:
-        passed_over: whether it has left a message to another claim.
+        has_skipped: whether it has left a message to another claim.
     """
 
-    __slots__ = ("_all", "_competes", "_mine", "_releases", "passed_over")
+    __slots__ = ("_all", "_competes", "_own_names", "_releases", "has_skipped")
 
     def __init__(self, everyone: _Claimed, competes: bool) -> None:
         self._all = everyone
         self._competes = competes
-        self._mine: list[bytes] = []
+        self._own_names: list[bytes] = []
         self._releases = 0
-        self.passed_over = False
+        self.has_skipped = False
 
     def is_taken(self, name: bytes) -> bool:
         """Return whether the message with this key is claimed by another retrieval."""
         if self._competes or name not in self._all.names:
             return False
-        if not self.passed_over:
-            self.passed_over, self._releases = True, self._all.releases
+        if not self.has_skipped:
+            self.has_skipped, self._releases = True, self._all.releases
         return True
 
     def take(self, name: bytes) -> None:
         """Claim the message with this key, so that no other retrieval of this gateway takes it."""
         self._all.names.add(name)
-        self._mine.append(name)
+        self._own_names.append(name)
 
-    async def given_back(self) -> None:
+    async def wait_for_release(self) -> None:
         """Wait until another claim has released messages since this one first left it a message."""
         everyone = self._all
         while everyone.releases == self._releases:
@@ -131,12 +131,12 @@ class Claim:
 
     def release(self, besides: Collection[bytes] = ()) -> None:
         """Release all messages of the claim, except `besides`."""
-        freed = [name for name in self._mine if name not in besides]
+        freed = [name for name in self._own_names if name not in besides]
         if not freed:
             return
         everyone = self._all
         everyone.names.difference_update(freed)
-        self._mine = [name for name in self._mine if name in besides]
+        self._own_names = [name for name in self._own_names if name in besides]
         everyone.releases += 1
         waiting, everyone.waiting = everyone.waiting, []
         for waiter in waiting:

@@ -37,7 +37,7 @@ class MessagesChange:
         self._epoch = epoch
         self._stamp = stamp
         self._ledger = ledger
-        self._noted = False
+        self._is_ledger_changed = False
         self._writes: list[Write] = []
         self._jobs: list[Step] = []
         self._placed = 0
@@ -45,7 +45,7 @@ class MessagesChange:
     def put(self, message: Message, text: str) -> bytes:
         """Add a new message and count it. Return its place."""
         assert self._ledger is not None
-        self._note(+1)
+        self._change_ledger(+1)
         place = self._place(self._texted(MessageRecord(message, self._stamp), text))
         due = self._ledger.due
         if message.expires != NEVER and (not due or message.expires < due):
@@ -70,22 +70,22 @@ class MessagesChange:
         expires = record.message.expires
         if expires != NEVER:
             self._writes.append(Write(keys.expiry(expires, record.number), None))
-        self._note(-1)
+        self._change_ledger(-1)
 
     def remove_expired(self, expiry: Key, found: Expiry) -> None:
         """Remove the message to which an expiry entry refers."""
         number = keys.expiry_number(expiry.name)
         self._writes += (Write(expiry, None), Write(keys.message_at(found.place), None))
         self._drop_chunks(number, 0, found.chunks)
-        self._note(-1)
+        self._change_ledger(-1)
 
-    def touch(self) -> None:
+    def wake_watchers(self) -> None:
         """Write the ledger unchanged, to wake the requests that watch it."""
-        self._note(0)
+        self._change_ledger(0)
 
     def sweep_at(self, due: int) -> None:
         """Schedule the sweep of expired messages; 0 = no message will expire."""
-        self._note(0, due)
+        self._change_ledger(0, due)
         if due:
             ref = expiry_job(self._epoch, due)
             job = Job(JobKind.EXPIRE_MESSAGES, self._generation, epoch=self._epoch)
@@ -95,13 +95,13 @@ class MessagesChange:
         """Return the commit's steps. The job comes first: without its message it finds nothing
         to do."""
         writes = list(self._writes)
-        if self._noted and self._ledger is not None:
+        if self._is_ledger_changed and self._ledger is not None:
             writes.append(Write(keys.LEDGER_KEY, message_records.LEDGER.encode(self._ledger)))
         return (*self._jobs, Step(self.partition, tuple(writes))) if writes else ()
 
-    def _note(self, more: int, due: int | None = None) -> None:
+    def _change_ledger(self, more: int, due: int | None = None) -> None:
         assert self._ledger is not None
-        self._noted = True
+        self._is_ledger_changed = True
         self._ledger = Ledger(self._ledger.count + more, self._ledger.due if due is None else due)
 
     def _place(self, record: MessageRecord) -> bytes:

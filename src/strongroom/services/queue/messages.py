@@ -128,14 +128,14 @@ async def update_message(services: Services, call: Call[UpdateMessage]) -> Messa
     if given.text is not None:
         messages.require_text(given.text)
 
-    def decide(held: _Held) -> MessageView:
+    def decide(held: _MessageAtCommit) -> MessageView:
         before = held.record.message
         after = messages.update(before, given.visibility_s, held.stamp)
         place = held.change.move(held.key, held.record, after, given.text)
         if after.visible < before.visible:
             # A waiter would otherwise sleep until the time at which the message was to become
             # visible before.
-            held.change.touch()
+            held.change.wake_watchers()
         return MessageView(after, pop_receipts.seal(held.secret, place))
 
     return await _change(services, call, given.receipt, decide)
@@ -147,14 +147,14 @@ async def delete_message(services: Services, call: Call[DeleteMessage]) -> None:
     Raises: StorageError QueueNotFound, MessageNotFound, InvalidQueryParameterValue (no receipt).
     """
 
-    def decide(held: _Held) -> None:
+    def decide(held: _MessageAtCommit) -> None:
         held.change.remove(held.key, held.record)
 
     await _change(services, call, call.input.receipt, decide)
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
+class _MessageAtCommit:
     """A message at the serial point, and the writes that change it."""
 
     key: Key
@@ -165,7 +165,7 @@ class _Held:
 
 
 async def _change(
-    services: Services, call: Call[Any], receipt: str, change: Callable[[_Held], T]
+    services: Services, call: Call[Any], receipt: str, change: Callable[[_MessageAtCommit], T]
 ) -> T:
     """Decide on the message that the request names and its receipt refers to.
 
@@ -189,7 +189,7 @@ class _Change(Decision[T], Generic[T], frozen=True):
 
     call: Call[Any]
     queue: QueueRecord
-    change: Callable[[_Held], T]
+    change: Callable[[_MessageAtCommit], T]
 
     def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[T]:
         """See Decision.decide. Raises: as `_change`."""
@@ -203,5 +203,7 @@ class _Change(Decision[T], Generic[T], frozen=True):
         messages.held(None if record is None else record.message, named.lower(), stamp)
         assert record is not None
         change = MessagesChange(queue.generation, queue.epoch, stamp, ledger)
-        result = self.change(_Held(self.reads[1].key, record, change, stamp, queue.secret))
+        result = self.change(
+            _MessageAtCommit(self.reads[1].key, record, change, stamp, queue.secret)
+        )
         return Commit(result, change.steps())

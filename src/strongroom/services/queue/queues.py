@@ -84,7 +84,7 @@ class _Create(Decision[bool], frozen=True):
         given = self.call.input.metadata
         there = records.QUEUE.of(found[0])
         if there is not None:
-            if _told_apart(there.metadata) != _told_apart(given):
+            if _comparable(there.metadata) != _comparable(given):
                 raise StorageError(queue_errors.QUEUE_ALREADY_EXISTS)
             return Commit(False)
         created = QueueRecord(stamp, stamp, self.secret, given)
@@ -92,7 +92,7 @@ class _Create(Decision[bool], frozen=True):
         return Commit(True, (*begun, _written(self.reads[0], created)))
 
 
-def _told_apart(metadata: Metadata) -> dict[str, str]:
+def _comparable(metadata: Metadata) -> dict[str, str]:
     """Return metadata in comparable form: the order and the case of names do not matter."""
     return {name.lower(): value for name, value in metadata}
 

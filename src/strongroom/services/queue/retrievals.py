@@ -35,7 +35,7 @@ from strongroom.services.core.decisions import Decision
 from strongroom.services.core.places import place_ref
 from strongroom.services.core.runner import Services
 from strongroom.services.core.waiting import MustWait
-from strongroom.services.queue.claims import Claim, Claims, Distances
+from strongroom.services.queue.claims import Claim, Claims, SearchOffsets
 from strongroom.services.queue.expired_front import ExpiredFronts
 from strongroom.services.queue.message_changes import MessagesChange
 from strongroom.services.queue.messages import MessageView
@@ -49,9 +49,9 @@ Messages = tuple[MessageView, ...]
 
 # After this many searches without a message, a retrieval also tries for messages that others have
 # claimed.
-_POLITE_LOOKS: Final = 15
+_SEARCHES_BEFORE_COMPETING: Final = 15
 # How many times Peek Messages reads again messages that changed while they were read.
-_PEEKS: Final = 16
+_PEEK_TRIES: Final = 16
 _PAGE_RECORDS_MAX: Final = 120
 
 
@@ -68,7 +68,7 @@ class PeekMessages(msgspec.Struct, frozen=True):
     count: int = 1
 
 
-class _Seen(NamedTuple):
+class _FoundMessage(NamedTuple):
     """A message that was found, with its whole text; None = the text was gone already."""
 
     key: Key
@@ -77,7 +77,7 @@ class _Seen(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Look:
+class _SearchResult:
     """The result of a search.
 
     Attributes:
@@ -87,17 +87,18 @@ class _Look:
         until: when more messages become visible by time alone; None = never.
         front: all messages before it have expired, and none will appear there.
         only_expired: only expired messages were seen so far.
-        ends_expired: when the last message of that expired prefix became visible, and its end.
+        expired_prefix_end: when the last message of that expired prefix became visible, and the
+            prefix's end.
         committed: the greatest stamp that was seen.
     """
 
     now: int
-    found: list[_Seen] = field(default_factory=list)
-    expired: list[_Seen] = field(default_factory=list)
+    found: list[_FoundMessage] = field(default_factory=list)
+    expired: list[_FoundMessage] = field(default_factory=list)
     until: int | None = None
     front: bytes | None = None
     only_expired: bool = True
-    ends_expired: tuple[int, bytes] = (0, b"")
+    expired_prefix_end: tuple[int, bytes] = (0, b"")
     committed: int = 0
 
 
@@ -115,23 +116,23 @@ async def get_messages(services: Services, call: Call[GetMessages]) -> Messages:
         raise StorageError(errors.INSUFFICIENT_ACCOUNT_PERMISSIONS, message)
     if not call.terms.wait_s:
         return await _get(services, call)
-    nothing = StorageError(queue_errors.MESSAGE_NOT_FOUND)
+    no_message_error = StorageError(queue_errors.MESSAGE_NOT_FOUND)
 
     async def attempt() -> Messages:
-        return await _get(services, call, nothing)
+        return await _get(services, call, no_message_error)
 
     try:
         return await services.waiting.in_turn(
-            place_ref(call), call.terms.wait_s, nothing, attempt, call.client
+            place_ref(call), call.terms.wait_s, no_message_error, attempt, call.client
         )
     except StorageError as error:
-        if error is not nothing:
+        if error is not no_message_error:
             raise
         return ()
 
 
 async def _get(
-    services: Services, call: Call[GetMessages], nothing: StorageError | None = None
+    services: Services, call: Call[GetMessages], no_message_error: StorageError | None = None
 ) -> Messages:
     """Take messages that are visible now.
 
@@ -139,48 +140,52 @@ async def _get(
         nothing: the error of the MustWait that is raised when there are none; None = return none.
     """
     decided = 0
-    for looks in itertools.count():
+    for searches in itertools.count():
         # An attempt of a waiting request comes here again after a while.
-        again = looks > 0 or nothing is not None
+        again = searches > 0 or no_message_error is not None
         queue, version = await queue_of(services, call, again)
         partition = keys.message_partition(queue.generation, queue.epoch)
         ledger_ref = Ref(partition, keys.LEDGER_KEY)
         # Read before the search: a message that is put after the search has changed the ledger
         # since.
-        ledger = (await services.store.read([ledger_ref]))[0] if nothing is not None else None
-        with services.disposable.of(Claims).hold(partition, looks >= _POLITE_LOOKS) as claim:
-            look = await _look(services, partition, call.input.count, claim, decided)
+        ledger = (
+            (await services.store.read([ledger_ref]))[0] if no_message_error is not None else None
+        )
+        with services.disposable.of(Claims).hold(
+            partition, searches >= _SEARCHES_BEFORE_COMPETING
+        ) as claim:
+            search = await _search(services, partition, call.input.count, claim, decided)
             taken: Messages = ()
-            if look.found or look.expired:
-                taken, decided = await _take(services, call, queue, look)
-            elif claim.passed_over:
-                await claim.given_back()
+            if search.found or search.expired:
+                taken, decided = await _take(services, call, queue, search)
+            elif claim.has_skipped:
+                await claim.wait_for_release()
         if taken:
             return taken
-        if look.found:
-            services.disposable.of(Distances).lost(partition)
+        if search.found:
+            services.disposable.of(SearchOffsets).note_lost_messages(partition)
         # A request whose client has disconnected must not go on searching.
-        if call.client.is_disconnected or not (look.found or claim.passed_over):
+        if call.client.is_disconnected or not (search.found or claim.has_skipped):
             break
-    if nothing is None:
+    if no_message_error is None:
         return ()
     watched = [(place_ref(call), version), (ledger_ref, None if ledger is None else ledger.version)]
-    raise MustWait(nothing, watched, look.now, look.until)
+    raise MustWait(no_message_error, watched, search.now, search.until)
 
 
 async def _take(
-    services: Services, call: Call[GetMessages], queue: QueueRecord, look: _Look
+    services: Services, call: Call[GetMessages], queue: QueueRecord, search: _SearchResult
 ) -> tuple[Messages, int]:
     """Take the messages that are still where they were found, and remove the expired ones.
 
     Returns: the messages that were taken, and the store time of the commit.
     """
     partition = keys.message_partition(queue.generation, queue.epoch)
-    seen = (*look.found, *look.expired)
+    seen = (*search.found, *search.expired)
     reads = [place_ref(call)]
     # A moved message does not change the count, so the ledger is not needed without expired
     # messages.
-    reads += [Ref(partition, keys.LEDGER_KEY)] if look.expired else []
+    reads += [Ref(partition, keys.LEDGER_KEY)] if search.expired else []
     reads += [Ref(partition, one.key) for one in seen]
     take = _Take(partition, reads, call.rule.purpose, call.as_of_now(), queue, seen)
     return await services.commit(take)
@@ -191,7 +196,7 @@ class _Take(Decision[tuple[Messages, int]], frozen=True):
 
     call: Call[GetMessages]
     queue: QueueRecord
-    seen: tuple[_Seen, ...]
+    seen: tuple[_FoundMessage, ...]
 
     def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[tuple[Messages, int]]:
         """See Decision.decide. Nothing is taken when none of the messages is left."""
@@ -215,7 +220,7 @@ class _Take(Decision[tuple[Messages, int]], frozen=True):
 
 
 def _taken(
-    change: MessagesChange, seen: _Seen, secret: bytes, visibility_s: int, stamp: int
+    change: MessagesChange, seen: _FoundMessage, secret: bytes, visibility_s: int, stamp: int
 ) -> MessageView:
     if seen.text is None:
         raise DamagedRecord("a message is there, and its text is not")
@@ -229,92 +234,92 @@ async def peek_messages(services: Services, call: Call[PeekMessages]) -> Message
 
     Raises: StorageError QueueNotFound.
     """
-    for looks in range(_PEEKS):
-        queue, _ = await queue_of(services, call, again=looks > 0)
+    for searches in range(_PEEK_TRIES):
+        queue, _ = await queue_of(services, call, again=searches > 0)
         partition = keys.message_partition(queue.generation, queue.epoch)
-        look = await _look(services, partition, call.input.count, None)
+        search = await _search(services, partition, call.input.count, None)
         # A message may have been removed between the read of it and the read of its long text.
-        if all(seen.text is not None for seen in look.found):
+        if all(seen.text is not None for seen in search.found):
             break
     return tuple(
         MessageView(seen.record.message, None, seen.text)
-        for seen in look.found
+        for seen in search.found
         if seen.text is not None
     )
 
 
-async def _look(
+async def _search(
     services: Services, partition: Partition, want: int, claim: Claim | None, decided: int = 0
-) -> _Look:
+) -> _SearchResult:
     """Search for `want` messages that are visible and unclaimed, and claim them.
 
     Arguments:
         claim: None = only search, and include claimed messages.
         decided: the time of an earlier decision, a lower bound of the time of this search.
     """
-    look = _Look(max(await services.store.now(), decided))
+    search = _SearchResult(max(await services.store.now(), decided))
     found: list[tuple[Key, MessageRecord]] = []
     first, until = keys.message_range()
     first = services.disposable.of(ExpiredFronts).first(partition, first)
     reach = want
     if claim is not None:
         number = services.store.gateways.number
-        reach += services.disposable.of(Distances).next(partition, number)
+        reach += services.disposable.of(SearchOffsets).next(partition, number)
     size = min(reach + services.disposable.of(Claims).count(partition) + 1, _PAGE_RECORDS_MAX)
     while True:
         page = await services.store.read_range(partition, True, first, until, size)
-        if _sift(look, page, reach, found, claim) or len(page) < size:
+        if _collect_page(search, page, reach, found, claim) or len(page) < size:
             break
         first, size = page[-1].name + b"\0", _PAGE_RECORDS_MAX
         await asyncio.sleep(0)
-    _advance(look)
-    if look.front is not None:
-        services.disposable.of(ExpiredFronts).advance(partition, look.front)
+    _advance(search)
+    if search.front is not None:
+        services.disposable.of(ExpiredFronts).advance(partition, search.front)
     if claim is not None and len(found) > want:
         # Keep the last messages within reach: searches of other gateways reach these last.
         found = found[-want:]
-        kept = {key.name for key, _ in found} | {one.key.name for one in look.expired}
+        kept = {key.name for key, _ in found} | {one.key.name for one in search.expired}
         claim.release(besides=kept)
-    look.found = await _with_texts(services, partition, found)
-    return look
+    search.found = await _with_texts(services, partition, found)
+    return search
 
 
-def _sift(
-    look: _Look,
+def _collect_page(
+    search: _SearchResult,
     page: Sequence[Item],
     want: int,
     found: list[tuple[Key, MessageRecord]],
     claim: Claim | None,
 ) -> bool:
-    """Add the wanted messages of a page to `found` or to the expired ones of `look`.
+    """Add the wanted messages of a page to `found` or to the expired ones of `search`.
 
     Returns: whether the search has enough, or has seen all visible messages.
     """
     for item in page:
         # A message that was put with visibility 0 is visible from its own stamp on, which may be a
         # little ahead of the clock.
-        look.committed = max(look.committed, item.version)
-        look.now = max(look.now, item.version)
+        search.committed = max(search.committed, item.version)
+        search.now = max(search.now, item.version)
         # With many concurrent retrievals, most messages of a page are claimed by others.
         if claim is not None and claim.is_taken(item.name):
-            look.only_expired = False
+            search.only_expired = False
             continue
         record = message_records.MESSAGE.decode(item.value)
-        if record.message.visible > look.now:
-            look.until = look.until or record.message.visible
+        if record.message.visible > search.now:
+            search.until = search.until or record.message.visible
             return True
-        expired = messages.is_expired(record.message, look.now)
-        look.only_expired &= expired
-        if look.only_expired:
-            look.ends_expired = record.message.visible, item.name + b"\0"
-            _advance(look)
-        if expired and (claim is None or len(look.expired) >= limits.EXPIRED_PER_COMMIT_MAX):
+        expired = messages.is_expired(record.message, search.now)
+        search.only_expired &= expired
+        if search.only_expired:
+            search.expired_prefix_end = record.message.visible, item.name + b"\0"
+            _advance(search)
+        if expired and (claim is None or len(search.expired) >= limits.EXPIRED_PER_COMMIT_MAX):
             continue
         if claim is not None:
             claim.take(item.name)
         key = Key(True, item.name)
         if expired:
-            look.expired.append(_Seen(key, record, ""))
+            search.expired.append(_FoundMessage(key, record, ""))
             continue
         found.append((key, record))
         if len(found) == want:
@@ -322,17 +327,17 @@ def _sift(
     return False
 
 
-def _advance(look: _Look) -> None:
+def _advance(search: _SearchResult) -> None:
     """Move the front past the expired messages, unless a commit that is not visible yet may put
     a message there."""
-    visible, end = look.ends_expired
-    if end and visible <= look.committed:
-        look.front = end
+    visible, end = search.expired_prefix_end
+    if end and visible <= search.committed:
+        search.front = end
 
 
 async def _with_texts(
     services: Services, partition: Partition, found: list[tuple[Key, MessageRecord]]
-) -> list[_Seen]:
+) -> list[_FoundMessage]:
     """Return the messages with their texts.
 
     A long text is read here, together with its message. An update in between has moved the message,
@@ -342,7 +347,7 @@ async def _with_texts(
     refs = [Ref(partition, key) for of_one in places for key in of_one]
     read = iter(await services.store.read(refs) if refs else ())
     return [
-        _Seen(key, record, _text(record, [next(read) for _ in of_one]))
+        _FoundMessage(key, record, _text(record, [next(read) for _ in of_one]))
         for (key, record), of_one in zip(found, places, strict=True)
     ]
 

@@ -26,7 +26,7 @@ from strongroom.values import Purpose
 
 _PAGE_RECORDS: Final = 200
 # How often a search is repeated because of a concurrent Put Message, before a later job does it.
-_OVERTAKEN_MAX: Final = 4
+_REPEATED_READS_MAX: Final = 4
 
 
 async def sweep_messages(services: Services, removal: RemovalBatch, job: Job, stamp: int) -> None:
@@ -53,7 +53,7 @@ async def _sweep_epoch(
     while True:
         page = await services.store.read_range(partition, True, first, None, _PAGE_RECORDS)
         for item in page:
-            await _forget_job(removal, epoch, item)
+            await _remove_expiry_job(removal, epoch, item)
             await removal.add(partition, (Key(True, item.name),))
         if len(page) < _PAGE_RECORDS:
             break
@@ -62,7 +62,7 @@ async def _sweep_epoch(
     await removal.commit()
 
 
-async def _forget_job(removal: RemovalBatch, epoch: int, item: Item) -> None:
+async def _remove_expiry_job(removal: RemovalBatch, epoch: int, item: Item) -> None:
     """Remove the job that would sweep the epoch's expired messages, together with the ledger."""
     if item.name != keys.LEDGER_KEY.name:
         return
@@ -77,7 +77,7 @@ class _Outcome(enum.Enum):
 
     DONE = "done"
     MORE = "there is more to remove"
-    OVERTAKEN = "something was put meanwhile"
+    CONCURRENT_PUT = "something was put meanwhile"
 
 
 class _Expired(NamedTuple):
@@ -104,19 +104,21 @@ async def expire_messages(services: Services, job: Job, due: int, pause_s: float
         pause_s: pause after each commit, so that requests are served first.
     """
     partition = keys.message_partition(job.generation, job.epoch)
-    overtaken = 0
+    concurrent_puts = 0
     while True:
-        look = await _look(services, partition)
-        if look is None:
+        expired = await _read_expired(services, partition)
+        if expired is None:
             return
-        outcome = await _remove(services, job, partition, look, due, overtaken < _OVERTAKEN_MAX)
+        outcome = await _remove(
+            services, job, partition, expired, due, concurrent_puts < _REPEATED_READS_MAX
+        )
         if outcome is _Outcome.DONE:
             return
-        overtaken += outcome is _Outcome.OVERTAKEN
+        concurrent_puts += outcome is _Outcome.CONCURRENT_PUT
         await asyncio.sleep(pause_s)
 
 
-async def _look(services: Services, partition: Partition) -> _Expired | None:
+async def _read_expired(services: Services, partition: Partition) -> _Expired | None:
     (ledger,) = await services.store.read([Ref(partition, keys.LEDGER_KEY)])
     if ledger is None:
         return None
@@ -133,14 +135,14 @@ async def _remove(
     services: Services,
     job: Job,
     partition: Partition,
-    look: _Expired,
+    expired: _Expired,
     due: int,
     may_look_again: bool,
 ) -> _Outcome:
     """Remove the messages that a read has found, and schedule the next job when these were all."""
     reads = [Ref(partition, keys.LEDGER_KEY)]
-    reads += [Ref(partition, Key(True, item.name)) for item in look.items]
-    expire = _Expire(partition, reads, Purpose.FREEING, job, look, due, may_look_again)
+    reads += [Ref(partition, Key(True, item.name)) for item in expired.items]
+    expire = _Expire(partition, reads, Purpose.FREEING, job, expired, due, may_look_again)
     return await services.commit(expire)
 
 
@@ -148,30 +150,30 @@ class _Expire(Decision[_Outcome], frozen=True):
     """Remove the expired messages of a read; see `_remove`."""
 
     job: Job
-    look: _Expired
+    expired: _Expired
     due: int
     may_look_again: bool
 
     def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[_Outcome]:
         """See Decision.decide."""
-        job, look = self.job, self.look
+        job, expired = self.job, self.expired
         ledger = message_records.LEDGER.of(found[0])
         if ledger is None or found[0] is None or ledger.due != self.due:
             return Commit(_Outcome.DONE)
         change = MessagesChange(job.generation, job.epoch, stamp, ledger)
-        for item, record in zip(look.items, found[1:], strict=True):
+        for item, record in zip(expired.items, found[1:], strict=True):
             # A moved message has another place, which is read here; a removed one has no entry.
             if record is not None:
                 expiry = message_records.EXPIRY.decode(record.value)
                 change.remove_expired(Key(True, item.name), expiry)
-        outcome = _Outcome.MORE if look.more else _Outcome.DONE
+        outcome = _Outcome.MORE if expired.more else _Outcome.DONE
         # A message that was put since the read may expire before those that the read has seen.
-        overtaken = found[0].version != look.ledger_version
+        was_put_since = found[0].version != expired.ledger_version
         soon = stamp + SWEEP_PAUSE_TICKS
-        if not look.more and overtaken and self.may_look_again:
-            outcome = _Outcome.OVERTAKEN
-        elif not look.more and overtaken:
+        if not expired.more and was_put_since and self.may_look_again:
+            outcome = _Outcome.CONCURRENT_PUT
+        elif not expired.more and was_put_since:
             change.sweep_at(soon)
-        elif not look.more:
-            change.sweep_at(look.next_due and max(look.next_due, soon))
+        elif not expired.more:
+            change.sweep_at(expired.next_due and max(expired.next_due, soon))
         return Commit(outcome, change.steps())

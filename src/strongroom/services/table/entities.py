@@ -82,7 +82,7 @@ class PartFailed(Exception):
         self.error = error
 
 
-class _Larger(Exception):
+class _OtherChunkCount(Exception):
     """Entities to be merged have another number of chunks than was read."""
 
     def __init__(self, chunks: dict[int, int]) -> None:
@@ -104,11 +104,11 @@ def keys_of(call: Call[WriteEntity]) -> tuple[str, str]:
         for given, meant in ((document.partition_key, partition_key), (document.row_key, row_key)):
             if given is not None and given != meant:
                 raise entities.invalid("The keys in the body are not those of the URL.")
-    check_reach(call, partition_key, row_key)
+    check_keys_in_range(call, partition_key, row_key)
     return partition_key, row_key
 
 
-def check_reach(call: Call[Any], partition_key: str, row_key: str) -> None:
+def check_keys_in_range(call: Call[Any], partition_key: str, row_key: str) -> None:
     """Check that the keys are valid, and within the key range of the caller's SAS.
 
     Raises: as entities.check_key; StorageError AuthorizationFailure.
@@ -149,8 +149,8 @@ async def transact(services: Services, calls: Sequence[Call[WriteEntity]]) -> li
     while True:
         try:
             return await services.commit(transaction)
-        except _Larger as larger:
-            transaction = transaction.with_chunks(larger.chunks)
+        except _OtherChunkCount as other_count:
+            transaction = transaction.with_chunks(other_count.chunks)
 
 
 def _transaction(calls: Sequence[Call[WriteEntity]]) -> _Transaction:
@@ -192,7 +192,7 @@ class _Transaction(Decision[list[EntityWritten]], frozen=True):
         return msgspec.structs.replace(self, reads=reads, chunks=chunks)
 
     def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[list[EntityWritten]]:
-        """See Decision.decide. Raises: PartFailed; _Larger, after which it runs again
+        """See Decision.decide. Raises: PartFailed; _OtherChunkCount, after which it runs again
         `with_chunks`."""
         heads = found[1 : 1 + len(self.heads)]
         stored = self._stored(heads, iter(found[1 + len(self.heads) :]))
@@ -240,7 +240,7 @@ class _Transaction(Decision[list[EntityWritten]], frozen=True):
             else:
                 found.append(None)
         if needed and any(self.chunks.get(index) != count for index, count in needed.items()):
-            raise _Larger(needed)
+            raise _OtherChunkCount(needed)
         return found
 
     def _merges(self, index: int) -> bool:
@@ -271,10 +271,10 @@ def _chunk_refs(head: Ref, count: int) -> list[Ref]:
 async def get_entity(services: Services, call: Call[Any]) -> Entity:
     """Query Entities by both keys: return the entity in one committed state.
 
-    Raises: StorageError TableNotFound, ResourceNotFound, and what check_reach raises.
+    Raises: StorageError TableNotFound, ResourceNotFound, and what check_keys_in_range raises.
     """
     assert call.target.entity is not None
-    check_reach(call, *call.target.entity)
+    check_keys_in_range(call, *call.target.entity)
     ref = keys.entity(generation_of(call), *call.target.entity)
     stored = await read_entity(services, ref)
     if stored is None:

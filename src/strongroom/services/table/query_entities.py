@@ -67,19 +67,19 @@ async def query_entities(services: Services, call: Call[QueryEntities]) -> Entit
         raises.
     """
     query = _Query(services, keys.entities(generation_of(call)), call.input)
-    reach = _reach(call)
-    if all(map(Interval.is_point, reach)):
-        await query.read(reach)
+    intervals = _intervals_to_read(call)
+    if all(map(Interval.is_point, intervals)):
+        await query.read(intervals)
     else:
         # The semaphore limits the memory of concurrent large pages.
         async with services.listings:
-            await query.read(reach)
+            await query.read(intervals)
     # Checked last: a table that exists now existed all the time, and nothing of it was swept.
     await services.check_place(call)
     return EntityPage(query.rows, query.next)
 
 
-def _reach(call: Call[QueryEntities]) -> tuple[Interval, ...]:
+def _intervals_to_read(call: Call[QueryEntities]) -> tuple[Interval, ...]:
     """Return the intervals that can contain matches, within the SAS and after earlier pages.
 
     It is empty for `$top=0`: with a continuation, a client would never reach the end.
@@ -114,9 +114,9 @@ class _Query:
         self.rows: list[Entity] = []
         self.next: table_intervals.Position | None = None
 
-    async def read(self, reach: Sequence[Interval]) -> None:
+    async def read(self, intervals: Sequence[Interval]) -> None:
         """Read intervals until the page is complete, or has read as much as one page may."""
-        for group in table_intervals.by_partition(reach):
+        for group in table_intervals.by_partition(intervals):
             if self._is_enough():
                 self.next = group[0].first
             elif all(map(Interval.is_point, group)):
@@ -164,7 +164,7 @@ class _Query:
 
     async def _read_range(self, first: Position, until: table_intervals.Position | None) -> None:
         bound = None if until is None else Position(*until)
-        want = self._want()
+        want = self._read_limit()
         while True:
             page = await self._store.scan(self._keyspace, first, bound, want, where=self._where)
             if self._where is not None and entity_records.any_large(page.values):
@@ -190,7 +190,7 @@ class _Query:
             else:
                 # Read the partition from its beginning: the scan may have left out some of its
                 # records.
-                first, want = Position(resume.partition, b""), self._want()
+                first, want = Position(resume.partition, b""), self._read_limit()
 
     def _count(self, page: Page, want: int) -> None:
         """Count the records that were read. Those that the engine left out are not in the page."""
@@ -200,7 +200,7 @@ class _Query:
         self._scanned += looked
         self._scanned_bytes += sum(map(len, page.values))
 
-    def _want(self) -> int:
+    def _read_limit(self) -> int:
         """Return how many records to read: one more than is missing, to find where the next page
         begins."""
         missing = self._top - len(self.rows) + 1
@@ -240,10 +240,10 @@ class _Query:
             self.rows += found
             self._size_bytes = size_bytes
         else:
-            self._take_some(found, sizes)
+            self._take_until_full(found, sizes)
         return bool(found)
 
-    def _take_some(self, found: Sequence[Entity], sizes: Sequence[int]) -> None:
+    def _take_until_full(self, found: Sequence[Entity], sizes: Sequence[int]) -> None:
         """Add as many as fit, but always the first one."""
         for row, size_bytes in zip(found, sizes, strict=True):
             size_bytes += self._size_bytes

@@ -14,7 +14,7 @@ from strongroom.store.core import keys
 from strongroom.store.table import entity_records
 
 # Other tasks run after this many entities were filtered: a filter may be a hundred comparisons.
-_JUDGED_AT_ONCE: Final = 250
+_FILTERED_AT_ONCE: Final = 250
 
 
 class Scanned:
@@ -30,7 +30,7 @@ class Scanned:
         candidates, self.resume = _whole_entities(page)
         partitions = candidates.partition_keys
         self.last_partition = partitions[-1] if partitions else None
-        self.parts = candidates.parts(_JUDGED_AT_ONCE)
+        self.parts = candidates.parts(_FILTERED_AT_ONCE)
 
 
 def _whole_entities(page: Page) -> tuple[Candidates, Position | None]:

@@ -45,7 +45,7 @@ class _Reader:
         self._depth += 1
         known = name in _KINDS if self._depth == 2 else self._depth == 1 and name == "BlockList"
         if not known:
-            raise xml.Unacceptable(f"The element {name[:64]} is not expected.")
+            raise xml.UnexpectedXml(f"The element {name[:64]} is not expected.")
         self._pieces = ""
 
     def end(self, name: str) -> None:

@@ -53,9 +53,10 @@ class BlobItem(msgspec.Struct, frozen=True, gc=False):
     """One blob, snapshot (`snapshot` its ticks) or version (`version` its id in ticks, 0 = none).
 
     `modified` None means that it has only uncommitted blocks: no times, ETag or content properties.
-    Times are ticks. `lease` None leaves the lease out (snapshots, soft-deleted blobs). `further`
-    are properties that follow ServerEncrypted, in the service's order. `copy`, `metadata` and
-    `tags` are None unless requested. `is_current`: whether a version is the current one.
+    Times are ticks. `lease` None leaves the lease out (snapshots, soft-deleted blobs).
+    `extra_properties` are properties that follow ServerEncrypted, in the service's order. `copy`,
+    `metadata` and `tags` are None unless requested. `is_current`: whether a version is the current
+    one.
     `only_versions`: there is no blob, but there are versions of it.
     """
 
@@ -70,7 +71,7 @@ class BlobItem(msgspec.Struct, frozen=True, gc=False):
     tier: TierItem | None = None
     lease: LeaseItem | None = None
     copy: CopyItem | None = None
-    further: tuple[tuple[str, str], ...] = ()
+    extra_properties: tuple[tuple[str, str], ...] = ()
     metadata: Metadata | None = None
     tags: tuple[tuple[str, str], ...] | None = None
     is_deleted: bool = False
@@ -89,7 +90,7 @@ class BlobPrefix(msgspec.Struct, frozen=True, gc=False):
 class ListQuery:
     """The parts of the request that a page repeats; `delimiter` None = it was not given."""
 
-    asked: xml.PageRequest
+    page_request: xml.PageRequest
     container: str
     delimiter: str | None = None
 
@@ -98,13 +99,14 @@ def write_blobs(
     query: ListQuery, items: Iterable[BlobItem | BlobPrefix], next_marker: str
 ) -> Iterator[bytes]:
     """Yield the page as XML, piece by piece; `next_marker` is empty on the last page."""
-    asked = query.asked
-    most = None if asked.max_results is None else str(asked.max_results)
+    page_request = query.page_request
+    most = None if page_request.max_results is None else str(page_request.max_results)
     head = (
-        f'{xml.DECLARATION}<EnumerationResults ServiceEndpoint="{escape(asked.endpoint)}"'
+        f'{xml.DECLARATION}<EnumerationResults ServiceEndpoint="{escape(page_request.endpoint)}"'
         f' ContainerName="{escape(query.container)}">'
-        f"{'' if asked.prefix is None else _asked('Prefix', asked.prefix)}"
-        f"{xml.optional_element('Marker', asked.marker)}{xml.optional_element('MaxResults', most)}"
+        f"{'' if page_request.prefix is None else _asked('Prefix', page_request.prefix)}"
+        f"{xml.optional_element('Marker', page_request.marker)}"
+        f"{xml.optional_element('MaxResults', most)}"
         f"{'' if query.delimiter is None else _asked('Delimiter', query.delimiter)}<Blobs>"
     )
     tail = f"</Blobs>{xml.element('NextMarker', next_marker)}</EnumerationResults>"
@@ -121,15 +123,15 @@ def _prefix(item: BlobPrefix) -> str:
 
 
 def _blob(item: BlobItem) -> str:
-    snapshot, further, metadata = item.snapshot, item.further, item.metadata
+    snapshot, extra_properties, metadata = item.snapshot, item.extra_properties, item.metadata
     version = version_elements(item.version, item.is_current) if item.version else ""
     return (
         f"<Blob>{xml.name_element(item.name)}"
         f"{'' if snapshot is None else f'<Snapshot>{iso7(snapshot)}</Snapshot>'}"
         f"{version}{'<Deleted>true</Deleted>' if item.is_deleted else ''}"
-        f"<Properties>{_content(item)}{_standing(item.kind, item.tier, item.lease)}"
+        f"<Properties>{_content(item)}{_state_elements(item.kind, item.tier, item.lease)}"
         f"{'' if item.copy is None else _copy(item.copy)}"
-        f"{_further(further) if further else ''}</Properties>"
+        f"{_extra_properties(extra_properties) if extra_properties else ''}</Properties>"
         f"{'' if metadata is None else xml.metadata_element(metadata)}"
         f"{'' if item.tags is None else tags_element(item.tags)}"
         f"{'<HasVersionsOnly>true</HasVersionsOnly>' if item.only_versions else ''}"
@@ -138,7 +140,7 @@ def _blob(item: BlobItem) -> str:
 
 
 @lru_cache(_REMEMBERED)
-def _standing(kind: BlobKind, tier: TierItem | None, lease: LeaseItem | None) -> str:
+def _state_elements(kind: BlobKind, tier: TierItem | None, lease: LeaseItem | None) -> str:
     """Return the elements of the blob's kind and state, from BlobType to ServerEncrypted."""
     tiered, leased = "", ""
     if tier is not None:
@@ -155,7 +157,7 @@ def _standing(kind: BlobKind, tier: TierItem | None, lease: LeaseItem | None) ->
     )
 
 
-def _further(pairs: tuple[tuple[str, str], ...]) -> str:
+def _extra_properties(pairs: tuple[tuple[str, str], ...]) -> str:
     return "".join(f"<{name}>{escape(value)}</{name}>" for name, value in pairs)
 
 
@@ -167,14 +169,14 @@ def _content(item: BlobItem) -> str:
         f"<Creation-Time>{rfc1123(item.created)}</Creation-Time>"
         f"<Last-Modified>{rfc1123(item.modified)}</Last-Modified>"
         f"<Etag>0x{item.stamp:X}</Etag><Content-Length>{item.size_bytes}</Content-Length>"
-        f"{_typed(given.content_type, given.encoding, given.language)}"
+        f"{_type_elements(given.content_type, given.encoding, given.language)}"
         f"{xml.element('Content-MD5', given.content_md5)}"
-        f"{_handled(given.cache_control, given.disposition)}"
+        f"{_cache_elements(given.cache_control, given.disposition)}"
     )
 
 
 @lru_cache(_REMEMBERED)
-def _typed(content_type: str | None, encoding: str | None, language: str | None) -> str:
+def _type_elements(content_type: str | None, encoding: str | None, language: str | None) -> str:
     return (
         f"{xml.element('Content-Type', content_type)}{xml.element('Content-Encoding', encoding)}"
         f"{xml.element('Content-Language', language)}<Content-CRC64 />"
@@ -182,7 +184,7 @@ def _typed(content_type: str | None, encoding: str | None, language: str | None)
 
 
 @lru_cache(_REMEMBERED)
-def _handled(cache_control: str | None, disposition: str | None) -> str:
+def _cache_elements(cache_control: str | None, disposition: str | None) -> str:
     cache = xml.element("Cache-Control", cache_control)
     return cache + xml.element("Content-Disposition", disposition)
 

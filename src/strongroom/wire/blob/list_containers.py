@@ -45,7 +45,7 @@ def _row(item: ContainerItem) -> str:
     deleted = item.deleted
     named, kept = "", ""
     if deleted is not None:
-        named, kept = deleted.named(), deleted.properties()
+        named, kept = deleted.elements_after_name(), deleted.property_elements()
     return (
         f"<Container><Name>{xml.escape(item.name)}</Name>{named}<Properties>"
         f"<Last-Modified>{rfc1123(item.modified)}</Last-Modified>"

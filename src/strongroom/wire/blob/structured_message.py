@@ -29,7 +29,7 @@ _VERSION: Final = 1
 _CRC64: Final = 1
 _HEADER: Final = struct.Struct("<BQHH")
 _SEGMENT: Final = struct.Struct("<HQ")
-_SUM: Final = struct.Struct("<Q")
+_CHECKSUM: Final = struct.Struct("<Q")
 
 
 def segment_bytes(content_bytes: int) -> int:
@@ -44,8 +44,8 @@ def segment_count(content_bytes: int) -> int:
 
 def message_bytes(content_bytes: int) -> int:
     """Return the length of the message with this much content."""
-    each = _SEGMENT.size + _SUM.size
-    return _HEADER.size + segment_count(content_bytes) * each + content_bytes + _SUM.size
+    each = _SEGMENT.size + _CHECKSUM.size
+    return _HEADER.size + segment_count(content_bytes) * each + content_bytes + _CHECKSUM.size
 
 
 class Encoder:
@@ -92,7 +92,7 @@ class Encoder:
         if self._left:
             raise ValueError(f"{self._left} bytes of content are missing")
         self._end()
-        return self._pending + _SUM.pack(self._total)
+        return self._pending + _CHECKSUM.pack(self._total)
 
     def _begin(self) -> None:
         self._number += 1
@@ -101,7 +101,7 @@ class Encoder:
         self._sum = 0
 
     def _end(self) -> None:
-        self._pending += _SUM.pack(self._sum)
+        self._pending += _CHECKSUM.pack(self._sum)
 
 
 class Decoder:
@@ -191,8 +191,8 @@ class Decoder:
                 f"its header tells a length of {length} bytes, and Content-Length "
                 f"{self._message_bytes}"
             )
-        each = _SEGMENT.size + _SUM.size
-        overhead = _HEADER.size + self._segments * each + _SUM.size
+        each = _SEGMENT.size + _CHECKSUM.size
+        overhead = _HEADER.size + self._segments * each + _CHECKSUM.size
         if length != overhead + self._content_bytes:
             raise _malformed(
                 f"its length of {length} bytes does not follow from {self._segments} segments and "
@@ -208,21 +208,21 @@ class Decoder:
         if length > self._content_bytes - self._content:
             raise _malformed(f"segment {number} is longer than what is left of the content")
         self._sum, self._room = 0, length
-        self._expect(_SUM.size, self._segment_sum)
+        self._expect(_CHECKSUM.size, self._segment_sum)
 
     def _segment_sum(self, text: bytes) -> None:
         self._compare(text, self._sum)
         if self._number < self._segments:
             self._expect(_SEGMENT.size, self._segment)
         else:
-            self._expect(_SUM.size, self._trailer)
+            self._expect(_CHECKSUM.size, self._trailer)
 
     def _trailer(self, text: bytes) -> None:
         self._compare(text, self._total)
         self._is_whole = True
 
     def _compare(self, text: bytes, calculated: int) -> None:
-        (given,) = _SUM.unpack(text)
+        (given,) = _CHECKSUM.unpack(text)
         if given != calculated:
             extras = (
                 ("UserSpecifiedCrc64", crc64_text(given)),

@@ -17,11 +17,11 @@ class DeletedItem(msgspec.Struct, frozen=True):
     remaining_days: int
     version: str
 
-    def named(self) -> str:
+    def elements_after_name(self) -> str:
         """Return the elements after the name."""
         return f"<Deleted>true</Deleted><Version>{self.version}</Version>"
 
-    def properties(self) -> str:
+    def property_elements(self) -> str:
         """Return the elements at the end of the properties."""
         return (
             f"<DeletedTime>{rfc1123(self.time)}</DeletedTime>"

@@ -40,7 +40,7 @@ _CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _REQUEST_LINE: Final = re.compile(r"([A-Z]+) +([^\x00-\x20\x7f]+)(?: +HTTP/1\.[01])?[ \t]*")
 # Reading or writing this many takes some tenths of a millisecond.
 _PARTS_AT_ONCE: Final = 16
-_TOLD_ONCE: Final = frozenset(("content-type", "content-length", "content-id", "if-match"))
+_SINGLE_FIELDS: Final = frozenset(("content-type", "content-length", "content-id", "if-match"))
 
 
 class PartRequest(msgspec.Struct, frozen=True):
@@ -87,7 +87,7 @@ def parse(content_type: str, body: bytes, requests_max: int) -> Steps[Batch]:
         raise _invalid("The batch is empty.")
     if len(parts) > 1:
         raise _invalid("A batch holds one changeset, or one query and nothing else.")
-    fields, content = _headed(parts[0])
+    fields, content = _split_headers(parts[0])
     kind = _first(fields, "content-type") or ""
     if _is(kind, "multipart/mixed"):
         changes = _limited(_parts(content, _boundary(kind)), requests_max + 1)
@@ -98,7 +98,9 @@ def parse(content_type: str, body: bytes, requests_max: int) -> Steps[Batch]:
     return Batch((_request(parts[0]),), False)
 
 
-def parse_each(content_type: str, body: bytes, requests_max: int) -> Steps[tuple[PartRequest, ...]]:
+def parse_independent(
+    content_type: str, body: bytes, requests_max: int
+) -> Steps[tuple[PartRequest, ...]]:
     """Parse the requests of a blob batch, which are independent. Arguments as of `parse`.
 
     Raises: StorageError InvalidInput for a malformed batch.
@@ -166,7 +168,7 @@ def _lines_with(body: bytes, mark: bytes) -> Iterator[int]:
         at = body.find(b"\n" + mark, at + 1)
 
 
-def _headed(part: bytes) -> tuple[Fields, bytes]:
+def _split_headers(part: bytes) -> tuple[Fields, bytes]:
     """Return a part's own fields, and the content after their empty line."""
     begin = part.find(b"\n") + 1
     if part[:begin] not in (b"\n", b"\r\n"):
@@ -182,10 +184,10 @@ def _read_fields(text: bytes, at: int) -> tuple[Fields, bytes]:
             return tuple(fields), text[at:]
         name, colon, value = line.partition(":")
         if not colon or _NAME.fullmatch(name) is None or _CONTROL.search(value):
-            raise _invalid(f"In a part of the batch: '{_shown(line)}' is no header field.")
+            raise _invalid(f"In a part of the batch: '{_excerpt(line)}' is no header field.")
         if len(fields) == _FIELDS_MAX:
             raise _invalid("In a part of the batch: too many fields.")
-        if name.lower() in _TOLD_ONCE and _first(tuple(fields), name.lower()) is not None:
+        if name.lower() in _SINGLE_FIELDS and _first(tuple(fields), name.lower()) is not None:
             raise _invalid(f"In a part of the batch: the field {name} is given twice.")
         fields.append((name, value.strip(" \t")))
     return tuple(fields), b""
@@ -203,7 +205,7 @@ def _line(text: bytes, at: int) -> tuple[str, int]:
 
 def _request(part: bytes) -> PartRequest:
     """Parse the HTTP request inside an application/http part."""
-    outer, content = _headed(part)
+    outer, content = _split_headers(part)
     if not _is(_first(outer, "content-type") or "", "application/http"):
         raise _invalid("A part of a batch must have Content-Type: application/http.")
     encoding = _first(outer, "content-transfer-encoding") or "binary"
@@ -212,7 +214,7 @@ def _request(part: bytes) -> PartRequest:
     line, at = _line(content, len(content) - len(content.lstrip(b"\r\n")))
     found = _REQUEST_LINE.fullmatch(line)
     if found is None:
-        raise _invalid(f"'{_shown(line)}' is no request line.")
+        raise _invalid(f"'{_excerpt(line)}' is no request line.")
     headers, body = _read_fields(content, at)
     content_id = _first(outer, "content-id") or _first(headers, "content-id")
     return PartRequest(found[1], found[2], headers, _sized(headers, body), content_id)
@@ -232,7 +234,7 @@ def _first(fields: Fields, name: str) -> str | None:
     return next((value for known, value in fields if known.lower() == name), None)
 
 
-def _shown(text: str) -> str:
+def _excerpt(text: str) -> str:
     return text[:64].encode("ascii", "backslashreplace").decode("ascii")
 
 
@@ -258,7 +260,7 @@ def write(
     return f"multipart/mixed; boundary={boundary}", _enclosed([parts], boundary)
 
 
-def write_each(responses: Iterable[PartResponse], batch_id: str) -> Steps[tuple[str, bytes]]:
+def write_independent(responses: Iterable[PartResponse], batch_id: str) -> Steps[tuple[str, bytes]]:
     """Return the (Content-Type, body) that answers a blob batch.
 
     Arguments:

@@ -94,13 +94,13 @@ def _is_permission(text: str) -> bool:
 
 def write_signed_identifiers(policies: Iterable[AccessPolicy]) -> bytes:
     """Return the answer of Get Container ACL."""
-    rows = "".join(map(_written, policies))
+    rows = "".join(map(_policy_xml, policies))
     if not rows:
         return f"{xml.DECLARATION}<SignedIdentifiers />".encode()
     return f"{xml.DECLARATION}<SignedIdentifiers>{rows}</SignedIdentifiers>".encode()
 
 
-def _written(policy: AccessPolicy) -> str:
+def _policy_xml(policy: AccessPolicy) -> str:
     texts = (policy.start, policy.expiry, policy.permission)
     fields = "".join(map(xml.optional_element, _FIELDS, texts))
     inner = f"<AccessPolicy>{fields}</AccessPolicy>" if fields else "<AccessPolicy />"

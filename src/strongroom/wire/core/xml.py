@@ -81,7 +81,7 @@ class Element:
             seen.add(child.name)
 
 
-class Unacceptable(Exception):
+class UnexpectedXml(Exception):
     """Raised by a handler of `parse` for an unexpected element; `parse` adds the position."""
 
 
@@ -122,9 +122,9 @@ def read(body: bytes, root: str, max_bytes: int = limits.XML_BODY_BYTES_MAX) -> 
 
     def start(name: str, _attributes: dict[str, str]) -> None:
         if len(open_elements) == 1 and name != root:
-            raise Unacceptable(f"The outermost element must be {root}.")
+            raise UnexpectedXml(f"The outermost element must be {root}.")
         if len(open_elements) > _DEPTH_MAX:
-            raise Unacceptable("The elements are nested too deeply.")
+            raise UnexpectedXml("The elements are nested too deeply.")
         element = Element(name)
         open_elements[-1].children.append(element)
         open_elements.append(element)
@@ -154,7 +154,7 @@ def parse(body: bytes, max_bytes: int, handlers: Handlers) -> None:
 
     Raises: InvalidXmlDocument, RequestBodyTooLarge, and what else the handlers raise.
     """
-    at_once(_fed(body, max_bytes, handlers, len(body)))
+    at_once(_parse_steps(body, max_bytes, handlers, len(body)))
 
 
 def parse_long(body: bytes, max_bytes: int, handlers: Handlers) -> Steps[None]:
@@ -164,11 +164,11 @@ def parse_long(body: bytes, max_bytes: int, handlers: Handlers) -> Steps[None]:
     attributes would take a second, and so would a text in many pieces.
     """
     if len(body) <= limits.XML_BODY_BYTES_MAX:
-        return _fed(body, max_bytes, handlers, _FED_BYTES)
-    return _fed(body, max_bytes, handlers, _FED_BYTES, _refuse_long_piece)
+        return _parse_steps(body, max_bytes, handlers, _FED_BYTES)
+    return _parse_steps(body, max_bytes, handlers, _FED_BYTES, _refuse_long_piece)
 
 
-def _fed(
+def _parse_steps(
     body: bytes,
     max_bytes: int,
     handlers: Handlers,
@@ -197,7 +197,7 @@ def _fed(
     except expat.ExpatError as error:
         reason = expat.ErrorString(error.code)
         raise invalid_document(reason, (error.lineno, error.offset + 1)) from None
-    except Unacceptable as error:
+    except UnexpectedXml as error:
         place = (parser.CurrentLineNumber, parser.CurrentColumnNumber + 1)
         raise invalid_document(str(error), place) from None
 
@@ -208,7 +208,7 @@ def _refuse_long_piece(part: bytes) -> None:
 
 
 def _refuse_doctype(*_declaration: object) -> None:
-    raise Unacceptable("Document type declarations are not allowed.")
+    raise UnexpectedXml("Document type declarations are not allowed.")
 
 
 def escape(text: str) -> str:

@@ -53,16 +53,20 @@ class ListedNode(msgspec.Struct, frozen=True):
 
 
 def write_directory(
-    of: DirectoryList, nodes: Iterable[ListedNode], next_marker: str
+    listing: DirectoryList, nodes: Iterable[ListedNode], next_marker: str
 ) -> Iterator[bytes]:
     """Yield a page of a directory, piece by piece; `next_marker` is empty on the last page."""
-    most = None if of.max_results is None else str(of.max_results)
-    number = None if of.id is None else str(of.id)
-    taken = "" if of.snapshot is None else f' ShareSnapshot="{iso7(of.snapshot)}"'
+    most = None if listing.max_results is None else str(listing.max_results)
+    number = None if listing.id is None else str(listing.id)
+    snapshot_attribute = ""
+    if listing.snapshot is not None:
+        snapshot_attribute = f' ShareSnapshot="{iso7(listing.snapshot)}"'
     head = (
-        f'{xml.DECLARATION}<EnumerationResults ServiceEndpoint="{xml.escape(of.endpoint)}" '
-        f'ShareName="{xml.escape(of.share)}"{taken} DirectoryPath="{xml.escape(of.path)}">'
-        f"{xml.optional_element('Marker', of.marker)}{xml.optional_element('Prefix', of.prefix)}"
+        f'{xml.DECLARATION}<EnumerationResults ServiceEndpoint="{xml.escape(listing.endpoint)}" '
+        f'ShareName="{xml.escape(listing.share)}"{snapshot_attribute}'
+        f' DirectoryPath="{xml.escape(listing.path)}">'
+        f"{xml.optional_element('Marker', listing.marker)}"
+        f"{xml.optional_element('Prefix', listing.prefix)}"
         f"{xml.optional_element('MaxResults', most)}{xml.optional_element('DirectoryId', number)}"
         "<Entries>"
     )

@@ -50,7 +50,7 @@ def _row(item: ShareItem) -> str:
     if item.snapshot is not None:
         named = f"<Snapshot>{iso7(item.snapshot)}</Snapshot>"
     if item.deleted is not None:
-        named, kept = item.deleted.named(), item.deleted.properties()
+        named, kept = item.deleted.elements_after_name(), item.deleted.property_elements()
     properties = (
         f"<Last-Modified>{rfc1123(item.modified)}</Last-Modified>"
         f"<Etag>{xml.escape(etag_text(item.etag))}</Etag><Quota>{item.quota_gib}</Quota>"

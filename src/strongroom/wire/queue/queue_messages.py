@@ -68,10 +68,10 @@ class _Reader:
     def start(self, name: str, _attributes: dict[str, str]) -> None:
         self._depth += 1
         if self._depth == 1 and name != "QueueMessage":
-            raise xml.Unacceptable("The outermost element must be QueueMessage.")
+            raise xml.UnexpectedXml("The outermost element must be QueueMessage.")
         if self._depth == 2 and name == "MessageText":
             if self.found:
-                raise xml.Unacceptable("The element MessageText is present twice.")
+                raise xml.UnexpectedXml("The element MessageText is present twice.")
             self.found = True
         elif self._depth > 1:
             extras = (("XmlNodeName", name[:64]),)

@@ -46,7 +46,7 @@ def split(frame: memoryview) -> tuple[CompoundElement, ...]:
         at += step
 
 
-def chains(elements: Sequence[CompoundElement]) -> Iterator[Sequence[CompoundElement]]:
+def related_chains(elements: Sequence[CompoundElement]) -> Iterator[Sequence[CompoundElement]]:
     """Yield the chains of related elements: each element that is not related begins a chain.
 
     The first chain may begin with a related element, which is an error of the client.

@@ -34,25 +34,25 @@ class FrameAssembler:
         frame_bytes_max: a longer frame is refused; it may be changed between frames.
     """
 
-    __slots__ = ("_filled", "_frame", "_held", "_inbox", "frame_bytes_max")
+    __slots__ = ("_filled", "_frame", "_inbox", "_partial_bytes", "frame_bytes_max")
 
     def __init__(self, frame_bytes_max: int) -> None:
         self.frame_bytes_max = frame_bytes_max
         self._inbox = bytearray(_INBOX_BYTES)
-        self._held = 0  # bytes of the inbox that belong to a frame not yet complete
+        self._partial_bytes = 0  # bytes of the inbox that belong to a frame not yet complete
         self._frame: bytearray | None = None
         self._filled = 0
 
     @property
-    def is_inside(self) -> bool:
+    def is_frame_incomplete(self) -> bool:
         """Return whether a frame has begun and is incomplete."""
-        return self._frame is not None or self._held > 0
+        return self._frame is not None or self._partial_bytes > 0
 
     def buffer(self) -> memoryview:
         """Return the memory for the next received bytes. It is never empty."""
         if self._frame is not None:
             return memoryview(self._frame)[self._filled :]
-        return memoryview(self._inbox)[self._held :]
+        return memoryview(self._inbox)[self._partial_bytes :]
 
     def received(self, count: int) -> Iterator[memoryview]:
         """Yield the frames that are complete after `count` more bytes are in the buffer.
@@ -65,11 +65,11 @@ class FrameAssembler:
                 whole, self._frame = self._frame, None
                 yield memoryview(whole)
             return
-        yield from self._from_inbox(self._held + count)
+        yield from self._from_inbox(self._partial_bytes + count)
 
     def _from_inbox(self, end: int) -> Iterator[memoryview]:
         inbox, at = memoryview(self._inbox), 0
-        self._held = 0
+        self._partial_bytes = 0
         while end - at >= PREFIX_BYTES:
             size = self._size(inbox[at : at + PREFIX_BYTES])
             at += PREFIX_BYTES
@@ -79,8 +79,8 @@ class FrameAssembler:
                 return
             yield memoryview(bytes(inbox[at : at + size]))
             at += size
-        self._held = end - at
-        inbox[: self._held] = bytes(inbox[at:end])
+        self._partial_bytes = end - at
+        inbox[: self._partial_bytes] = bytes(inbox[at:end])
 
     def _size(self, four: memoryview) -> int:
         size = int.from_bytes(four[1:], "big")

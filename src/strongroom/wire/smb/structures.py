@@ -45,7 +45,7 @@ class Layout(Generic[S]):
         return self._struct.pack(*msgspec.structs.astuple(value))
 
 
-def part(data: memoryview, offset: int, length: int, *, after: int) -> memoryview:
+def variable_part(data: memoryview, offset: int, length: int, *, after: int) -> memoryview:
     """Return the variable part to which an (offset, length) pair of a structure refers.
 
     Arguments:

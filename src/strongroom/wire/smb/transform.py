@@ -16,7 +16,7 @@ from strongroom.wire.smb.structures import Layout, MalformedMessage
 TRANSFORM_BYTES: Final = 52
 NONCE_BYTES: Final = 16
 # The associated data that the tag covers begins after the protocol id and the tag.
-COVERED_FROM: Final = 20
+ASSOCIATED_DATA_AT: Final = 20
 _IS_ENCRYPTED: Final = 1
 
 

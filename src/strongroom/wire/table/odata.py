@@ -48,18 +48,20 @@ _WORDS: Final = {level.value: level for level in Metadata}
 
 
 @lru_cache(maxsize=128)
-def negotiate(accept: str | None, asked_format: str | None) -> Metadata:
+def negotiate(accept: str | None, requested_format: str | None) -> Metadata:
     """Return the level of metadata that a request wants.
 
     Arguments:
         accept: the Accept header; without one, or with `*/*`, metadata is minimal. The best range
             counts, by `q` and then by order; `q=0` excludes a range.
-        asked_format: `$format`, which overrides Accept; empty = not given.
+        requested_format: `$format`, which overrides Accept; empty = not given.
 
     Raises: StorageError AtomFormatNotSupported, JsonVerboseFormatNotSupported,
         MediaTypeNotSupported.
     """
-    given = asked_format if asked_format is not None and asked_format.strip() else accept
+    given = (
+        requested_format if requested_format is not None and requested_format.strip() else accept
+    )
     if given is None or not given.strip():
         return Metadata.MINIMAL
     wanted = sorted(given.split(","), key=_quality, reverse=True)

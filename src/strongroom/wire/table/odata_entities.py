@@ -31,7 +31,7 @@ _LONG_BYTES: Final = 128 * 1024
 _NESTED: Final = re.compile(rb'(?<!\\)"[ \t\r\n]*:[ \t\r\n]*[\[{]')
 _QUOTES_MAX: Final = 4 * 2 * _PROPERTIES_READ_MAX
 _NESTED_BYTES_MAX: Final = 64 * 1024
-_LOOKED_THROUGH: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_RAW_DECODER: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 PLAIN_BYTES_MAX: Final = 16 * 1024
 _Int32 = Annotated[int, msgspec.Meta(ge=INT32[0], le=INT32[1])]
 _PLAIN: Final = msgspec.json.Decoder(dict[str, str | bool | _Int32 | float | None])
@@ -66,7 +66,7 @@ def read_entity(body: bytes) -> SentEntity:
     if plain is not None:
         plain.pop(_TIMESTAMP, None)
         return SentEntity(plain, is_plain=None not in plain.values())
-    values, types = _sorted_out(_members(body))
+    values, types = _values_and_types(_members(body))
     if len(values) > _PROPERTIES_READ_MAX:
         raise StorageError(table_errors.TOO_MANY_PROPERTIES)
     return SentEntity(values, {name: types[name] for name in values if name in types})
@@ -88,10 +88,10 @@ def _plain_values(body: bytes) -> dict[str, Scalar | None] | None:
         values = _PLAIN.decode(body)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
-    return values if _none_came_twice(len(values), body) else None
+    return values if _has_unique_names(len(values), body) else None
 
 
-def _none_came_twice(count: int, body: bytes) -> bool:
+def _has_unique_names(count: int, body: bytes) -> bool:
     """Return whether the document certainly has no more members than `count`, the distinct ones.
 
     Each member has a colon after its name. Texts may contain colons too. If no colon has white
@@ -103,7 +103,7 @@ def _none_came_twice(count: int, body: bytes) -> bool:
     return body.count(b'":') == count and not any(map(body.__contains__, _SPACED_COLONS))
 
 
-def _sorted_out(members: _Object) -> tuple[dict[str, Any], dict[str, str]]:
+def _values_and_types(members: _Object) -> tuple[dict[str, Any], dict[str, str]]:
     """Split the members into values and the type annotations of some of them.
 
     Raises: StorageError InvalidInput, DuplicatePropertiesSpecified.
@@ -154,7 +154,7 @@ def _no_constant(name: str) -> object:
 _DECODER: Final = json.JSONDecoder(object_pairs_hook=tuple, parse_constant=_no_constant)
 
 
-def _refuse_bulk(body: bytes) -> None:
+def _refuse_too_large(body: bytes) -> None:
     """Refuse a long document that cannot be an entity: it is not a few long texts.
 
     Raises: StorageError TooManyProperties, InvalidInput.
@@ -168,7 +168,7 @@ def _refuse_bulk(body: bytes) -> None:
             raise _invalid("A value in the body is an object or array.")
         raise StorageError(table_errors.TOO_MANY_PROPERTIES)
     try:
-        members = _LOOKED_THROUGH.decode(body)
+        members = _RAW_DECODER.decode(body)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return  # the full parse decides
     if len(members) > 2 * _PROPERTIES_READ_MAX:
@@ -194,7 +194,7 @@ def _has_many_quotes(body: bytes) -> bool:
 
 def _members(body: bytes) -> _Object:
     if len(body) > _LONG_BYTES:
-        _refuse_bulk(body)
+        _refuse_too_large(body)
     try:
         text = body.removeprefix(codecs.BOM_UTF8).decode().strip(_SPACE)
         found, end = _DECODER.raw_decode(text)

@@ -34,7 +34,7 @@ async def request_resume_key(element: SmbElement, request: IoctlRequest) -> SmbA
     found = element.find_open(request.file_id)
     if not isinstance(found.target, FileTarget):
         raise SmbError(statuses.STATUS_INVALID_DEVICE_REQUEST)
-    if request.room < wire.RESUME_KEY_ANSWER_BYTES:
+    if request.output_bytes_max < wire.RESUME_KEY_ANSWER_BYTES:
         raise SmbError(file_errors.STATUS_INVALID_PARAMETER)
     key = _KEY.pack(found.file_id.persistent, found.file_id.volatile)
     return SmbAnswer(wire.write_ioctl_answer(request, wire.write_resume_key(key)))
@@ -47,7 +47,7 @@ async def copy_chunks(element: SmbElement, request: IoctlRequest) -> SmbAnswer:
 
     Raises: SmbError OBJECT_NAME_NOT_FOUND for an unknown key, ACCESS_DENIED.
     """
-    if request.room < wire.COPY_ANSWER_BYTES:
+    if request.output_bytes_max < wire.COPY_ANSWER_BYTES:
         raise SmbError(file_errors.STATUS_INVALID_PARAMETER)
     target = _file(element, request.file_id)
     wanted = wire.read_copy_chunks(request.data)

@@ -29,7 +29,7 @@ async def query_directory(element: SmbElement) -> SmbAnswer:
     """Carry out a QUERY_DIRECTORY."""
     request = read_query_directory(element.message, element.connection.io_bytes_max)
     check_directory_class(request.information_class)
-    buffer = EntryBuffer(request.information_class, request.room)
+    buffer = EntryBuffer(request.information_class, request.output_bytes_max)
     wanted = EnumerateWanted(
         request.pattern,
         restarts=bool(request.flags & RESTART),

@@ -90,7 +90,7 @@ async def query_info(element: SmbElement) -> SmbAnswer:
         return await _query_security(element, request)
     else:
         raise SmbError(statuses.STATUS_NOT_SUPPORTED)
-    status, data = found.within(request.room)
+    status, data = found.truncated(request.output_bytes_max)
     return SmbAnswer(write_buffer_answer(data), status)
 
 
@@ -130,7 +130,7 @@ async def _query_security(element: SmbElement, request: QueryInfoRequest) -> Smb
     text = await services_information.security(element.services, handle)
     shown = descriptors.parts_of(parse_sddl(text), request.additional)
     data = descriptors.write_descriptor(shown)
-    if len(data) > request.room:
+    if len(data) > request.output_bytes_max:
         needed = struct.pack("<I", len(data))
         raise SmbError(statuses.STATUS_BUFFER_TOO_SMALL, needed)
     return SmbAnswer(write_buffer_answer(data))

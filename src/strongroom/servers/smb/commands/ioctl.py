@@ -68,7 +68,7 @@ async def _validate_negotiate(element: SmbElement, request: IoctlRequest) -> Smb
         or given.guid != agreed.client_guid
         or given.security_mode != agreed.client_security_mode
         or given.dialects != agreed.dialects
-        or request.room < wire.VALIDATE_ANSWER_BYTES
+        or request.output_bytes_max < wire.VALIDATE_ANSWER_BYTES
     ):
         raise CloseConnection("what was negotiated is not what the client has sent")
     made = wire.write_validate_answer(
@@ -97,7 +97,7 @@ async def _allocated_ranges(element: SmbElement, request: IoctlRequest) -> SmbAn
     ranges, _ = await transfers.allocated_ranges(
         element.services, handle, span.first, span.second, _RANGES_MAX
     )
-    status, data = wire.write_allocated_ranges(ranges, request.room)
+    status, data = wire.write_allocated_ranges(ranges, request.output_bytes_max)
     return _answer(request, data, status)
 
 
@@ -110,7 +110,7 @@ async def _object_id(element: SmbElement, request: IoctlRequest) -> SmbAnswer:
     """Answer with an id that a file keeps as long as it exists. Its birth volume and birth id are
     the present ones."""
     handle = _file(element, request)
-    if request.room < wire.OBJECT_ID_BYTES:
+    if request.output_bytes_max < wire.OBJECT_ID_BYTES:
         raise SmbError(STATUS_INVALID_PARAMETER)
     return _answer(request, wire.write_object_id(handle.access.generation, handle.node_id))
 
@@ -118,9 +118,9 @@ async def _object_id(element: SmbElement, request: IoctlRequest) -> SmbAnswer:
 async def _snapshots(element: SmbElement, request: IoctlRequest) -> SmbAnswer:
     """Answer with the previous versions of a share. All opens of the share have the same."""
     handle = _file(element, request)
-    wire.check_snapshot_room(request.room)
+    wire.check_snapshot_room(request.output_bytes_max)
     tokens = await snapshots.tokens(element.services, handle.access)
-    return _answer(request, wire.write_snapshots(tokens, request.room))
+    return _answer(request, wire.write_snapshots(tokens, request.output_bytes_max))
 
 
 # Codes whose FileId is all ones or unused.

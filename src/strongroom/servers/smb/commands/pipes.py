@@ -78,7 +78,7 @@ async def write_pipe(element: SmbElement, target: PipeTarget, data: memoryview) 
 
 async def read_pipe(element: SmbElement, target: PipeTarget, request: ReadRequest) -> SmbAnswer:
     """Answer with the next bytes of a result. Wait for one if there is none."""
-    while not target.pipe.waiting:
+    while not target.pipe.unread_bytes:
         if target.ended:
             raise SmbError(statuses.STATUS_PIPE_DISCONNECTED)
         target.written.clear()
@@ -91,9 +91,9 @@ async def read_pipe(element: SmbElement, target: PipeTarget, request: ReadReques
 
 async def transceive(element: SmbElement, target: PipeTarget, request: IoctlRequest) -> SmbAnswer:
     """Carry out FSCTL_PIPE_TRANSCEIVE: a call and its result in one. Raises: SmbError PIPE_BUSY."""
-    if target.pipe.waiting:
+    if target.pipe.unread_bytes:
         raise SmbError(_PIPE_BUSY)
     await write_pipe(element, target, request.data)
-    data, is_cut = target.pipe.read(request.room)
+    data, is_cut = target.pipe.read(request.output_bytes_max)
     status = statuses.STATUS_BUFFER_OVERFLOW if is_cut else statuses.STATUS_SUCCESS
     return SmbAnswer(write_ioctl_answer(request, data), status)

@@ -24,7 +24,7 @@ from strongroom.wire.smb.setup.negotiate_contexts import (
 )
 from strongroom.wire.smb.structures import Piece
 from strongroom.wire.smb.transform import (
-    COVERED_FROM,
+    ASSOCIATED_DATA_AT,
     TRANSFORM_BYTES,
     TransformHeader,
     write_transform,
@@ -73,7 +73,7 @@ class SessionCipher:
         """
         size = sum(map(len, pieces))
         header = write_transform(nonce, size, self._session_id)
-        covered = header[COVERED_FROM:]
+        covered = header[ASSOCIATED_DATA_AT:]
         if self._is_gcm and size > _CHUNK_BYTES:
             sealed, tag = self._seal_in_chunks(nonce, covered, size, pieces)
         else:
@@ -87,7 +87,7 @@ class SessionCipher:
         Raises: CloseConnection when its tag is wrong: it was changed, or encrypted by another key.
         """
         nonce = header.nonce[: self._nonce_bytes]
-        covered, sealed = frame[COVERED_FROM:TRANSFORM_BYTES], frame[TRANSFORM_BYTES:]
+        covered, sealed = frame[ASSOCIATED_DATA_AT:TRANSFORM_BYTES], frame[TRANSFORM_BYTES:]
         try:
             if self._is_gcm and len(sealed) > _CHUNK_BYTES:
                 return self._open_in_chunks(nonce, covered, sealed, header.tag)

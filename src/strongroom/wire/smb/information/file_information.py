@@ -138,21 +138,21 @@ class Information(msgspec.Struct, frozen=True):
     """An answer before truncation: a fixed part, and a variable part that may be truncated.
 
     Attributes:
-        room_min: the smallest accepted buffer, if that is larger than the fixed part.
+        buffer_bytes_min: the smallest accepted buffer, if that is larger than the fixed part.
     """
 
     fixed: bytes
     variable: bytes = b""
-    room_min: int = 0
+    buffer_bytes_min: int = 0
 
-    def within(self, room: int) -> tuple[int, bytes]:
+    def truncated(self, room: int) -> tuple[int, bytes]:
         """Return the status and the data for a client buffer of this many bytes.
 
         Lengths in truncated data are those of the whole (BUFFER_OVERFLOW).
 
         Raises: SmbRefusal INFO_LENGTH_MISMATCH when the fixed part does not fit.
         """
-        if room < max(len(self.fixed), self.room_min):
+        if room < max(len(self.fixed), self.buffer_bytes_min):
             raise SmbRefusal(statuses.STATUS_INFO_LENGTH_MISMATCH)
         data = self.fixed + self.variable
         if room < len(data):

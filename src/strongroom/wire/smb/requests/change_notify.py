@@ -34,7 +34,7 @@ class ChangeNotifyRequest(msgspec.Struct, frozen=True):
     """A CHANGE_NOTIFY request."""
 
     file_id: FileId
-    room: int
+    output_bytes_max: int
     completion_filter: int
     watches_tree: bool
 
@@ -48,7 +48,7 @@ class ChangedName(msgspec.Struct, frozen=True):
 
 class _Fixed(msgspec.Struct, frozen=True):
     flags: int
-    room: int
+    output_bytes_max: int
     persistent: int
     volatile: int
     completion_filter: int
@@ -67,11 +67,11 @@ def read_change_notify(message: memoryview, room_max: int) -> ChangeNotifyReques
     Raises: MalformedMessage, also for an OutputBufferLength beyond `room_max`.
     """
     fixed = _REQUEST.read(message)
-    if fixed.room > room_max:
-        raise MalformedMessage(f"an answer of {fixed.room} bytes is too large")
+    if fixed.output_bytes_max > room_max:
+        raise MalformedMessage(f"an answer of {fixed.output_bytes_max} bytes is too large")
     return ChangeNotifyRequest(
         FileId(fixed.persistent, fixed.volatile),
-        fixed.room,
+        fixed.output_bytes_max,
         fixed.completion_filter,
         watches_tree=bool(fixed.flags & WATCH_TREE),
     )
@@ -82,7 +82,7 @@ def write_change_notify(request: ChangeNotifyRequest) -> bytes:
     file_id = request.file_id
     fixed = _Fixed(
         int(request.watches_tree),
-        request.room,
+        request.output_bytes_max,
         file_id.persistent,
         file_id.volatile,
         request.completion_filter,

@@ -17,7 +17,7 @@ from strongroom.wire.smb.information.file_information import (
 )
 from strongroom.wire.smb.requests.bodies import MessageBody, padded, utf16, utf16_bytes
 from strongroom.wire.smb.requests.create_contexts import CreateContexts, read_contexts
-from strongroom.wire.smb.structures import Layout, MalformedMessage, part
+from strongroom.wire.smb.structures import Layout, MalformedMessage, variable_part
 
 
 class CreateRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,8 +89,10 @@ def read_create(message: memoryview) -> CreateRequest:
         multiple of 8, and half a UTF-16 unit.
     """
     fixed = _REQUEST.read(message)
-    name = part(message, fixed.name_offset, fixed.name_length, after=_REQUEST.end)
-    contexts = part(message, fixed.contexts_offset, fixed.contexts_length, after=_REQUEST.end)
+    name = variable_part(message, fixed.name_offset, fixed.name_length, after=_REQUEST.end)
+    contexts = variable_part(
+        message, fixed.contexts_offset, fixed.contexts_length, after=_REQUEST.end
+    )
     if contexts and fixed.contexts_offset % 8:
         raise MalformedMessage("the contexts begin at no multiple of 8")
     return CreateRequest(
@@ -158,7 +160,7 @@ def read_create_answer(message: memoryview) -> CreateAnswer:
         raise MalformedMessage(f"CreateAnswer has StructureSize {head.structure_size}")
     node = NETWORK_OPEN.read(message, HEADER_BYTES + _ANSWER_HEAD.size)
     tail = _ANSWER_TAIL.read(message, HEADER_BYTES + _ANSWER_HEAD.size + NETWORK_OPEN.size)
-    contexts = part(message, tail.contexts_offset, tail.contexts_length, after=_ANSWER_END)
+    contexts = variable_part(message, tail.contexts_offset, tail.contexts_length, after=_ANSWER_END)
     return CreateAnswer(
         oplock_level=head.oplock_level,
         action=head.action,

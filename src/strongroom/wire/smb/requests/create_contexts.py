@@ -16,7 +16,7 @@ import msgspec
 
 from strongroom.wire.smb.header import FileId
 from strongroom.wire.smb.requests.bodies import padded
-from strongroom.wire.smb.structures import Layout, MalformedMessage, part
+from strongroom.wire.smb.structures import Layout, MalformedMessage, variable_part
 
 CONTEXTS_MAX: Final = 32
 LEASE: Final = b"RqLs"
@@ -216,9 +216,12 @@ def chain(data: memoryview) -> list[tuple[bytes, memoryview]]:
         own = data[: entry.next or len(data)]
         if entry.name_length < 4:
             raise MalformedMessage("the name of a context is shorter than 4 bytes")
-        name = part(own, entry.name_offset, entry.name_length, after=_ENTRY.size)
+        name = variable_part(own, entry.name_offset, entry.name_length, after=_ENTRY.size)
         found.append(
-            (bytes(name), part(own, entry.data_offset, entry.data_length, after=_ENTRY.size))
+            (
+                bytes(name),
+                variable_part(own, entry.data_offset, entry.data_length, after=_ENTRY.size),
+            )
         )
         if len(found) > CONTEXTS_MAX:
             raise MalformedMessage(f"more than {CONTEXTS_MAX} contexts")

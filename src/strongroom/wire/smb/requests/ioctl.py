@@ -18,7 +18,7 @@ from strongroom.wire.smb import statuses
 from strongroom.wire.smb.header import FileId
 from strongroom.wire.smb.refusals import SmbRefusal
 from strongroom.wire.smb.requests.bodies import MessageBody, utf16_bytes
-from strongroom.wire.smb.structures import Layout, MalformedMessage, part
+from strongroom.wire.smb.structures import Layout, MalformedMessage, variable_part
 
 
 class Fsctl(enum.IntEnum):
@@ -53,12 +53,12 @@ class Fsctl(enum.IntEnum):
 
 
 class IoctlRequest(msgspec.Struct, frozen=True):
-    """An IOCTL request; `room` is MaxOutputResponse."""
+    """An IOCTL request; `output_bytes_max` is MaxOutputResponse."""
 
     code: int
     file_id: FileId
     data: memoryview
-    room: int
+    output_bytes_max: int
 
 
 class _Fixed(msgspec.Struct, frozen=True):
@@ -67,7 +67,7 @@ class _Fixed(msgspec.Struct, frozen=True):
     volatile: int
     input_offset: int
     input_count: int
-    room: int
+    output_bytes_max: int
     flags: int
 
 
@@ -99,15 +99,15 @@ def read_ioctl(message: memoryview, size_max: int) -> IoctlRequest:
     fixed = _REQUEST.read(message)
     if fixed.flags != _IS_FSCTL:
         raise SmbRefusal(statuses.STATUS_NOT_SUPPORTED)
-    if max(fixed.input_count, fixed.room) > size_max:
+    if max(fixed.input_count, fixed.output_bytes_max) > size_max:
         raise MalformedMessage("the input or the output is too large")
     if fixed.input_count and fixed.input_offset % 8:
         raise MalformedMessage("the input begins at no multiple of 8")
     return IoctlRequest(
         fixed.code,
         FileId(fixed.persistent, fixed.volatile),
-        part(message, fixed.input_offset, fixed.input_count, after=_REQUEST.end),
-        fixed.room,
+        variable_part(message, fixed.input_offset, fixed.input_count, after=_REQUEST.end),
+        fixed.output_bytes_max,
     )
 
 
@@ -119,7 +119,7 @@ def write_ioctl(request: IoctlRequest) -> bytes:
         request.file_id.volatile,
         input_offset=_REQUEST.end,
         input_count=len(request.data),
-        room=request.room,
+        output_bytes_max=request.output_bytes_max,
         flags=_IS_FSCTL,
     )
     return _REQUEST.write(fixed) + (bytes(request.data) or b"\0")
@@ -142,7 +142,7 @@ def write_ioctl_answer(request: IoctlRequest, data: bytes) -> bytes:
 def read_ioctl_answer(message: memoryview) -> memoryview:
     """Return the output in a response, for clients. Raises: MalformedMessage."""
     fixed = _ANSWER.read(message)
-    return part(message, fixed.output_offset, fixed.output_count, after=_ANSWER.end)
+    return variable_part(message, fixed.output_offset, fixed.output_count, after=_ANSWER.end)
 
 
 class ValidateNegotiate(msgspec.Struct, frozen=True):

@@ -12,7 +12,7 @@ import msgspec
 
 from strongroom.wire.smb.header import FileId
 from strongroom.wire.smb.requests.bodies import MessageBody, utf16, utf16_bytes
-from strongroom.wire.smb.structures import part
+from strongroom.wire.smb.structures import variable_part
 
 RESTART: Final = 0x1
 SINGLE: Final = 0x2
@@ -26,7 +26,7 @@ class QueryDirectoryRequest(msgspec.Struct, frozen=True):
     flags: int
     file_id: FileId
     pattern: str
-    room: int
+    output_bytes_max: int
 
     @property
     def restarts(self) -> bool:
@@ -47,7 +47,7 @@ class _Fixed(msgspec.Struct, frozen=True):
     volatile: int
     name_offset: int
     name_length: int
-    room: int
+    output_bytes_max: int
 
 
 class Buffer(msgspec.Struct, frozen=True):
@@ -74,13 +74,13 @@ def read_query_directory(message: memoryview, room_max: int) -> QueryDirectoryRe
     Raises: MalformedMessage.
     """
     fixed = _REQUEST.read(message)
-    pattern = part(message, fixed.name_offset, fixed.name_length, after=_REQUEST.end)
+    pattern = variable_part(message, fixed.name_offset, fixed.name_length, after=_REQUEST.end)
     return QueryDirectoryRequest(
         fixed.information_class,
         fixed.flags,
         FileId(fixed.persistent, fixed.volatile),
         utf16(pattern),
-        min(fixed.room, room_max),
+        min(fixed.output_bytes_max, room_max),
     )
 
 
@@ -94,7 +94,7 @@ def write_query_directory(request: QueryDirectoryRequest) -> bytes:
         request.file_id.volatile,
         name_offset=_REQUEST.end,
         name_length=len(pattern),
-        room=request.room,
+        output_bytes_max=request.output_bytes_max,
     )
     return _REQUEST.write(fixed) + (pattern or b"\0")
 
@@ -108,4 +108,4 @@ def write_buffer_answer(data: bytes) -> bytes:
 def read_buffer_answer(message: memoryview) -> memoryview:
     """Return the buffer in a response, for clients. Raises: MalformedMessage."""
     fixed = BUFFER_ANSWER.read(message)
-    return part(message, fixed.offset, fixed.length, after=BUFFER_ANSWER.end)
+    return variable_part(message, fixed.offset, fixed.length, after=BUFFER_ANSWER.end)

@@ -14,7 +14,7 @@ import msgspec
 
 from strongroom.wire.smb.header import FileId
 from strongroom.wire.smb.requests.bodies import MessageBody
-from strongroom.wire.smb.structures import MalformedMessage, part
+from strongroom.wire.smb.structures import MalformedMessage, variable_part
 
 
 class InfoType(enum.IntEnum):
@@ -30,14 +30,14 @@ class QueryInfoRequest(msgspec.Struct, frozen=True):
     """A QUERY_INFO request.
 
     Attributes:
-        room: OutputBufferLength.
+        output_bytes_max: OutputBufferLength.
         additional: for SECURITY, the requested parts of the descriptor.
     """
 
     info_type: int
     information_class: int
     file_id: FileId
-    room: int
+    output_bytes_max: int
     additional: int = 0
     data: bytes = b""
 
@@ -55,7 +55,7 @@ class SetInfoRequest(msgspec.Struct, frozen=True):
 class _Query(msgspec.Struct, frozen=True):
     info_type: int
     information_class: int
-    room: int
+    output_bytes_max: int
     input_offset: int
     input_length: int
     additional: int
@@ -88,15 +88,15 @@ def read_query_info(message: memoryview, room_max: int) -> QueryInfoRequest:
         an undefined InfoType.
     """
     fixed = _QUERY.read(message)
-    if fixed.room > room_max or fixed.input_length > room_max:
-        raise MalformedMessage(f"an answer of {fixed.room} bytes is too large")
+    if fixed.output_bytes_max > room_max or fixed.input_length > room_max:
+        raise MalformedMessage(f"an answer of {fixed.output_bytes_max} bytes is too large")
     _check_type(fixed.info_type)
-    given = part(message, fixed.input_offset, fixed.input_length, after=_QUERY.end)
+    given = variable_part(message, fixed.input_offset, fixed.input_length, after=_QUERY.end)
     return QueryInfoRequest(
         fixed.info_type,
         fixed.information_class,
         FileId(fixed.persistent, fixed.volatile),
-        fixed.room,
+        fixed.output_bytes_max,
         additional=fixed.additional,
         data=bytes(given),
     )
@@ -112,7 +112,7 @@ def write_query_info(request: QueryInfoRequest) -> bytes:
     fixed = _Query(
         request.info_type,
         request.information_class,
-        request.room,
+        request.output_bytes_max,
         input_offset=_QUERY.end if request.data else 0,
         input_length=len(request.data),
         additional=request.additional,
@@ -138,7 +138,7 @@ def read_set_info(message: memoryview, length_max: int) -> SetInfoRequest:
         fixed.info_type,
         fixed.information_class,
         FileId(fixed.persistent, fixed.volatile),
-        part(message, fixed.offset, fixed.length, after=_SET.end),
+        variable_part(message, fixed.offset, fixed.length, after=_SET.end),
         fixed.additional,
     )
 

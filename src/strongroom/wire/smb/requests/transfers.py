@@ -16,7 +16,7 @@ from strongroom.wire.smb.information.file_information import (
     NetworkOpenInformation,
 )
 from strongroom.wire.smb.requests.bodies import MessageBody
-from strongroom.wire.smb.structures import Layout, MalformedMessage, part
+from strongroom.wire.smb.structures import Layout, MalformedMessage, variable_part
 
 OFFSET_MAX: Final = (1 << 63) - 1
 """The greatest end of a transfer: offsets are signed on the way to the file."""
@@ -180,7 +180,7 @@ def write_read_answer(length: int) -> bytes:
 def read_read_answer(message: memoryview) -> memoryview:
     """Return the data in the response to READ, for clients. Raises: MalformedMessage."""
     fixed = _READ_ANSWER.read(message)
-    return part(message, fixed.data_offset, fixed.length, after=_READ_ANSWER.end)
+    return variable_part(message, fixed.data_offset, fixed.length, after=_READ_ANSWER.end)
 
 
 def read_write(message: memoryview, length_max: int) -> WriteRequest:
@@ -200,7 +200,7 @@ def read_write(message: memoryview, length_max: int) -> WriteRequest:
     return WriteRequest(
         FileId(fixed.persistent, fixed.volatile),
         fixed.offset,
-        part(message, fixed.data_offset, fixed.length, after=_WRITE.end),
+        variable_part(message, fixed.data_offset, fixed.length, after=_WRITE.end),
         is_write_through=bool(fixed.flags & 1),
         is_unbuffered=bool(fixed.flags & 2),
     )

@@ -119,7 +119,7 @@ def share_enum(stub: NdrReader, inventory: Inventory) -> NdrWriter:
         out.number(len(shares))
         for share in shares:
             row(out, share)
-        out.settle()
+        out.write_deferred()
     out.number(len(shares))
     out.null()
     out.number(_INVALID_LEVEL if row is None else _OK)
@@ -138,7 +138,7 @@ def share_get_info(stub: NdrReader, inventory: Inventory) -> NdrWriter:
     out.number(level)
     out.pointer()
     row(out, share)
-    out.settle()
+    out.write_deferred()
     out.number(_OK)
     return out
 
@@ -166,7 +166,7 @@ def server_get_info(stub: NdrReader, inventory: Inventory) -> NdrWriter:
         for number in (*_VERSION, _SERVER_TYPE):
             out.number(number)
         out.text("")
-    out.settle()
+    out.write_deferred()
     out.number(_OK)
     return out
 
@@ -185,7 +185,7 @@ def workstation_get_info(stub: NdrReader, inventory: Inventory) -> NdrWriter:
     out.text(inventory.server)
     for number in _VERSION:
         out.number(number)
-    out.settle()
+    out.write_deferred()
     out.number(_OK)
     return out
 

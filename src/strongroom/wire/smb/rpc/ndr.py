@@ -48,7 +48,7 @@ class NdrReader:
 
 
 class NdrWriter:
-    """Encodes values in NDR. `settle` then appends the strings that pointers refer to."""
+    """Encodes values in NDR. `write_deferred` then appends the strings that pointers refer to."""
 
     def __init__(self) -> None:
         self._data = bytearray()
@@ -74,11 +74,11 @@ class NdrWriter:
         self.number(0)
 
     def text(self, value: str) -> None:
-        """Write a pointer to a string, which the next `settle` writes."""
+        """Write a pointer to a string, which the next `write_deferred` writes."""
         self.pointer()
         self._deferred.append(value)
 
-    def settle(self) -> None:
+    def write_deferred(self) -> None:
         """Write the strings of pending pointers, in order."""
         for text in self._deferred:
             data = (text + "\0").encode("utf-16-le", "surrogatepass")

@@ -116,7 +116,7 @@ class RpcPipe:
         self._results: list[bytes] = []
 
     @property
-    def waiting(self) -> int:
+    def unread_bytes(self) -> int:
         """Return how many bytes of the next result are unread."""
         return len(self._results[0]) if self._results else 0
 

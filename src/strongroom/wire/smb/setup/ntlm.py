@@ -33,7 +33,7 @@ KEY_EXCHANGE: Final = 0x4000_0000
 KEY_56: Final = 0x8000_0000
 
 REQUIRED: Final = UNICODE | EXTENDED_SESSION_SECURITY | KEY_128
-_ASKED_FOR: Final = (
+_NEGOTIABLE: Final = (
     REQUIRED | SIGN | SEAL | KEY_EXCHANGE | KEY_56 | VERSION | REQUEST_TARGET | ALWAYS_SIGN
 )
 _ALWAYS: Final = REQUEST_TARGET | NTLM | ALWAYS_SIGN | TARGET_INFO | TARGET_TYPE_SERVER
@@ -124,7 +124,7 @@ def write_challenge(flags: int, challenge: bytes, name: str, time: int) -> bytes
             SIGNATURE,
             _FLAGS.pack(CHALLENGE),
             struct.pack("<HHI", len(netbios), len(netbios), at),
-            _FLAGS.pack((flags & _ASKED_FOR) | _ALWAYS),
+            _FLAGS.pack((flags & _NEGOTIABLE) | _ALWAYS),
             challenge,
             bytes(8),
             struct.pack("<HHI", len(info), len(info), at + len(netbios)),

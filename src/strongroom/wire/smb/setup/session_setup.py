@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from strongroom.wire.smb.header import HEADER_BYTES
-from strongroom.wire.smb.structures import Layout, part
+from strongroom.wire.smb.structures import Layout, variable_part
 
 REQUEST_SIZE: Final = 25
 BINDING: Final = 1
@@ -50,7 +50,7 @@ def read_session_setup(message: memoryview) -> SessionSetup:
     """Parse a request, given from its header on. Raises: MalformedMessage."""
     fixed = _REQUEST.read(message, HEADER_BYTES)
     after = HEADER_BYTES + _REQUEST.size
-    token = part(message, fixed.token_offset, fixed.token_length, after=after)
+    token = variable_part(message, fixed.token_offset, fixed.token_length, after=after)
     return SessionSetup(
         is_binding=bool(fixed.flags & BINDING),
         requires_signing=bool(fixed.security_mode & SIGNING_REQUIRED),

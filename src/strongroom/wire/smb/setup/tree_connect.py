@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from strongroom.wire.smb.header import HEADER_BYTES
-from strongroom.wire.smb.structures import Layout, MalformedMessage, part
+from strongroom.wire.smb.structures import Layout, MalformedMessage, variable_part
 
 REQUEST_SIZE: Final = 9
 SHARE_CHARS_MAX: Final = 80
@@ -67,7 +67,7 @@ def read_tree_connect(message: memoryview) -> SharePath:
     """
     fixed = _REQUEST.read(message, HEADER_BYTES)
     after = HEADER_BYTES + _REQUEST.size
-    raw = part(message, fixed.path_offset, fixed.path_length, after=after)
+    raw = variable_part(message, fixed.path_offset, fixed.path_length, after=after)
     try:
         path = bytes(raw).decode("utf-16-le")
     except UnicodeDecodeError:
