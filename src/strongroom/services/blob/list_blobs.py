@@ -51,7 +51,7 @@ INCLUDES: Final = frozenset(
         "permissions",
     )
 )
-"""The words that `include` may have."""
+"""The words that `include` accepts."""
 
 
 @dataclass(frozen=True, slots=True)

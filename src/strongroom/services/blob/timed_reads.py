@@ -23,7 +23,7 @@ Timed = tuple[R | None, bool]
 """A value, and whether it depends on the time."""
 
 Pick = Callable[..., Timed[R]]
-"""(records, store time if it is known) -> the value."""
+"""pick(records, now) -> the value. `now` is store time, absent before it has been read."""
 
 
 def of_blob(record: Record | None, now: int | None = None) -> Timed[BlobRecord]:

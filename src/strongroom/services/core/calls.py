@@ -29,13 +29,13 @@ class Existence(enum.Enum):
     """The requirement of an operation on the existence of the blob that it names."""
 
     COMMITTED = "committed"
-    """It must exist with committed content: else 404 BlobNotFound."""
+    """The blob must exist with committed content, otherwise 404 BlobNotFound."""
     CREATES = "creates"
-    """The operation creates it or replaces it."""
+    """The operation creates or replaces the blob."""
     ANY = "any"
     """Uncommitted blocks are enough (Get Block List, Lease Blob)."""
     KEPT = "kept"
-    """The snapshot or version that it names must be there, deleted and kept ones included."""
+    """The named snapshot or version must exist. A soft-deleted one counts as existing."""
 
 
 class ConditionUse(enum.Enum):
@@ -57,7 +57,7 @@ class ConditionUse(enum.Enum):
     BLOB_READ = "blob-read"
     """Get Blob Tags: x-ms-if-tags, and the four others as x-ms-blob-if-*."""
     BLOB_WRITE = "blob-write"
-    """Set Blob Tags: the same."""
+    """Set Blob Tags: the same headers as BLOB_READ."""
     IGNORED = "ignored"
     """Queues and tables: the headers have no effect (an entity's If-Match is a field)."""
 
@@ -80,7 +80,7 @@ class Rule:
 
 
 UNGUARDED: Final = Rule(conditions=ConditionUse.IGNORED)
-"""Queues and tables, which have neither leases nor conditions."""
+"""The rule of queues and tables, which have neither leases nor conditions."""
 UNGUARDED_FREEING: Final = Rule(conditions=ConditionUse.IGNORED, purpose=Purpose.FREEING)
 
 

@@ -12,7 +12,7 @@ from strongroom.engines.base import Busy, EngineError, Full
 from strongroom.errors import StorageError
 
 BROKEN: TypeAlias = EngineError
-"""What every layer above catches."""
+"""The base class of the engine's errors, which every layer above catches."""
 
 
 def refusal_of(error: EngineError) -> StorageError:

@@ -22,7 +22,7 @@ T = TypeVar("T")
 _ROWS_AT_ONCE: Final = 256
 
 Rows = Callable[[base.Page], Iterable[tuple[bytes, bytes, T | None]]]
-"""What was read as (name, key, item): an item for each record that the listing shows, else None."""
+"""rows(page) -> (name, key, item) of each record. `item` None = the listing omits the record."""
 
 
 async def fill(services: Services, keyspace: bytes, page: PageBuilder[T], rows: Rows[T]) -> None:

@@ -21,7 +21,7 @@ from strongroom.errors import StorageError
 from strongroom.values import crc64_text
 
 Crc64 = Callable[[bytes, int], int]
-"""crc64(data, previous) -> the checksum, going on from `previous`."""
+"""crc64(data, previous) -> the checksum, continued from `previous`."""
 
 SEGMENT_BYTES: Final = 4 * 1024 * 1024
 SEGMENTS_MAX: Final = 0xFFFF

@@ -14,7 +14,7 @@ import msgspec
 S = TypeVar("S", bound=msgspec.Struct)
 
 Piece = bytes | bytearray | memoryview
-"""Some bytes of a message that is sent in several."""
+"""One of the byte strings of a message that is sent in several."""
 
 
 class MalformedMessage(Exception):

@@ -27,7 +27,7 @@ _ATOM: Final = ("application/atom+xml", "application/xml", "text/xml")
 _TAG: Final = re.compile(r"W/\"datetime'([^']{1,64})'\"")
 _WEAK_TAG: Final = re.compile(r'W/"[^"]*"')
 NO_TIMESTAMP: Final = 0
-"""A Timestamp that no entity has."""
+"""Stands for no Timestamp; no entity has this one."""
 _QUALITY: Final = re.compile(r"(?:0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)")
 
 

@@ -25,7 +25,7 @@ from strongroom.store.core.records import ContainerRecord, DeletedContainer
 METADATA: Final = "metadata"
 DELETED: Final = "deleted"
 INCLUDES: Final = frozenset((METADATA, DELETED, "system"))
-"""The words that `include` may have; there are no system containers here."""
+"""The words that `include` accepts. This server has no system containers."""
 
 
 @dataclass(frozen=True, slots=True)

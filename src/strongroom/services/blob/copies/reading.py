@@ -110,7 +110,7 @@ async def open_local(
 
 
 OWN: Final = Opener(Service.BLOB, open_local)
-"""How the sources are opened that are blobs of this server."""
+"""The opener of sources that are blobs of this server."""
 
 
 def _check_conditions(wanted: SourceRequest, blob: BlobRecord) -> None:

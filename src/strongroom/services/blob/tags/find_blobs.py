@@ -39,7 +39,7 @@ from strongroom.values import Metadata
 
 VERSIONS: Final = "versions"
 INCLUDES: Final = frozenset(("none", VERSIONS))
-"""The words that `include` may have. Previous versions are found with the last one only."""
+"""The words that `include` accepts. Only the last one finds previous versions too."""
 # How many entries are checked together: at least this many (except at the end), and at most that
 # many.
 _LEAST: Final = 32

@@ -146,8 +146,8 @@ Raises: StorageError CannotVerifyCopySource."""
 
 
 OpenLocal = Callable[[Services, LocalSource, SourceRequest], Awaitable[OpenSource]]
-"""open(services, source, wanted) -> a source of this server, open. Raises: StorageError
-CannotVerifyCopySource, and what `wanted` refuses."""
+"""open(services, source, wanted) -> the open source, which is on this server. Raises: StorageError
+CannotVerifyCopySource, and the errors of unmet conditions in `wanted`."""
 
 
 class Opener(NamedTuple):
@@ -170,7 +170,7 @@ class CopyHold(Protocol):
 
 
 IsPending = Callable[[], Awaitable[bool]]
-"""Whether a copy is pending still, as its destination says."""
+"""is_pending() -> whether a copy is still pending, as read from its destination."""
 
 
 class CopySources:

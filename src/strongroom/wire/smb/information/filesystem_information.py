@@ -18,7 +18,7 @@ from strongroom.wire.smb.information.file_information import Information
 from strongroom.wire.smb.refusals import SmbRefusal
 
 UNIT_BYTES: Final = 4096
-"""What space is counted in."""
+"""The size of an allocation unit, in which space is reported."""
 _SECTOR_BYTES: Final = 512
 _NAME_UNITS_MAX: Final = 255
 _DISK: Final = 7

@@ -35,7 +35,7 @@ _OF_SACL: Final = SACL_PRESENT | SACL_AUTO_INHERIT_REQUIRED | SACL_AUTO_INHERITE
 LABEL_TYPE: Final = 0x11
 
 SERVED_TYPES: Final = frozenset((0, 1, 2, 3, 5, 6, 7, 8, LABEL_TYPE))
-"""The types of entries that have a text without conditions: see sddl.py."""
+"""The types of access control entries that SDDL can write without a condition; see sddl.py."""
 OBJECT_TYPES: Final = frozenset((5, 6, 7, 8))
 _ACL_REVISION: Final = 2
 _ACL_REVISION_OBJECTS: Final = 4

@@ -64,7 +64,7 @@ NAMED: Final[dict[str, Sid]] = {
     **{name: Sid(16, (number,)) for name, number in _LABELS.items()},
     **_OTHER,
 }
-"""Each name of SDDL, and what it stands for."""
+"""The SID that each SDDL abbreviation stands for."""
 _NAMES: Final = {sid: name for name, sid in NAMED.items()}
 
 

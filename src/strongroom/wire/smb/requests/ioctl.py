@@ -239,7 +239,7 @@ def write_copy_answer(chunks: int, total_bytes: int) -> bytes:
 
 
 COPY_LIMITS: Final = struct.pack("<III", CHUNKS_MAX, CHUNK_BYTES_MAX, COPY_BYTES_MAX)
-"""What is answered to a copy beyond the limits, with INVALID_PARAMETER."""
+"""The data of the answer to a copy beyond the limits. Its status is INVALID_PARAMETER."""
 
 
 def read_copy_chunks(data: memoryview) -> CopyChunks | None:

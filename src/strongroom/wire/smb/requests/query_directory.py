@@ -59,7 +59,7 @@ class Buffer(msgspec.Struct, frozen=True):
 
 _REQUEST: Final = MessageBody(_Fixed, "BB4xQQHHI", 33)
 BUFFER_ANSWER: Final = MessageBody(Buffer, "HI", 9)
-"""QUERY_DIRECTORY, QUERY_INFO and CHANGE_NOTIFY are answered in the same form."""
+"""The body of the answers to QUERY_DIRECTORY, QUERY_INFO and CHANGE_NOTIFY."""
 
 
 def read_query_directory(message: memoryview, room_max: int) -> QueryDirectoryRequest:

@@ -19,7 +19,7 @@ from strongroom.wire.smb.requests.bodies import MessageBody
 from strongroom.wire.smb.structures import Layout, MalformedMessage, variable_part
 
 OFFSET_MAX: Final = (1 << 63) - 1
-"""The greatest end of a transfer: offsets are signed on the way to the file."""
+"""The greatest end of a transfer. Offsets are passed on as signed 64-bit numbers."""
 _DATA_OFFSET_MAX: Final = 0x100
 _READ_DATA_AT: Final = 80
 

@@ -23,7 +23,7 @@ _NO_SUCH_SHARE: Final = 2310
 _PLATFORM_NT: Final = 500
 _VERSION: Final = (10, 0)
 _SERVER_TYPE: Final = 0x0000_9003
-"""A workstation, a server and NT."""
+"""The server type bits: workstation, server, and NT."""
 _UNLIMITED: Final = 0xFFFF_FFFF
 _READ_EXECUTE_ALL: Final = 0
 
@@ -196,4 +196,4 @@ CALLS: Final[Mapping[str, Mapping[int, RemoteCall]]] = {
     SRVSVC: {15: share_enum, 16: share_get_info, 21: server_get_info},
     WKSSVC: {0: workstation_get_info},
 }
-"""The calls of each pipe, by their number."""
+"""The calls of each pipe, by operation number."""

@@ -36,14 +36,14 @@ _BAD_STUB: Final = 0x0000_06F7
 _AUTHENTICATION_UNKNOWN: Final = 8
 
 FRAGMENT_BYTES: Final = 4280
-"""How large PDUs are in either direction."""
+"""The largest PDU in either direction."""
 _FRAGMENT_BYTES_MIN: Final = 1432
 CALL_BYTES_MAX: Final = 64 * 1024
-"""How much of a call's stub is collected from its fragments."""
+"""The largest stub that is collected from a call's fragments."""
 RESULTS_MAX: Final = 4096
-"""How many PDUs may wait to be read."""
+"""The largest number of unread PDUs."""
 UNREAD_MAX: Final = 64
-"""No further call is carried out while so many PDUs wait."""
+"""No further call is executed while this many PDUs are unread."""
 _CONTEXTS_MAX: Final = 16
 
 
