@@ -81,17 +81,17 @@ class SparingRemoval:
         self._spares = self.has_spared = True
 
     async def add(
-        self, partition: Partition, gone: Iterable[Key] = (), drop: Iterable[int] = ()
+        self, partition: Partition, record_keys: Iterable[Key] = (), contents: Iterable[int] = ()
     ) -> None:
         """See RemovalBatch.add. Once a content was spared since `begin`, all later records stay.
 
         All that they refer to stays with them: the next sweep finds it through them.
         """
-        wanted = set(drop)
+        wanted = set(contents)
         if wanted & self._named:
             self._spares = self.has_spared = True
-        if not (self._spares and gone):
-            await self._removal.add(partition, gone, wanted - self._named)
+        if not (self._spares and record_keys):
+            await self._removal.add(partition, record_keys, wanted - self._named)
 
 
 async def sweep_blob(

@@ -34,12 +34,12 @@ class RemovalBatch:
         self._weight = 0
 
     async def add(
-        self, partition: Partition, gone: Iterable[Key] = (), drop: Iterable[int] = ()
+        self, partition: Partition, record_keys: Iterable[Key] = (), contents: Iterable[int] = ()
     ) -> None:
-        """Add records and contents to remove in one commit. A long `drop` is split and removed
+        """Add records and contents to remove in one commit. Many `contents` are split and removed
         first."""
-        writes = [Write(key, None) for key in gone]
-        drops = list(drop)
+        writes = [Write(key, None) for key in record_keys]
+        drops = list(contents)
         while len(drops) + len(writes) > REMOVALS_PER_COMMIT:
             await self._put(partition, [], drops[:REMOVALS_PER_COMMIT])
             drops = drops[REMOVALS_PER_COMMIT:]
