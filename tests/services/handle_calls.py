@@ -9,7 +9,7 @@ from typing import Any
 from strongroom.errors import StorageError
 from strongroom.semantics.file import accesses, oplocks
 from strongroom.semantics.file.accesses import Disposition, Use
-from strongroom.semantics.file.durability import Parting
+from strongroom.semantics.file.durability import DisconnectReason
 from strongroom.semantics.file.oplocks import BreakNotice, Caching, CachingKind
 from strongroom.services.core.runner import Services
 from strongroom.services.file.admission import Opens
@@ -145,7 +145,7 @@ class Mount:
         self.alive = False
         handles = self.on.held.of(Opens).handles.values()
         own = [one for one in handles if one.owner is self]
-        await durable.parted(self.on, own, Parting.DISCONNECTED)
+        await durable.disconnect(self.on, own, DisconnectReason.DISCONNECTED)
 
 
 async def mounted(on: Services, name: str = "ann", *, answers: bool = True) -> Mount:

@@ -14,7 +14,7 @@ from strongroom.engines.memory import MemoryEngine
 from strongroom.operations.file.handle import FORCE_CLOSE_HANDLES, LIST_HANDLES
 from strongroom.semantics.file import oplocks
 from strongroom.semantics.file.accesses import Disposition, Use
-from strongroom.semantics.file.durability import Parting
+from strongroom.semantics.file.durability import DisconnectReason
 from strongroom.semantics.file.oplocks import Caching, CachingKind
 from strongroom.services.core.runner import Services
 from strongroom.services.file.admission import Opens
@@ -317,22 +317,22 @@ def test_a_rename_of_a_directory_above_closes_a_handle_without_a_client(
 
 
 @pytest.mark.parametrize(
-    ("parting", "is_kept"),
+    ("reason", "is_kept"),
     [
-        (Parting.DISCONNECTED, True),
-        (Parting.LOGGED_OFF, True),
-        (Parting.TREE_DISCONNECTED, False),
+        (DisconnectReason.DISCONNECTED, True),
+        (DisconnectReason.LOGGED_OFF, True),
+        (DisconnectReason.TREE_DISCONNECTED, False),
     ],
 )
 def test_a_handle_outlives_its_session_but_not_its_tree_connect(
-    parting: Parting, is_kept: bool
+    reason: DisconnectReason, is_kept: bool
 ) -> None:
     async def scenario() -> None:
         on = await file_calls.services()
         ann = await mounted(on, "ann")
         handle = (await opened(ann)).handle
         plain = await ann.handle("g", disposition=Disposition.CREATE, wanted=Caching.READ)
-        await durable.parted(on, [handle, plain], parting)
+        await durable.disconnect(on, [handle, plain], reason)
         assert handle.is_closed is not is_kept and plain.is_closed
 
     given.run(scenario)

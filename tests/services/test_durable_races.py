@@ -12,7 +12,7 @@ from strongroom import file_errors
 from strongroom.errors import ErrorCode, StorageError
 from strongroom.operations.file.handle import FORCE_CLOSE_HANDLES
 from strongroom.semantics.file.accesses import Disposition
-from strongroom.semantics.file.durability import Parting
+from strongroom.semantics.file.durability import DisconnectReason
 from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles import durable, information, locking
 from strongroom.services.file.handles import opening as opening_calls
@@ -88,9 +88,9 @@ def test_a_handle_that_is_closed_while_it_is_given_back_is_not_given(
     given.run(scenario)
 
 
-@pytest.mark.parametrize("parting", [Parting.DISCONNECTED, Parting.LOGGED_OFF])
+@pytest.mark.parametrize("reason", [DisconnectReason.DISCONNECTED, DisconnectReason.LOGGED_OFF])
 def test_a_lock_that_waits_gives_up_with_its_session_and_the_handle_stays(
-    parting: Parting,
+    reason: DisconnectReason,
 ) -> None:
     async def scenario() -> None:
         on = await file_calls.services()
@@ -102,7 +102,7 @@ def test_a_lock_that_waits_gives_up_with_its_session_and_the_handle_stays(
         taking = locking.lock(on, second, wanted, request, fails_immediately=False)
         waiting = asyncio.ensure_future(do.status(taking))
         await asyncio.wait_for(request.has_waited.wait(), 60)
-        await durable.parted(on, [first, second], parting)
+        await durable.disconnect(on, [first, second], reason)
         refused = await asyncio.wait_for(waiting, 60)
         assert refused == file_errors.STATUS_RANGE_NOT_LOCKED
         assert is_waiting(first) and is_waiting(second)

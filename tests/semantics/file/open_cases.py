@@ -91,13 +91,13 @@ def outcome_of(result: Admission) -> str:
 def answered(table: OpenTable, who: CachingKey) -> OpenTable:
     """Return the table after the holder has acknowledged every notice that it gets."""
     holder = opens.holder_of(table, who)
-    while holder is not None and (told := holder.told) is not None:
+    while holder is not None and (break_to := holder.break_to) is not None:
         if holder.kind is CachingKind.OPLOCK:
-            level = {state: level for level, state in oplocks.LEVELS.items()}[told]
+            level = {state: level for level, state in oplocks.LEVELS.items()}[break_to]
             holder, _, status = oplocks.oplock_acknowledged(holder, level)
             assert status is None
         else:
-            result = oplocks.lease_acknowledged(holder, told)
+            result = oplocks.lease_acknowledged(holder, break_to)
             assert isinstance(result, tuple)
             holder = result[0]
         table = opens.with_holder(table, holder)

@@ -110,9 +110,9 @@ CHECKS: dict[str, tuple[Rename, int]] = {
     "no parent": (replace(PLAIN, has_parent=False), 0xC000003A),
     "pending": (replace(PLAIN, deletion=PENDING), 0xC0000022),
     "root": (replace(PLAIN, source=ROOT), 0xC0000121),
-    "busy below": (replace(PLAIN, source=FOLDER, is_busy_below=True), 0xC0000022),
-    "parent held": (replace(PLAIN, is_parent_held=True), 0xC0000043),
-    "below itself": (replace(PLAIN, source=FOLDER, is_below_itself=True), 0xC0000043),
+    "busy below": (replace(PLAIN, source=FOLDER, has_open_descendants=True), 0xC0000022),
+    "parent held": (replace(PLAIN, is_parent_in_use=True), 0xC0000043),
+    "below itself": (replace(PLAIN, source=FOLDER, is_into_itself=True), 0xC0000043),
     "exists": (replace(ONTO, replaces=False), 0xC0000035),
     "directory": (replace(ONTO, target=RenameTarget(FOLDER)), 0xC0000022),
     "read-only": (replace(ONTO, target=RenameTarget(READ_ONLY)), 0xC0000022),
@@ -132,7 +132,7 @@ def test_each_check_of_a_rename(check: str) -> None:
 
 FIELDS = (
     {"may_delete": False}, {"has_parent": False}, {"deletion": PENDING},
-    {"source": FOLDER, "is_busy_below": True}, {"is_parent_held": True},
+    {"source": FOLDER, "has_open_descendants": True}, {"is_parent_in_use": True},
     {"target": TARGET, "replaces": False},
 )  # fmt: skip
 

@@ -11,8 +11,8 @@ from strongroom.errors import ErrorCode
 from strongroom.semantics.file import durability, oplocks
 from strongroom.semantics.file.deletion import DeletionState
 from strongroom.semantics.file.durability import (
+    DisconnectReason,
     DurableOpen,
-    Parting,
     ReconnectClaim,
     RepeatedCreate,
 )
@@ -66,24 +66,24 @@ def test_version_2_chooses_its_time_out_up_to_a_limit(
     assert durability.timeout_ms(guid, wanted) == timeout
 
 
-@pytest.mark.parametrize("parting", Parting)
+@pytest.mark.parametrize("reason", DisconnectReason)
 @pytest.mark.parametrize("held", STATES)
 @pytest.mark.parametrize("breaks", [False, True])
 @pytest.mark.parametrize("is_pending", [False, True])
 def test_a_handle_is_kept_while_nobody_asks_for_its_file(
-    parting: Parting, held: Caching, breaks: bool, is_pending: bool
+    reason: DisconnectReason, held: Caching, breaks: bool, is_pending: bool
 ) -> None:
-    told = R if breaks else None
-    holder = CachingHolder(1, OPLOCK, held, told, told)
+    break_to = R if breaks else None
+    holder = CachingHolder(1, OPLOCK, held, break_to, break_to)
     state = DeletionState(is_pending, frozenset({1}))
     expected = (
-        parting in (Parting.DISCONNECTED, Parting.LOGGED_OFF)
+        reason in (DisconnectReason.DISCONNECTED, DisconnectReason.LOGGED_OFF)
         and bool(int(held) & 2)
         and not breaks
         and not is_pending
     )
-    assert durability.is_kept(parting, holder, state) is expected
-    assert not durability.is_kept(parting, None, state)
+    assert durability.survives_disconnect(reason, holder, state) is expected
+    assert not durability.survives_disconnect(reason, None, state)
 
 
 @pytest.mark.parametrize("to", oplocks.LEASE_STATES)
@@ -167,24 +167,24 @@ def test_after_a_start_of_the_server_there_is_nothing_to_come_back_to(
 
 
 @pytest.mark.parametrize("is_replay", [False, True])
-@pytest.mark.parametrize("is_own", [False, True])
+@pytest.mark.parametrize("is_same_session", [False, True])
 @pytest.mark.parametrize("user", ["ann", "bob"])
 @pytest.mark.parametrize("kind", [OPLOCK, V2])
 @pytest.mark.parametrize("lease", [None, LEASE, OTHER_LEASE])
 def test_every_repeated_create_is_answered_as_the_table_says(
-    is_replay: bool, is_own: bool, user: str, kind: CachingKind, lease: bytes | None
+    is_replay: bool, is_same_session: bool, user: str, kind: CachingKind, lease: bytes | None
 ) -> None:
     found = DurableOpen(
         True, True, GUID, "ann", "share", oplocks.RWH, KEYS[kind], kind, ("f",)
     )  # fmt: skip
-    asked = RepeatedCreate(is_replay, is_own, user, CLIENT, lease)
+    asked = RepeatedCreate(is_replay, is_same_session, user, CLIENT, lease)
     is_other_lease = lease == OTHER_LEASE or (lease == LEASE and kind is OPLOCK)
     expected = None
     if not is_replay:
         expected = file_errors.CREATE_REPEATED
     elif user == "bob" or is_other_lease:
         expected = DENIED
-    elif not is_own:
+    elif not is_same_session:
         expected = file_errors.CREATE_REPEATED
     assert durability.repetition_refusal(found, asked) is expected
     assert durability.repetition_refusal(None, asked) is file_errors.CREATE_UNDER_WAY

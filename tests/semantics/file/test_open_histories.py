@@ -118,7 +118,7 @@ class OpenHistories(RuleBasedStateMachine):
         key = sorted(self.owing, key=str)[pick % len(self.owing)]
         to = self.owing.pop(key)
         holder = opens.holder_of(self.table, key)
-        assert holder is not None and holder.told == to
+        assert holder is not None and holder.break_to == to
         kept = Caching(to & ~give_up)
         kept = kept if kept & Caching.READ else Caching.NONE
         if holder.kind is CachingKind.OPLOCK:
@@ -155,7 +155,7 @@ class OpenHistories(RuleBasedStateMachine):
     def act(self, pick: int, cause: Cause) -> None:
         entry = opens.entry_of(self.table, sorted(self.living)[pick % len(self.living)])
         if entry.is_handle:
-            result = opens.act(self.table, entry.id, cause)
+            result = opens.break_caches(self.table, entry.id, cause)
             self.table = result.table
             self.told(result.notices)
 
@@ -164,7 +164,7 @@ class OpenHistories(RuleBasedStateMachine):
     def dispose(self, pick: int, delete: bool) -> None:
         entry = opens.entry_of(self.table, sorted(self.living)[pick % len(self.living)])
         if entry.is_handle:
-            result = opens.dispose(self.table, entry.id, FILE, delete=delete)
+            result = opens.set_disposition(self.table, entry.id, FILE, delete=delete)
             if isinstance(result, OpenAdmitted | BreakAwaited):
                 self.table = result.table
                 self.told(result.notices)

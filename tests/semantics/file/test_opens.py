@@ -211,7 +211,7 @@ def test_opens_with_one_key_share_one_lease_and_break_nothing(state: str) -> Non
     assert isinstance(again, OpenAdmitted) and again.notices == ()
     assert again.caching == STATES["RWH"] and len(again.table.holders) == 1
     for cause in Cause:
-        acted = opens.act(again.table, 2, cause)
+        acted = opens.break_caches(again.table, 2, cause)
         assert isinstance(acted, OpenAdmitted) and acted.notices == ()
     left = opens.leave(again.table, 1, FILE).table
     assert state_of(left, HOLDER) == "RWH"
@@ -287,7 +287,7 @@ def test_an_open_waits_until_a_break_has_ended_that_is_not_for_its_sake() -> Non
         table = result.table
     for told in ("RH", "R"):
         holder = opens.holder_of(table, HOLDER)
-        assert holder is not None and holder.told == STATES[told]
+        assert holder is not None and holder.break_to == STATES[told]
         for request in (opening, replace(overwriting, has_waited=True)):
             result = admit(table, request)
             assert isinstance(result, BreakAwaited) and result.notices == ()
@@ -367,16 +367,16 @@ def test_a_locked_file_grants_no_caching() -> None:
 
 def test_a_level_ii_oplock_ends_with_its_holders_own_write() -> None:
     table = entered(EMPTY, handle(1, R | W, wanted="R"), handle(2, R, wanted="R"))
-    written = opens.act(table, 1, Cause.WRITE)
+    written = opens.break_caches(table, 1, Cause.WRITE)
     assert isinstance(written, OpenAdmitted)
     assert [(one.key, one.needs_answer) for one in written.notices] == [(1, False), (2, False)]
 
 
 def test_a_file_goes_with_the_last_open_once_its_deletion_is_pending() -> None:
     table = entered(EMPTY, handle(1, R | D), handle(2), rest(3, FileOperation.GET_FILE))
-    refused = opens.dispose(table, 2, FILE, delete=True)
+    refused = opens.set_disposition(table, 2, FILE, delete=True)
     assert refused == OpenRefused(file_errors.ACCESS_DENIED_TO_HANDLE)
-    marked = opens.dispose(table, 1, FILE, delete=True)
+    marked = opens.set_disposition(table, 1, FILE, delete=True)
     assert isinstance(marked, OpenAdmitted)
     first = opens.leave(marked.table, 1, FILE)
     second = opens.leave(first.table, 2, FILE)
@@ -388,9 +388,9 @@ def test_a_file_goes_with_the_last_open_once_its_deletion_is_pending() -> None:
 
 def test_a_disposition_asks_others_to_close_cached_handles_first() -> None:
     table = entered(EMPTY, handle(1, R | D), handle(2, lease="holder", wanted="RH"))
-    result = opens.dispose(table, 1, FILE, delete=True)
+    result = opens.set_disposition(table, 1, FILE, delete=True)
     assert isinstance(result, BreakAwaited) and not result.table.deletion.is_pending
-    again = opens.dispose(answered(result.table, HOLDER), 1, FILE, delete=True)
+    again = opens.set_disposition(answered(result.table, HOLDER), 1, FILE, delete=True)
     assert isinstance(again, OpenAdmitted) and again.table.deletion.is_pending
 
 
@@ -426,12 +426,14 @@ UNHARMED = {
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda one: one.name)
 def test_a_pending_copy_refuses_what_changes_the_file(operation: FileOperation) -> None:
     expected = "ok" if operation in UNHARMED else "409 PendingCopyOperation"
-    assert outcome_of(admit(EMPTY, rest(1, operation), FileFacts(is_copying=True))) == expected
+    assert (
+        outcome_of(admit(EMPTY, rest(1, operation), FileFacts(has_pending_copy=True))) == expected
+    )
 
 
 @pytest.mark.parametrize("access", USES)
 def test_a_pending_copy_refuses_handles_that_write_or_delete(access: str) -> None:
-    node = FileFacts(is_copying=True)
+    node = FileFacts(has_pending_copy=True)
     expected = SHARING if USES[access] & (W | D) else "ok"
     assert outcome_of(admit(EMPTY, handle(1, USES[access], ALL), node)) == expected
     overwrites = handle(1, R, ALL, disposition=Disposition.OVERWRITE)

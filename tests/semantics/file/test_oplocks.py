@@ -9,7 +9,7 @@ import pytest
 from strongroom import file_errors
 from strongroom.semantics.file import grants, oplocks
 from strongroom.semantics.file.accesses import FileOperation
-from strongroom.semantics.file.grants import Surroundings
+from strongroom.semantics.file.grants import GrantLimits
 from strongroom.semantics.file.oplocks import (
     RH,
     RW,
@@ -137,12 +137,12 @@ def test_what_comes_during_a_break_adds_up_and_is_told_after_the_answer() -> Non
     breaking, first = oplocks.broken(holder("RWH"), RH)
     assert first is not None and first.to == RH
     more, none_yet = oplocks.broken(breaking, R)
-    assert none_yet is None and more.told == RH
+    assert none_yet is None and more.break_to == RH
     answered = oplocks.lease_acknowledged(more, RH)
     assert isinstance(answered, tuple)
     after, second = answered
     assert second is not None and (second.current, second.to, second.epoch) == (RH, R, 8)
-    assert after.told == R
+    assert after.break_to == R
     settled = oplocks.lease_acknowledged(after, R)
     assert settled == (CachingHolder(KEY, CachingKind.LEASE_V2, R, epoch=8), None)
 
@@ -172,12 +172,12 @@ def test_a_break_that_goes_on_leaves_reads_while_more_is_held(
     assert found == steps and after.held == STATES[target] and not after.is_breaking
 
 
-@pytest.mark.parametrize("told", [*COLUMNS[:3], "-"])
-def test_a_lease_may_give_up_more_and_never_keeps_more(told: str) -> None:
-    breaking, _ = oplocks.broken(holder("RWH"), STATES[told])
+@pytest.mark.parametrize("break_to", [*COLUMNS[:3], "-"])
+def test_a_lease_may_give_up_more_and_never_keeps_more(break_to: str) -> None:
+    breaking, _ = oplocks.broken(holder("RWH"), STATES[break_to])
     for state in range(16):
         answered = oplocks.lease_acknowledged(breaking, state)
-        if state & ~int(STATES[told]):
+        if state & ~int(STATES[break_to]):
             assert answered == file_errors.STATUS_REQUEST_NOT_ACCEPTED
         else:
             assert isinstance(answered, tuple)
@@ -236,49 +236,49 @@ CONTENDED = ("R", "RH", "R", "RH")
 
 @pytest.mark.parametrize("kind", LEASES, ids=lambda kind: kind.name)
 @pytest.mark.parametrize(
-    ("around", "expected"),
+    ("limits", "expected"),
     [
-        (Surroundings(), ALONE),
-        (Surroundings(others_open=True), CONTENDED),
-        (Surroundings(others_open=True, handles_cached=True), CONTENDED),
-        (Surroundings(level_ii=True), ("R", "R", "RW", "RW")),
-        (Surroundings(others_open=True, level_ii=True), ("R", "R", "R", "R")),
-        (Surroundings(locked=True), ("-",) * 4),
-        (Surroundings(others_open=True, writes_cached=True), ("-",) * 4),
-        (Surroundings(pending=True), ("R", "R", "RW", "RW")),
-        (Surroundings(directory=True), ("-",) * 4),
+        (GrantLimits(), ALONE),
+        (GrantLimits(others_open=True), CONTENDED),
+        (GrantLimits(others_open=True, handles_cached=True), CONTENDED),
+        (GrantLimits(level_ii=True), ("R", "R", "RW", "RW")),
+        (GrantLimits(others_open=True, level_ii=True), ("R", "R", "R", "R")),
+        (GrantLimits(locked=True), ("-",) * 4),
+        (GrantLimits(others_open=True, writes_cached=True), ("-",) * 4),
+        (GrantLimits(pending=True), ("R", "R", "RW", "RW")),
+        (GrantLimits(directory=True), ("-",) * 4),
     ],
     ids=str,
 )
 def test_what_a_lease_is_granted(
-    kind: CachingKind, around: Surroundings, expected: tuple[str, ...]
+    kind: CachingKind, limits: GrantLimits, expected: tuple[str, ...]
 ) -> None:
-    found = tuple(NAMES[grants.grantable(kind, STATES[wanted], around)] for wanted in ALONE)
+    found = tuple(NAMES[grants.grantable(kind, STATES[wanted], limits)] for wanted in ALONE)
     assert found == expected
 
 
 @pytest.mark.parametrize(
-    ("around", "expected"),
+    ("limits", "expected"),
     [
-        (Surroundings(), ("R", "RW", "RWH")),
-        (Surroundings(others_open=True), ("R", "R", "R")),
-        (Surroundings(handles_cached=True), ("-", "-", "-")),
-        (Surroundings(others_open=True, level_ii=True), ("R", "R", "R")),
-        (Surroundings(locked=True), ("-", "-", "-")),
-        (Surroundings(others_open=True, writes_cached=True), ("-", "-", "-")),
-        (Surroundings(pending=True), ("R", "R", "R")),
+        (GrantLimits(), ("R", "RW", "RWH")),
+        (GrantLimits(others_open=True), ("R", "R", "R")),
+        (GrantLimits(handles_cached=True), ("-", "-", "-")),
+        (GrantLimits(others_open=True, level_ii=True), ("R", "R", "R")),
+        (GrantLimits(locked=True), ("-", "-", "-")),
+        (GrantLimits(others_open=True, writes_cached=True), ("-", "-", "-")),
+        (GrantLimits(pending=True), ("R", "R", "R")),
     ],
     ids=str,
 )
-def test_what_an_oplock_is_granted(around: Surroundings, expected: tuple[str, ...]) -> None:
+def test_what_an_oplock_is_granted(limits: GrantLimits, expected: tuple[str, ...]) -> None:
     kind = CachingKind.OPLOCK
-    found = tuple(NAMES[grants.grantable(kind, STATES[wanted], around)] for wanted in LEVELS)
+    found = tuple(NAMES[grants.grantable(kind, STATES[wanted], limits)] for wanted in LEVELS)
     assert found == expected
 
 
 @pytest.mark.parametrize("wanted", [2, 4, 6, 8, 15, 0xFFFFFFFF])
 def test_what_is_no_state_grants_nothing(wanted: int) -> None:
-    assert grants.grantable(CachingKind.LEASE_V1, wanted, Surroundings()) == N
+    assert grants.grantable(CachingKind.LEASE_V1, wanted, GrantLimits()) == N
 
 
 # smb.md 3.6: "R->{RH,RW,RWH}, RH->RWH, RW->RWH"; contended: "only R->RH".
@@ -286,14 +286,14 @@ def test_what_is_no_state_grants_nothing(wanted: int) -> None:
 def test_another_open_with_the_key_promotes_or_changes_nothing(state: str, wanted: str) -> None:
     own = holder(state)
     for contended in (False, True):
-        after = grants.granted(own, STATES[wanted], Surroundings(others_open=contended))
+        after = grants.granted(own, STATES[wanted], GrantLimits(others_open=contended))
         offered = STATES[wanted]
         is_whole = not (contended and offered & Caching.WRITE)
         grows = is_whole and offered != own.held and offered & own.held == own.held
         assert after.held == (offered if grows else own.held)
         assert after.epoch == own.epoch + grows
     breaking, _ = oplocks.broken(holder("RWH"), N)
-    assert grants.granted(breaking, STATES[wanted], Surroundings()) is breaking
+    assert grants.granted(breaking, STATES[wanted], GrantLimits()) is breaking
 
 
 def test_only_version_2_counts_epochs() -> None:

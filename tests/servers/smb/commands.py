@@ -11,7 +11,7 @@ import asyncio
 import struct
 
 from strongroom.file_errors import STATUS_ACCESS_DENIED
-from strongroom.semantics.file.durability import Parting
+from strongroom.semantics.file.durability import DisconnectReason
 from strongroom.servers.smb.declarations import (
     CommandRule,
     CommandTable,
@@ -31,11 +31,11 @@ class Target:
     """The object of an open in the tests."""
 
     def __init__(self) -> None:
-        self.partings: list[Parting] = []
+        self.reasons: list[DisconnectReason] = []
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    def begin_wait(self, parting: Parting) -> bool:
-        self.partings.append(parting)
+    def begin_wait(self, reason: DisconnectReason) -> bool:
+        self.reasons.append(reason)
         return False
 
     async def end(self) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from strongroom.file_errors import STATUS_ACCESS_DENIED, STATUS_INVALID_PARAMETER
-from strongroom.semantics.file.durability import Parting
+from strongroom.semantics.file.durability import DisconnectReason
 from strongroom.wire.smb.commands import Command
 from strongroom.wire.smb.header import ASYNC_COMMAND, RELATED_OPERATIONS
 from strongroom.wire.smb.statuses import (
@@ -247,9 +247,14 @@ def test_a_cancel_in_the_clear_cancels_nothing_that_is_encrypted() -> None:
 
 @pytest.mark.parametrize(
     ("command", "ending"),
-    [(Command.TREE_DISCONNECT, Parting.TREE_DISCONNECTED), (Command.LOGOFF, Parting.LOGGED_OFF)],
+    [
+        (Command.TREE_DISCONNECT, DisconnectReason.TREE_DISCONNECTED),
+        (Command.LOGOFF, DisconnectReason.LOGGED_OFF),
+    ],
 )
-def test_the_end_of_a_tree_or_session_ends_what_waits(command: Command, ending: Parting) -> None:
+def test_the_end_of_a_tree_or_session_ends_what_waits(
+    command: Command, ending: DisconnectReason
+) -> None:
     async def conversation() -> None:
         client, commands = await started()
         file_id = file_id_of((await client.call(*CREATE)).body)
@@ -261,7 +266,7 @@ def test_the_end_of_a_tree_or_session_ends_what_waits(command: Command, ending: 
         _check_final(found[Command.CHANGE_NOTIFY], message_id, interim, STATUS_NOTIFY_CLEANUP)
         assert found[Command.CREATE].status == STATUS_CANCELLED
         assert found[command].status == 0
-        assert commands.targets[0].partings == [ending]
+        assert commands.targets[0].reasons == [ending]
         client.send(client.message(Command.FLUSH, of_open(file_id)))
         if command == Command.LOGOFF:
             await client.closed()  # nothing can decrypt the session's frames any more
@@ -319,7 +324,7 @@ def test_a_lost_connection_ends_all_and_cancels_all() -> None:
         await _waiting(client, file_id)
         client.transport.close()
         await client.closed()
-        assert commands.targets[0].partings == [Parting.DISCONNECTED]
+        assert commands.targets[0].reasons == [DisconnectReason.DISCONNECTED]
         assert not client.server.shared.sessions
         assert client.server._busy_bytes == 0
 
@@ -334,7 +339,7 @@ def test_a_server_that_drains_lets_what_is_in_work_finish() -> None:
         message_id, interim = await _waiting(client, file_id)
         assert await client.server.drain(60.0)
         _check_final(await client.reply(), message_id, interim, STATUS_CANCELLED)
-        assert commands.targets[0].partings == [Parting.DISCONNECTED]
+        assert commands.targets[0].reasons == [DisconnectReason.DISCONNECTED]
         await idle.closed()
         await client.server.close()
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from strongroom.semantics.file.durability import Parting
+from strongroom.semantics.file.durability import DisconnectReason
 from strongroom.servers.smb.commands import targets
 from strongroom.servers.smb.commands.table import FILE_COMMANDS
 from strongroom.servers.smb.declarations import CommandTable, SmbAnswer, SmbElement
@@ -255,7 +255,7 @@ def test_pipes_of_all_sessions_are_bounded(monkeypatch: pytest.MonkeyPatch) -> N
         assert await smb.status(ann.open("srvsvc")) == STATUS_INSUFFICIENT_RESOURCES
         await ann.close(pipes[0])
         await ann.open("wkssvc")
-        await ann.session.end(Parting.LOGGED_OFF)
+        await ann.session.end(DisconnectReason.LOGGED_OFF)
         assert ann.on.held.of(targets.PipePlaces).left == 2
 
     run_with_pipes(scenario)

@@ -15,7 +15,7 @@ from strongroom.file_errors import (
     STATUS_INVALID_PARAMETER,
     STATUS_REQUEST_NOT_ACCEPTED,
 )
-from strongroom.semantics.file.durability import Parting
+from strongroom.semantics.file.durability import DisconnectReason
 from strongroom.wire.smb.commands import Command
 from strongroom.wire.smb.framing import ENCRYPTED_MARK
 from strongroom.wire.smb.header import SIGNED, FileId, read_header
@@ -118,7 +118,10 @@ def test_a_failed_reauthentication_ends_only_its_own_session() -> None:
         client.protects = "signed"
         reply = await client.log_on(key=b"wrong")
         assert reply.status == STATUS_LOGON_FAILURE
-        assert [target.partings for target in commands.targets] == [[], [Parting.LOGGED_OFF]]
+        assert [target.reasons for target in commands.targets] == [
+            [],
+            [DisconnectReason.LOGGED_OFF],
+        ]
         assert (await victim.call(Command.FLUSH, of_open(other_file))).status == 0
 
     run(conversation())
@@ -174,7 +177,7 @@ def test_a_previous_session_ends_only_for_its_own_account(own: bool) -> None:
         await second.negotiate()
         assert (await second.log_on(user=user, previous=first.session_id)).status == 0
         if own:
-            assert commands.targets[0].partings == [Parting.DISCONNECTED]
+            assert commands.targets[0].reasons == [DisconnectReason.DISCONNECTED]
             first.send(first.message(Command.FLUSH, of_open(file_id)))
             await first.closed()
         else:
@@ -204,7 +207,7 @@ def test_what_follows_the_end_of_an_open_in_one_frame_finds_it_gone(
         )
         found = [await client.reply() for _ in range(3)]
         assert sorted(one.status for one in found) == [0, status, status]
-        assert all(len(target.partings) <= 1 for target in commands.targets)
+        assert all(len(target.reasons) <= 1 for target in commands.targets)
 
     run(conversation())
 

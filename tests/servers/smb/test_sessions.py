@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from strongroom.semantics.file.durability import Parting
+from strongroom.semantics.file.durability import DisconnectReason
 from strongroom.servers.smb import sessions
 from strongroom.servers.smb.declarations import Needs, SmbAnswer
 from strongroom.servers.smb.refusals import SmbError
@@ -24,13 +24,13 @@ class _Target:
     """A target that waits for its client, or ends once `may_end` is set."""
 
     def __init__(self, *, waits: bool = False, may_end: asyncio.Event | None = None) -> None:
-        self.partings: list[Parting] = []
+        self.reasons: list[DisconnectReason] = []
         self.is_ended = False
         self._waits = waits
         self._may_end = may_end
 
-    def begin_wait(self, parting: Parting) -> bool:
-        self.partings.append(parting)
+    def begin_wait(self, reason: DisconnectReason) -> bool:
+        self.reasons.append(reason)
         return self._waits
 
     async def end(self) -> None:
@@ -77,22 +77,24 @@ def test_a_tree_ends_with_its_own_opens_only() -> None:
     session.add_open(first, ended, 1)
     kept = session.add_open(second, left, 2)
     asyncio.run(session.end_tree(first))
-    assert ended.partings == [Parting.TREE_DISCONNECTED]
-    assert left.partings == []
+    assert ended.reasons == [DisconnectReason.TREE_DISCONNECTED]
+    assert left.reasons == []
     assert list(session.trees) == [2]
     assert session.find_open(kept.file_id) is kept
 
 
 def test_a_session_ends_all_and_each_only_once() -> None:
     async def both() -> None:
-        await asyncio.gather(session.end(Parting.LOGGED_OFF), session.end(Parting.DISCONNECTED))
+        await asyncio.gather(
+            session.end(DisconnectReason.LOGGED_OFF), session.end(DisconnectReason.DISCONNECTED)
+        )
 
     session = _session()
     targets = [_Target() for _ in range(3)]
     for number, target in enumerate(targets):
         session.add_open(session.add_tree(str(number), object()), target, number)
     asyncio.run(both())
-    assert [target.partings for target in targets] == [[Parting.LOGGED_OFF]] * 3
+    assert [target.reasons for target in targets] == [[DisconnectReason.LOGGED_OFF]] * 3
     assert not session.trees and not session.opens
 
 
@@ -105,9 +107,9 @@ def test_what_waits_for_its_client_does_so_before_the_first_is_closed() -> None:
         session = _session()
         for target in (slow, durable):
             session.add_open(session.add_tree("a", object()), target, 1)
-        ending = asyncio.ensure_future(session.end(Parting.DISCONNECTED))
+        ending = asyncio.ensure_future(session.end(DisconnectReason.DISCONNECTED))
         await asyncio.sleep(0)
-        assert durable.partings == [Parting.DISCONNECTED]
+        assert durable.reasons == [DisconnectReason.DISCONNECTED]
         assert not ending.done()
         assert [one.is_ended for one in (slow, durable)] == [False, False]
         may_end.set()
@@ -124,7 +126,7 @@ def test_all_opens_end_although_the_request_that_ends_them_is_cancelled() -> Non
         session = _session()
         for target in targets:
             session.add_open(session.add_tree("a", object()), target, 1)
-        ending = asyncio.ensure_future(session.end(Parting.LOGGED_OFF))
+        ending = asyncio.ensure_future(session.end(DisconnectReason.LOGGED_OFF))
         await asyncio.sleep(0)
         ending.cancel()
         await asyncio.gather(ending, return_exceptions=True)

@@ -185,12 +185,12 @@ def unlock(table: LockTable, owner: int, ranges: Sequence[tuple[int, int]]) -> L
     locks = list(table.locks)
     row = None
     for offset, length in ranges:
-        index = _fitting(locks, owner, offset, length)
+        index = _matching_lock(locks, owner, offset, length)
         if index is None:
             row = file_errors.RANGE_NOT_LOCKED
             break
         del locks[index]
-    return replace(_settled(replace(table, locks=tuple(locks))), row=row)
+    return replace(_grant_waiting(replace(table, locks=tuple(locks))), row=row)
 
 
 def cancelled(table: LockTable, wait_id: int) -> LockTable:
@@ -205,7 +205,7 @@ def released(table: LockTable, owner: int) -> LocksFreed:
     """
     locks = tuple(one for one in table.locks if one.owner != owner)
     waiting = tuple(one for one in table.waiting if one.lock.owner != owner)
-    return _settled(LockTable(locks, waiting))
+    return _grant_waiting(LockTable(locks, waiting))
 
 
 def conflict(
@@ -228,16 +228,16 @@ def _is_blocked(locks: Sequence[RangeLock], asked: RangeLock) -> bool:
     return any(_conflicts(use, asked, held) for held in locks)
 
 
-def _fitting(locks: Sequence[RangeLock], owner: int, offset: int, length: int) -> int | None:
-    fitting = [
+def _matching_lock(locks: Sequence[RangeLock], owner: int, offset: int, length: int) -> int | None:
+    matching = [
         (held.is_exclusive, index)
         for index, held in enumerate(locks)
         if (held.owner, held.offset, held.length) == (owner, offset, length)
     ]
-    return max(fitting)[1] if fitting else None
+    return max(matching)[1] if matching else None
 
 
-def _settled(table: LockTable) -> LocksFreed:
+def _grant_waiting(table: LockTable) -> LocksFreed:
     """Grant the waiting requests whose locks are free now, in order of arrival. A request that must
     keep waiting does not delay later ones."""
     locks, waiting, granted = table.locks, [], []

@@ -45,7 +45,7 @@ class FileFacts:
     Attributes:
         is_empty: whether the directory has no names below it; True for files.
         is_leased: whether it has a REST lease.
-        is_copying: whether a copy to the file is pending.
+        has_pending_copy: whether a copy to the file is pending.
     """
 
     is_directory: bool = False
@@ -53,7 +53,7 @@ class FileFacts:
     is_empty: bool = True
     is_leased: bool = False
     is_root: bool = False
-    is_copying: bool = False
+    has_pending_copy: bool = False
 
 
 NOTHING_PENDING: Final = DeletionState()
@@ -154,9 +154,9 @@ class Rename:
     Attributes:
         may_delete: whether the handle was granted DELETE; True over REST.
         has_parent: whether the new parent exists and is a directory.
-        is_busy_below: whether a file or directory below the source is open.
-        is_parent_held: whether an open of the new parent conflicts with accesses.RENAME_PARENT.
-        is_below_itself: whether the new parent is the source, or lies below it.
+        has_open_descendants: whether a file or directory below the source is open.
+        is_parent_in_use: whether an open of the new parent conflicts with accesses.RENAME_PARENT.
+        is_into_itself: whether the new parent is the source, or lies below it.
         ignores_read_only: of REST's x-ms-file-rename-ignore-readonly: replace a read-only target.
     """
 
@@ -169,9 +169,9 @@ class Rename:
     replaces: bool = False
     ignores_read_only: bool = False
     has_parent: bool = True
-    is_busy_below: bool = False
-    is_parent_held: bool = False
-    is_below_itself: bool = False
+    has_open_descendants: bool = False
+    is_parent_in_use: bool = False
+    is_into_itself: bool = False
 
 
 def rename_refusal(rename: Rename) -> ErrorCode | None:
@@ -189,9 +189,9 @@ def rename_refusal(rename: Rename) -> ErrorCode | None:
         return file_errors.RENAME_OF_PENDING
     if rename.source.is_root:
         return file_errors.CANNOT_DELETE
-    if rename.source.is_directory and rename.is_busy_below:
+    if rename.source.is_directory and rename.has_open_descendants:
         return file_errors.DIRECTORY_IN_USE
-    if rename.is_parent_held or rename.is_below_itself:
+    if rename.is_parent_in_use or rename.is_into_itself:
         return file_errors.SHARING_VIOLATION
     return None if rename.target is None else _target_refusal(rename, rename.target)
 

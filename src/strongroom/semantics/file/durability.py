@@ -31,7 +31,7 @@ LOCK_SEQUENCE_BUCKETS: Final = range(1, 65)
 _NO_GUID: Final = bytes(16)
 
 
-class Parting(Heading):
+class DisconnectReason(Heading):
     """How a client leaves its handle without a CLOSE."""
 
     DISCONNECTED = "the connection was lost, or another session took the place of this one"
@@ -57,7 +57,9 @@ def is_granted(caching: Caching, *, is_directory: bool) -> bool:
     return bool(caching & Caching.HANDLE) and not is_directory
 
 
-def is_kept(parting: Parting, holder: CachingHolder | None, deletion: DeletionState) -> bool:
+def survives_disconnect(
+    reason: DisconnectReason, holder: CachingHolder | None, deletion: DeletionState
+) -> bool:
     """Return whether a durable handle waits for its client; if not, it is closed.
 
     It is closed while its caching is being broken, since another open waits for the file. It is
@@ -66,7 +68,7 @@ def is_kept(parting: Parting, holder: CachingHolder | None, deletion: DeletionSt
     Arguments:
         holder: of its oplock or lease; None = it has none.
     """
-    if parting is Parting.TREE_DISCONNECTED or deletion.is_pending or holder is None:
+    if reason is DisconnectReason.TREE_DISCONNECTED or deletion.is_pending or holder is None:
         return False
     return bool(holder.held & Caching.HANDLE) and not holder.is_breaking
 
@@ -183,12 +185,12 @@ class RepeatedCreate:
 
     Attributes:
         is_replay: SMB2_FLAGS_REPLAY_OPERATION.
-        is_own: whether the request comes from the same session, by the same tree connect.
+        is_same_session: whether the request comes from the same session, by the same tree connect.
         lease_key: of RqLs; None = it was not sent.
     """
 
     is_replay: bool
-    is_own: bool
+    is_same_session: bool
     user: str
     client_guid: bytes
     lease_key: bytes | None
@@ -209,7 +211,7 @@ def repetition_refusal(found: DurableOpen | None, asked: RepeatedCreate) -> Erro
     )
     if found.user != asked.user or is_other_lease:
         return file_errors.HANDLE_OF_OTHER_USER
-    return None if asked.is_own else file_errors.CREATE_REPEATED
+    return None if asked.is_same_session else file_errors.CREATE_REPEATED
 
 
 def is_repeated_lock(done: Mapping[int, int], bucket: int, number: int) -> bool:

@@ -20,8 +20,8 @@ from strongroom.semantics.file.oplocks import (
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """The other opens and caches of the file when an open requests caching.
+class GrantLimits:
+    """The facts that limit the caching of a new open: other opens, other caches, and the file.
 
     Attributes:
         others_open: another key has an open that is not for attributes only, or has or had a lease
@@ -44,24 +44,24 @@ class Surroundings:
     directory: bool = False
 
 
-def grantable(kind: CachingKind, wanted: int, around: Surroundings) -> Caching:
+def grantable(kind: CachingKind, wanted: int, limits: GrantLimits) -> Caching:
     """Return the part of the wanted caching that a new open may have (smb.md 3.6); NONE for an
     invalid state."""
-    if wanted not in LEASE_STATES or around.directory or around.locked or around.writes_cached:
+    if wanted not in LEASE_STATES or limits.directory or limits.locked or limits.writes_cached:
         return N
     state = Caching(wanted)
     if kind is CachingKind.OPLOCK:
-        if around.handles_cached:
+        if limits.handles_cached:
             return N
-        return state & R if around.others_open or around.pending else state
-    if around.others_open:
+        return state & R if limits.others_open or limits.pending else state
+    if limits.others_open:
         state &= ~Caching.WRITE
-    if around.level_ii or around.pending:
+    if limits.level_ii or limits.pending:
         state &= ~Caching.HANDLE
     return state
 
 
-def granted(own: CachingHolder, wanted: int, around: Surroundings) -> CachingHolder:
+def granted(own: CachingHolder, wanted: int, limits: GrantLimits) -> CachingHolder:
     """Return the holder after another open with its key. Its rights grow or stay the same; they
     never shrink.
 
@@ -69,7 +69,7 @@ def granted(own: CachingHolder, wanted: int, around: Surroundings) -> CachingHol
     """
     if own.is_breaking:
         return own
-    state = grantable(own.kind, wanted, around)
+    state = grantable(own.kind, wanted, limits)
     # A state that cannot be granted as a whole promotes nothing.
     if state != wanted or state == own.held or own.held & ~state:
         return own
@@ -78,7 +78,7 @@ def granted(own: CachingHolder, wanted: int, around: Surroundings) -> CachingHol
 
 
 def new_holder(
-    key: CachingKey, kind: CachingKind, wanted: int, epoch: int, around: Surroundings
+    key: CachingKey, kind: CachingKind, wanted: int, epoch: int, limits: GrantLimits
 ) -> CachingHolder:
     """Return the new holder of a key, with the caching that it is granted, which may be NONE.
 
@@ -86,4 +86,4 @@ def new_holder(
         epoch: as the client sent it; a lease of version 2 starts one above (smb.md 3.6).
     """
     started = (epoch + 1) & 0xFFFF if kind is CachingKind.LEASE_V2 else 0
-    return CachingHolder(key, kind, grantable(kind, wanted, around), epoch=started)
+    return CachingHolder(key, kind, grantable(kind, wanted, limits), epoch=started)

@@ -226,9 +226,8 @@ def admit_rest(table: OpenTable, request: RestRequest, node: FileFacts) -> Admis
     return OpenAdmitted(_with(broken.table, entry), broken.notices)
 
 
-def act(table: OpenTable, open_id: int, cause: Cause) -> OpenAdmitted | BreakAwaited:
-    """Apply the effect of a handle's operation on caches: those of others, and its own level II
-    oplock."""
+def break_caches(table: OpenTable, open_id: int, cause: Cause) -> OpenAdmitted | BreakAwaited:
+    """Break the caches of others, and an own level II oplock, for an operation by a handle."""
     key = entry_of(table, open_id).key
     own = _broken(table, lambda one: oplocks.effect_on_own(one, cause) if one.key == key else None)
     others = _broken(own.table, lambda one: oplocks.effect(one, cause), key)
@@ -238,10 +237,10 @@ def act(table: OpenTable, open_id: int, cause: Cause) -> OpenAdmitted | BreakAwa
     return OpenAdmitted(others.table, notices)
 
 
-def displace(
+def break_caches_without_open(
     table: OpenTable, cause: Cause, but: CachingKey | None = None
 ) -> OpenAdmitted | BreakAwaited:
-    """Apply a cause to the caches of a file, on behalf of an operation that has no open of it.
+    """Break the caches of a file, on behalf of an operation that has no open of it.
 
     Such an operation is a rename of a directory above it, or the close of a handle that leaves the
     file to be deleted. A disconnected handle has no client to close it, so it is closed at once.
@@ -259,7 +258,7 @@ def displace(
     return broken.awaited() if broken.waits else OpenAdmitted(broken.table, broken.notices)
 
 
-def dispose(
+def set_disposition(
     table: OpenTable, open_id: int, node: FileFacts, *, delete: bool
 ) -> OpenAdmitted | OpenRefused | BreakAwaited:
     """Mark the file for deletion by a handle, or take the mark back (deletion.py).
@@ -270,7 +269,7 @@ def dispose(
     state = deletion.with_disposition(table.deletion, delete=delete, mask=mask, node=node)
     if isinstance(state, ErrorCode):
         return OpenRefused(state)
-    broken = act(table, open_id, Cause.NAME_CHANGE) if delete else OpenAdmitted(table)
+    broken = break_caches(table, open_id, Cause.NAME_CHANGE) if delete else OpenAdmitted(table)
     if isinstance(broken, BreakAwaited):
         return broken
     return replace(broken, table=replace(broken.table, deletion=state))
@@ -402,7 +401,8 @@ def _unlink(request: RestRequest) -> Cause:
 
 
 def _handle_refusal(request: HandleRequest, node: FileFacts) -> ErrorCode | None:
-    if node.is_copying and accesses.uses_of(request.mask | IMPLIED[request.disposition]) & _CHANGES:
+    uses = accesses.uses_of(request.mask | IMPLIED[request.disposition])
+    if node.has_pending_copy and uses & _CHANGES:
         return file_errors.SHARING_VIOLATION
     writes = accesses.WRITE_DATA | accesses.APPEND_DATA
     is_change = request.mask & writes or request.disposition in OVERWRITES
@@ -416,7 +416,7 @@ def _handle_refusal(request: HandleRequest, node: FileFacts) -> ErrorCode | None
 
 def _copying(request: RestRequest, node: FileFacts) -> ErrorCode | None:
     refuses = request.operation in accesses.PENDING_COPY_REFUSES
-    return blob_errors.PENDING_COPY_OPERATION if node.is_copying and refuses else None
+    return blob_errors.PENDING_COPY_OPERATION if node.has_pending_copy and refuses else None
 
 
 def _read_only(request: RestRequest, node: FileFacts) -> ErrorCode | None:
@@ -466,13 +466,13 @@ def _entered(
 ) -> OpenAdmitted:
     table, key = broken.table, entry.key
     assert key is not None
-    around = _surroundings(table, key, node, overwrites=overwrites)
+    limits = _grant_limits(table, key, node, overwrites=overwrites)
     own = holder_of(table, key)
     if own is not None:
-        found = grants.granted(own, request.wanted, around)
+        found = grants.granted(own, request.wanted, limits)
         table = with_holder(table, found)
     else:
-        found = grants.new_holder(key, request.kind, request.wanted, request.epoch, around)
+        found = grants.new_holder(key, request.kind, request.wanted, request.epoch, limits)
         if found.held:
             table = replace(table, holders=(*table.holders, found))
     state = table.deletion
@@ -484,12 +484,12 @@ def _entered(
     )
 
 
-def _surroundings(
+def _grant_limits(
     table: OpenTable, key: CachingKey, node: FileFacts, *, overwrites: bool
-) -> grants.Surroundings:
+) -> grants.GrantLimits:
     opens = [one for one in table.entries if one.key != key and not one.is_stat]
     others = [one for one in table.holders if one.key != key]
-    return grants.Surroundings(
+    return grants.GrantLimits(
         others_open=bool(opens or others),
         level_ii=any(one.kind is CachingKind.OPLOCK and one.held == oplocks.R for one in others),
         handles_cached=any(one.held & Caching.HANDLE for one in others),

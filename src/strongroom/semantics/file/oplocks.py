@@ -96,31 +96,31 @@ def _wait(to: Caching) -> Broken:
     return Broken(to, waits=True)
 
 
-def _go(to: Caching) -> Broken:
+def _no_wait(to: Caching) -> Broken:
     return Broken(to, waits=False)
 
 
 _LEASE_COLUMNS: Final = (R, RH, RW, RWH)
 _LEASE_ROWS: Final[dict[Cause, tuple[Broken | None, ...]]] = {
     Cause.OPEN: (None, None, _wait(R), _wait(RH)),
-    Cause.OVERWRITE: (_go(N), _go(N), _wait(N), _wait(N)),
+    Cause.OVERWRITE: (_no_wait(N), _no_wait(N), _wait(N), _wait(N)),
     Cause.SHARE_CONFLICT: (None, _wait(R), None, _wait(RW)),
     Cause.NAME_CHANGE: (None, _wait(R), None, _wait(RW)),
     Cause.UNLINK: (None, _wait(R), None, _wait(RW)),
     Cause.READ: (None, None, _wait(R), _wait(RH)),
-    Cause.WRITE: (_go(N), _go(N), _wait(N), _wait(N)),
+    Cause.WRITE: (_no_wait(N), _no_wait(N), _wait(N), _wait(N)),
 }
 _OPLOCK_COLUMNS: Final = (R, RW, RWH)
 # A batch holder may answer by closing a handle that its user has closed before. So causes that its
 # handle could prevent (an open, a share conflict, a deletion) break it first; a rename does not.
 _OPLOCK_ROWS: Final[dict[Cause, tuple[Broken | None, ...]]] = {
     Cause.OPEN: (None, _wait(R), _wait(R)),
-    Cause.OVERWRITE: (_go(N), _wait(N), _wait(N)),
+    Cause.OVERWRITE: (_no_wait(N), _wait(N), _wait(N)),
     Cause.SHARE_CONFLICT: (None, None, _wait(R)),
     Cause.NAME_CHANGE: (None, None, None),
     Cause.UNLINK: (None, None, _wait(R)),
     Cause.READ: (None, _wait(R), _wait(R)),
-    Cause.WRITE: (_go(N), _wait(N), _wait(N)),
+    Cause.WRITE: (_no_wait(N), _wait(N), _wait(N)),
 }
 
 _LEASES: Final = {
@@ -164,8 +164,8 @@ class CachingHolder:
 
     Attributes:
         held: the rights that it has; while it is being broken, those before the break.
-        told: the rights that the unanswered notice leaves; None = no notice is unanswered.
-        target: the rights that remain after all breaks: less than `told` if another cause has come
+        break_to: the rights that the unanswered notice leaves; None = no notice is unanswered.
+        target: the rights that remain after all breaks: less than `break_to` if another cause came
             since the notice.
         epoch: of leases of version 2: it counts each change of state (smb.md 3.6).
     """
@@ -173,14 +173,14 @@ class CachingHolder:
     key: CachingKey
     kind: CachingKind
     held: Caching
-    told: Caching | None = None
+    break_to: Caching | None = None
     target: Caching | None = None
     epoch: int = 0
 
     @property
     def is_breaking(self) -> bool:
         """Whether a notice waits for its answer."""
-        return self.told is not None
+        return self.break_to is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,8 +241,8 @@ def _notified(
     needs_answer = holder.held != R
     notice = BreakNotice(holder.key, holder.kind, holder.held, to, needs_answer, holder.epoch)
     if needs_answer:
-        return replace(holder, told=to, target=target), notice
-    return replace(holder, held=to, told=None, target=None), notice
+        return replace(holder, break_to=to, target=target), notice
+    return replace(holder, held=to, break_to=None, target=None), notice
 
 
 def lease_acknowledged(
@@ -253,10 +253,10 @@ def lease_acknowledged(
 
     A client may give up more than it was asked to. Without Read it can keep nothing else.
     """
-    if holder.told is None:
+    if holder.break_to is None:
         return file_errors.STATUS_UNSUCCESSFUL
     # Compare as integers: inverting a flag drops unknown bits, which a client may still send.
-    if state & ~int(holder.told):
+    if state & ~int(holder.break_to):
         return file_errors.STATUS_REQUEST_NOT_ACCEPTED
     return _answered(holder, Caching(state) if state & R else N)
 
@@ -296,7 +296,7 @@ def _answered(holder: CachingHolder, kept: Caching) -> tuple[CachingHolder, Brea
     A step leaves Read while more than Read is held (smbtorture, lease.breaking3).
     """
     target = kept & (N if holder.target is None else holder.target)
-    settled = replace(holder, held=kept, told=None, target=None)
+    settled = replace(holder, held=kept, break_to=None, target=None)
     if target == kept:
         return settled, None
     return _notified(settled, target if kept == R else target | R, target)
@@ -304,4 +304,4 @@ def _answered(holder: CachingHolder, kept: Caching) -> tuple[CachingHolder, Brea
 
 def timed_out(holder: CachingHolder) -> CachingHolder:
     """Return the holder after SMB_BREAK_LIMIT_S without an answer: it holds nothing."""
-    return replace(holder, held=N, told=None, target=None)
+    return replace(holder, held=N, break_to=None, target=None)

@@ -12,7 +12,7 @@ import socket
 from collections.abc import Coroutine
 from typing import Any, Final, Protocol
 
-from strongroom.semantics.file.durability import Parting
+from strongroom.semantics.file.durability import DisconnectReason
 from strongroom.servers.smb.intake import FrameIntake
 from strongroom.servers.smb.refusals import CloseConnection
 from strongroom.servers.smb.settings import ON_LOOP_BYTES_MAX
@@ -282,7 +282,7 @@ class SmbServerConnection(asyncio.BufferedProtocol):
         assert self.state is not None
         try:
             for session in list(self.state.sessions.values()):
-                await self.state.end_session(session, Parting.DISCONNECTED)
+                await self.state.end_session(session, DisconnectReason.DISCONNECTED)
             if self._running:
                 await asyncio.wait(self._running, timeout=_END_PATIENCE_S)
             left = list(self._running)
@@ -291,6 +291,6 @@ class SmbServerConnection(asyncio.BufferedProtocol):
             await asyncio.gather(*left, return_exceptions=True)
             # Requests in progress may have added sessions meanwhile.
             for session in list(self.state.sessions.values()):
-                await self.state.end_session(session, Parting.DISCONNECTED)
+                await self.state.end_session(session, DisconnectReason.DISCONNECTED)
         finally:
             self._owner.forget(self)

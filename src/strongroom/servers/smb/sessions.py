@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Protocol
 
 from strongroom.auth.smb_keys import SessionKeys
-from strongroom.semantics.file.durability import Parting
+from strongroom.semantics.file.durability import DisconnectReason
 from strongroom.servers.smb.refusals import SmbError
 from strongroom.servers.smb.security.authentication import Authentication
 from strongroom.wire.smb.header import ALL_ONES, FileId
@@ -65,7 +65,7 @@ class FrameCipher(Protocol):
 class OpenTarget(Protocol):
     """The target of an open: the handle of a file or a directory, or a pipe."""
 
-    def begin_wait(self, parting: Parting) -> bool:
+    def begin_wait(self, reason: DisconnectReason) -> bool:
         """Let a durable handle wait for its client to reconnect, after LOGGED_OFF or DISCONNECTED.
         Returns: whether it waits; if not, it must be ended."""
         ...
@@ -222,20 +222,21 @@ class SmbSession:
             del self.trees[tree.id]
             self._all_trees.give()
         await self._end(
-            [one for one in self.opens.values() if one.tree is tree], Parting.TREE_DISCONNECTED
+            [one for one in self.opens.values() if one.tree is tree],
+            DisconnectReason.TREE_DISCONNECTED,
         )
 
-    async def end(self, parting: Parting) -> None:
+    async def end(self, reason: DisconnectReason) -> None:
         """Remove all tree connects, and end all opens."""
         self._all_trees.give(len(self.trees))
         self.trees.clear()
-        await self._end(list(self.opens.values()), parting)
+        await self._end(list(self.opens.values()), reason)
 
-    async def _end(self, opens: list[SmbOpen], parting: Parting) -> None:
+    async def _end(self, opens: list[SmbOpen], reason: DisconnectReason) -> None:
         # All opens leave the table before the first await, so no request can find them.
         gone = [one for one in opens if self.remove_open(one)]
         # Durable targets come first: a client may reconnect while the others are being closed.
-        left = [one.target for one in gone if not one.target.begin_wait(parting)]
+        left = [one.target for one in gone if not one.target.begin_wait(reason)]
         if left:
             # The shield lets this finish even if the request is cancelled: no one else ends them.
             await asyncio.shield(asyncio.ensure_future(_ended(left)))

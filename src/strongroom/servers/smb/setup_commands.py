@@ -15,7 +15,7 @@ from strongroom.file_errors import (
     STATUS_ACCESS_DENIED,
     STATUS_BAD_NETWORK_NAME,
 )
-from strongroom.semantics.file.durability import Parting
+from strongroom.semantics.file.durability import DisconnectReason
 from strongroom.servers.smb.declarations import CommandRule, Needs, SmbAnswer, SmbElement
 from strongroom.servers.smb.negotiation import (
     NO_CIPHER,
@@ -117,7 +117,7 @@ async def _session_setup(element: SmbElement) -> SmbAnswer:
             return SmbAnswer(body, STATUS_MORE_PROCESSING_REQUIRED)
         return await _logged_on(state, session, request, result)
     except (LogonFailed, MalformedMessage, SmbError) as error:
-        await state.end_session(session, Parting.LOGGED_OFF)
+        await state.end_session(session, DisconnectReason.LOGGED_OFF)
         if isinstance(error, LogonFailed):
             state.shared.counts.logon_failures += 1
             raise SmbError(STATUS_LOGON_FAILURE) from None
@@ -209,11 +209,11 @@ async def _end_previous(state: ConnectionState, session: SmbSession, previous_id
         return
     their_state, previous = found
     if previous.is_valid:
-        await their_state.end_session(previous, Parting.DISCONNECTED)
+        await their_state.end_session(previous, DisconnectReason.DISCONNECTED)
 
 
 async def _logoff(element: SmbElement) -> SmbAnswer:
-    await _state(element).end_session(element.session, Parting.LOGGED_OFF)
+    await _state(element).end_session(element.session, DisconnectReason.LOGGED_OFF)
     return _DONE
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from strongroom.auth.accounts import Accounts
 from strongroom.auth.smb_keys import NO_PREAUTH_HASH, extended_hash
 from strongroom.clock import Clock
-from strongroom.semantics.file.durability import Parting
+from strongroom.semantics.file.durability import DisconnectReason
 from strongroom.servers.smb.declarations import CommandTable, Negotiated
 from strongroom.servers.smb.message_ids import MessageIds
 from strongroom.servers.smb.observing import SmbCounts
@@ -149,13 +149,13 @@ class ConnectionState:
         """Return whether a session of this connection has not ended."""
         return self.sessions.get(session.id) is session
 
-    async def end_session(self, session: SmbSession, parting: Parting) -> None:
+    async def end_session(self, session: SmbSession, reason: DisconnectReason) -> None:
         """Remove a session, and end its tree connects and opens. Idempotent."""
         if self.holds(session):
             del self.sessions[session.id]
             del self.shared.sessions[session.id]
         self.pending.cancel_without_open(session)
-        await session.end(parting)
+        await session.end(reason)
 
     def hash_answer(self, header: Header, pieces: Sequence[Piece]) -> None:
         """Add an answer to the preauthentication hash, which binds keys to what was negotiated.

@@ -69,7 +69,7 @@ def facts_of(record: FileRecord) -> FileFacts:
         is_directory=record.is_directory,
         is_read_only=bool(record.attributes & Attribute.READ_ONLY),
         is_leased=lease is not None and not lease.breaks,
-        is_copying=copies.is_pending(record.copy),
+        has_pending_copy=copies.is_pending(record.copy),
     )
 
 
@@ -406,7 +406,7 @@ async def displace_below(
     while True:
         changes = []
         for file in {one.partition for one in held.handles_below(generation, path)}:
-            found = opens.displace(held.table(file), Cause.NAME_CHANGE)
+            found = opens.break_caches_without_open(held.table(file), Cause.NAME_CHANGE)
             held.put(file, found.table)
             held.notify(services, file, found.notices)
             if isinstance(found, BreakAwaited):

@@ -337,7 +337,7 @@ class _RenameNode(Decision[NodeWritten], frozen=True):
                 target=None if replaced is None else RenameTarget(facts_of(replaced)),
                 replaces=given.replaces,
                 ignores_read_only=given.ignores_read_only,
-                is_below_itself=source.id in parents,
+                is_into_itself=source.id in parents,
             )
         )
         if refused is not None:

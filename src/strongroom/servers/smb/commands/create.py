@@ -17,7 +17,7 @@ from strongroom.errors import StorageError
 from strongroom.semantics.file import previous_versions
 from strongroom.semantics.file.accesses import Disposition, Use
 from strongroom.semantics.file.attributes import FILETIME_EPOCH_TICKS
-from strongroom.semantics.file.durability import Parting
+from strongroom.semantics.file.durability import DisconnectReason
 from strongroom.semantics.file.oplocks import LEVELS, CachingKind, OplockLevel
 from strongroom.servers.smb.commands import pipes
 from strongroom.servers.smb.commands.nodes import information_of, path_of, volume_id
@@ -106,7 +106,7 @@ async def _reconnected(element: SmbElement, request: CreateRequest) -> SmbAnswer
     try:
         made = _added(element, opened.handle)
     except SmbError:
-        await durable.parted(services, [opened.handle], Parting.DISCONNECTED)
+        await durable.disconnect(services, [opened.handle], DisconnectReason.DISCONNECTED)
         raise
     only = CreateContexts(lease=request.contexts.lease)
     return _answer(msgspec.structs.replace(request, contexts=only), opened, made.file_id)

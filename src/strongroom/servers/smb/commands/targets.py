@@ -10,7 +10,7 @@ import asyncio
 from typing import Final
 
 from strongroom import file_errors
-from strongroom.semantics.file.durability import Parting
+from strongroom.semantics.file.durability import DisconnectReason
 from strongroom.semantics.file.oplocks import (
     LEVELS,
     BreakNotice,
@@ -47,9 +47,9 @@ class FileTarget:
         self._services = services
         self.handle = handle
 
-    def begin_wait(self, parting: Parting) -> bool:
+    def begin_wait(self, reason: DisconnectReason) -> bool:
         """See OpenTarget."""
-        return durable.begin_wait(self._services, self.handle, parting)
+        return durable.begin_wait(self._services, self.handle, reason)
 
     async def end(self) -> None:
         """See OpenTarget."""
@@ -83,7 +83,7 @@ class PipeTarget:
         self.ended = False
         self.written = asyncio.Event()
 
-    def begin_wait(self, parting: Parting) -> bool:
+    def begin_wait(self, reason: DisconnectReason) -> bool:
         """See OpenTarget. No pipe is durable."""
         return False
 

@@ -9,7 +9,7 @@ here: bytes of SMB, rules (semantics/file), REST's operations by paths (the fold
 | opening | `connect_share`, `open_node`: every disposition and option |
 | snapshots | `tokens`, `access_at`: previous versions |
 | closing | `close`, `close_all`: the last close deletes what is pending |
-| durable | `parted`, `reconnect`, and repeated answers to a CREATE |
+| durable | `disconnect`, `reconnect`, and repeated answers to a CREATE |
 | transfers | `read`, `write`, `flush`, `zero_data`, `allocated_ranges` |
 | information | `attributes`, `set_basic`, `set_end_of_file`, `set_allocation`, `security` |
 | renaming | `set_disposition`, `rename` |

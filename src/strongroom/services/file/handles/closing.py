@@ -93,7 +93,7 @@ def _ask_others_to_close(services: Services, handle: Handle) -> None:
     """Make clients that only cache a handle close it, since the file goes with its last handle.
     This does not wait for them."""
     held, file = services.held.of(Opens), handle.partition
-    found = opens.displace(held.table(file), Cause.NAME_CHANGE, but=handle.key)
+    found = opens.break_caches_without_open(held.table(file), Cause.NAME_CHANGE, but=handle.key)
     held.put(file, found.table)
     held.notify(services, file, found.notices)
 

@@ -290,7 +290,7 @@ async def act(services: Services, handle: Handle, cause: Cause, patience: Patien
     """
     held = services.held.of(Opens)
     while held.table(handle.partition).holders:
-        found = opens.act(held.table(handle.partition), handle.id, cause)
+        found = opens.break_caches(held.table(handle.partition), handle.id, cause)
         held.put(handle.partition, found.table)
         held.notify(services, handle.partition, found.notices)
         if not isinstance(found, BreakAwaited):

@@ -20,8 +20,8 @@ from strongroom import errors, file_errors
 from strongroom.errors import StorageError
 from strongroom.semantics.file import durability, opens
 from strongroom.semantics.file.durability import (
+    DisconnectReason,
     DurableOpen,
-    Parting,
     ReconnectClaim,
     RepeatedCreate,
 )
@@ -74,14 +74,16 @@ def timeout_of(handle: Handle) -> int | None:
     return None if handle.durable is None else handle.durable.timeout_ms or None
 
 
-async def parted(services: Services, handles: Iterable[Handle], parting: Parting) -> None:
+async def disconnect(
+    services: Services, handles: Iterable[Handle], reason: DisconnectReason
+) -> None:
     """Handle clients that leave their handles without a CLOSE: some handles wait for a reconnect,
     and the others are closed."""
-    ended = [one for one in handles if not begin_wait(services, one, parting)]
+    ended = [one for one in handles if not begin_wait(services, one, reason)]
     await closing.close_all(services, ended)
 
 
-def begin_wait(services: Services, handle: Handle, parting: Parting) -> bool:
+def begin_wait(services: Services, handle: Handle, reason: DisconnectReason) -> bool:
     """Let a durable handle wait for its client to reconnect, if the rules and the bounds permit it.
 
     Returns: whether it waits. If not, the caller closes it.
@@ -91,7 +93,7 @@ def begin_wait(services: Services, handle: Handle, parting: Parting) -> bool:
     holder = opens.holder_of(table, handle.key)
     if handle.is_closed or state is None or not state.timeout_ms:
         return False
-    if not durability.is_kept(parting, holder, table.deletion):
+    if not durability.survives_disconnect(reason, holder, table.deletion):
         return False
     if not held.durable.has_room(handle.access.account):
         return False

@@ -57,7 +57,7 @@ async def set_disposition(
         patience = Patience(request, handle.ending)
         while True:
             facts = await _facts(services, handle)
-            found = opens.dispose(held.table(file), handle.id, facts, delete=delete)
+            found = opens.set_disposition(held.table(file), handle.id, facts, delete=delete)
             if isinstance(found, OpenRefused):
                 raise StorageError(found.row)
             held.put(file, found.table)
@@ -190,12 +190,13 @@ def _refuse(
             held.table(handle.partition).deletion,
             target=other,
             replaces=wanted.replaces,
-            is_busy_below=handle.is_directory and bool(held.handles_below(generation, handle.path)),
-            is_parent_held=any(
+            has_open_descendants=handle.is_directory
+            and bool(held.handles_below(generation, handle.path)),
+            is_parent_in_use=any(
                 accesses.stake_of_handle(one.mask, one.share).conflicts(accesses.RENAME_PARENT)
                 for one in above
             ),
-            is_below_itself=source.id in parents,
+            is_into_itself=source.id in parents,
         )
     )
     if refused is not None and wanted.path != handle.path:
