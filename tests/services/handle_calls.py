@@ -199,6 +199,6 @@ def nothing_is_left(on: Services) -> bool:
     """Return whether no handle, no entry and no timer is left, after all was closed."""
     held = on.held.of(Opens)
     durable = held.durable
-    waiting = durable._waiting or durable._per_account or durable._leaving or durable._creates
+    waiting = durable._waiting or durable._per_account or durable._closing or durable._creates
     tables = held._tables or held._timers or held._leases or held.writes._writes
     return not (held.handles or tables or waiting)

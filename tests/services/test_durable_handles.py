@@ -181,7 +181,7 @@ def test_time_runs_out(more: dict[str, Any], limit_s: int) -> None:
         assert not handle.is_closed
         on.store.advance(2)
         await asyncio.wait_for(handle.ending, 60)
-        await on.held.of(Opens).settled()
+        await on.held.of(Opens).wait_for_tasks()
         assert do.nothing_is_left(on)
         assert await file_calls.names(on) == []
         assert await do.status(back(on, handle)) == NOT_FOUND
@@ -283,7 +283,7 @@ def test_no_operation_of_rest_waits_for_a_client_that_is_gone(
         async with asyncio.timeout(60):
             answer = await do.status_over_rest(SENDS[operation](on))
         assert answer == (409 if stays and operation == "Get" else 0)
-        await on.held.of(Opens).settled()
+        await on.held.of(Opens).wait_for_tasks()
         assert handle.is_closed is not stays
 
     given.run(scenario)
@@ -388,7 +388,7 @@ def test_a_deleted_share_closes_its_handles_without_a_client() -> None:
         on = await file_calls.services()
         _, handle = await lost(on)
         await file_calls.run(on, "share_delete", "")
-        await on.held.of(Opens).settled()
+        await on.held.of(Opens).wait_for_tasks()
         assert handle.is_closed and do.nothing_is_left(on)
 
     given.run(scenario)

@@ -130,7 +130,7 @@ async def history(seed: int) -> int:
     await asyncio.gather(recorded.rest(0, 4), *smb)
     verdict = check(recorded.record, Register())
     assert verdict.linearizable, verdict
-    await on.held.of(Opens).settled()
+    await on.held.of(Opens).wait_for_tasks()
     assert do.nothing_is_left(on)
     return recorded.returns
 

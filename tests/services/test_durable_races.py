@@ -76,13 +76,13 @@ def test_a_handle_that_is_closed_while_it_is_given_back_is_not_given(
             found = await real(*args)
             # An operation in progress keeps the handle in the table while it is being closed.
             stack.enter_context(operating(handle))
-            on.held.of(Opens).durable.expel(handle)
+            on.held.of(Opens).durable.close_disconnected(handle)
             return found
 
         monkeypatch.setattr(information, "attributes", attributes)
         with ExitStack() as stack:
             assert await do.status(back(on, handle)) == NOT_FOUND
-        await on.held.of(Opens).settled()
+        await on.held.of(Opens).wait_for_tasks()
         assert do.nothing_is_left(on)
 
     given.run(scenario)

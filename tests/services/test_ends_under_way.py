@@ -105,7 +105,7 @@ def test_a_close_that_is_cut_off_closes(fails: bool, monkeypatch: pytest.MonkeyP
             else:
                 end.cancel()
                 await asyncio.gather(end, return_exceptions=True)
-        await on.held.of(Opens).settled()
+        await on.held.of(Opens).wait_for_tasks()
         assert do.nothing_is_left(on)
 
     given.run(scenario)

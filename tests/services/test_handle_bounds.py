@@ -133,7 +133,7 @@ def test_changes_that_are_kept_for_all_watches_are_bounded(
         assert [path for _, path in (await again).changes] == [("later",)]
         for root in roots:
             await ann.close(root)
-        assert on.held.of(Watches)._room.left == 5
+        assert on.held.of(Watches)._limit.left == 5
 
     given.run(scenario)
 

@@ -81,7 +81,7 @@ def test_the_end_of_a_download_deletes_what_was_pending() -> None:
         await ann.close(one)
         assert await given.refused(file_calls.look(on, "f")) == (409, "SMBDeletePending")
         assert await file_calls.drain(download) == b"text"
-        await on.held.of(Opens).settled()
+        await on.held.of(Opens).wait_for_tasks()
         assert await given.refused(file_calls.look(on, "f")) == (404, "ResourceNotFound")
 
     given.run(scenario)

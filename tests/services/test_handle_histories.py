@@ -348,7 +348,7 @@ def test_a_failure_at_any_step_leaves_no_open_behind(name: str) -> None:
             except EngineError:
                 failed = True
             await ann.leave()
-            await on.held.of(Opens).settled()
+            await on.held.of(Opens).wait_for_tasks()
             is_over = not failing.done()
             assert do.nothing_is_left(on), at
             bob = await mounted(on, "bob")

@@ -12,7 +12,7 @@ from strongroom.services.core.runner import Services
 from strongroom.services.file.files import SetFileProperties
 from strongroom.services.file.handles import information, renaming
 from strongroom.services.file.handles.model import BasicWanted, Handle, RenameWanted
-from strongroom.services.file.handles.notifying import Watched, WatchWanted, watch
+from strongroom.services.file.handles.notifying import NotifyResult, WatchWanted, watch
 from strongroom.services.file.held.changes import Aspect, Watches, added
 from tests.services import container_calls as given
 from tests.services import file_calls
@@ -33,7 +33,7 @@ async def asked(
     tree: bool = True,
     room: int = ROOM,
     request: Patient | None = None,
-) -> asyncio.Task[Watched]:
+) -> asyncio.Task[NotifyResult]:
     """Start a request that waits."""
     request = request or Patient()
     wanted = WatchWanted(int(aspects), tree, room)
@@ -43,11 +43,11 @@ async def asked(
     return task
 
 
-def shown(found: Watched) -> list[str]:
+def shown(found: NotifyResult) -> list[str]:
     return [f"{action} {'/'.join(path)}" for action, path in found.changes]
 
 
-async def next_of(on: Services, handle: Handle, task: asyncio.Task[Watched]) -> list[str]:
+async def next_of(on: Services, handle: Handle, task: asyncio.Task[NotifyResult]) -> list[str]:
     """Return all changes until no more are stored."""
     seen = shown(await task)
     kept = on.held.of(Watches).of(handle)

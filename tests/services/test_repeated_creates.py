@@ -43,7 +43,7 @@ def test_a_repeated_create_is_answered_by_its_handle() -> None:
         bob = await mounted(on, "bob")
         collision = file_errors.STATUS_OBJECT_NAME_COLLISION
         assert await do.status(repeat(bob)) == collision, "another client's CreateGuid is its own"
-        on.held.of(Opens).durable.used(first.handle)
+        on.held.of(Opens).durable.forget_create(first.handle)
         assert await do.status(repeat(ann)) == collision, "it is known that it was answered"
         await ann.leave()
 

@@ -350,7 +350,7 @@ def test_what_a_late_gateway_waits_for_ends_when_it_serves_again(
         holder.store.advance(durability.V2_TIMEOUT_MAX_MS / 1000)
         await asyncio.wait_for(opening, 60)
         await settle()
-        await holder.held.of(Opens).settled()
+        await holder.held.of(Opens).wait_for_tasks()
         assert lost.is_closed
 
     run(test)

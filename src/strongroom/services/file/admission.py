@@ -49,7 +49,7 @@ from strongroom.services.file.held.open_handle import Handle
 from strongroom.store.file.file_records import FileRecord
 from strongroom.values import TICKS_PER_S
 
-NOBODY: Final = OpenTable()
+EMPTY_TABLE: Final = OpenTable()
 # No record is ever stored here, so that a wait for it ends by the clock alone.
 _NEVER: Final = Ref(Partition(b"!", b"timers"), Key(True, b"timer"))
 _LONG_S: Final = 365 * 24 * 3600.0
@@ -125,7 +125,7 @@ class Opens:
 
     def table(self, file: Partition) -> OpenTable:
         """Return the present opens of a file."""
-        return self._tables.get(file, NOBODY)
+        return self._tables.get(file, EMPTY_TABLE)
 
     def put(self, file: Partition, table: OpenTable) -> None:
         """Store a table that a rule has changed, and wake those who wait for a change of it."""
@@ -133,7 +133,7 @@ class Opens:
         if table == before:
             return
         self.counts.locks += _locks_of(table) - _locks_of(before)
-        if table == NOBODY:
+        if table == EMPTY_TABLE:
             self._tables.pop(file, None)
             self._removals.pop(file, None)
             self._paths.pop(file, None)
@@ -154,9 +154,9 @@ class Opens:
         While a disconnected handle of the file is being closed, the future is done once it is
         closed.
         """
-        leaving = self.durable.leaving(file)
-        if leaving is not None:
-            return leaving
+        closing = self.durable.closing(file)
+        if closing is not None:
+            return closing
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         waiters = self._changes.setdefault(file, [])
         waiters[:] = [one for one in waiters if not one.done()]
@@ -201,7 +201,7 @@ class Opens:
         """Return whether List Directories and Files shows the file."""
         return deletion.is_listed(self.table(file).deletion, over_rest=True)
 
-    def admitted(self, handle: Handle) -> None:
+    def register_handle(self, handle: Handle) -> None:
         """Register a handle whose entry is in the table."""
         self.handles[handle.id] = handle
         self._paths[handle.partition] = handle.path
@@ -219,7 +219,7 @@ class Opens:
         if refused is not None:
             raise StorageError(refused)
 
-    def may_be_removed(self, file: Partition, removal: Removal) -> None:
+    def register_removal(self, file: Partition, removal: Removal) -> None:
         """Register how a file is removed if its deletion is pending when its last open leaves."""
         self._removals[file] = removal
 
@@ -236,12 +236,12 @@ class Opens:
             # A waiter gets the error itself. A task without a waiter has no client left.
             task.exception()
 
-    async def settled(self) -> None:
+    async def wait_for_tasks(self) -> None:
         """Return when no spawned task is running any more."""
         while self._tasks:
             await asyncio.wait(tuple(self._tasks))
 
-    def waits_for_lock(self, wait_id: int) -> asyncio.Future[None]:
+    def register_lock_wait(self, wait_id: int) -> asyncio.Future[None]:
         """Return a future that is done once a waiting lock request is granted."""
         self._granted[wait_id] = asyncio.get_running_loop().create_future()
         return self._granted[wait_id]
@@ -250,21 +250,23 @@ class Opens:
         """Forget a lock request that no longer waits."""
         self._granted.pop(wait_id, None)
 
-    def answered(self, file: Partition, key: CachingKey) -> None:
+    def stop_break_timer(self, file: Partition, key: CachingKey) -> None:
         """Stop the timer of a notice that its holder has answered in time."""
         timer = self._timers.pop((file, key), None)
         if timer is not None:
             self.counts.acknowledged += 1
             timer.cancel()
 
-    def grant(self, wait_ids: Sequence[int]) -> None:
+    def wake_granted(self, wait_ids: Sequence[int]) -> None:
         """Wake the requests whose waiting locks were granted."""
         for wait_id in wait_ids:
             waiter = self._granted.get(wait_id)
             if waiter is not None and not waiter.done():
                 waiter.set_result(None)
 
-    def depart(self, file: Partition, open_id: int, facts: FileFacts) -> asyncio.Task[None] | None:
+    def remove_entry(
+        self, file: Partition, open_id: int, facts: FileFacts
+    ) -> asyncio.Task[None] | None:
         """Remove an entry from its table.
 
         Returns: the removal of the file, if this was its last open and its deletion is pending.
@@ -273,29 +275,29 @@ class Opens:
         found = opens.leave(self.table(file), open_id, facts)
         removal, path = self._removals.get(file), self._paths.get(file, ())
         self.put(file, found.table)
-        self.grant(found.granted_locks)
+        self.wake_granted(found.granted_locks)
         if gone is not None:
             self.durable.end_wait(gone)
-            self.durable.used(gone)
+            self.durable.forget_create(gone)
             if all(one.key != gone.key for one in self.handles_on(file)):
                 self._leases.pop(gone.key, None)
         if not found.removes or removal is None:
             return None
         return self.spawn(self._remove(file, removal(path)))
 
-    def retract(self, file: Partition, open_id: int, facts: FileFacts) -> None:
+    def remove_failed_open(self, file: Partition, open_id: int, facts: FileFacts) -> None:
         """Remove the entry of an open that has failed. It deletes nothing on close."""
         table = self.table(file)
         state = replace(table.deletion, on_close=table.deletion.on_close - {open_id})
         self.put(file, replace(table, deletion=state))
-        self.depart(file, open_id, facts)
+        self.remove_entry(file, open_id, facts)
 
     async def _remove(self, file: Partition, removal: Coroutine[Any, Any, None]) -> None:
         try:
             await removal
         finally:
             # Every open was refused until now. A file that could not be removed can be opened.
-            self.put(file, NOBODY)
+            self.put(file, EMPTY_TABLE)
 
     def notify(self, services: Services, file: Partition, notices: Sequence[BreakNotice]) -> None:
         """Send break notices to the holders of caches, and start the timers of those that need an
@@ -310,7 +312,7 @@ class Opens:
                 owner.notify_break(alive[0], notice)
             if not durability.survives_break(notice.to, is_anybody_connected=bool(connected)):
                 for handle in holders:
-                    self.durable.expel(handle)
+                    self.durable.close_disconnected(handle)
             if notice.needs_answer and connected:
                 self.counts.asked += 1
                 timer = asyncio.ensure_future(self._timer(services, file, notice.key))
@@ -318,7 +320,7 @@ class Opens:
                 self._timers[file, notice.key] = timer
 
     async def _timer(self, services: Services, file: Partition, key: CachingKey) -> None:
-        if not await slept(services, SMB_BREAK_LIMIT_S):
+        if not await wait_store_time(services, SMB_BREAK_LIMIT_S):
             return
         self._timers.pop((file, key), None)
         table = self.table(file)
@@ -328,7 +330,7 @@ class Opens:
             self.put(file, opens.with_holder(table, timed_out(holder)))
 
 
-async def slept(services: Services, seconds: float) -> bool:
+async def wait_store_time(services: Services, seconds: float) -> bool:
     """Wait for some seconds of store time.
 
     A gateway that is late has no store time. The wait continues, since the gateway may serve again.
@@ -340,21 +342,21 @@ async def slept(services: Services, seconds: float) -> bool:
         try:
             if until is None:
                 until = await services.store.now() + round(seconds * TICKS_PER_S)
-            return await _slept_until(services, until)
+            return await _wait_until(services, until)
         except Unavailable:
             await asyncio.sleep(_LATE_S)
     return False
 
 
-async def _slept_until(services: Services, until: int) -> bool:
-    async def look() -> None:
+async def _wait_until(services: Services, until: int) -> bool:
+    async def check_time() -> None:
         now = await services.store.now()
         if now < until:
             late = StorageError(file_errors.CLIENT_CACHE_FLUSH_DELAY)
             raise MustWait(late, [(_NEVER, None)], now, until)
 
     try:
-        await services.waiting.until_answered(_LONG_S, look)
+        await services.waiting.until_answered(_LONG_S, check_time)
     except StorageError:
         return False
     return True
@@ -391,7 +393,7 @@ class OperationEntry:
         self.leave()
 
 
-async def displace_below(
+async def break_handle_caches_below(
     services: Services,
     generation: int,
     path: Sequence[str],
@@ -416,7 +418,7 @@ async def displace_below(
         await wait(changes[0])
 
 
-class RestPatience:
+class RestWaitLimit:
     """Limits how long a REST operation waits for all breaks together. Use it as a context manager.
 
     The `timeout` of the request may end the wait earlier, with the same answer.
@@ -434,13 +436,13 @@ class RestPatience:
     async def until(self, change: asyncio.Future[None]) -> None:
         """Wait for a change of a table. Raises: StorageError ClientCacheFlushDelay."""
         if self._limit is None:
-            self._limit = asyncio.ensure_future(slept(self._services, REST_WAIT_LIMIT_S))
+            self._limit = asyncio.ensure_future(wait_store_time(self._services, REST_WAIT_LIMIT_S))
         with lateness.waiting(file_errors.CLIENT_CACHE_FLUSH_DELAY):
             await asyncio.wait((change, self._limit), return_when=asyncio.FIRST_COMPLETED)
         if not change.done():
             raise StorageError(file_errors.CLIENT_CACHE_FLUSH_DELAY)
 
-    def __enter__(self) -> RestPatience:
+    def __enter__(self) -> RestWaitLimit:
         return self
 
     def __exit__(
@@ -475,7 +477,7 @@ async def enter(
     """
     held = services.held.of(Opens)
     request = RestRequest(held.next_id(), operation, clears_read_only, *concerned)
-    with RestPatience(services) as patience:
+    with RestWaitLimit(services) as wait_limit:
         while True:
             found = opens.admit_rest(held.table(file), request, facts)
             if isinstance(found, OpenRefused):
@@ -484,8 +486,8 @@ async def enter(
             held.notify(services, file, found.notices)
             if isinstance(found, OpenAdmitted):
                 stack = ExitStack()
-                stack.callback(held.depart, file, request.id, facts)
+                stack.callback(held.remove_entry, file, request.id, facts)
                 if byte_ranges.REST_LOCK_USES.get(operation) is LockUse.WRITE:
                     stack.enter_context(held.writes.changing(file, *concerned))
-                return OperationEntry(stack, has_waited=patience.has_waited)
-            await patience.until(held.change(file))
+                return OperationEntry(stack, has_waited=wait_limit.has_waited)
+            await wait_limit.until(held.change(file))

@@ -145,8 +145,8 @@ async def create(services: Services, call: Call[Any], where: Where, new: NewNode
     partition = keys.file_names(where.generation)
     decision = _Create(partition, reads, call.rule.purpose, call.as_of_now(), where, new)
     made = await services.commit(decision)
-    told = added(where.components, is_directory=new.is_directory)
-    services.held.of(Watches).tell(where.generation, told)
+    change = added(where.components, is_directory=new.is_directory)
+    services.held.of(Watches).tell(where.generation, change)
     return made
 
 

@@ -156,8 +156,8 @@ async def set_directory_properties(
 def _tell_of_properties(services: Services, written: NodeWritten) -> None:
     where = written.where
     if not where.is_root:
-        told = modified(where.components, PROPERTIES)
-        services.held.of(Watches).tell(where.generation, told)
+        change = modified(where.components, PROPERTIES)
+        services.held.of(Watches).tell(where.generation, change)
 
 
 async def set_file_metadata(services: Services, call: Call[SetFileMetadata]) -> NodeWritten:
@@ -274,8 +274,8 @@ async def _delete(services: Services, call: Call[Any], where: Where, facts: File
     partition = keys.file_names(generation)
     decision = _Delete(partition, reads, call.rule.purpose, call.as_of_now(), where, facts)
     await services.commit(decision)
-    told = removed(where.components, is_directory=where.is_directory)
-    services.held.of(Watches).tell(generation, told)
+    change = removed(where.components, is_directory=where.is_directory)
+    services.held.of(Watches).tell(generation, change)
 
 
 class _Delete(Decision[None], frozen=True):

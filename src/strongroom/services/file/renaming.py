@@ -33,8 +33,8 @@ from strongroom.services.core.runner import Services
 from strongroom.services.file import paths
 from strongroom.services.file.admission import (
     Opens,
-    RestPatience,
-    displace_below,
+    RestWaitLimit,
+    break_handle_caches_below,
     enter,
     facts_of,
 )
@@ -193,7 +193,7 @@ async def _attempt(
         held.check_not_pending(target.partition)
     held.check_not_pending(keys.file(target.generation, target.parent))
     with ExitStack() as stack:
-        patience = stack.enter_context(RestPatience(services))
+        wait_limit = stack.enter_context(RestWaitLimit(services))
         stack.enter_context(
             await enter(services, source.partition, FileOperation.RENAME_SOURCE, seen.source_facts)
         )
@@ -209,8 +209,8 @@ async def _attempt(
             )
         if record.is_directory:
             generation, path = source.generation, source.components
-            await displace_below(services, generation, path, patience.until)
-        stack.callback(await barring(held, seen, patience.until))
+            await break_handle_caches_below(services, generation, path, wait_limit.until)
+        stack.callback(await barring(held, seen, wait_limit.until))
         reads = [
             place_ref(call),
             *source.refs,
@@ -224,8 +224,8 @@ async def _attempt(
         new = (*stored[:-1], target.name)
         held.moved(source.partition, target.parent, new)
         is_directory, replaces = record.is_directory, seen.replaced is not None
-        told = renamed(source.components, new, is_directory=is_directory, replaces=replaces)
-        services.held.of(Watches).tell(source.generation, *told)
+        changes = renamed(source.components, new, is_directory=is_directory, replaces=replaces)
+        services.held.of(Watches).tell(source.generation, *changes)
     services.work.set()
     return result
 
@@ -240,14 +240,14 @@ async def barring(
     """
     generation = seen.source.generation
     keys: list[Hashable] = [(generation, seen.source.id), seen.target.refs[-1]]
-    other = held.barriers.barred([*keys, *((generation, one) for one in seen.target.ids)])
+    other = held.barriers.blocking([*keys, *((generation, one) for one in seen.target.ids)])
     if other is not None:
         await wait(other)
         raise PathChanged
     below = held.handles_below(generation, seen.source.components)
     if seen.source_facts.is_directory and below:
         raise StorageError(file_errors.DIRECTORY_IN_USE)
-    lifts = [held.barriers.bar(key) for key in keys]
+    lifts = [held.barriers.block(key) for key in keys]
 
     def lift() -> None:
         for one in lifts:

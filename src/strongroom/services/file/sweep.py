@@ -83,7 +83,7 @@ async def sweep_share(services: Services, removal: RemovalBatch, job: Job, delet
         return True  # soft-deleted by a later request, which has a job of its own
     is_done = await _remove_share(services, removal, job, deleted)
     if is_done:
-        services.held.of(ShareHolds).give_up(job.generation)
+        services.held.of(ShareHolds).release(job.generation)
     return is_done
 
 

@@ -86,14 +86,14 @@ async def create(element: SmbElement) -> SmbAnswer:
     owner, services = owner_of(element), element.services
     opened = await opening.open_node(services, element.tree.access, wanted, owner, element)
     if opened.is_repeated:
-        return _answered_again(element, request, opened)
+        return _repeated_answer(element, request, opened)
     try:
         made = _added(element, opened.handle)
     except SmbError:
         await closing.close(services, opened.handle)
         raise
     durable_handles = services.held.of(Opens).durable
-    made.first_named = partial(durable_handles.used, opened.handle)
+    made.first_named = partial(durable_handles.forget_create, opened.handle)
     return _answer(request, opened, made.file_id)
 
 
@@ -165,7 +165,9 @@ def _answer(
     return SmbAnswer(write_create_answer(answer), file_id=file_id)
 
 
-def _answered_again(element: SmbElement, request: CreateRequest, opened: OpenedHandle) -> SmbAnswer:
+def _repeated_answer(
+    element: SmbElement, request: CreateRequest, opened: OpenedHandle
+) -> SmbAnswer:
     """Answer a repeated CREATE, as smbd does. The answer names the oplock that the repetition
     requests, and says whether that could have been durable. The open itself is unchanged."""
     file_id = owner_of(element).file_id_of(opened.handle)

@@ -55,10 +55,10 @@ def acknowledge_oplock(services: Services, handle: Handle, level: int) -> Oplock
     if holder is None or handle.key != handle.id:
         raise StorageError(file_errors.OPLOCK_NOT_BREAKING)
     answered, notice, refused = oplocks.oplock_acknowledged(holder, level)
-    _settle(services, held, handle.partition, answered, notice)
+    _apply_answer(services, held, handle.partition, answered, notice)
     if refused is not None:
         raise StorageError(_ROWS[refused])
-    left = _left(answered, notice)
+    left = _kept_rights(answered, notice)
     return next(name for name, caching in LEVELS.items() if caching == left)
 
 
@@ -82,30 +82,30 @@ def acknowledge_lease(
     if isinstance(found, int):
         raise StorageError(_ROWS[found])
     answered, notice = found
-    _settle(services, held, file, answered, notice)
-    return _left(answered, notice)
+    _apply_answer(services, held, file, answered, notice)
+    return _kept_rights(answered, notice)
 
 
-def _left(answered: CachingHolder, notice: BreakNotice | None) -> Caching:
+def _kept_rights(answered: CachingHolder, notice: BreakNotice | None) -> Caching:
     """Return the rights that the answer leaves. A notice that follows may lower them at once; it
     names the new rights itself."""
     return answered.held if notice is None else notice.current
 
 
-def _settle(
+def _apply_answer(
     services: Services,
     held: Opens,
     file: Partition,
     answered: CachingHolder,
     notice: BreakNotice | None,
 ) -> None:
-    held.answered(file, answered.key)
+    held.stop_break_timer(file, answered.key)
     if notice is not None:
         # The notice follows the answer to this acknowledgment, and precedes the waiters' work.
-        asyncio.get_running_loop().call_soon(_tell, services, held, file, notice)
+        asyncio.get_running_loop().call_soon(_send_notice, services, held, file, notice)
     held.put(file, opens.with_holder(held.table(file), answered))
 
 
-def _tell(services: Services, held: Opens, file: Partition, notice: BreakNotice) -> None:
+def _send_notice(services: Services, held: Opens, file: Partition, notice: BreakNotice) -> None:
     if opens.holder_of(held.table(file), notice.key) is not None:
         held.notify(services, file, [notice])

@@ -81,7 +81,7 @@ async def _end(services: Services, handle: Handle) -> None:
     facts = FileFacts(handle.is_directory, is_root=handle.node_id == handle.access.generation)
     if handle.is_directory and held.table(handle.partition).deletion.on_close:
         facts = replace(facts, is_empty=await _is_empty(services, handle))
-    removal = held.depart(handle.partition, handle.id, facts)
+    removal = held.remove_entry(handle.partition, handle.id, facts)
     if held.table(handle.partition).deletion.is_pending:
         services.held.of(Watches).deleted(handle)
         _ask_others_to_close(services, handle)

@@ -140,12 +140,12 @@ async def commit(
     counting = length_refs(place.access.generation, place.node_id)
     decision = _OnNode(place.partition, [*place.refs, *counting, *reads], purpose, place, change)
     try:
-        return await to_the_end(services.commit(decision))
+        return await finish_commit(services.commit(decision))
     except Full as full:
         raise StorageError(file_errors.DISK_FULL, str(full)) from None
 
 
-async def to_the_end(commit: Awaitable[T]) -> T:
+async def finish_commit(commit: Awaitable[T]) -> T:
     """Wait for a commit even if the caller is cancelled meanwhile: the handle's entry in the table
     of opens must outlive the commit."""
     deciding = asyncio.ensure_future(commit)
@@ -263,7 +263,7 @@ class Patience:
     def __init__(self, request: AsyncRequest, ending: asyncio.Future[None] | None = None) -> None:
         self._request = request
         self._ending = () if ending is None else (ending,)
-        self._has_told = False
+        self._has_sent_interim = False
 
     async def until(self, event: asyncio.Future[None]) -> None:
         """Wait for an event. The client gets an interim answer (STATUS_PENDING) before the first
@@ -271,8 +271,8 @@ class Patience:
 
         Raises: StorageError HANDLE_CLOSED, CANCELLED.
         """
-        if not self._has_told:
-            self._has_told = True
+        if not self._has_sent_interim:
+            self._has_sent_interim = True
             await self._request.pending()
         reasons = (event, self._request.cancelled, *self._ending)
         await asyncio.wait(reasons, return_when=asyncio.FIRST_COMPLETED)

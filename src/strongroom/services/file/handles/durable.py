@@ -27,7 +27,7 @@ from strongroom.semantics.file.durability import (
 )
 from strongroom.semantics.file.oplocks import Caching, CachingHolder
 from strongroom.services.core.runner import Services
-from strongroom.services.file.admission import Opens, slept
+from strongroom.services.file.admission import Opens, wait_store_time
 from strongroom.services.file.handles import closing, information
 from strongroom.services.file.handles.model import (
     CreateAction,
@@ -107,8 +107,8 @@ def begin_wait(services: Services, handle: Handle, reason: DisconnectReason) -> 
 
 
 async def _expire(services: Services, handle: Handle, timeout_s: float) -> None:
-    if await slept(services, timeout_s):
-        services.held.of(Opens).durable.expel(handle)
+    if await wait_store_time(services, timeout_s):
+        services.held.of(Opens).durable.close_disconnected(handle)
 
 
 async def reconnect(
@@ -137,7 +137,7 @@ async def reconnect(
     # Nothing is awaited from here on.
     handle = _claimed(services, access, wanted, owner)
     held.durable.end_wait(handle)
-    held.durable.used(handle)
+    held.durable.forget_create(handle)
     handle.owner, handle.peer, handle.session_id = owner, owner.peer, owner.session_id
     handle.reconnected = now
     table = opens.with_connection(held.table(handle.partition), handle.id, is_connected=True)
@@ -229,7 +229,7 @@ def repeated(
     return handle
 
 
-async def answered_again(services: Services, handle: Handle) -> OpenedHandle:
+async def repeated_answer(services: Services, handle: Handle) -> OpenedHandle:
     """Return the answer to a CREATE that was carried out before, with the present state of its
     handle.
 

@@ -67,11 +67,11 @@ async def enumerate_names(
                 is_same = not wanted.pattern and cursor.pattern is not None
                 cursor.pattern = cursor.pattern if is_same else asked
                 cursor.dots, cursor.after = 0, None
-            count = await _give(services, handle, cursor, wanted.is_single, accept)
+            count = await _pass_rows(services, handle, cursor, wanted.is_single, accept)
             return count, is_first
 
 
-async def _give(
+async def _pass_rows(
     services: Services,
     handle: Handle,
     cursor: Enumeration,

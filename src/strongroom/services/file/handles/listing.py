@@ -92,7 +92,7 @@ async def list_handles(services: Services, call: Call[ListHandles]) -> HandlePag
     """
     given = call.input
     where = await _named(services, call)
-    found = _meant(services, call, where)
+    found = _selected_handles(services, call, where)
     left = [one for one in found if keys.number(one.id) >= given.start[0]]
     rows = tuple(map(_row, left[: given.max_results]))
     if len(left) == len(rows):
@@ -105,7 +105,7 @@ async def close_handles(services: Services, call: Call[CloseHandles]) -> Closed:
     and caches are released. Raises: as list_handles."""
     given = call.input
     where = await _named(services, call)
-    found = _meant(services, call, where)
+    found = _selected_handles(services, call, where)
     chosen = [one for one in found if given.handle is None or one.id == given.handle]
     return Closed(await closing.close_all(services, chosen))
 
@@ -119,7 +119,7 @@ async def _named(services: Services, call: Call[Any]) -> Where:
     return where
 
 
-def _meant(services: Services, call: Call[Any], where: Where) -> list[Handle]:
+def _selected_handles(services: Services, call: Call[Any], where: Where) -> list[Handle]:
     """Return the selected handles in the share, or in the snapshot that the request names."""
     held, target = services.held.of(Opens), call.target
     access = ShareAccess(target.account, target.container, where.generation, target.snapshot)

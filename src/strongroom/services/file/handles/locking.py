@@ -89,7 +89,7 @@ async def _take(
         held.put(file, replace(table, locks=found.table))
         return
     assert wait_id is not None, "only who may wait is queued"
-    granted = held.waits_for_lock(wait_id)
+    granted = held.register_lock_wait(wait_id)
     held.put(file, replace(table, locks=found.table))
     try:
         await patience.until(granted)
@@ -112,7 +112,7 @@ def _give_up(
     if is_granted:
         freed = byte_ranges.unlock(table.locks, handle.id, [(lock.offset, lock.length)])
         held.put(handle.partition, replace(table, locks=freed.table))
-        held.grant(freed.granted)
+        held.wake_granted(freed.granted)
         return
     locks = byte_ranges.cancelled(table.locks, wait_id)
     held.put(handle.partition, replace(table, locks=locks))
@@ -129,6 +129,6 @@ async def unlock(services: Services, handle: Handle, ranges: Sequence[tuple[int,
         held, table = services.held.of(Opens), services.held.of(Opens).table(handle.partition)
         freed = byte_ranges.unlock(table.locks, handle.id, ranges)
         held.put(handle.partition, replace(table, locks=freed.table))
-        held.grant(freed.granted)
+        held.wake_granted(freed.granted)
         if freed.row is not None:
             raise StorageError(freed.row)

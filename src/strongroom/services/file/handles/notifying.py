@@ -32,7 +32,7 @@ class WatchWanted(msgspec.Struct, frozen=True):
     room_bytes: int
 
 
-class Watched(msgspec.Struct, frozen=True):
+class NotifyResult(msgspec.Struct, frozen=True):
     """Result of a CHANGE_NOTIFY.
 
     Attributes:
@@ -49,7 +49,7 @@ class Watched(msgspec.Struct, frozen=True):
 
 async def watch(
     services: Services, handle: Handle, wanted: WatchWanted, request: AsyncRequest
-) -> Watched:
+) -> NotifyResult:
     """Wait for changes of a directory, or of everything below it.
 
     The filter of the handle's first request stays, and changes are recorded from then on. No later
@@ -68,18 +68,18 @@ async def watch(
             handle, aspects, is_tree=wanted.is_tree, room_bytes=wanted.room_bytes
         )
         try:
-            await _news(found, Patience(request, handle.ending))
+            await _wait_for_changes(found, Patience(request, handle.ending))
         except StorageError as error:
             if error.row is file_errors.HANDLE_CLOSED:
-                return Watched(is_closed=True)
+                return NotifyResult(is_closed=True)
             raise
         try:
-            return _taken(found, wanted.room_bytes)
+            return _take_changes(found, wanted.room_bytes)
         finally:
             found.wake()
 
 
-async def _news(found: DirectoryWatch, patience: Patience) -> None:
+async def _wait_for_changes(found: DirectoryWatch, patience: Patience) -> None:
     """Return when it is this request's turn and there is something to report."""
     turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     found.waiting.append(turn)
@@ -95,7 +95,7 @@ async def _news(found: DirectoryWatch, patience: Patience) -> None:
     found.waiting.remove(turn)
 
 
-def _taken(found: DirectoryWatch, room_bytes: int) -> Watched:
+def _take_changes(found: DirectoryWatch, room_bytes: int) -> NotifyResult:
     changes, has_overflowed = tuple(found.kept), found.has_overflowed
     found.clear()
     found.has_overflowed = False
@@ -106,5 +106,5 @@ def _taken(found: DirectoryWatch, room_bytes: int) -> Watched:
         size = -(-size // _ALIGNMENT) * _ALIGNMENT
         size += _ENTRY_BYTES + 2 * names.utf16_units("\\".join(path))
     if has_overflowed or size > min(room_bytes, found.room_bytes):
-        return Watched(must_enumerate=True)
-    return Watched(changes)
+        return NotifyResult(must_enumerate=True)
+    return NotifyResult(changes)

@@ -102,7 +102,7 @@ async def open_node(
     """
     repeated = durable.repeated(services, access, asked, owner)
     if repeated is not None:
-        return await durable.answered_again(services, repeated)
+        return await durable.repeated_answer(services, repeated)
     with services.held.of(Opens).durable.creating(durable.create_key(asked, owner)) as made:
         wanted.check(asked)
         if asked.at is not None:
@@ -157,7 +157,7 @@ class _Opening:
             raise StorageError(file_errors.TOO_MANY_OPENS)
         access = self._access
         if access.snapshot is not None:
-            return await self._look_back(access.snapshot)
+            return await self._open_in_snapshot(access.snapshot)
         where, stored = await paths.walk(self._services, access.generation, self._asked.path)
         if where.is_root or where.entry is not None:
             return await self._open(where, stored)
@@ -169,25 +169,25 @@ class _Opening:
     def _place(self, where: Where) -> NodePlace:
         return NodePlace(self._access, where.id)
 
-    async def _unbarred(self, keys: Sequence[Hashable]) -> None:
+    async def _wait_for_barriers(self, keys: Sequence[Hashable]) -> None:
         """Check that nothing is being created or renamed at these keys. If something is, wait for
         its end and raise PathChanged."""
-        barrier = self._held.barriers.barred(keys)
+        barrier = self._held.barriers.blocking(keys)
         if barrier is not None:
             await self._patience.until(barrier)
             raise PathChanged
 
     async def _open(self, where: Where, stored: tuple[str, ...]) -> OpenedHandle:
         """Open a file or directory that exists."""
-        seen = await self._look(where)
+        seen = await self._read(where)
         # From here to the entry nothing is awaited, unless it ends in PathChanged.
-        await self._unbarred(barriers_of(where))
+        await self._wait_for_barriers(barriers_of(where))
         mask = self._refuse(where, seen.record)
         facts = replace(facts_of(seen.record), is_root=where.is_root)
         handle = self._handle(where, stored, mask, seen.record)
         admitted = await self._admit(handle, self._asked.disposition, facts)
         with self._entered(handle, facts):
-            again = await self._look(where, is_confirmed=True)
+            again = await self._read(where, is_confirmed=True)
             if replace(facts_of(again.record), is_root=where.is_root) != facts:
                 raise PathChanged
             record, action = again.record, CreateAction.OPENED
@@ -205,17 +205,17 @@ class _Opening:
             try:
                 yield
             except BaseException:
-                self._held.retract(handle.partition, handle.id, facts)
+                self._held.remove_failed_open(handle.partition, handle.id, facts)
                 raise
 
-    async def _look_back(self, snapshot: int) -> OpenedHandle:
+    async def _open_in_snapshot(self, snapshot: int) -> OpenedHandle:
         """Open a file of a snapshot. It never changes, so it is read only once."""
         asked = self._asked
         where, stored = await paths.walk(
             self._services, self._access.generation, asked.path, snapshot
         )
         is_there = where.is_root or where.entry is not None
-        wanted.check_keeps(asked, is_there=is_there)
+        wanted.check_changes_nothing(asked, is_there=is_there)
         if not is_there:
             raise StorageError(errors.RESOURCE_NOT_FOUND)
         seen = await deciding.look(self._services, self._place(where))
@@ -230,7 +230,7 @@ class _Opening:
         admitted = await self._admit(handle, Disposition.OPEN, facts)
         return self._opened(handle, admitted, seen.record, CreateAction.OPENED)
 
-    async def _look(self, where: Where, *, is_confirmed: bool = False) -> NodeLook:
+    async def _read(self, where: Where, *, is_confirmed: bool = False) -> NodeLook:
         """Read the share and the attributes.
 
         Arguments:
@@ -329,9 +329,9 @@ class _Opening:
         self._held.put(file, found.table)
         if isinstance(found, OpenAdmitted):
             handle.kind = found.kind
-            self._held.admitted(handle)
+            self._held.register_handle(handle)
             place = NodePlace(self._access, handle.node_id)
-            self._held.may_be_removed(
+            self._held.register_removal(
                 file, lambda path: removing.remove(self._services, place, path)
             )
             self._held.notify(self._services, file, found.notices)
@@ -360,18 +360,18 @@ class _Opening:
 
         with self._held.writes.changing(handle.partition, 0, transfers.FILE_BYTES_MAX):
             found = await transfers.change_bytes(services, place, changes, draft, is_resize=True)
-        told = modified(handle.path, BYTES | Aspect.ATTRIBUTES)
-        services.held.of(Watches).tell(self._access.generation, told)
+        change = modified(handle.path, BYTES | Aspect.ATTRIBUTES)
+        services.held.of(Watches).tell(self._access.generation, change)
         return found
 
     async def _create(self, where: Where, stored: tuple[str, ...]) -> OpenedHandle:
         """Create a file or directory under a free name, and open it before anybody else can."""
-        await self._unbarred(barriers_of(where))
+        await self._wait_for_barriers(barriers_of(where))
         parent = keys.file(where.generation, where.parent)
         self._held.check_not_pending(parent)
         self._check_lease(None)
         # Other opens wait until the new handle is entered, since its name is visible earlier.
-        lift = self._held.barriers.bar(where.refs[-1])
+        lift = self._held.barriers.block(where.refs[-1])
         try:
             made, record = await creating.create(self._services, self._access, where, self._asked)
             mask = wanted.mask(self._asked, accesses.EVERYTHING)
@@ -383,11 +383,11 @@ class _Opening:
                 await self._patience.until(self._held.change(handle.partition))
             admitted = await self._admit(handle, Disposition.OPEN, facts)
             with self._entered(handle, facts):
-                again = await self._look(made, is_confirmed=True)
+                again = await self._read(made, is_confirmed=True)
         finally:
             lift()
-        told = added(handle.path, is_directory=handle.is_directory)
-        self._services.held.of(Watches).tell(self._access.generation, told)
+        change = added(handle.path, is_directory=handle.is_directory)
+        self._services.held.of(Watches).tell(self._access.generation, change)
         return self._opened(handle, admitted, again.record, CreateAction.CREATED)
 
     def _opened(

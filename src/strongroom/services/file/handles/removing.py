@@ -53,8 +53,8 @@ async def remove(services: Services, place: NodePlace, path: tuple[str, ...]) ->
             continue
         services.work.set()
         if gone:
-            told = removed(path, is_directory=node.is_directory)
-            services.held.of(Watches).tell(generation, told)
+            change = removed(path, is_directory=node.is_directory)
+            services.held.of(Watches).tell(generation, change)
         return
 
 

@@ -23,7 +23,7 @@ from strongroom.semantics.file.oplocks import Cause
 from strongroom.services.core.decisions import Decision
 from strongroom.services.core.runner import Services
 from strongroom.services.file import paths
-from strongroom.services.file.admission import Opens, displace_below, enter, facts_of
+from strongroom.services.file.admission import Opens, break_handle_caches_below, enter, facts_of
 from strongroom.services.file.handles import deciding
 from strongroom.services.file.handles.deciding import NodePlace, Patience, operating, share_in
 from strongroom.services.file.handles.model import AsyncRequest, Handle, RenameWanted
@@ -115,11 +115,11 @@ async def _attempt(
     held.check_not_pending(keys.file(generation, target.parent))
     await deciding.act(services, handle, Cause.NAME_CHANGE, patience)
     if handle.is_directory:
-        await displace_below(services, generation, handle.path, patience.until)
+        await break_handle_caches_below(services, generation, handle.path, patience.until)
     source, _ = await paths.walk(services, generation, handle.path)
     if source.id != handle.node_id and not handle.is_root:
         raise PathChanged
-    seen, replaced = await _seen(services, handle, source, target)
+    seen, replaced = await _read_both(services, handle, source, target)
     with ExitStack() as stack:
         _refuse(held, handle, wanted, seen, replaced)
         if wanted.path == handle.path:
@@ -137,19 +137,19 @@ async def _attempt(
             frozen=frozenset(handle.frozen),
         )
         try:
-            await deciding.to_the_end(services.commit(decision))
+            await deciding.finish_commit(services.commit(decision))
         except Full as full:
             raise StorageError(file_errors.DISK_FULL, str(full)) from None
         old, new = handle.path, (*stored[:-1], target.name)
         held.moved(handle.partition, target.parent, new)
-        told = renamed(
+        changes = renamed(
             old, new, is_directory=handle.is_directory, replaces=seen.replaced is not None
         )
-        services.held.of(Watches).tell(generation, *told)
+        services.held.of(Watches).tell(generation, *changes)
     services.work.set()
 
 
-async def _seen(
+async def _read_both(
     services: Services, handle: Handle, source: Where, target: Where
 ) -> tuple[RenameSeen, FileRecord | None]:
     """Return source and target, and the attributes of the file to be replaced."""

@@ -96,7 +96,7 @@ def maximal_access(record: FileRecord, snapshot: int | None) -> int:
     return accesses.EVERYTHING & ~(_WRITES if is_read_only else 0)
 
 
-def check_keeps(asked: OpenWanted, *, is_there: bool) -> None:
+def check_changes_nothing(asked: OpenWanted, *, is_there: bool) -> None:
     """Refuse an open in a snapshot that would change anything. Writes by its handle are refused
     later.
 

@@ -20,14 +20,14 @@ class Barriers:
     def __init__(self) -> None:
         self._barriers: dict[Hashable, asyncio.Future[None]] = {}
 
-    def barred(self, keys: Sequence[Hashable]) -> asyncio.Future[None] | None:
+    def blocking(self, keys: Sequence[Hashable]) -> asyncio.Future[None] | None:
         """Return the end of a creation or rename of one of these keys; None = an open need not
         wait."""
         return next((self._barriers[key] for key in keys if key in self._barriers), None)
 
-    def bar(self, key: Hashable) -> Callable[[], None]:
+    def block(self, key: Hashable) -> Callable[[], None]:
         """Make opens wait until the returned function is called."""
-        assert key not in self._barriers, "ask barred() first"
+        assert key not in self._barriers, "ask blocking() first"
         barrier = self._barriers[key] = asyncio.get_running_loop().create_future()
 
         def lift() -> None:

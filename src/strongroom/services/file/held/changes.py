@@ -60,7 +60,7 @@ class NodeChanged(NamedTuple):
     aspects: Aspect
 
 
-class KeptRoom:
+class KeptChangesLimit:
     """The number of changes that all watches together may still keep."""
 
     __slots__ = ("left",)
@@ -81,9 +81,15 @@ class DirectoryWatch:
     """
 
     def __init__(
-        self, handle: Handle, aspects: Aspect, room: KeptRoom, *, is_tree: bool, room_bytes: int
+        self,
+        handle: Handle,
+        aspects: Aspect,
+        limit: KeptChangesLimit,
+        *,
+        is_tree: bool,
+        room_bytes: int,
     ) -> None:
-        self._room = room
+        self._limit = limit
         self.handle = handle
         self.aspects = aspects
         self.is_tree = is_tree
@@ -94,11 +100,11 @@ class DirectoryWatch:
         self.waiting: list[asyncio.Future[None]] = []
 
     @property
-    def has_news(self) -> bool:
+    def can_answer(self) -> bool:
         """Whether a request can be answered now."""
         return bool(self.kept) or self.has_overflowed or self.is_deleted
 
-    def tell(self, changes: Sequence[NodeChanged]) -> None:
+    def record(self, changes: Sequence[NodeChanged]) -> None:
         """Keep the changes that concern this watch, and wake the first request."""
         depth = len(self.handle.path)
         for change in changes:
@@ -111,11 +117,11 @@ class DirectoryWatch:
             row = (change.action, change.path[depth:])
             if row[0] is NodeAction.MODIFIED and self.kept and self.kept[-1] == row:
                 continue
-            if len(self.kept) >= _KEPT_MAX or not self._room.left:
+            if len(self.kept) >= _KEPT_MAX or not self._limit.left:
                 self.overflow()
             elif not self.has_overflowed:
                 self.kept.append(row)
-                self._room.left -= 1
+                self._limit.left -= 1
         self.wake()
 
     def overflow(self) -> None:
@@ -125,12 +131,12 @@ class DirectoryWatch:
 
     def clear(self) -> None:
         """Drop the kept changes."""
-        self._room.left += len(self.kept)
+        self._limit.left += len(self.kept)
         self.kept.clear()
 
     def wake(self) -> None:
         """Wake the first request, if it can be answered."""
-        if self.has_news and self.waiting and not self.waiting[0].done():
+        if self.can_answer and self.waiting and not self.waiting[0].done():
             self.waiting[0].set_result(None)
 
 
@@ -142,7 +148,7 @@ class Watches:
 
     def __init__(self) -> None:
         self._watches: dict[tuple[int, int | None], dict[int, DirectoryWatch]] = {}
-        self._room = KeptRoom()
+        self._limit = KeptChangesLimit()
         self._count = 0
 
     def of(self, handle: Handle) -> DirectoryWatch | None:
@@ -162,7 +168,7 @@ class Watches:
         if self._count >= WATCHES_MAX:
             raise StorageError(file_errors.TOO_MANY_WATCHES)
         self._count += 1
-        new = DirectoryWatch(handle, aspects, self._room, is_tree=is_tree, room_bytes=room_bytes)
+        new = DirectoryWatch(handle, aspects, self._limit, is_tree=is_tree, room_bytes=room_bytes)
         self._watches.setdefault(_volume(handle), {})[handle.id] = new
         return new
 
@@ -188,7 +194,7 @@ class Watches:
         """Report durable changes to the watches of a share. The changes of one operation are
         reported together."""
         for watch in list(self._watches.get((generation, None), {}).values()):
-            watch.tell(changes)
+            watch.record(changes)
 
 
 def _volume(handle: Handle) -> tuple[int, int | None]:

@@ -37,7 +37,7 @@ class DurableHandles:
     def __init__(self) -> None:
         self._waiting: dict[int, _Waiting] = {}
         self._per_account: Counter[str] = Counter()
-        self._leaving: dict[Partition, asyncio.Task[None]] = {}
+        self._closing: dict[Partition, asyncio.Task[None]] = {}
         self._creates: dict[CreateKey, Handle | None] = {}
 
     @property
@@ -76,7 +76,7 @@ class DurableHandles:
         if gone.timer is not asyncio.current_task():
             gone.timer.cancel()
 
-    def expel(self, handle: Handle) -> None:
+    def close_disconnected(self, handle: Handle) -> None:
         """Close a disconnected handle, since its file is needed. Idempotent.
 
         A handle that is being closed already is left alone: the table changes when that is over.
@@ -85,23 +85,23 @@ class DurableHandles:
         if waiting is None or handle.is_closed:
             return
         self.end_wait(handle)
-        end = self._leaving[handle.partition] = waiting.close()
-        end.add_done_callback(lambda _: self._left(handle.partition, end))
+        end = self._closing[handle.partition] = waiting.close()
+        end.add_done_callback(lambda _: self._closed(handle.partition, end))
 
-    def expel_from_share(self, generation: int) -> None:
+    def close_disconnected_in_share(self, generation: int) -> None:
         """Close the disconnected handles of a share that is deleted."""
         for waiting in list(self._waiting.values()):
             if waiting.handle.access.generation == generation:
-                self.expel(waiting.handle)
+                self.close_disconnected(waiting.handle)
 
-    def _left(self, file: Partition, end: asyncio.Task[None]) -> None:
-        if self._leaving.get(file) is end:
-            del self._leaving[file]
+    def _closed(self, file: Partition, end: asyncio.Task[None]) -> None:
+        if self._closing.get(file) is end:
+            del self._closing[file]
 
-    def leaving(self, file: Partition) -> asyncio.Task[None] | None:
-        """Return a task that is done once an expelled handle has left the file; None = none is
-        leaving. The file may be deleted with it."""
-        return self._leaving.get(file)
+    def closing(self, file: Partition) -> asyncio.Task[None] | None:
+        """Return a task that is done once a disconnected handle of the file is closed; None = none
+        is being closed. The file may be deleted with it."""
+        return self._closing.get(file)
 
     # Repeated CREATEs.
 
@@ -135,7 +135,7 @@ class DurableHandles:
             if self._creates.get(key) is None:
                 self._creates.pop(key, None)
 
-    def used(self, handle: Handle) -> None:
+    def forget_create(self, handle: Handle) -> None:
         """Forget the CREATE of a handle that its client knows, or that is closed: it cannot be
         repeated any more. Idempotent."""
         state = handle.durable

@@ -57,7 +57,7 @@ class ShareHolds:
         # Concurrent callers share one attempt. It continues if the first caller is cancelled.
         return await asyncio.shield(taking)
 
-    def give_up(self, generation: int) -> None:
+    def release(self, generation: int) -> None:
         """Release a share that was deleted for good."""
         hold = self._holds.pop(generation, None)
         if hold is not None:

@@ -211,7 +211,7 @@ async def _delete_share(services: Services, call: Call[DeleteShare]) -> None:
         except _Retaken:
             continue
         # Nobody can connect to a deleted share, so clients of durable handles cannot reconnect.
-        services.held.of(Opens).durable.expel_from_share(share_of(found).generation)
+        services.held.of(Opens).durable.close_disconnected_in_share(share_of(found).generation)
         return
 
 
