@@ -15,7 +15,7 @@ from strongroom.auth.smb_keys import SessionKeys, session_keys
 from strongroom.servers.smb.refusals import CloseConnection
 from strongroom.servers.smb.security import encryption
 from strongroom.servers.smb.security.encryption import SessionCipher
-from strongroom.servers.smb.security.signing import is_signed_right, signature
+from strongroom.servers.smb.security.signing import has_valid_signature, signature
 from strongroom.wire.smb.header import Header, read_header, write_header
 from strongroom.wire.smb.transform import read_transform
 
@@ -62,8 +62,8 @@ def test_pieces_are_signed_as_the_whole(algorithm: int, body: bytes, cuts: list[
     assert made == signature(algorithm, KEYS.signing, header, [whole], from_server=False)
     signed = msgspec.structs.replace(header, signature=made)
     message = memoryview(write_header(signed) + body)
-    assert is_signed_right(algorithm, KEYS.signing, signed, message)
-    assert not is_signed_right(algorithm, KEYS.application, signed, message)
+    assert has_valid_signature(algorithm, KEYS.signing, signed, message)
+    assert not has_valid_signature(algorithm, KEYS.application, signed, message)
 
 
 @pytest.mark.parametrize("algorithm", [0, 1, 2])
@@ -74,7 +74,7 @@ def test_any_changed_byte_spoils_a_signature(algorithm: int, at: int) -> None:
     signed = msgspec.structs.replace(header, signature=made)
     message = bytearray(write_header(signed) + ECHO[64:])
     message[at] ^= 1
-    assert not is_signed_right(algorithm, KEYS.signing, signed, memoryview(message))
+    assert not has_valid_signature(algorithm, KEYS.signing, signed, memoryview(message))
 
 
 def test_server_and_client_and_cancel_are_told_apart_by_gmac() -> None:

@@ -14,7 +14,7 @@ from strongroom.servers.smb.commands import targets
 from strongroom.servers.smb.commands.table import FILE_COMMANDS
 from strongroom.servers.smb.declarations import CommandTable, SmbAnswer, SmbElement
 from strongroom.servers.smb.listener import SmbListener
-from strongroom.servers.smb.sessions import Places
+from strongroom.servers.smb.sessions import SharedLimit
 from strongroom.servers.smb.settings import SmbSettings
 from strongroom.testing.ports import HOST, free_port
 from strongroom.wire.smb.commands import Command
@@ -232,7 +232,7 @@ def test_a_client_that_vanished_is_noticed_by_the_kernel() -> None:
 def test_tree_connects_of_all_sessions_are_bounded() -> None:
     async def conversation() -> None:
         server = listener()
-        server.shared.trees = Places(4)
+        server.shared.trees = SharedLimit(4)
         first, second = await connected(server), await connected(server)
         body = tree_connect_body(rf"\\server\{SHARE}")
         for client, status in ((first, 0), (second, 0), (first, STATUS_INSUFFICIENT_RESOURCES)):
@@ -256,7 +256,7 @@ def test_pipes_of_all_sessions_are_bounded(monkeypatch: pytest.MonkeyPatch) -> N
         await ann.close(pipes[0])
         await ann.open("wkssvc")
         await ann.session.end(DisconnectReason.LOGGED_OFF)
-        assert ann.on.held.of(targets.PipePlaces).left == 2
+        assert ann.on.held.of(targets.PipeLimit).left == 2
 
     run_with_pipes(scenario)
 

@@ -19,7 +19,7 @@ from strongroom.file_errors import (
 )
 from strongroom.servers.smb.declarations import CommandRule, Needs
 from strongroom.servers.smb.refusals import CloseConnection, SmbError
-from strongroom.servers.smb.security.signing import is_signed_right
+from strongroom.servers.smb.security.signing import has_valid_signature
 from strongroom.servers.smb.sessions import SmbOpen, SmbSession, TreeConnect
 from strongroom.wire.smb.commands import Command
 from strongroom.wire.smb.header import (
@@ -84,7 +84,7 @@ class Incoming:
         self.names_session = session_id != 0
         self.tree: TreeConnect | None = None
         self.open: SmbOpen | None = None
-        self.signature_is_right: bool | None = None  # None = not computed yet
+        self.signature_is_valid: bool | None = None  # None = not computed yet
         self._rule = rule
         self._tree_id = tree_id
         self._chain_file_id = file_id
@@ -179,13 +179,13 @@ def _names_session_elsewhere(one: Incoming) -> bool:
     return is_setup and one.names_session and one.session is None
 
 
-def _signature_is_right(one: Incoming) -> bool:
+def _signature_is_valid(one: Incoming) -> bool:
     if not one.is_signed or _names_session_elsewhere(one):
         return True
-    if one.signature_is_right is not None:
-        return one.signature_is_right
+    if one.signature_is_valid is not None:
+        return one.signature_is_valid
     assert one.session is not None and one.session.keys is not None
-    return is_signed_right(one.signing, one.session.keys.signing, one.header, one.message)
+    return has_valid_signature(one.signing, one.session.keys.signing, one.header, one.message)
 
 
 def _is_protected(one: Incoming) -> bool:
@@ -269,7 +269,7 @@ CHECKS: Final = (
     Check(4, _echo_follows_a_session),
     Check(6, _negotiate_is_unsigned, STATUS_INVALID_PARAMETER),
     Check(7, _signer_is_known, STATUS_USER_SESSION_DELETED),
-    Check(8, _signature_is_right, STATUS_ACCESS_DENIED),
+    Check(8, _signature_is_valid, STATUS_ACCESS_DENIED),
     Check(9, _is_protected, STATUS_ACCESS_DENIED),
     Check(9, _tree_connect_is_protected),
     Check(10, _credits_pay, STATUS_INVALID_PARAMETER),

@@ -75,7 +75,7 @@ class SmbServerConnection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._running: set[asyncio.Task[None]] = set()
         self._busy_bytes = 0
-        self._is_stuck = False  # the client does not read its answers
+        self._is_write_blocked = False  # the client does not read its answers
         self._intake: FrameIntake | None = None
         self._authenticate_by: float | None = None
         self._progress_at = 0.0
@@ -119,16 +119,16 @@ class SmbServerConnection(asyncio.BufferedProtocol):
             for frame in self._frames.received(nbytes):
                 self._frame_began_at = self._progress_at
                 self._shared.counts.received_bytes += len(frame)
-                self._intake.arrived(frame)
+                self._intake.take_frame(frame)
         except (MalformedMessage, CloseConnection) as error:
             self._close(str(error))
 
     def pause_writing(self) -> None:
-        self._is_stuck = True
+        self._is_write_blocked = True
         self._pace()
 
     def resume_writing(self) -> None:
-        self._is_stuck = False
+        self._is_write_blocked = False
         self._pace()
 
     def eof_received(self) -> bool:
@@ -178,7 +178,7 @@ class SmbServerConnection(asyncio.BufferedProtocol):
             self._close("nobody was authenticated in time")
         stalls = self._frames.is_frame_incomplete and not self._is_paused()
         limit_s = self._shared.settings.stalled_s
-        if (stalls or self._is_stuck) and now > self._progress_at + limit_s:
+        if (stalls or self._is_write_blocked) and now > self._progress_at + limit_s:
             self._close("the client has stalled")
         frame_s = limit_s + self._frames.frame_bytes_max / _PACE_BYTES_PER_S
         if stalls and now > self._frame_began_at + frame_s:
@@ -219,7 +219,7 @@ class SmbServerConnection(asyncio.BufferedProtocol):
     def _is_paused(self) -> bool:
         limit = self._shared.settings.busy_bytes_max
         is_full = self._owner.is_full and self._busy_bytes > 0
-        return self._is_stuck or self._busy_bytes > limit or is_full
+        return self._is_write_blocked or self._busy_bytes > limit or is_full
 
     def _pace(self) -> None:
         transport = self._transport
@@ -236,7 +236,7 @@ class SmbServerConnection(asyncio.BufferedProtocol):
             transport.resume_reading()
         try:
             assert self._intake is not None
-            self._intake.go_on()
+            self._intake.begin_frames()
         except (MalformedMessage, CloseConnection) as error:
             self._close(str(error))
 
@@ -244,7 +244,7 @@ class SmbServerConnection(asyncio.BufferedProtocol):
         """Return whether another frame may be carried out. One may always run, whatever memory
         other connections hold, unless the client does not read its answers. Requests that were
         answered PENDING do not count, since CHANGE_NOTIFY may wait for ever."""
-        if self._is_stuck or self._transport is None or self._transport.is_closing():
+        if self._is_write_blocked or self._transport is None or self._transport.is_closing():
             return False
         assert self.state is not None
         is_working = len(self._running) > self.state.pending.waiting_count

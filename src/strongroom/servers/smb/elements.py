@@ -20,7 +20,7 @@ from strongroom.servers.smb.answers import Outgoing, Sealing, answer_header
 from strongroom.servers.smb.checks import Incoming, check
 from strongroom.servers.smb.declarations import Needs, SmbAnswer, SmbElement
 from strongroom.servers.smb.refusals import CloseConnection, SmbError
-from strongroom.servers.smb.security.signing import is_signed_right
+from strongroom.servers.smb.security.signing import has_valid_signature
 from strongroom.servers.smb.sessions import SmbSession
 from strongroom.servers.smb.settings import ON_LOOP_BYTES_MAX
 from strongroom.servers.smb.state import ConnectionState
@@ -90,10 +90,10 @@ class ChainRun:
                 is_encrypted = self._encrypted_by is not None
                 self._state.pending.cancel(element.header, is_encrypted=is_encrypted)
             else:
-                await self._one(number, element)
+                await self._run_element(number, element)
         await self._send()
 
-    async def _one(self, number: int, element: CompoundElement) -> None:
+    async def _run_element(self, number: int, element: CompoundElement) -> None:
         loop = asyncio.get_running_loop()
         began = loop.time()
         header = element.header
@@ -102,7 +102,7 @@ class ChainRun:
         running: SmbElement | None = None
         try:
             self._check(number, one)
-            running = self._running(number, element, one)
+            running = self._handler_element(number, element, one)
             answer = await self._carried_out(one, running)
         except SmbError as refused:
             answer = self._refused(refused.status, refused.data)
@@ -144,9 +144,11 @@ class ChainRun:
         if one.is_signed and len(element.message) > ON_LOOP_BYTES_MAX:
             keys = None if one.session is None else one.session.keys
             if keys is not None:
-                work = partial(is_signed_right, one.signing, keys.signing, header, element.message)
+                work = partial(
+                    has_valid_signature, one.signing, keys.signing, header, element.message
+                )
                 loop = asyncio.get_running_loop()
-                one.signature_is_right = await loop.run_in_executor(state.shared.threads, work)
+                one.signature_is_valid = await loop.run_in_executor(state.shared.threads, work)
         return one
 
     def _check(self, number: int, one: Incoming) -> None:
@@ -175,7 +177,7 @@ class ChainRun:
         if needs >= Needs.OPEN and chain.file_id is None:
             raise SmbError(chain.create_failure or STATUS_FILE_CLOSED)
 
-    def _running(self, number: int, element: CompoundElement, one: Incoming) -> SmbElement:
+    def _handler_element(self, number: int, element: CompoundElement, one: Incoming) -> SmbElement:
         running = SmbElement(
             element.header,
             element.message,
@@ -240,7 +242,7 @@ class ChainRun:
             raise SmbError(STATUS_INTERNAL_ERROR)
         if number in self._async_ids or not (is_last or header.command == Command.CREATE):
             return
-        async_id = self._state.pending.waits(running)
+        async_id = self._state.pending.register_pending(running)
         self._async_ids[number] = async_id
         pending = answer_header(
             header,
@@ -264,7 +266,7 @@ class ChainRun:
     ) -> None:
         async_id = self._async_ids.get(number, 0)
         if async_id:
-            self._state.pending.answered(async_id)
+            self._state.pending.remove_pending(async_id)
         key = None
         if session is not None and session.keys is not None and self._encrypted_by is None:
             is_logon = request.command == Command.SESSION_SETUP and not answer.status

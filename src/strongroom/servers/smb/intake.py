@@ -64,13 +64,13 @@ class FrameIntake:
         """Drop the waiting frames."""
         self._waiting.clear()
 
-    def arrived(self, frame: memoryview) -> None:
+    def take_frame(self, frame: memoryview) -> None:
         """Take a frame. Raises: MalformedMessage; CloseConnection."""
         self._waiting.append(frame)
         self._busy(len(frame))
-        self.go_on()
+        self.begin_frames()
 
-    def go_on(self) -> None:
+    def begin_frames(self) -> None:
         """Begin waiting frames while there is memory. A small request may have a large answer, and
         a client may send thousands and read none.
 
@@ -133,7 +133,7 @@ class FrameIntake:
             finally:
                 # This comes before the next frame begins, which may be decrypted in a thread too.
                 self._is_decrypting = False
-            self.go_on()
+            self.begin_frames()
         except MalformedMessage as error:
             raise CloseConnection(str(error)) from None
 

@@ -46,7 +46,7 @@ class PendingRequests:
 
         return end
 
-    def waits(self, element: SmbElement) -> int:
+    def register_pending(self, element: SmbElement) -> int:
         """Register a request that is answered PENDING.
 
         Returns: its AsyncId. Raises: SmbError when too many wait.
@@ -57,7 +57,7 @@ class PendingRequests:
         self._by_async_id[self._last_async_id] = element
         return self._last_async_id
 
-    def answered(self, async_id: int) -> None:
+    def remove_pending(self, async_id: int) -> None:
         """Remove a request that has its final answer."""
         self._by_async_id.pop(async_id, None)
 
@@ -74,17 +74,17 @@ class PendingRequests:
             found = self._by_message.get(header.message_id)
         if found is None or (found.is_encrypted and not is_encrypted):
             return
-        _give_up(found)
+        _cancel(found)
 
     def cancel_all(self) -> None:
         """Cancel all requests, since the connection has ended."""
         for element in {*self._by_message.values(), *self._by_async_id.values()}:
-            _give_up(element)
+            _cancel(element)
 
     def cancel_waiting(self) -> None:
         """Cancel the requests that were answered PENDING."""
         for element in self._by_async_id.values():
-            _give_up(element)
+            _cancel(element)
 
     def cancel_without_open(self, session: SmbSession, tree: TreeConnect | None = None) -> None:
         """Cancel those requests of a session that have no open yet. A request that has an open is
@@ -96,9 +96,9 @@ class PendingRequests:
         for element in self._by_message.values():
             is_of_tree = tree is None or element.tree is tree
             if element.open is None and element.session is session and is_of_tree:
-                _give_up(element)
+                _cancel(element)
 
 
-def _give_up(element: SmbElement) -> None:
+def _cancel(element: SmbElement) -> None:
     if not element.cancelled.done():
         element.cancelled.set_result(None)

@@ -29,26 +29,26 @@ RandomId = Callable[[], int]
 """Returns 64 unpredictable bits."""
 
 
-class Places:
-    """A limit on something that all sessions share, such as tree connects.
+class SharedLimit:
+    """A limit on the count of something that all sessions share, such as tree connects.
 
-    Arguments:
-        most: the limit.
+    Attributes:
+        left: how many more of them there may be.
     """
 
     __slots__ = ("left",)
 
-    def __init__(self, most: int) -> None:
-        self.left = most
+    def __init__(self, limit: int) -> None:
+        self.left = limit
 
-    def take(self) -> None:
-        """Take one place. Raises: SmbError INSUFFICIENT_RESOURCES when none is left."""
+    def acquire(self) -> None:
+        """Count one more. Raises: SmbError INSUFFICIENT_RESOURCES when the limit is reached."""
         if not self.left:
             raise SmbError(STATUS_INSUFFICIENT_RESOURCES)
         self.left -= 1
 
-    def give(self, count: int = 1) -> None:
-        """Give back the places of things that have ended."""
+    def release(self, count: int = 1) -> None:
+        """Count those no more that have ended."""
         self.left += count
 
 
@@ -134,10 +134,10 @@ class SmbSession:
     """
 
     def __init__(
-        self, session_id: int, random_id: RandomId, all_trees: Places | None = None
+        self, session_id: int, random_id: RandomId, all_trees: SharedLimit | None = None
     ) -> None:
         self.id = session_id
-        self._all_trees = Places(ALL_TREES_MAX) if all_trees is None else all_trees
+        self._all_trees = SharedLimit(ALL_TREES_MAX) if all_trees is None else all_trees
         self.account = ""
         self.workstation = ""
         self.keys: SessionKeys | None = None
@@ -162,7 +162,7 @@ class SmbSession:
         """Connect to a share. Raises: SmbError when there are too many tree connects."""
         if len(self.trees) >= TREES_MAX:
             raise SmbError(STATUS_INSUFFICIENT_RESOURCES)
-        self._all_trees.take()
+        self._all_trees.acquire()
         while True:
             self._last_tree_id = self._last_tree_id % (_ID_MAX - 1) + 1
             if self._last_tree_id not in self.trees:
@@ -220,7 +220,7 @@ class SmbSession:
         """Remove a tree connect, and end its opens."""
         if self.trees.get(tree.id) is tree:
             del self.trees[tree.id]
-            self._all_trees.give()
+            self._all_trees.release()
         await self._end(
             [one for one in self.opens.values() if one.tree is tree],
             DisconnectReason.TREE_DISCONNECTED,
@@ -228,7 +228,7 @@ class SmbSession:
 
     async def end(self, reason: DisconnectReason) -> None:
         """Remove all tree connects, and end all opens."""
-        self._all_trees.give(len(self.trees))
+        self._all_trees.release(len(self.trees))
         self.trees.clear()
         await self._end(list(self.opens.values()), reason)
 

@@ -26,7 +26,7 @@ from strongroom.servers.smb.negotiation import (
 from strongroom.servers.smb.refusals import CloseConnection, SmbError
 from strongroom.servers.smb.security.authentication import (
     Authentication,
-    Continue,
+    ContinueLogon,
     LoggedOn,
     LogonFailed,
 )
@@ -108,10 +108,10 @@ async def _session_setup(element: SmbElement) -> SmbAnswer:
     # The authentication takes no other token until this one is answered.
     session.authentication = None
     if authentication is None:
-        authentication = _begun(state)
+        authentication = _new_authentication(state)
     try:
         result = await _step(element, state, authentication, request.token)
-        if isinstance(result, Continue):
+        if isinstance(result, ContinueLogon):
             session.authentication = authentication
             body = session_setup.write_session_setup(result.token)
             return SmbAnswer(body, STATUS_MORE_PROCESSING_REQUIRED)
@@ -142,7 +142,7 @@ def _session_of(element: SmbElement, state: ConnectionState) -> SmbSession:
     return state.add_session()
 
 
-def _begun(state: ConnectionState) -> Authentication:
+def _new_authentication(state: ConnectionState) -> Authentication:
     clock = state.shared.clock
     return Authentication(
         state.shared.settings.server_name,
@@ -153,7 +153,7 @@ def _begun(state: ConnectionState) -> Authentication:
 
 async def _step(
     element: SmbElement, state: ConnectionState, authentication: Authentication, token: bytes
-) -> Continue | LoggedOn:
+) -> ContinueLogon | LoggedOn:
     """Process a token. A proof waits for the delay of its address's failures, whatever name it
     tries. Raises: LogonFailed; MalformedMessage; SmbError(CANCELLED)."""
     shared = state.shared

@@ -19,7 +19,7 @@ from strongroom.servers.smb.message_ids import MessageIds
 from strongroom.servers.smb.observing import SmbCounts
 from strongroom.servers.smb.pending import PendingRequests
 from strongroom.servers.smb.security.logon_delays import LogonDelays
-from strongroom.servers.smb.sessions import ALL_TREES_MAX, Places, SmbSession
+from strongroom.servers.smb.sessions import ALL_TREES_MAX, SharedLimit, SmbSession
 from strongroom.servers.smb.settings import SmbSettings
 from strongroom.services.core.runner import Services
 from strongroom.wire.smb.commands import Command
@@ -67,7 +67,7 @@ class SmbShared:
         self.delays = LogonDelays()
         self.counts = SmbCounts()
         self.sessions: dict[int, tuple[ConnectionState, SmbSession]] = {}
-        self.trees = Places(ALL_TREES_MAX)
+        self.trees = SharedLimit(ALL_TREES_MAX)
 
     def random_id(self) -> int:
         """Return 64 unpredictable bits."""

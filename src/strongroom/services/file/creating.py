@@ -31,7 +31,7 @@ from strongroom.services.file.admission import Opens
 from strongroom.services.file.held.changes import Watches, added
 from strongroom.services.file.node_writes import parent_ref, parent_touched, used
 from strongroom.services.file.nodes import NodeWritten
-from strongroom.services.file.past_states import keeping, share_of
+from strongroom.services.file.past_states import share_of, with_past_states
 from strongroom.services.file.paths import OnPath, PathChanged, Where
 from strongroom.services.file.permissions import DEFAULT_KEY
 from strongroom.services.file.smb_properties import NOTHING_GIVEN, SmbProperties, of_changed, of_new
@@ -100,7 +100,7 @@ async def create_file(services: Services, call: Call[CreateFile]) -> NodeWritten
             continue
 
 
-class Started(msgspec.Struct, frozen=True):
+class StartedCopy(msgspec.Struct, frozen=True):
     """A copy that begins in the commit of its file: its state, its order, and the file's attributes
     (bits)."""
 
@@ -124,7 +124,7 @@ class NewNode(msgspec.Struct, frozen=True):
     metadata: Metadata
     properties: ContentProperties = NO_PROPERTIES
     size_bytes: int = 0
-    started: Started | None = None
+    started: StartedCopy | None = None
 
 
 async def create(services: Services, call: Call[Any], where: Where, new: NewNode) -> NodeWritten:
@@ -197,7 +197,7 @@ class _Create(Decision[NodeWritten], frozen=True):
             Step(self.partition, (*linked(where, stamp, found[1], node), *counted)),
             *parent_touched(where, found[2], stamp),
         )
-        return keeping(
+        return with_past_states(
             share_of(found[0]), self.reads, found, Commit(NodeWritten(made, record), steps), stamp
         )
 
@@ -245,7 +245,7 @@ def require_overwrite(call: Call[Any]) -> None:
         raise StorageError(errors.AUTHORIZATION_PERMISSION_MISMATCH)
 
 
-def begun_anew(smb: SmbProperties, record: FileRecord, stamp: int) -> dict[str, Any]:
+def overwritten_attributes(smb: SmbProperties, record: FileRecord, stamp: int) -> dict[str, Any]:
     """Return the attributes and times of an existing file that is overwritten. Its creation time
     stays unless one is given.
 
@@ -276,7 +276,7 @@ async def _overwrite(services: Services, call: Call[CreateFile]) -> NodeWritten:
             properties=given.properties,
             permission=permission,
             copy=None,
-            **begun_anew(given.smb, record, stamp),
+            **overwritten_attributes(given.smb, record, stamp),
         )
         return after, first
 

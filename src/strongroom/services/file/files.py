@@ -31,7 +31,7 @@ from strongroom.services.file.creating import counted
 from strongroom.services.file.held.changes import PROPERTIES, Watches, modified, removed
 from strongroom.services.file.node_writes import parent_ref, parent_touched, used
 from strongroom.services.file.nodes import NodeChange, NodeView, NodeWritten, attributes_in
-from strongroom.services.file.past_states import keeping, share_of
+from strongroom.services.file.past_states import share_of, with_past_states
 from strongroom.services.file.paths import OnPath, PathChanged, Where
 from strongroom.services.file.smb_properties import (
     NOTHING_GIVEN,
@@ -129,7 +129,7 @@ async def set_file_properties(services: Services, call: Call[SetFileProperties])
     written = await _change(
         services, call, FileOperation.SET_PROPERTIES, changes, reads, clears=clears
     )
-    _tell_of_properties(services, written)
+    _report_properties(services, written)
     return written
 
 
@@ -149,11 +149,11 @@ async def set_directory_properties(
         return given.permission.ref(where.generation)
 
     written = await _change(services, call, None, changes, reads)
-    _tell_of_properties(services, written)
+    _report_properties(services, written)
     return written
 
 
-def _tell_of_properties(services: Services, written: NodeWritten) -> None:
+def _report_properties(services: Services, written: NodeWritten) -> None:
     where = written.where
     if not where.is_root:
         change = modified(where.components, PROPERTIES)
@@ -308,4 +308,4 @@ class _Delete(Decision[None], frozen=True):
             Step(where.partition, (Write(keys.FILE_KEY, None),)),
             *parent_touched(where, found[4], stamp),
         )
-        return keeping(share_of(found[0]), self.reads, found, Commit(None, steps), stamp)
+        return with_past_states(share_of(found[0]), self.reads, found, Commit(None, steps), stamp)

@@ -27,9 +27,9 @@ from strongroom.services.file.admission import enter, facts_of
 from strongroom.services.file.node_writes import length_refs, recounted, root_attributes
 from strongroom.services.file.past_states import (
     attributes_at,
-    keeping,
     share_of,
     still_there,
+    with_past_states,
 )
 from strongroom.services.file.paths import PathChanged, Where
 from strongroom.store.core import keys
@@ -205,7 +205,7 @@ class _OfNode(Decision[T], Generic[T], frozen=True):
             counted = recounted(where.id, share, found[2:_FIRST_NAME], change.record.size_bytes)
         made = Commit(change.result, (*change.before, *counted, step))
         assert found[0] is not None
-        return keeping(share_of(found[0]), self.reads, found, made, stamp)
+        return with_past_states(share_of(found[0]), self.reads, found, made, stamp)
 
 
 async def change_attributes(

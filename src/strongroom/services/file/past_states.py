@@ -12,8 +12,8 @@ stamps of two gateways have no such order: a share is for one gateway at a time
 
 **Copy on write.** A name and a file's attributes are records; a record's version says since when it
 is valid. A commit may replace or remove one that the newest snapshot sees. It then writes the old
-value under another key, with the stamp until which it was valid (share_keys.py). `keeping` does
-this for every decision, in the same step. Bytes have the same rule in store/core/extents.
+value under another key, with the stamp until which it was valid (share_keys.py). `with_past_states`
+does this for every decision, in the same step. Bytes have the same rule in store/core/extents.
 Permissions are never replaced. A record is kept once for all snapshots that see it.
 
 **A rename** of a directory changes its name and its attributes only: names below it refer to its
@@ -61,7 +61,7 @@ def share_of(found: Record) -> ShareRecord:
     return share
 
 
-def keeping(
+def with_past_states(
     share: ShareRecord,
     reads: Sequence[Ref],
     found: Sequence[Record | None],

@@ -85,8 +85,8 @@ async def sweep_node(
     (node,) = await services.store.read([keys.file_node(generation, file_id)])
     is_dead = node is None and file_id != generation
     if is_dead and living:
-        await _bury(services, partition)
-    ends = {item.name: _life(item) for item in await _past_of(services, partition)}
+        await _finish_deletion(services, partition)
+    ends = {item.name: _validity(item) for item in await _past_of(services, partition)}
     if is_dead:
         living = frozenset(
             at for at in living if any(since <= at < end for since, end in ends.values())
@@ -117,14 +117,14 @@ async def _past_of(services: Services, partition: Partition) -> list[Item]:
         first = page[-1].name + b"\0"
 
 
-def _life(item: Item) -> tuple[int, int]:
+def _validity(item: Item) -> tuple[int, int]:
     """Return since when and until when past attributes were valid."""
     end = share_keys.past_of_attributes(item.name)
     assert end is not None, "the range holds past attributes only"
     return file_records.PAST.decode(item.value).since, end
 
 
-async def _bury(services: Services, partition: Partition) -> None:
+async def _finish_deletion(services: Services, partition: Partition) -> None:
     """Finish the deletion of a file: free its present bytes, but for those that snapshots see.
 
     If the deletion was interrupted before the attributes became past ones, they become past now.
@@ -141,10 +141,10 @@ async def _bury(services: Services, partition: Partition) -> None:
         return
     reads = (keys.file_node(generation, place.number), attributes, *mutation.reads)
     with services.held.of(FileReaders).maps.mutating(partition):
-        await services.commit(_BuryFile(partition, reads, Purpose.FREEING, mutation))
+        await services.commit(_FinishDeletion(partition, reads, Purpose.FREEING, mutation))
 
 
-class _BuryFile(Decision[None], frozen=True):
+class _FinishDeletion(Decision[None], frozen=True):
     """The decision that finishes the deletion of a file without a name."""
 
     mutation: Mutation

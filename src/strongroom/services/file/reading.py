@@ -65,7 +65,9 @@ async def get_file(services: Services, call: Call[GetFile]) -> FileDownload:
         raise errors.invalid_header("x-ms-range-get-content-md5", "true")
     stack = ExitStack()
     try:
-        view = await _look(services, call, FileOperation.GET_FILE, stack, _concerned(given.range))
+        view = await _enter_and_read(
+            services, call, FileOperation.GET_FILE, stack, _concerned(given.range)
+        )
         offset, length = _wanted(given, view.record.size_bytes)
         where = view.where
         place = MapPlace(where.partition, where.id)
@@ -119,10 +121,10 @@ async def registered(
     Raises: what `nodes.view` and admission raise.
     """
     with ExitStack() as stack:
-        yield stack, await _look(services, call, operation, stack)
+        yield stack, await _enter_and_read(services, call, operation, stack)
 
 
-async def _look(
+async def _enter_and_read(
     services: Services,
     call: Call[Any],
     operation: FileOperation,

@@ -41,7 +41,7 @@ from strongroom.services.file.admission import (
 from strongroom.services.file.held.changes import Watches, renamed
 from strongroom.services.file.node_writes import parent_ref, parent_touched, used
 from strongroom.services.file.nodes import NodeWritten
-from strongroom.services.file.past_states import keeping, share_of
+from strongroom.services.file.past_states import share_of, with_past_states
 from strongroom.services.file.paths import OnPath, PathChanged, Where
 from strongroom.services.file.smb_properties import NOTHING_GIVEN, SmbProperties, of_changed
 from strongroom.services.file.sweep import sweep_step
@@ -141,7 +141,7 @@ def _within_share(call: Call[Any], source: RenameSource) -> str:
     raise invalid_header(SOURCE_HEADER, source.url, reason)
 
 
-class RenameSeen(msgspec.Struct, frozen=True):
+class ResolvedRename(msgspec.Struct, frozen=True):
     """Source and target as they were read, and the facts that admission relied on."""
 
     source: Where
@@ -181,12 +181,12 @@ async def _attempt(
 ) -> NodeWritten:
     if target.is_root or source.is_root:
         raise StorageError(_refusal_of_root(source, target))
-    seen = RenameSeen(source, target, FileFacts(), None)
+    seen = ResolvedRename(source, target, FileFacts(), None)
     looked = await services.store.read(seen.refs)
     record = _attributes(looked[0])
     replaced = None if seen.replaced is None else _attributes(looked[-1])
     facts = None if replaced is None else facts_of(replaced)
-    seen = RenameSeen(source, target, facts_of(record), facts)
+    seen = ResolvedRename(source, target, facts_of(record), facts)
     given, held = call.input, services.held.of(Opens)
     _, stored = await paths.walk(services, target.generation, target.components)
     if facts is not None:
@@ -210,7 +210,7 @@ async def _attempt(
         if record.is_directory:
             generation, path = source.generation, source.components
             await break_handle_caches_below(services, generation, path, wait_limit.until)
-        stack.callback(await barring(held, seen, wait_limit.until))
+        stack.callback(await block_opens(held, seen, wait_limit.until))
         reads = [
             place_ref(call),
             *source.refs,
@@ -230,8 +230,8 @@ async def _attempt(
     return result
 
 
-async def barring(
-    held: Opens, seen: RenameSeen, wait: Callable[[asyncio.Future[None]], Awaitable[None]]
+async def block_opens(
+    held: Opens, seen: ResolvedRename, wait: Callable[[asyncio.Future[None]], Awaitable[None]]
 ) -> Callable[[], None]:
     """Make opens of both names wait until the returned function is called.
 
@@ -278,7 +278,7 @@ class _RenameNode(Decision[NodeWritten], frozen=True):
     """The decision that moves the source's id from its old name to the new one."""
 
     call: Call[RenameNode]
-    seen: RenameSeen
+    seen: ResolvedRename
 
     def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[NodeWritten]:
         """See Decision.decide. Raises: PathChanged."""
@@ -322,7 +322,7 @@ class _RenameNode(Decision[NodeWritten], frozen=True):
             steps.append(Step(gone, (Write(keys.FILE_KEY, None),)))
         assert found[0] is not None
         made_steps = Commit(NodeWritten(made, after), tuple(steps))
-        return keeping(share_of(found[0]), self.reads, found, made_steps, stamp)
+        return with_past_states(share_of(found[0]), self.reads, found, made_steps, stamp)
 
     def _refuse(self, record: FileRecord, replaced: FileRecord | None, stamp: int) -> None:
         """Make the checks of a rename, in their order. Raises: StorageError."""
@@ -363,7 +363,7 @@ class _RenameNode(Decision[NodeWritten], frozen=True):
 
 
 def moved_names(
-    seen: RenameSeen, node: NodeRecord, old_parent: Record | None, new_parent: Record | None
+    seen: ResolvedRename, node: NodeRecord, old_parent: Record | None, new_parent: Record | None
 ) -> tuple[Write, ...]:
     """Return the writes of a rename: remove the old name, add the new one, and update both
     directories' counts.
@@ -417,7 +417,7 @@ def freed_by(
 
 
 def parents_touched(
-    seen: RenameSeen, old_parent: Record | None, new_parent: Record | None, stamp: int
+    seen: ResolvedRename, old_parent: Record | None, new_parent: Record | None, stamp: int
 ) -> tuple[Step, ...]:
     """Return the steps that update the times of both directories.
 

@@ -88,7 +88,7 @@ async def create(element: SmbElement) -> SmbAnswer:
     if opened.is_repeated:
         return _repeated_answer(element, request, opened)
     try:
-        made = _added(element, opened.handle)
+        made = _add_open(element, opened.handle)
     except SmbError:
         await closing.close(services, opened.handle)
         raise
@@ -104,7 +104,7 @@ async def _reconnected(element: SmbElement, request: CreateRequest) -> SmbAnswer
     wanted = _reconnect_wanted(request)
     opened = await durable.reconnect(services, element.tree.access, wanted, owner)
     try:
-        made = _added(element, opened.handle)
+        made = _add_open(element, opened.handle)
     except SmbError:
         await durable.disconnect(services, [opened.handle], DisconnectReason.DISCONNECTED)
         raise
@@ -131,7 +131,7 @@ def _reconnect_wanted(request: CreateRequest) -> ReconnectWanted:
     )
 
 
-def _added(element: SmbElement, handle: Handle) -> SmbOpen:
+def _add_open(element: SmbElement, handle: Handle) -> SmbOpen:
     """Give a handle its FileId. Raises: SmbError when the tree connect has ended or there are too
     many opens."""
     session, tree, owner = element.session, element.tree, owner_of(element)

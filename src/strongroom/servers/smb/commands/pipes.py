@@ -10,7 +10,7 @@ from typing import Final
 
 from strongroom import errors
 from strongroom.errors import StorageError
-from strongroom.servers.smb.commands.targets import PipePlaces, PipeTarget
+from strongroom.servers.smb.commands.targets import PipeLimit, PipeTarget
 from strongroom.servers.smb.declarations import SmbAnswer, SmbElement
 from strongroom.servers.smb.refusals import SmbError
 from strongroom.services.file.handles.volumes import share_names
@@ -52,9 +52,9 @@ def open_pipe(element: SmbElement, request: CreateRequest) -> SmbAnswer:
     if name not in CALLS:
         raise StorageError(errors.RESOURCE_NOT_FOUND)
     assert element.tree is not None
-    places = element.services.held.of(PipePlaces)
-    places.take()
-    target = PipeTarget(name, places)
+    limit = element.services.held.of(PipeLimit)
+    limit.acquire()
+    target = PipeTarget(name, limit)
     persistent = int.from_bytes(element.services.clock.random_bytes(8), "little")
     try:
         made = element.session.add_open(element.tree, target, persistent)

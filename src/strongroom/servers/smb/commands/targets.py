@@ -20,7 +20,7 @@ from strongroom.semantics.file.oplocks import (
 )
 from strongroom.servers.smb.declarations import SmbConnection, SmbElement
 from strongroom.servers.smb.refusals import SmbError
-from strongroom.servers.smb.sessions import Places, SmbOpen, SmbSession
+from strongroom.servers.smb.sessions import SharedLimit, SmbOpen, SmbSession
 from strongroom.services.core.runner import Services
 from strongroom.services.file.handles import closing, durable
 from strongroom.services.file.handles.model import Handle
@@ -56,7 +56,7 @@ class FileTarget:
         await closing.close_all(self._services, [self.handle])
 
 
-class PipePlaces(Places):
+class PipeLimit(SharedLimit):
     """The number of pipes that all sessions together may still open. A result may wait in each."""
 
     def __init__(self) -> None:
@@ -67,17 +67,17 @@ class PipeTarget:
     """An open of a pipe.
 
     Arguments:
-        places: the limit of pipes, of which this one was taken.
+        limit: counts the pipes of all sessions, this one included.
 
     Attributes:
         ended: whether the open has ended, so that its reads end too.
         written: set when there may be a result to read.
     """
 
-    __slots__ = ("_places", "ended", "name", "pipe", "written")
+    __slots__ = ("_limit", "ended", "name", "pipe", "written")
 
-    def __init__(self, name: str, places: Places) -> None:
-        self._places = places
+    def __init__(self, name: str, limit: SharedLimit) -> None:
+        self._limit = limit
         self.name = name
         self.pipe = RpcPipe(name)
         self.ended = False
@@ -92,9 +92,9 @@ class PipeTarget:
         self.close()
 
     def close(self) -> None:
-        """End the reads that wait, and free the pipe's place. Idempotent."""
+        """End the reads that wait, and count the pipe no more. Idempotent."""
         if not self.ended:
-            self._places.give()
+            self._limit.release()
         self.ended = True
         self.written.set()
 

@@ -22,7 +22,7 @@ class LogonFailed(Exception):
     """The client has not proven that it knows a key. The error does not say why."""
 
 
-class Continue(msgspec.Struct, frozen=True):
+class ContinueLogon(msgspec.Struct, frozen=True):
     """The authentication continues: `token` is sent, and the client must answer with another
     one."""
 
@@ -68,7 +68,7 @@ class Authentication:
         """Whether the next token must be the proof."""
         return len(self._messages) > 1
 
-    def step(self, token: bytes, accounts: Accounts) -> Continue | LoggedOn:
+    def step(self, token: bytes, accounts: Accounts) -> ContinueLogon | LoggedOn:
         """Process a token of the client.
 
         Raises: LogonFailed; MalformedMessage.
@@ -82,7 +82,7 @@ class Authentication:
             raise MalformedMessage("the token carries none of NTLMSSP")
         return self._ntlm(answer.token, answer.mic, accounts)
 
-    def _first(self, token: bytes, accounts: Accounts) -> Continue | LoggedOn:
+    def _first(self, token: bytes, accounts: Accounts) -> ContinueLogon | LoggedOn:
         first = spnego.read_first(token)
         if spnego.NTLMSSP not in first.mechanisms:
             raise LogonFailed
@@ -92,9 +92,11 @@ class Authentication:
             return self._ntlm(first.token, None, accounts)
         # The token is of a mechanism that is not supported, or there is none.
         state = spnego.ACCEPT_INCOMPLETE if self._is_first_choice else spnego.REQUEST_MIC
-        return Continue(spnego.write_response(state, names_mechanism=True))
+        return ContinueLogon(spnego.write_response(state, names_mechanism=True))
 
-    def _ntlm(self, token: bytes, mic: bytes | None, accounts: Accounts) -> Continue | LoggedOn:
+    def _ntlm(
+        self, token: bytes, mic: bytes | None, accounts: Accounts
+    ) -> ContinueLogon | LoggedOn:
         kind = ntlm.message_type(token)
         if kind == ntlm.NEGOTIATE and not self._messages:
             return self._challenged(token)
@@ -102,16 +104,16 @@ class Authentication:
             return self._authenticated(token, mic, accounts)
         raise MalformedMessage(f"message {kind} of NTLM is not expected here")
 
-    def _challenged(self, token: bytes) -> Continue:
+    def _challenged(self, token: bytes) -> ContinueLogon:
         flags = ntlm.read_negotiate_flags(token)
         if flags & ntlm.REQUIRED != ntlm.REQUIRED:
             raise LogonFailed
         answer = ntlm.write_challenge(flags, self._challenge, self._server_name, self._time)
         self._messages = [token, answer]
         if self._mechanisms is None:
-            return Continue(answer)
+            return ContinueLogon(answer)
         state = spnego.ACCEPT_INCOMPLETE if self._is_first_choice else spnego.REQUEST_MIC
-        return Continue(spnego.write_response(state, names_mechanism=True, token=answer))
+        return ContinueLogon(spnego.write_response(state, names_mechanism=True, token=answer))
 
     def _authenticated(self, token: bytes, mic: bytes | None, accounts: Accounts) -> LoggedOn:
         message = ntlm.read_authenticate(token)

@@ -81,8 +81,8 @@ def signature(
     return _ALGORITHMS[algorithm](key, nonce, pieces)
 
 
-def is_signed_right(algorithm: int, key: bytes, header: Header, message: memoryview) -> bool:
-    """Return whether a client's message, from its header on, has the right signature."""
+def has_valid_signature(algorithm: int, key: bytes, header: Header, message: memoryview) -> bool:
+    """Return whether a client's message, from its header on, has a valid signature."""
     pieces = (message[:SIGNATURE_AT], NO_SIGNATURE, message[HEADER_BYTES:])
     expected = signature(algorithm, key, header, pieces, from_server=False)
     return hmac.compare_digest(expected, header.signature)

@@ -42,7 +42,7 @@ from strongroom.services.file import creating, nodes, paths, ranges
 from strongroom.services.file.admission import enter, facts_of
 from strongroom.services.file.copies.properties import NOTHING_COPIED, CopiedProperties
 from strongroom.services.file.copies.reading import OWN, OpenFile
-from strongroom.services.file.creating import NewNode, Started
+from strongroom.services.file.creating import NewNode, StartedCopy
 from strongroom.services.file.node_writes import used
 from strongroom.services.file.nodes import NodeChange, NodeWritten
 from strongroom.services.file.past_states import share_of
@@ -118,7 +118,7 @@ async def _check(services: Services, call: Call[CopyFile]) -> int:
             return 0
         creating.require_overwrite(call)
         try:
-            with _still_there():
+            with _missing_as_changed():
                 return await _check_overwrite(services, call)
         except PathChanged:
             continue
@@ -137,7 +137,7 @@ async def _check_overwrite(services: Services, call: Call[CopyFile]) -> int:
 
 
 @contextmanager
-def _still_there() -> Iterator[None]:
+def _missing_as_changed() -> Iterator[None]:
     """Raise PathChanged if the block finds no file: it was deleted after its path was resolved."""
     try:
         yield
@@ -179,9 +179,9 @@ async def _begin(
         total_bytes = source.size_bytes or 0
         await _check_quota(services, call, total_bytes, replaced_bytes)
         copy = copies.started(copy_id, url_without_credentials(call.input.source), total_bytes)
-        starting = _Starting(services, call, source, copy, order)
+        start = _CopyStart(services, call, source, copy, order)
         await sources.keep_open(copy_id, source)
-        begun = await starting.start()
+        begun = await start.begin()
     except BaseException:
         sources.take(copy_id)
         await source.close()
@@ -200,7 +200,7 @@ def _copy_of(found: Record | None) -> Copy | None:
     return None if record is None else record.copy
 
 
-class _Starting:
+class _CopyStart:
     """The commit that begins a copy: it empties the file that exists, or creates one."""
 
     def __init__(
@@ -217,12 +217,12 @@ class _Starting:
         self._file = source.file if isinstance(source, OpenFile) else None
         call.input.smb.check(self._file)
         self._smb = call.input.smb.of_new(self._file)
-        self._started = Started(copy, order, call.input.smb.bits(self._file))
+        self._started = StartedCopy(copy, order, call.input.smb.bits(self._file))
         self._metadata = call.input.metadata or source.metadata
         # The source's MD5 is that of content that has not arrived yet.
         self._properties = source.properties.with_md5(None)
 
-    async def start(self) -> NodeWritten:
+    async def begin(self) -> NodeWritten:
         """Begin the copy. A path that changes between the read and the commit is resolved again.
 
         Raises: as copy_file.
@@ -236,7 +236,7 @@ class _Starting:
                 if where.entry is None:
                     return await creating.create(services, call, where, self._new())
                 creating.require_overwrite(call)
-                with _still_there():
+                with _missing_as_changed():
                     if self._is_source(where):
                         return await self._onto_itself()
                     return await self._overwrite()
@@ -308,7 +308,7 @@ class _Starting:
             permission=permission,
             copy=self._started.copy,
             **{
-                **creating.begun_anew(self._smb, record, stamp),
+                **creating.overwritten_attributes(self._smb, record, stamp),
                 "attributes": self._started.attributes,
             },
         )

@@ -28,7 +28,7 @@ from strongroom.services.core.decisions import Decision
 from strongroom.services.core.runner import Services
 from strongroom.services.file.copies.reading import OWN, FileSource, OpenFile
 from strongroom.services.file.node_writes import length_refs, recounted
-from strongroom.services.file.past_states import keeping
+from strongroom.services.file.past_states import with_past_states
 from strongroom.services.file.past_sweep import living_snapshots
 from strongroom.services.file.paths import PathChanged
 from strongroom.services.file.readers import FileReaders, pins_of
@@ -241,13 +241,13 @@ class _Change(Decision[None], frozen=True):
             file_id = int(self.job.blob)
             counted = recounted(file_id, share, found[3:_FURTHER], after.size_bytes)
             made = Commit(None, (*counted, Step(self.partition, (own,))))
-            return keeping(share, self.reads, found, made, stamp)
+            return with_past_states(share, self.reads, found, made, stamp)
         changed = self.mutation.decide(found[_FURTHER:], stamp, self.pins(share, stamp))
         step = Step(self.partition, (own, *changed.writes), changed.adopt, changed.drop)
         steps: tuple[Step, ...] = (step,)
         if changed.has_garbage:
             steps = (sweep_step(self.job.generation, int(self.job.blob), stamp), step)
-        return keeping(share, self.reads, found, Commit(None, steps), stamp)
+        return with_past_states(share, self.reads, found, Commit(None, steps), stamp)
 
     def _share(self, found: Sequence[Record | None]) -> ShareRecord:
         """Return the share. A soft-deleted share counts too, so that its copy is not pending for

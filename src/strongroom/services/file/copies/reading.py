@@ -92,7 +92,7 @@ async def open_file(services: Services, source: LocalSource, wanted: SourceReque
         read.
     """
     with ExitStack() as stack:
-        file = await _look(services, source, stack)
+        file = await _enter_and_read(services, source, stack)
         _judge(wanted, file.record)
         offset, length = 0, file.record.size_bytes
         if wanted.range is not None:
@@ -118,7 +118,7 @@ def _judge(wanted: SourceRequest, record: FileRecord) -> None:
     check(wanted.conditions, record.etag, record.modified, {})
 
 
-async def _look(services: Services, source: LocalSource, stack: ExitStack) -> FileSource:
+async def _enter_and_read(services: Services, source: LocalSource, stack: ExitStack) -> FileSource:
     """Return the file, entered, with a registered reader that ends with `stack`."""
     readers = services.held.of(FileReaders).maps
     while True:

@@ -24,7 +24,7 @@ from strongroom.services.file.handles import transfers
 from strongroom.services.file.handles.deciding import share_in
 from strongroom.services.file.handles.model import OpenWanted, ShareAccess
 from strongroom.services.file.node_writes import parent_ref, parent_touched
-from strongroom.services.file.past_states import keeping
+from strongroom.services.file.past_states import with_past_states
 from strongroom.services.file.paths import Where
 from strongroom.services.file.permissions import DEFAULT_KEY, PermissionGiven
 from strongroom.store.core import keys
@@ -110,4 +110,4 @@ class _Create(Decision[tuple[Where, FileRecord]], frozen=True, kw_only=True):
             Step(self.partition, linked(where, stamp, found[1], node)),
             *parent_touched(where, found[2], stamp),
         )
-        return keeping(share, self.reads, found, Commit((made, record), steps), stamp)
+        return with_past_states(share, self.reads, found, Commit((made, record), steps), stamp)

@@ -30,7 +30,7 @@ from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles.model import AsyncRequest, Handle, ShareAccess
 from strongroom.services.file.node_writes import length_refs, recounted, root_attributes
 from strongroom.services.file.nodes import NodeChange
-from strongroom.services.file.past_states import attributes_at, keeping
+from strongroom.services.file.past_states import attributes_at, with_past_states
 from strongroom.store.core import keys, records
 from strongroom.store.core.records import ShareRecord
 from strongroom.store.file import file_records
@@ -187,7 +187,7 @@ class _OnNode(Decision[T], Generic[T], frozen=True):
             )
         step = Step(self.partition, writes, change.adopt, change.drop)
         made = Commit(change.result, (*change.before, *counted, step))
-        return keeping(share, self.reads, found, made, stamp)
+        return with_past_states(share, self.reads, found, made, stamp)
 
 
 def after(

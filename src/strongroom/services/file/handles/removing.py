@@ -16,7 +16,7 @@ from strongroom.services.core.runner import Services
 from strongroom.services.file.handles.deciding import NodePlace
 from strongroom.services.file.held.changes import Watches, removed
 from strongroom.services.file.node_writes import directory_touched, used
-from strongroom.services.file.past_states import keeping
+from strongroom.services.file.past_states import with_past_states
 from strongroom.services.file.paths import PathChanged
 from strongroom.services.file.sweep import sweep_step
 from strongroom.store.core import keys, records, share_keys
@@ -89,4 +89,4 @@ class _Remove(Decision[bool], frozen=True):
             Step(place.partition, (Write(keys.FILE_KEY, None),)),
             *directory_touched(share.generation, node.parent, found[5], stamp),
         )
-        return keeping(share, self.reads, found, Commit(True, steps), stamp)
+        return with_past_states(share, self.reads, found, Commit(True, steps), stamp)

@@ -28,11 +28,11 @@ from strongroom.services.file.handles import deciding
 from strongroom.services.file.handles.deciding import NodePlace, Patience, operating, share_in
 from strongroom.services.file.handles.model import AsyncRequest, Handle, RenameWanted
 from strongroom.services.file.held.changes import Watches, renamed
-from strongroom.services.file.past_states import keeping
+from strongroom.services.file.past_states import with_past_states
 from strongroom.services.file.paths import PathChanged, Where
 from strongroom.services.file.renaming import (
-    RenameSeen,
-    barring,
+    ResolvedRename,
+    block_opens,
     freed_by,
     moved_names,
     parents_touched,
@@ -126,7 +126,7 @@ async def _attempt(
             return
         if replaced is not None:
             await _enter_target(services, seen, replaced, stack)
-        stack.callback(await barring(held, seen, patience.until))
+        stack.callback(await block_opens(held, seen, patience.until))
         _refuse(held, handle, wanted, seen, replaced)
         decision = _RenameByHandle(
             keys.file_names(generation),
@@ -151,26 +151,26 @@ async def _attempt(
 
 async def _read_both(
     services: Services, handle: Handle, source: Where, target: Where
-) -> tuple[RenameSeen, FileRecord | None]:
+) -> tuple[ResolvedRename, FileRecord | None]:
     """Return source and target, and the attributes of the file to be replaced."""
     place = deciding.place_of(handle)
     record = (await deciding.look(services, place)).record
     facts = replace(facts_of(record), is_root=handle.is_root)
-    seen = RenameSeen(source, target, facts, None)
+    seen = ResolvedRename(source, target, facts, None)
     if target.is_root or seen.replaced is None:
         return seen, None
     other = NodePlace(handle.access, seen.replaced)
     replaced = file_records.FILE.of((await services.store.read([other.refs[1]]))[0])
     if replaced is None:
         raise PathChanged
-    return RenameSeen(source, target, facts, facts_of(replaced)), replaced
+    return ResolvedRename(source, target, facts, facts_of(replaced)), replaced
 
 
 def _refuse(
     held: Opens,
     handle: Handle,
     wanted: RenameWanted,
-    seen: RenameSeen,
+    seen: ResolvedRename,
     replaced: FileRecord | None,
 ) -> None:
     """Check the rename against the present tables. Raises: StorageError."""
@@ -206,7 +206,7 @@ def _refuse(
 
 
 async def _enter_target(
-    services: Services, seen: RenameSeen, replaced: FileRecord, stack: ExitStack
+    services: Services, seen: ResolvedRename, replaced: FileRecord, stack: ExitStack
 ) -> None:
     """Enter the table of the file to be replaced, which keeps others out. Raises: StorageError
     ACCESS_DENIED: it is open."""
@@ -220,7 +220,7 @@ async def _enter_target(
     stack.enter_context(entry)
 
 
-def _reads(handle: Handle, seen: RenameSeen) -> list[Ref]:
+def _reads(handle: Handle, seen: ResolvedRename) -> list[Ref]:
     share = deciding.place_of(handle).refs[0]
     return [share, *seen.source.refs, *seen.target.refs, *seen.refs]
 
@@ -229,7 +229,7 @@ class _RenameByHandle(Decision[None], frozen=True, kw_only=True):
     """The decision that moves an id from its old name to the new one."""
 
     place: NodePlace
-    seen: RenameSeen
+    seen: ResolvedRename
     frozen: frozenset[TimeField]
 
     def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[None]:
@@ -261,4 +261,4 @@ class _RenameByHandle(Decision[None], frozen=True, kw_only=True):
             steps.insert(0, sweep_step(source.generation, seen.replaced, stamp))
             gone = keys.file(source.generation, seen.replaced)
             steps.append(Step(gone, (Write(keys.FILE_KEY, None),)))
-        return keeping(share, self.reads, found, Commit(None, tuple(steps)), stamp)
+        return with_past_states(share, self.reads, found, Commit(None, tuple(steps)), stamp)

@@ -188,7 +188,7 @@ class _DeleteSnapshot(Decision[None], frozen=True):
         )
 
 
-class _Retaken(Exception):
+class _SnapshotsChanged(Exception):
     """Snapshots were taken or deleted since the share was read."""
 
 
@@ -208,7 +208,7 @@ async def _delete_share(services: Services, call: Call[DeleteShare]) -> None:
         )
         try:
             await services.commit(decision)
-        except _Retaken:
+        except _SnapshotsChanged:
             continue
         # Nobody can connect to a deleted share, so clients of durable handles cannot reconnect.
         services.held.of(Opens).durable.close_disconnected_in_share(share_of(found).generation)
@@ -225,14 +225,14 @@ class _DeleteShare(Decision[None], frozen=True):
     is_kept: bool
 
     def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[None]:
-        """See Decision.decide. Raises: _Retaken."""
+        """See Decision.decide. Raises: _SnapshotsChanged."""
         call = self.call
         check_place(call, found[0])
         assert found[0] is not None
         share = share_of(found[0])
         leases.guard(share.lease, call.terms.lease_id, call.rule.lease, stamp)
         if share.snapshots != self.snapshots:
-            raise _Retaken
+            raise _SnapshotsChanged
         if share.snapshots and call.input.snapshots is None:
             raise StorageError(file_errors.SHARE_HAS_SNAPSHOTS)
         if call.input.snapshots is not DeletedSnapshots.INCLUDE_LEASED:
