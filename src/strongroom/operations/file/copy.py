@@ -114,4 +114,5 @@ ABORT_COPY_FILE: Final = Operation(
 )
 
 OPERATIONS: Final = (COPY_FILE, ABORT_COPY_FILE)
-"""Tried before Create File, which may have the same headers but one."""
+"""The operations of copying. They are tried before Create File, which may have the same headers but
+one."""

@@ -29,13 +29,13 @@ NAMES: Final = (
     file_errors.DOT_NAME,
     file_errors.INVALID_FILE_OR_DIRECTORY_PATH_NAME,
 )
-"""What an operation on any path may fail with."""
+"""The errors of an operation on any path."""
 SMB_VALUES: Final = (
     file_errors.INVALID_FILE_ATTRIBUTES,
     file_errors.INVALID_FILE_TIME,
     file_errors.FILE_INVALID_PERMISSION_KEY,
 )
-"""What SMB properties may fail with."""
+"""The errors of SMB properties in a request."""
 _SEEN: Final = (*NAMES, file_errors.SMB_DELETE_PENDING)
 _CHANGED: Final = (give.NODE_ETAG, give.NODE_LAST_MODIFIED, give.ENCRYPTED)
 

@@ -40,7 +40,7 @@ CHANGES: Final = (
     file_errors.READ_ONLY_ATTRIBUTE,
     blob_errors.PENDING_COPY_OPERATION,
 )
-"""What any change of a file may fail with."""
+"""The errors of any change of a file."""
 _CHANGED: Final = (give.NODE_ETAG, give.NODE_LAST_MODIFIED, give.ENCRYPTED)
 
 CREATE_FILE: Final = Operation(

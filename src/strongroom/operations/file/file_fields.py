@@ -47,7 +47,7 @@ def _no_trailing_dots(request: Request, query: Query) -> None:
 
 
 NO_TRAILING_DOTS: Final = Field("", _no_trailing_dots, headers=(_TRAILING_DOT,))
-"""Refuses what an operation does not serve; fills nothing."""
+"""Refuses a request for trailing dots, which the operation does not support. It sets no field."""
 
 
 def _size(name: str, value: str) -> int:
@@ -131,7 +131,8 @@ def _new_properties(request: Request, query: Query) -> ContentProperties | None:
 
 PROPERTIES: Final = Field("properties", _created_properties, headers=_PROPERTY_HEADERS)
 NEW_PROPERTIES: Final = Field("properties", _new_properties, headers=_PROPERTY_HEADERS)
-"""All six, each None unless it was sent; None instead of the six when none was sent."""
+"""The six content properties, where a property that was not sent is None. The field is None if none
+was sent."""
 
 
 def _asked_range(request: Request) -> ByteRange | None:
@@ -175,7 +176,7 @@ def _no_md5(request: Request, query: Query) -> None:
 
 
 NO_MD5: Final = Field("", _no_md5, headers=("content-md5",))
-"""Refuses a digest of a body that there is not; fills nothing."""
+"""Refuses a digest in a request without a body. It sets no field."""
 
 
 def _infinite(name: str, value: str) -> int:
@@ -194,7 +195,7 @@ def _no_body(request: Request, query: Query) -> None:
 
 
 NO_BODY: Final = Field("", _no_body)
-"""Refuses a body; fills nothing."""
+"""Refuses a body. It sets no field."""
 
 MARKER: Final = parameter(
     "start", "marker", lambda name, value: listing.decode_marker(value), default=listing.START

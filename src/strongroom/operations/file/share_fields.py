@@ -27,7 +27,7 @@ NEW_QUOTA: Final = header("quota_gib", _QUOTA, integer(*rules.QUOTA_GIB))
 TIER: Final = header("tier", _TIER, rules.read_tier, default=rules.DEFAULT_TIER)
 NEW_TIER: Final = header("tier", _TIER, rules.read_tier)
 PROTOCOLS: Final = header("", "x-ms-enabled-protocols", rules.check_protocols)
-"""Refuses what no share is for; fills nothing, since every share is for SMB."""
+"""Refuses protocols other than SMB. It sets no field, since every share is for SMB."""
 
 
 def share_snapshot(text: str) -> int:

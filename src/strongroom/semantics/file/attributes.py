@@ -54,7 +54,7 @@ NO_ATTRIBUTES: Final = "None"
 _ANY_CASE: Final = {name.lower(): bit for name, bit in REST_NAMES.items()}
 
 SETTABLE_BY_SMB: Final = 0x3127
-"""What SMB may set: the rest of the bits are ignored, or refused by `check_smb`."""
+"""The attributes that SMB may set. The other bits are ignored, or `check_smb` refuses them."""
 _REFUSED_BY_SMB: Final = 0xFFFF_8048
 _FOR_FILES: Final = 0x2_3127
 # A directory is never temporary (smb.md 2.4).
@@ -120,11 +120,11 @@ def _of_kind(bits: Attribute, *, is_directory: bool) -> Attribute:
 FILETIME_EPOCH_TICKS: Final = 504_911_232_000_000_000
 FILETIME_MAX: Final = LATEST_TICKS - FILETIME_EPOCH_TICKS
 KEEP: Final = 0
-"""In SetInfo: this time does not change."""
+"""A value in SetInfo: this time does not change."""
 FREEZE: Final = -1
-"""In SetInfo: from now on operations of this handle do not change this time."""
+"""A value in SetInfo: later operations of this handle do not change this time."""
 THAW: Final = -2
-"""In SetInfo: they change it again."""
+"""A value in SetInfo: later operations of this handle change this time again."""
 
 
 def filetime(ticks: int) -> int:

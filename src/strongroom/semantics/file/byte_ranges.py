@@ -21,7 +21,8 @@ from strongroom.semantics.file.accesses import FileOperation
 
 OFFSETS: Final = 1 << 64
 LOCKS_MAX: Final = 4096
-"""Of one file, waiting requests too: each look at a file's locks goes through all of them."""
+"""The limit of one file's locks and waiting requests together. Each check goes through all of
+them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +104,9 @@ REST_LOCK_USES: Final[dict[FileOperation, LockUse]] = {
     FileOperation.RENAME_TARGET: LockUse.WRITE,
 }
 WHOLE_FILE: Final = (0, OFFSETS)
-"""(offset, length) of an operation that replaces everything."""
+"""The (offset, length) of an operation that replaces everything."""
 REST_OWNER: Final = 0
-"""Owns no lock, and is the id of no open."""
+"""The owner of REST operations. It owns no lock, and no open has this id."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,9 +20,9 @@ from strongroom.semantics.file import accesses, names
 # DispositionEx (64) and RenameEx (65) are refused so that Windows falls back to the classes 13 and
 # 10 (smb.md 2.11). Which status it needs is not documented; clients of smbd accept this one.
 DISPOSITION_EX_STATUS: Final = 0xC000_0003
-"""INVALID_INFO_CLASS."""
+"""The status INVALID_INFO_CLASS."""
 RENAME_EX_STATUS: Final = 0xC000_0003
-"""INVALID_INFO_CLASS."""
+"""The status INVALID_INFO_CLASS."""
 
 
 @dataclass(frozen=True, slots=True)

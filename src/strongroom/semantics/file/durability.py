@@ -25,7 +25,7 @@ from strongroom.semantics.file.oplocks import Caching, CachingHolder, CachingKey
 
 V1_TIMEOUT_MS: Final = 120_000
 V2_TIMEOUT_MS: Final = 60_000
-"""Of version 2 when the client leaves the choice to the server."""
+"""The time-out of version 2 when the client leaves the choice to the server."""
 V2_TIMEOUT_MAX_MS: Final = 300_000
 LOCK_SEQUENCE_BUCKETS: Final = range(1, 65)
 _NO_GUID: Final = bytes(16)

@@ -21,9 +21,10 @@ from strongroom.enums import Heading
 from strongroom.semantics.file.accesses import FileOperation
 
 SMB_BREAK_LIMIT_S: Final = 35
-"""How long a holder has to answer a notice; then it holds nothing (smb.md 3.6)."""
+"""The time that a holder has to answer a notice. Without an answer it holds nothing (smb.md
+3.6)."""
 REST_WAIT_LIMIT_S: Final = 30
-"""How long a REST operation waits at most before it fails with ClientCacheFlushDelay (4.5)."""
+"""The longest wait of a REST operation before it fails with ClientCacheFlushDelay (smb.md 4.5)."""
 
 
 class Caching(enum.IntFlag):
@@ -66,7 +67,8 @@ class Cause(Heading):
 
 
 CachingKey = tuple[bytes, bytes] | int
-"""Of a lease: ClientGuid and LeaseKey. Of an oplock: the id of its open."""
+"""The key of a lease is its ClientGuid and LeaseKey, and that of an oplock is the id of its
+open."""
 
 N: Final = Caching.NONE
 R: Final = Caching.READ

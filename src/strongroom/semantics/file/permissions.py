@@ -15,9 +15,10 @@ from strongroom import file_errors
 from strongroom.errors import StorageError
 
 HEADER_BYTES_MAX: Final = 8 * 1024
-"""What x-ms-file-permission may hold; longer permissions need a key."""
+"""The limit of x-ms-file-permission. Longer permissions need a key."""
 PERMISSION_BYTES_MAX: Final = 64 * 1024
-"""An ACL's size is a field of 16 bits ([MS-DTYP] 2.4.5), and its text is kept to the same."""
+"""The limit of a permission's text. It equals that of an ACL, whose size is a field of 16 bits
+([MS-DTYP] 2.4.5)."""
 INHERIT: Final = "inherit"
 PRESERVE: Final = "preserve"
 

@@ -15,15 +15,17 @@ from strongroom.errors import StorageError
 from strongroom.semantics.file import names
 
 STAR: Final = "*"
-"""Any run of characters."""
+"""Matches any run of characters."""
 ONE: Final = "?"
-"""Exactly one character."""
+"""Matches exactly one character."""
 DOS_STAR: Final = "<"
-"""Any run of characters up to and including the last dot of the name, or any run without a dot."""
+"""Matches any run of characters up to and including the last dot of the name, or any run without a
+dot."""
 DOS_QM: Final = ">"
-"""One character that is no dot; nothing in front of a dot or at the end of the name."""
+"""Matches one character that is no dot. In front of a dot or at the end of the name it matches
+nothing."""
 DOS_DOT: Final = '"'
-"""A dot, or nothing at the end of the name."""
+"""Matches a dot, or nothing at the end of the name."""
 
 EVERYTHING: Final = "*"
 _NOT_IN_PATTERNS: Final = re.compile("[\\\\/:|\x00-\x1f\ud800-\udfff]")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from strongroom.wire.smb.refusals import SmbRefusal
 
 SmbError = SmbRefusal
-"""A refusal that the client is answered. Codecs raise the same exception."""
+"""A refusal with the status that the client gets. Codecs raise the same exception."""
 
 
 class CloseConnection(Exception):

@@ -28,7 +28,8 @@ from strongroom.wire.smb.statuses import STATUS_MORE_PROCESSING_REQUIRED, STATUS
 from strongroom.wire.smb.structures import Piece
 
 ConnectShare = Callable[[Services, str, str], Awaitable[Any]]
-"""Gives the ShareAccess of a share, from the names of its account and of the share itself."""
+"""Returns the ShareAccess of a share. The arguments are the services, the account's name and the
+share's name."""
 
 
 class SmbShared:

@@ -57,8 +57,8 @@ _LONG_S: Final = 365 * 24 * 3600.0
 _LATE_S: Final = 0.5
 
 Removal = Callable[[tuple[str, ...]], Coroutine[Any, Any, None]]
-"""Takes the name of a file away whose deletion was pending until its last open left; it is given
-the path."""
+"""Removes the name of a file when its last open has left and its deletion is pending. The argument
+is the path."""
 
 
 def facts_of(record: FileRecord) -> FileFacts:

@@ -86,7 +86,8 @@ class NodeChange(msgspec.Struct, Generic[T], frozen=True):
 
 
 ChangeNode = Callable[[Where, FileRecord, Sequence[Record | None], int], NodeChange[T]]
-"""(the path, attributes, the further records, stamp) -> what becomes of them. Pure."""
+"""Returns the change of a node, from its path, its attributes, further records and the stamp. It is
+pure."""
 FurtherReads = Callable[[Where], tuple[Ref, ...]]
 
 

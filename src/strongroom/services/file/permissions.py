@@ -31,11 +31,11 @@ from strongroom.store.file.file_records import PermissionRecord
 DEFAULT_TEXT: Final = (
     "O:BAG:BAD:(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;OICI;0x1301bf;;;AU)(A;OICI;0x1200a9;;;BU)"
 )
-"""The permission of what was created without one."""
+"""The permission of a file or directory that was created without one."""
 
 
 TEXT_BYTES_MAX: Final = RECORD_BYTES_MAX - 64
-"""What a record can hold; slightly less than the rules allow."""
+"""The largest text that a record can hold. It is slightly less than the rules allow."""
 
 
 def key_of(text: str) -> str:

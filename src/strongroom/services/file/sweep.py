@@ -44,7 +44,7 @@ KEPT_SHARES: Final = SoftDeleteKind(
     exists=file_errors.SHARE_ALREADY_EXISTS,
     name_header=DELETED_NAME_HEADER,
 )
-"""How deleted shares are kept (services/core/soft_deleted_places.py)."""
+"""The rules for keeping deleted shares (services/core/soft_deleted_places.py)."""
 
 
 def sweep_step(generation: int, file_id: int, stamp: int) -> Step:

@@ -23,7 +23,7 @@ from strongroom.wire.smb.structures import MalformedMessage
 
 _DIALECT_311: Final = 0x0311
 _RANGES_MAX: Final = 4096
-"""How many allocated ranges are looked for at once."""
+"""The number of allocated ranges that are read at once."""
 
 IoctlHandler = Callable[[SmbElement, IoctlRequest], Awaitable[SmbAnswer]]
 

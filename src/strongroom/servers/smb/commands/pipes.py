@@ -40,7 +40,7 @@ PIPE_NODE: Final = NodeInformation(
     file_id=0,
     is_directory=False,
 )
-"""What information classes show of a pipe."""
+"""The attributes and times of a pipe in answers to QUERY_INFO."""
 
 
 def open_pipe(element: SmbElement, request: CreateRequest) -> SmbAnswer:

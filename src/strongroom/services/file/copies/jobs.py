@@ -44,7 +44,7 @@ from strongroom.values import Purpose
 _PIECE_BYTES: Final = 4 * limits.MIB
 _SWEEP_S: Final = 0.05
 _Edit = Callable[[FileRecord, Copy, int], FileRecord]
-"""(attributes, the pending copy, stamp) -> attributes as they will be. Pure."""
+"""Returns the new attributes, from the attributes, the pending copy and the stamp. It is pure."""
 
 
 async def run_copy(services: Services, job: Job) -> None:

@@ -110,7 +110,7 @@ async def open_file(services: Services, source: LocalSource, wanted: SourceReque
 
 
 OWN: Final = Opener(Service.FILE, open_file)
-"""How the sources are opened that are files of this server."""
+"""Opens copy sources that are files of this server."""
 
 
 def _judge(wanted: SourceRequest, record: FileRecord) -> None:

@@ -40,7 +40,8 @@ from strongroom.values import Purpose
 T = TypeVar("T")
 
 ChangeRecord = Callable[[ShareRecord, FileRecord, Sequence[Record | None], int], NodeChange[T]]
-"""(the share, attributes, further records, stamp) -> what becomes of them. Pure."""
+"""Returns the change of a file, from the share, its attributes, further records and the stamp. It
+is pure."""
 
 
 class NodePlace(msgspec.Struct, frozen=True):

@@ -27,7 +27,7 @@ from strongroom.services.file.handles.model import AsyncRequest, Handle, LockWan
 from strongroom.services.file.held.share_holds import check_share
 
 _ALL_LOCKS_MAX: Final = 262_144
-"""Of all files; each takes some 150 bytes of memory."""
+"""The limit of the locks of all files together. Each takes some 150 bytes of memory."""
 
 
 async def lock(

@@ -62,9 +62,9 @@ from strongroom.store.core.records import ShareRecord
 from strongroom.store.file.file_records import FileRecord
 
 _HANDLES_MAX: Final = 2000
-"""Of one file or directory, as in Azure."""
+"""The limit of handles on one file or directory, as in Azure."""
 _ALL_HANDLES_MAX: Final = 65_536
-"""Of all files and clients. Each takes some 3 KiB of memory."""
+"""The limit of handles of all files and clients together. Each takes some 3 KiB of memory."""
 _ID_BITS: Final = 1 << 62
 
 

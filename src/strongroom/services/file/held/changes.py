@@ -22,9 +22,11 @@ from strongroom.services.file.held.open_handle import Handle
 
 _KEPT_MAX: Final = 1024
 _ALL_KEPT_MAX: Final = 65_536
-"""Changes that are kept for all watches together; each takes some 200 bytes of memory."""
+"""The limit of changes that are kept for all watches together. Each takes some 200 bytes of
+memory."""
 WATCHES_MAX: Final = 2048
-"""Of all handles: each change goes through all watches of its share."""
+"""The limit of watches of all handles together. Each change goes through all watches of its
+share."""
 
 
 class NodeAction(enum.IntEnum):
@@ -241,6 +243,6 @@ def name_aspect(*, is_directory: bool) -> Aspect:
 
 
 BYTES: Final = Aspect.SIZE | Aspect.LAST_WRITE
-"""Bytes were written, or the length was set."""
+"""The aspects that change when bytes are written or the length is set."""
 PROPERTIES: Final = Aspect.ATTRIBUTES | Aspect.CREATION | Aspect.LAST_WRITE | Aspect.LAST_ACCESS
-"""Attributes or times were set."""
+"""The aspects that change when attributes or times are set."""

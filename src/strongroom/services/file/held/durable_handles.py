@@ -17,11 +17,11 @@ from strongroom.engines.base import Partition
 from strongroom.services.file.held.open_handle import Handle
 
 DISCONNECTED_MAX: Final = 8192
-"""Handles of all accounts together that wait for their clients."""
+"""The limit of the handles of all accounts together that wait for their clients."""
 DISCONNECTED_PER_ACCOUNT_MAX: Final = 2048
 
 CreateKey = tuple[bytes, bytes]
-"""ClientGuid and CreateGuid."""
+"""The ClientGuid and CreateGuid of a CREATE."""
 
 
 class _Waiting(NamedTuple):

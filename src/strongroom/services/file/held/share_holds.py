@@ -25,7 +25,7 @@ from strongroom.errors import StorageError
 from strongroom.services.core.runner import Services
 
 RETRY_AFTER_S: Final = 1
-"""What clients are told. Another gateway may have the share, or this one may get it soon."""
+"""The Retry-After of an error. Another gateway may serve the share, or this one may get it soon."""
 _BUSY: Final = "Another gateway serves this share at present. Retry your request, also elsewhere."
 
 

@@ -25,7 +25,7 @@ METADATA: Final = "metadata"
 DELETED: Final = "deleted"
 SNAPSHOTS: Final = "snapshots"
 INCLUDES: Final = frozenset((METADATA, SNAPSHOTS, DELETED))
-"""The words that `include` may have."""
+"""The values that `include` may have."""
 
 
 @dataclass(frozen=True, slots=True)

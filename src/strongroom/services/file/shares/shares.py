@@ -34,7 +34,7 @@ from strongroom.values import AccessPolicy, Metadata
 T = TypeVar("T")
 
 ShareDecision = Callable[[ShareRecord, int], tuple[T, ShareRecord | None]]
-"""(the share, stamp) -> (result, the share as it will be; None = unchanged)."""
+"""Returns (result, the new share; None = unchanged), from the share and the stamp."""
 
 
 @dataclass(frozen=True, slots=True)
