@@ -65,7 +65,7 @@ async def store_on(
             Path(disk.root, "data"), clock or ManualClock(), test_clock=True, options=options
         )
         if not commits_on_loop:
-            store._thread.shun(math.inf)
+            store._thread.use_thread_for(math.inf)
         try:
             yield store
         finally:

@@ -80,9 +80,9 @@ class NothingCompared(MemoryEngine):
 
 class _StampsWithoutNumber(MemoryUpdates):
     def _stamp(self) -> int:
-        book = self._gateway.book
-        book.observe(max(self._time.now(), book.last_stamp + 1))
-        return book.last_stamp
+        state = self._gateway.state
+        state.observe(max(self._time.now(), state.last_stamp + 1))
+        return state.last_stamp
 
 
 class StampsWithoutNumber(MemoryEngine):
@@ -172,7 +172,7 @@ class ConditionLeavesOut(_OtherData):
 
 
 class _Endless(MemoryData):
-    def looked_enough(self, count: int) -> bool:
+    def is_scan_limit_reached(self, count: int) -> bool:
         return False
 
 
@@ -265,7 +265,7 @@ class NamesIgnored(MemoryEngine):
 
 class _OwnReaders(MemoryGateway):
     async def horizon(self) -> Horizon:
-        return self._members.look().horizon(-1)
+        return self._members.refresh().horizon(-1)
 
 
 class OwnReadersCount(MemoryEngine):
@@ -276,7 +276,7 @@ class OwnReadersCount(MemoryEngine):
 
 class _ClockReaders(MemoryGateway):
     def begin_reading(self) -> Mark:
-        return Mark(self.book, max(self.time.now(), self.book.last_stamp))
+        return Mark(self.state, max(self.time.now(), self.state.last_stamp))
 
 
 class ReadersBeginAtTheirClock(MemoryEngine):
@@ -299,9 +299,9 @@ class HoldGrantedTwice(MemoryEngine):
 
 class _HoldUnseen(MemoryGateway):
     async def hold(self, name: bytes) -> MemoryHold | None:
-        seen = self.book.last_stamp
+        seen = self.state.last_stamp
         found = await super().hold(name)
-        self.book.last_stamp = seen
+        self.state.last_stamp = seen
         return found
 
 
@@ -313,8 +313,8 @@ class HoldWithoutOrder(MemoryEngine):
 
 class _OnceLost(MemoryHold):
     @property
-    def stands(self) -> bool:
-        self._lost = self._lost or not super().stands
+    def is_held(self) -> bool:
+        self._lost = self._lost or not super().is_held
         return not self._lost
 
 
@@ -355,7 +355,7 @@ class QuietAtOnce(MemoryEngine):
 class _QuietHere(MemoryGateway):
     async def quiet(self, stamp: int) -> None:
         while any(one < stamp for one in self._in_flight()):
-            await self._members.change()
+            await self._members.wait_for_decision()
 
 
 class QuietHereOnly(MemoryEngine):
@@ -380,7 +380,7 @@ class _Undying(MemoryGateway):
         self._members.table = msgspec.structs.replace(
             self._members.table,
             rows={
-                number: msgspec.structs.replace(row, seen=self._members.time.now())
+                number: msgspec.structs.replace(row, received_at=self._members.time.now())
                 for number, row in self._members.table.rows.items()
             },
         )

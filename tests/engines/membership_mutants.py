@@ -11,7 +11,7 @@ import msgspec
 
 from strongroom.engines import membership
 from strongroom.engines.gateways import STAMP_MAX, Horizon
-from strongroom.engines.membership import Book, GatewayRun, Mark, MembershipTable, Row
+from strongroom.engines.membership import GatewayRun, GatewayState, Heartbeat, Mark, MembershipTable
 from strongroom.values import TICKS_PER_S
 from tests.engines.membership_world import Rules
 
@@ -31,14 +31,14 @@ class DeadMayCommit(Rules):
 class DeadSoon(Rules):
     """A gateway is declared dead before it has noticed that it is late."""
 
-    def bury(self, table: MembershipTable, now: int) -> MembershipTable:
-        return membership.bury(table, now + 9 * TICKS_PER_S)
+    def remove_dead(self, table: MembershipTable, now: int) -> MembershipTable:
+        return membership.remove_dead(table, now + 9 * TICKS_PER_S)
 
 
 class NeverLate(Rules):
     """A gateway continues without heartbeats."""
 
-    def is_late(self, book: Book, now: int) -> bool:
+    def is_late(self, state: GatewayState, now: int) -> bool:
         return False
 
 
@@ -60,8 +60,8 @@ class ReaderAtItsClock(Rules):
     """A reader begins at its gateway's own time, which is ahead: smaller stamps may still
     follow."""
 
-    def begin_reading(self, book: Book, now: int) -> Mark:
-        return Mark(book, max(now, book.last_stamp) + 20 * TICKS_PER_S)
+    def begin_reading(self, state: GatewayState, now: int) -> Mark:
+        return Mark(state, max(now, state.last_stamp) + 20 * TICKS_PER_S)
 
 
 class QuietAtOnce(Rules):
@@ -83,7 +83,7 @@ class LowestTakenBack(Rules):
     promise; stamps in flight are not covered."""
 
     def beat(
-        self, table: MembershipTable, number: int, row: Row, now: int
+        self, table: MembershipTable, number: int, row: Heartbeat, now: int
     ) -> MembershipTable | None:
         bold = msgspec.structs.replace(row, lowest=row.lowest + 30 * TICKS_PER_S)
         return membership.beat(table, number, bold, now)
@@ -105,7 +105,7 @@ class JoinsAnywhere(Rules):
 class HoldGrantedTwice(Rules):
     """A hold is granted although another gateway has it."""
 
-    def take(
+    def grant_hold(
         self, table: MembershipTable, name: bytes, gateway: GatewayRun
     ) -> MembershipTable | None:
         return msgspec.structs.replace(table, holds={**table.holds, name: gateway})
@@ -115,7 +115,7 @@ class Undead(Rules):
     """A heartbeat of a gateway that was declared dead brings it back."""
 
     def beat(
-        self, table: MembershipTable, number: int, row: Row, now: int
+        self, table: MembershipTable, number: int, row: Heartbeat, now: int
     ) -> MembershipTable | None:
         if number not in table.rows:
             table = msgspec.structs.replace(table, rows={**table.rows, number: row})

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from strongroom.engines import membership
 from strongroom.engines.gateways import READING_S_MAX, Horizon
-from strongroom.engines.membership import Book, GatewayRun, MembershipTable, Row
+from strongroom.engines.membership import GatewayRun, GatewayState, Heartbeat, MembershipTable
 from strongroom.values import TICKS_PER_S
 
 GATEWAYS: Final = 3
@@ -39,22 +39,22 @@ class Rules:
     """The rules under test. A mutant overrides one."""
 
     def beat(
-        self, table: MembershipTable, number: int, row: Row, now: int
+        self, table: MembershipTable, number: int, row: Heartbeat, now: int
     ) -> MembershipTable | None:
         return membership.beat(table, number, row, now)
 
-    def bury(self, table: MembershipTable, now: int) -> MembershipTable:
-        return membership.bury(table, now)
+    def remove_dead(self, table: MembershipTable, now: int) -> MembershipTable:
+        return membership.remove_dead(table, now)
 
     def join(
         self, table: MembershipTable, now: int, least: int
     ) -> tuple[MembershipTable, GatewayRun] | None:
         return membership.join(table, now, least)
 
-    def take(
+    def grant_hold(
         self, table: MembershipTable, name: bytes, gateway: GatewayRun
     ) -> MembershipTable | None:
-        return membership.take(table, name, gateway)
+        return membership.grant_hold(table, name, gateway)
 
     def may_commit(self, table: MembershipTable, gateway: GatewayRun) -> bool:
         return table.is_live(gateway)
@@ -65,11 +65,11 @@ class Rules:
     def is_quiet(self, table: MembershipTable, stamp: int) -> bool:
         return table.floor >= stamp
 
-    def is_late(self, book: Book, now: int) -> bool:
-        return book.is_late(now)
+    def is_late(self, state: GatewayState, now: int) -> bool:
+        return state.is_late(now)
 
-    def begin_reading(self, book: Book, now: int) -> membership.Mark:
-        return book.begin_reading()
+    def begin_reading(self, state: GatewayState, now: int) -> membership.Mark:
+        return state.begin_reading()
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Gateway:
 
     offset_ticks: int
     rate: float
-    book: Book
+    state: GatewayState
     in_flight: set[int] = field(default_factory=set)
     paused_until_s: float = 0.0
     cut_until_s: float = 0.0  # until then its heartbeats are delayed
@@ -217,28 +217,28 @@ class World:
         self._table, identity = joined
         offset = round(self._random.uniform(-_SKEW_S, _SKEW_S) * TICKS_PER_S)
         rate = 1 + self._random.uniform(-_DRIFT, _DRIFT)
-        gateway = Gateway(offset, rate, Book(identity, self._table, 0))
-        gateway.book.beaten(self._table, self._clock(gateway))
+        gateway = Gateway(offset, rate, GatewayState(identity, self._table, 0))
+        gateway.state.heartbeat_accepted(self._table, self._clock(gateway))
         self._gateways.append(gateway)
         acts = (self._beat, self._write, self._write, self._read, self._read)
         for act in (*acts, self._sweep, self._sweep, self._settle):
             self._run(gateway, act(gateway))
 
     def _beat(self, gateway: Gateway) -> Act:
-        book, number = gateway.book, gateway.book.gateway.number
+        state, number = gateway.state, gateway.state.gateway.number
         while True:
             sent = self._clock(gateway)
-            row = book.row(sent, gateway.in_flight)
+            row = state.heartbeat(sent, gateway.in_flight)
             do = functools.partial(self._accept, number, row)
             stuck_s = max(0.0, gateway.cut_until_s - self._now_s)
             table = yield Call(do, self._travel_s() + stuck_s, self._travel_s())
             if table is None:
                 self._end(gateway)
                 return
-            book.beaten(table, sent)
+            state.heartbeat_accepted(table, sent)
             yield self._random.uniform(0.5, 1.5)
 
-    def _accept(self, number: int, row: Row) -> MembershipTable | None:
+    def _accept(self, number: int, row: Heartbeat) -> MembershipTable | None:
         table = self._rules.beat(self._table, number, row, self._ticks())
         self._table = self._table if table is None else table
         return table
@@ -252,7 +252,7 @@ class World:
             self._start()
 
     def _is_late(self, gateway: Gateway) -> bool:
-        return self._rules.is_late(gateway.book, self._clock(gateway))
+        return self._rules.is_late(gateway.state, self._clock(gateway))
 
     def _write(self, gateway: Gateway) -> Act:
         while True:
@@ -261,16 +261,16 @@ class World:
                 continue
             blob = self._blob()
             seen = self._heads[blob]
-            stamp = gateway.book.stamp(self._clock(gateway))
+            stamp = gateway.state.stamp(self._clock(gateway))
             gateway.in_flight.add(stamp)
             yield self._travel_s()
             if not self._is_late(gateway):
                 newest = yield self._call(self._commit, gateway, blob, seen, stamp)
-                gateway.book.observe(newest)
+                gateway.state.observe(newest)
             gateway.in_flight.discard(stamp)
 
     def _commit(self, gateway: Gateway, blob: int, seen: int, stamp: int) -> int:
-        identity = gateway.book.gateway
+        identity = gateway.state.gateway
         if not self._rules.may_commit(self._table, identity):
             self.report.counts["refused to a dead gateway"] += 1
         elif self._last[blob] < stamp and self._heads[blob] == seen:
@@ -290,7 +290,7 @@ class World:
             yield self._random.uniform(0, 4)
             if self._is_late(gateway):
                 continue
-            mark = self._rules.begin_reading(gateway.book, self._clock(gateway))
+            mark = self._rules.begin_reading(gateway.state, self._clock(gateway))
             reading = next(self._ids)
             gateway.readings.add(reading)
             blob = self._random.randrange(_BUSY_BLOBS)
@@ -310,7 +310,7 @@ class World:
             gateway.readings.discard(reading)
 
     def _sweep(self, gateway: Gateway) -> Act:
-        identity = gateway.book.gateway
+        identity = gateway.state.gateway
         while True:
             yield self._random.uniform(0, 1)
             name = b"%d" % self._random.randrange(2)
@@ -334,16 +334,16 @@ class World:
             yield self._call(self._release, name, identity)
 
     def _take(self, name: bytes, identity: GatewayRun) -> bool:
-        self._table = self._rules.bury(self._table, self._ticks())
-        taken = self._rules.take(self._table, name, identity)
+        self._table = self._rules.remove_dead(self._table, self._ticks())
+        taken = self._rules.grant_hold(self._table, name, identity)
         self._table = self._table if taken is None else taken
         return taken is not None
 
     def _release(self, name: bytes, identity: GatewayRun) -> None:
-        self._table = membership.release(self._table, name, identity)
+        self._table = membership.release_hold(self._table, name, identity)
 
     def _look(self, number: int) -> Horizon:
-        self._table = self._rules.bury(self._table, self._ticks())
+        self._table = self._rules.remove_dead(self._table, self._ticks())
         return self._rules.horizon(self._table, number)
 
     def _drop(self, identity: GatewayRun, one: tuple[int, int]) -> None:
@@ -357,7 +357,7 @@ class World:
         while True:
             yield self._random.uniform(0, 5)
             stamp = max(self._last.values())
-            gateway.book.observe(stamp)
+            gateway.state.observe(stamp)
             while not self._is_late(gateway):
                 if (yield self._call(self._is_quiet, stamp)):
                     self.report.counts["quiet"] += 1
@@ -365,7 +365,7 @@ class World:
                 yield 0.5
 
     def _is_quiet(self, stamp: int) -> bool:
-        self._table = self._rules.bury(self._table, self._ticks())
+        self._table = self._rules.remove_dead(self._table, self._ticks())
         if not self._rules.is_quiet(self._table, stamp):
             return False
         self._quiet = max(self._quiet, stamp)
@@ -376,7 +376,7 @@ class World:
     def _check_holds(self) -> None:
         holders: Counter[bytes] = Counter()
         for gateway in self._gateways:
-            can_commit = self._rules.may_commit(self._table, gateway.book.gateway)
+            can_commit = self._rules.may_commit(self._table, gateway.state.gateway)
             if gateway.held and can_commit and not self._is_late(gateway):
                 holders.update(gateway.held)
         for name, count in holders.items():

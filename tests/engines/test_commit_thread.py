@@ -55,10 +55,10 @@ def test_a_commit_stays_on_the_loop_while_the_disk_is_quick() -> None:
         ended_s = loop.time()
         assert not await _ran_here(thread, _nothing)
         shortest_s, longest_s = begun_s + 11 * 0.6, ended_s + 10 * (ended_s - begun_s)
-        assert shortest_s <= thread._shunned_until_s <= longest_s, "ten times as long as it took"
-        thread.shun(0)
+        assert shortest_s <= thread._thread_until_s <= longest_s, "ten times as long as it took"
+        thread.use_thread_for(0)
         assert await _ran_here(thread, _nothing)
-        thread.shun(0.5)
+        thread.use_thread_for(0.5)
         await _ran_here(thread, lambda: time.sleep(0.6))
         assert not await _ran_here(thread, _nothing), "a slow one counts wherever it ran"
         thread.stop()
@@ -66,18 +66,18 @@ def test_a_commit_stays_on_the_loop_while_the_disk_is_quick() -> None:
     asyncio.run(prove())
 
 
-@pytest.mark.parametrize("shunned_s", [0, 60])
-def test_an_error_is_an_outcome_wherever_it_is_raised(shunned_s: int) -> None:
+@pytest.mark.parametrize("thread_s", [0, 60])
+def test_an_error_is_an_outcome_wherever_it_is_raised(thread_s: int) -> None:
     def failing() -> None:
         raise OSError(errno.EIO, "broken")
 
     async def prove() -> None:
         thread = CommitThread(asyncio.get_running_loop(), "commits")
-        thread.shun(shunned_s)
+        thread.use_thread_for(thread_s)
         for _ in range(2):
             with pytest.raises(OSError, match="broken"):
                 await _ran_here(thread, failing)
-        assert await _ran_here(thread, _nothing) == (not shunned_s)
+        assert await _ran_here(thread, _nothing) == (not thread_s)
         thread.stop()
 
     asyncio.run(prove())

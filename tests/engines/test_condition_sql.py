@@ -15,13 +15,13 @@ from strongroom.engines.conditions import (
     AnyOf,
     BytesWithin,
     Condition,
-    Has,
+    Contains,
     LongerThan,
     NumberWithin,
     holds,
 )
-from strongroom.engines.embedded.records.condition_sql import test_of as sql_of
-from strongroom.engines.embedded.records.face_scan import _SLICE_LOOKED, ScanRequest
+from strongroom.engines.embedded.records.condition_sql import expression_of as sql_of
+from strongroom.engines.embedded.records.face_scan import _SLICE_EXAMINED_RECORDS, ScanRequest
 from strongroom.engines.embedded.records.sqlite import Reader, Writer
 from strongroom.slices import at_once
 
@@ -34,7 +34,7 @@ VALUES += [b"", b"N", b'"N":', b'"T":"', b"\0\xff", b"x" * 5000]
 bounds = st.sampled_from([float(one) for one in NUMBERS[:11]] + [float("inf"), float("-inf")])
 skips = st.sampled_from([0, 4, 9000])
 leaves = st.one_of(
-    st.builds(Has, st.sampled_from([b"N", b'"T":"z', b"\0", b"no"])),
+    st.builds(Contains, st.sampled_from([b"N", b'"T":"z', b"\0", b"no"])),
     st.builds(NumberWithin, st.just(b'"N":'), bounds, bounds, skips),
     st.builds(BytesWithin, st.sampled_from([b"", b'"T":"']), st.sampled_from([b"", b"h", b"zz"]),
         st.sampled_from([b"\xff", b"zz#", b"z"]), skips),
@@ -122,14 +122,14 @@ def test_slices_join_without_a_gap(
 
 def test_a_condition_that_nothing_satisfies_pauses_while_it_looks(database: Reader) -> None:
     reading = database.scan(
-        ScanRequest(b"k", Position(b"", b""), None, 5000, 1 << 22, Has(b"nothing has it"))
+        ScanRequest(b"k", Position(b"", b""), None, 5000, 1 << 22, Contains(b"nothing has it"))
     )
     pauses = sum(1 for _ in reading)
-    assert 3000 / _SLICE_LOOKED < pauses <= SCAN_LOOKED_MAX / _SLICE_LOOKED
+    assert 3000 / _SLICE_EXAMINED_RECORDS < pauses <= SCAN_LOOKED_MAX / _SLICE_EXAMINED_RECORDS
 
 
 def test_a_condition_of_too_many_parts_is_not_used(database: Reader) -> None:
-    where = AnyOf(tuple(Has(b"no %d" % one) for one in range(40)))
+    where = AnyOf(tuple(Contains(b"no %d" % one) for one in range(40)))
     assert sql_of(where) is None
     page = at_once(database.scan(ScanRequest(b"k", Position(b"", b""), None, 5000, 1 << 22, where)))
     assert len(page.values) > 3000

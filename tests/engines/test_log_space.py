@@ -94,10 +94,10 @@ def test_what_is_left_of_a_disk_is_for_data(tmp_path: Path) -> None:
     for free_bytes, expected in ((STEP_BYTES, 5), (1 << 40, 5 + STEP_BYTES)):
         log.write_bytes(b"frame")
         space = LogSpace(_Files(free_bytes), str(log), PASSIVE_PAGES)
-        assert space.is_short(1)
-        space.lengthen()
+        assert space.needs_extension(1)
+        space.extend()
         assert log.stat().st_size == expected
-        assert not space.is_short(1)
+        assert not space.needs_extension(1)
 
 
 def test_it_is_made_as_long_as_it_becomes_and_no_longer(tmp_path: Path) -> None:
@@ -106,13 +106,13 @@ def test_it_is_made_as_long_as_it_becomes_and_no_longer(tmp_path: Path) -> None:
     space = LogSpace(_Files(1 << 40), str(log), 400)
     steps = 0
     for pages in range(1000):
-        if space.is_short(pages):
-            space.lengthen()
+        if space.needs_extension(pages):
+            space.extend()
             steps += 1
         assert log.stat().st_size >= min(pages, 400) * _FRAME_BYTES
     assert steps == 4
     assert log.stat().st_size == 4 * STEP_BYTES
     log.write_bytes(b"")
-    assert not space.is_short(1)
+    assert not space.needs_extension(1)
     space.emptied()
-    assert space.is_short(1)
+    assert space.needs_extension(1)

@@ -11,8 +11,8 @@ from strongroom.engines.gateways import GATEWAYS_MAX, STAMP_MAX, Horizon
 from strongroom.engines.membership import (
     DEAD_TICKS,
     LATE_TICKS,
-    Book,
     GatewayRun,
+    GatewayState,
     MembershipTable,
 )
 from tests.engines.membership_mutants import MUTANTS
@@ -32,8 +32,10 @@ def _joined(*nows: int) -> tuple[MembershipTable, list[GatewayRun]]:
     return table, members
 
 
-def _told(table: MembershipTable, book: Book, now: int = 0, *in_flight: int) -> MembershipTable:
-    after = membership.beat(table, book.gateway.number, book.row(now, in_flight), now)
+def _after_heartbeat(
+    table: MembershipTable, state: GatewayState, now: int = 0, *in_flight: int
+) -> MembershipTable:
+    after = membership.beat(table, state.gateway.number, state.heartbeat(now, in_flight), now)
     assert after is not None
     return after
 
@@ -58,89 +60,91 @@ def test_there_is_room_for_so_many_gateways_and_no_more() -> None:
 
 def test_whoever_sends_no_heartbeat_is_dead_and_cannot_come_back() -> None:
     table, (one, two) = _joined(0, 0)
-    table = _told(table, Book(two, table, 0), DEAD_TICKS)
-    assert membership.bury(table, DEAD_TICKS).is_live(one)
-    table = membership.bury(table, DEAD_TICKS + 1)
+    table = _after_heartbeat(table, GatewayState(two, table, 0), DEAD_TICKS)
+    assert membership.remove_dead(table, DEAD_TICKS).is_live(one)
+    table = membership.remove_dead(table, DEAD_TICKS + 1)
     assert not table.is_live(one) and table.is_live(two)
-    row = Book(two, table, 0).row(0, ())
+    row = GatewayState(two, table, 0).heartbeat(0, ())
     assert membership.beat(table, one.number, row, DEAD_TICKS + 2) is None
 
 
 def test_a_gateway_is_late_by_the_time_at_which_it_sent_its_last_heartbeat() -> None:
     table, (one,) = _joined(0)
-    book = Book(one, table, 100)
-    assert not book.is_late(100 + LATE_TICKS) and book.is_late(101 + LATE_TICKS)
-    book.beaten(table, 50)
-    assert book.is_late(101 + LATE_TICKS), "an answer that was overtaken changes nothing"
-    book.beaten(table, 200)
-    assert not book.is_late(200 + LATE_TICKS)
+    state = GatewayState(one, table, 100)
+    assert not state.is_late(100 + LATE_TICKS) and state.is_late(101 + LATE_TICKS)
+    state.heartbeat_accepted(table, 50)
+    assert state.is_late(101 + LATE_TICKS), "an answer that was overtaken changes nothing"
+    state.heartbeat_accepted(table, 200)
+    assert not state.is_late(200 + LATE_TICKS)
 
 
 def test_stamps_of_two_gateways_never_meet_and_rise() -> None:
     table, (one, two) = _joined(0, 0)
-    books = [Book(one, table, 0), Book(two, table, 0)]
-    given = [book.stamp(now) for now in (0, 0, 1000, 900) for book in books]
+    states = [GatewayState(one, table, 0), GatewayState(two, table, 0)]
+    given = [state.stamp(now) for now in (0, 0, 1000, 900) for state in states]
     assert len(set(given)) == len(given)
     assert given[::2] == sorted(given[::2]) and given[1::2] == sorted(given[1::2])
     assert min(given[4:6]) >= 1000
-    books[0].observe(given[-1] + 5000)
-    assert books[0].stamp(0) > given[-1] + 5000
+    states[0].observe(given[-1] + 5000)
+    assert states[0].stamp(0) > given[-1] + 5000
 
 
 def test_the_floor_is_the_lowest_stamp_in_flight_anywhere() -> None:
     table, (one, two) = _joined(0, 0)
-    a, b = Book(one, table, 0), Book(two, table, 0)
+    a, b = GatewayState(one, table, 0), GatewayState(two, table, 0)
     stamp = a.stamp(1000)
-    table = _told(_told(table, b, 5000), a, 2000, stamp)
+    table = _after_heartbeat(_after_heartbeat(table, b, 5000), a, 2000, stamp)
     assert table.floor == stamp
-    table = _told(table, a, 2000)
+    table = _after_heartbeat(table, a, 2000)
     assert table.floor > 2000
-    b.beaten(table, 0)
+    b.heartbeat_accepted(table, 0)
     assert b.stamp(0) > table.highest >= 5000
 
 
 def test_a_new_gateway_begins_above_every_promise() -> None:
     table, (one,) = _joined(0)
-    table = membership.leave(_told(table, Book(one, table, 0), 9000), one)
+    table = membership.leave(_after_heartbeat(table, GatewayState(one, table, 0), 9000), one)
     joined = membership.join(table, 0)
     assert joined is not None
-    assert Book(joined[1], joined[0], 0).stamp(0) > 9000
+    assert GatewayState(joined[1], joined[0], 0).stamp(0) > 9000
 
 
 def test_a_reader_holds_back_the_horizon_of_the_others_until_it_names_what_it_reads() -> None:
     table, (one, two) = _joined(0, 0)
-    a, b = Book(one, table, 0), Book(two, table, 0)
+    a, b = GatewayState(one, table, 0), GatewayState(two, table, 0)
     for _ in range(2):
-        table = _told(_told(table, a, 1000), b, 1000)
-        a.beaten(table, 0)
+        table = _after_heartbeat(_after_heartbeat(table, a, 1000), b, 1000)
+        a.heartbeat_accepted(table, 0)
     mark = a.begin_reading()
     for _ in range(2):
-        table = _told(_told(table, a, 9000), b, 9000)
-        a.beaten(table, 0)
+        table = _after_heartbeat(_after_heartbeat(table, a, 9000), b, 9000)
+        a.heartbeat_accepted(table, 0)
     assert table.horizon(two.number) == Horizon(mark.stamp)
     assert table.horizon(one.number).stamp > 0, "readers of its own it knows by themselves"
     mark.narrow((7, 8))
-    table = _told(table, a, 9000)
+    table = _after_heartbeat(table, a, 9000)
     horizon = table.horizon(two.number)
     assert horizon.stamp > mark.stamp and horizon.named == {7, 8}
     assert horizon.frees(9, mark.stamp) and not horizon.frees(7, mark.stamp)
     mark.end()
     mark.end()
-    assert _told(table, a, 9000).horizon(two.number).named == frozenset()
+    assert _after_heartbeat(table, a, 9000).horizon(two.number).named == frozenset()
     assert membership.leave(table, one).horizon(two.number) == Horizon(STAMP_MAX)
 
 
 def test_a_hold_is_exclusive_and_ends_with_its_gateway() -> None:
     table, (one, two) = _joined(0, 0)
-    held = membership.take(table, b"name", one)
+    held = membership.grant_hold(table, b"name", one)
     assert held is not None
-    assert membership.take(held, b"name", one) is None
-    assert membership.take(held, b"name", two) is None
-    assert membership.release(held, b"name", two) == held
-    assert membership.take(membership.release(held, b"name", one), b"name", two) is not None
-    buried = membership.leave(held, one)
-    assert membership.take(buried, b"name", two) is not None
-    assert membership.take(buried, b"other", one) is None, "the dead take nothing"
+    assert membership.grant_hold(held, b"name", one) is None
+    assert membership.grant_hold(held, b"name", two) is None
+    assert membership.release_hold(held, b"name", two) == held
+    assert (
+        membership.grant_hold(membership.release_hold(held, b"name", one), b"name", two) is not None
+    )
+    removed = membership.leave(held, one)
+    assert membership.grant_hold(removed, b"name", two) is not None
+    assert membership.grant_hold(removed, b"other", one) is None, "the dead take nothing"
 
 
 def test_work_is_shared_out_and_moves_only_with_its_owner() -> None:

@@ -48,13 +48,13 @@ def test_all_or_nothing_is_known() -> None:
 def test_what_a_commit_writes_is_not_known_until_it_is_over() -> None:
     cache = RecordCache()
     _keep(cache, [_ONE, _OTHER], [_record(1), _record(1)])
-    cache.bar([_ONE])
+    cache.begin_commit([_ONE])
     assert cache.get([_ONE]) is None
     assert cache.get([_OTHER]) == [_record(1)]
     _keep(cache, [_ONE, _THIRD], [_record(2), _record(2)])
     assert cache.get([_ONE]) is None, "the commit may yet fail, or be seen in part"
     assert cache.get([_THIRD]) == [_record(2)]
-    cache.lift({})
+    cache.end_commit({})
     assert cache.get([_ONE]) is None
     _keep(cache, [_ONE], [_record(2)])
     assert cache.get([_ONE]) == [_record(2)]
@@ -63,8 +63,8 @@ def test_what_a_commit_writes_is_not_known_until_it_is_over() -> None:
 def test_what_was_known_is_known_again_as_it_was_committed() -> None:
     cache = RecordCache()
     _keep(cache, [_ONE, _OTHER], [_record(1), _record(1)])
-    cache.bar([_ONE, _OTHER, _THIRD])
-    cache.lift({_ONE: _record(2), _OTHER: None, _THIRD: _record(2)})
+    cache.begin_commit([_ONE, _OTHER, _THIRD])
+    cache.end_commit({_ONE: _record(2), _OTHER: None, _THIRD: _record(2)})
     assert cache.get([_ONE, _OTHER]) == [_record(2), None]
     assert cache.get([_THIRD]) is None, "nobody has asked for it"
 
@@ -84,9 +84,9 @@ def test_a_commit_is_kept_from_what_is_known_in_either_half() -> None:
     for number in range(7):
         _keep(cache, [face(b"%d" % number)], [_record(number, 100)])
     assert _ONE in cache._older
-    cache.bar([_ONE])
+    cache.begin_commit([_ONE])
     assert cache.get([_ONE]) is None
-    cache.lift({_ONE: _record(2)})
+    cache.end_commit({_ONE: _record(2)})
     assert cache.get([_ONE]) == [_record(2)]
 
 
@@ -101,8 +101,8 @@ def test_memory_is_bounded_and_the_oldest_go_first() -> None:
     assert 5 < len(known) < 20
     _keep(cache, [_ONE], [_record(1, record_cache._VALUE_BYTES_MAX + 1)])
     assert cache.get([_ONE]) is None
-    cache.bar(refs)
-    cache.lift({})
+    cache.begin_commit(refs)
+    cache.end_commit({})
     assert (cache._younger, cache._older) == ({}, {})
     assert cache._left_bytes == cache._half_bytes
 

@@ -23,7 +23,7 @@ class Hold:
         self.released = False
 
     @property
-    def stands(self) -> bool:
+    def is_held(self) -> bool:
         return not self.lost
 
     def release(self) -> None:

@@ -241,7 +241,7 @@ def test_a_job_that_is_seen_before_its_commit_waits_for_it() -> None:
         deleting = asyncio.create_task(drop_container(second))
         await gate.reached.wait()
         assert isinstance(second.store, MemoryEngine)
-        stamp = second.store.gateways.book.last_stamp
+        stamp = second.store.gateways.state.last_stamp
         name = f"{container_calls.ACCOUNT}/photos"
         job = Job(JobKind.SWEEP_CONTAINER, made.etag, token=name)
         ref = keys.job(stamp, stamp, JobKind.SWEEP_CONTAINER)

@@ -21,7 +21,7 @@ _NUMBER: Final = re.compile(rb"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 NUMBER_BYTES_MAX: Final = 32
 
 
-class Has(msgspec.Struct, frozen=True):
+class Contains(msgspec.Struct, frozen=True):
     """The value contains `part`."""
 
     part: bytes
@@ -65,13 +65,13 @@ class AnyOf(msgspec.Struct, frozen=True):
     parts: tuple[Condition, ...]
 
 
-Condition = Has | NumberWithin | BytesWithin | LongerThan | AllOf | AnyOf
+Condition = Contains | NumberWithin | BytesWithin | LongerThan | AllOf | AnyOf
 
 
 def holds(condition: Condition, value: bytes) -> bool:
     """Return whether a record with this value satisfies a condition."""
     match condition:
-        case Has(part):
+        case Contains(part):
             return part in value
         case LongerThan(size_bytes):
             return len(value) > size_bytes

@@ -88,7 +88,7 @@ class ExclusiveRight(Protocol):
         ...
 
     @property
-    def stands(self) -> bool:
+    def is_held(self) -> bool:
         """Whether the gateway has the right, and may rely on it now. It may not while the heartbeat
         is late. If the gateway was not declared dead, the right is valid again with the next
         heartbeat: no other gateway had it in between."""
@@ -212,7 +212,7 @@ class OnlyGateway:
     def begin_reading(self) -> ReaderMark:
         """See Gateways.begin_reading."""
         self._check_serving()
-        return _UNSEEN
+        return _UNPUBLISHED
 
     async def horizon(self) -> Horizon:
         """See Gateways.horizon."""
@@ -239,10 +239,10 @@ class _OnlyHold:
 
     @property
     def lost(self) -> bool:
-        return not self.stands
+        return not self.is_held
 
     @property
-    def stands(self) -> bool:
+    def is_held(self) -> bool:
         return self._name is not None and self._stopped() is None
 
     def release(self) -> None:
@@ -251,7 +251,7 @@ class _OnlyHold:
             self._name = None
 
 
-class _Unseen:
+class _UnpublishedMark:
     """A reader that is not published, because no other gateway exists."""
 
     def narrow(self, content_ids: Iterable[int]) -> None:
@@ -261,5 +261,5 @@ class _Unseen:
         pass
 
 
-_UNSEEN: Final = _Unseen()
+_UNPUBLISHED: Final = _UnpublishedMark()
 _NO_OTHERS: Final = Horizon(STAMP_MAX)

@@ -1,7 +1,7 @@
 """Which gateways are alive, and what follows from it: holds, owners, the readers' horizon, quiet.
 
 Lives here: the rules, as pure functions of a membership table, with time as an argument. Also the
-book that each gateway keeps of its own stamps and readers. Must not live here: where the table is
+state that each gateway keeps of its own stamps and readers. Must not live here: where the table is
 stored, or when heartbeats are sent.
 
 The table is changed in one place. Every commit also checks there whether its gateway is alive. Five
@@ -42,7 +42,7 @@ class GatewayRun(msgspec.Struct, frozen=True, order=True):
     incarnation: int
 
 
-class Row(msgspec.Struct, frozen=True):
+class Heartbeat(msgspec.Struct, frozen=True):
     """The content of a gateway's last heartbeat.
 
     Attributes:
@@ -50,14 +50,14 @@ class Row(msgspec.Struct, frozen=True):
         oldest_reader: its readers see every commit with a smaller stamp, except readers that have
             named their contents.
         named: the contents that those readers still read.
-        seen: when the heartbeat arrived, by the table's clock.
+        received_at: when the heartbeat arrived, by the table's clock.
     """
 
     incarnation: int
     lowest: int
     oldest_reader: int
     named: frozenset[int] = frozenset()
-    seen: int = 0
+    received_at: int = 0
 
 
 class MembershipTable(msgspec.Struct, frozen=True):
@@ -70,7 +70,7 @@ class MembershipTable(msgspec.Struct, frozen=True):
         incarnations: how many gateways have joined so far.
     """
 
-    rows: Mapping[int, Row] = {}
+    rows: Mapping[int, Heartbeat] = {}
     holds: Mapping[bytes, GatewayRun] = {}
     highest: int = 0
     incarnations: int = 0
@@ -117,7 +117,7 @@ def join(
     incarnation = table.incarnations + 1
     lowest = max(table.highest + 1, least)
     floor = min(table.floor, lowest) if table.rows else lowest
-    row = Row(incarnation, lowest, floor, seen=now)
+    row = Heartbeat(incarnation, lowest, floor, received_at=now)
     joined = msgspec.structs.replace(
         table,
         rows={**table.rows, number: row},
@@ -127,7 +127,7 @@ def join(
     return joined, GatewayRun(number, incarnation)
 
 
-def beat(table: MembershipTable, number: int, row: Row, now: int) -> MembershipTable | None:
+def beat(table: MembershipTable, number: int, row: Heartbeat, now: int) -> MembershipTable | None:
     """Accept a heartbeat that arrived at `now` by the table's clock. Return None if the gateway is
     dead."""
     if not table.is_live(GatewayRun(number, row.incarnation)):
@@ -135,7 +135,7 @@ def beat(table: MembershipTable, number: int, row: Row, now: int) -> MembershipT
     before = table.rows[number]
     # Heartbeats may arrive out of order: a promise is never taken back.
     later = msgspec.structs.replace(
-        row if row.lowest >= before.lowest else before, seen=max(now, before.seen)
+        row if row.lowest >= before.lowest else before, received_at=max(now, before.received_at)
     )
     return msgspec.structs.replace(
         table,
@@ -144,9 +144,9 @@ def beat(table: MembershipTable, number: int, row: Row, now: int) -> MembershipT
     )
 
 
-def bury(table: MembershipTable, now: int) -> MembershipTable:
+def remove_dead(table: MembershipTable, now: int) -> MembershipTable:
     """Declare each gateway dead that sent no heartbeat for DEAD_TICKS, by the table's clock."""
-    dead = [number for number, row in table.rows.items() if now - row.seen > DEAD_TICKS]
+    dead = [number for number, row in table.rows.items() if now - row.received_at > DEAD_TICKS]
     for number in dead:
         table = leave(table, GatewayRun(number, table.rows[number].incarnation))
     return table
@@ -163,14 +163,14 @@ def leave(table: MembershipTable, gateway: GatewayRun) -> MembershipTable:
     )
 
 
-def take(table: MembershipTable, name: bytes, gateway: GatewayRun) -> MembershipTable | None:
+def grant_hold(table: MembershipTable, name: bytes, gateway: GatewayRun) -> MembershipTable | None:
     """Give the hold to a gateway. Return None if it is taken, or the gateway is dead."""
     if name in table.holds or not table.is_live(gateway):
         return None
     return msgspec.structs.replace(table, holds={**table.holds, name: gateway})
 
 
-def release(table: MembershipTable, name: bytes, gateway: GatewayRun) -> MembershipTable:
+def release_hold(table: MembershipTable, name: bytes, gateway: GatewayRun) -> MembershipTable:
     """Release the hold, if the gateway has it."""
     if table.holds.get(name) != gateway:
         return table
@@ -179,13 +179,13 @@ def release(table: MembershipTable, name: bytes, gateway: GatewayRun) -> Members
 
 
 class Mark:
-    """A reader in its gateway's book; see gateways.ReaderMark."""
+    """A reader in its gateway's state; see gateways.ReaderMark."""
 
-    def __init__(self, book: Book, stamp: int) -> None:
-        self._book = book
+    def __init__(self, state: GatewayState, stamp: int) -> None:
+        self._state = state
         self.stamp = stamp
         self.named: frozenset[int] | None = None
-        book.marks.add(self)
+        state.marks.add(self)
 
     def narrow(self, content_ids: Iterable[int]) -> None:
         """See ReaderMark.narrow."""
@@ -193,10 +193,10 @@ class Mark:
 
     def end(self) -> None:
         """See ReaderMark.end."""
-        self._book.marks.discard(self)
+        self._state.marks.discard(self)
 
 
-class Book:
+class GatewayState:
     """A gateway's own state: its last stamp, its readers, its last heartbeat.
 
     Arguments:
@@ -225,7 +225,7 @@ class Book:
         """Take note of a stamp of another gateway, so that later stamps are greater."""
         self.last_stamp = max(self.last_stamp, stamp)
 
-    def row(self, now: int, in_flight: Iterable[int]) -> Row:
+    def heartbeat(self, now: int, in_flight: Iterable[int]) -> Heartbeat:
         """Return the content of the next heartbeat.
 
         Arguments:
@@ -234,12 +234,12 @@ class Book:
         """
         self.observe(now)
         lowest = min((self.last_stamp + 1, *in_flight))
-        begun = [mark.stamp for mark in self.marks if mark.named is None]
+        unnarrowed = [mark.stamp for mark in self.marks if mark.named is None]
         named = (mark.named for mark in self.marks if mark.named is not None)
-        oldest = min((self._floor, *begun))
-        return Row(self.gateway.incarnation, lowest, oldest, frozenset().union(*named))
+        oldest = min((self._floor, *unnarrowed))
+        return Heartbeat(self.gateway.incarnation, lowest, oldest, frozenset().union(*named))
 
-    def beaten(self, table: MembershipTable, sent: int) -> None:
+    def heartbeat_accepted(self, table: MembershipTable, sent: int) -> None:
         """Take note that a heartbeat was accepted.
 
         Arguments:

@@ -34,7 +34,7 @@ from strongroom.engines.conditions import (
     AnyOf,
     BytesWithin,
     Condition,
-    Has,
+    Contains,
     LongerThan,
     NumberWithin,
     holds,
@@ -221,16 +221,16 @@ async def a_scan_resumes_where_nothing_is_and_stops_by_bytes(subject: Subject) -
 
 
 _CONDITIONS: Final[tuple[Condition, ...]] = (
-    Has(b"7"),
+    Contains(b"7"),
     NumberWithin(b"n=", 20.0, 40.5),
     NumberWithin(b"n=", -math.inf, 3.0),
     NumberWithin(b"n=", 40.0, math.inf, skip_bytes=2),
     BytesWithin(b"n=1", b"", b"5"),
     BytesWithin(b"", b"v1", b"v2"),
     LongerThan(90),
-    AllOf((Has(b"n="), NumberWithin(b"n=", 0.1, 5.0))),
-    AnyOf((Has(b"n=2"), AllOf((Has(b"n=1"), LongerThan(20))))),
-    Has(b"nothing has it"),
+    AllOf((Contains(b"n="), NumberWithin(b"n=", 0.1, 5.0))),
+    AnyOf((Contains(b"n=2"), AllOf((Contains(b"n=1"), LongerThan(20))))),
+    Contains(b"nothing has it"),
 )
 
 
@@ -257,11 +257,11 @@ async def a_condition_that_nothing_satisfies_ends_a_page(subject: Subject) -> No
     for at in range(0, count, COMMIT_WRITES_MAX):
         rows = range(at, min(at + COMMIT_WRITES_MAX, count))
         await put(store, *((face(b"%06d" % one), b"value") for one in rows))
-    page = await store.scan(b"k", Position(b"", b""), None, 1, where=Has(b"nothing has it"))
+    page = await store.scan(b"k", Position(b"", b""), None, 1, where=Contains(b"nothing has it"))
     assert page.resume is not None, "one page looked at everything"
     last = face(b"%06d" % (count - 1))
     await put(store, (last, b"this has it"))
-    found = await scan_all(store, b"k", 1000, Has(b"this has it"))
+    found = await scan_all(store, b"k", 1000, Contains(b"this has it"))
     assert b"this has it" in [one.value for one in found], "it was not looked for to the end"
 
 

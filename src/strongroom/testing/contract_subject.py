@@ -107,8 +107,8 @@ def is_lost(hold: ExclusiveRight) -> bool:
 
 
 def stands(hold: ExclusiveRight) -> bool:
-    """Return `hold.stands`. The call makes a type checker forget the value that it saw before."""
-    return hold.stands
+    """Return `hold.is_held`. The call makes a type checker forget the value that it saw before."""
+    return hold.is_held
 
 
 class Refused(Exception):

@@ -74,7 +74,7 @@ class Ballast:
             size_bytes = max(0, min(_PIECE_BYTES, length - held_bytes))
             noise = hashlib.shake_128(b"ballast").digest(size_bytes)
             for offset in range(held_bytes, length, _PIECE_BYTES):
-                data = _turned(noise, offset // _PIECE_BYTES)[: length - offset]
+                data = _rotated(noise, offset // _PIECE_BYTES)[: length - offset]
                 self._files.write_at(descriptor, data, offset)
             self._files.sync(descriptor)
         except OSError as error:
@@ -94,7 +94,7 @@ class Ballast:
             return self._files.create(self._path)
 
 
-def _turned(noise: bytes, places: int) -> bytes:
+def _rotated(noise: bytes, places: int) -> bytes:
     """Return the noise rotated by `places` bytes. So no block of one piece equals a block of
     another one: a file system may store equal blocks once."""
     return noise[places:] + noise[:places]

@@ -22,7 +22,7 @@ Work = Callable[[], object]
 Done = Callable[[BaseException | None], None]
 
 QUICK_S: Final = 0.001
-_SHUN_FACTOR: Final = 10
+_THREAD_TIME_FACTOR: Final = 10
 
 
 class CommitThread:
@@ -33,7 +33,7 @@ class CommitThread:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, name: str) -> None:
         self._loop = loop
-        self._shunned_until_s = 0.0  # until then, commits run on the thread
+        self._thread_until_s = 0.0  # until then, commits run on the thread
         self._work: queue.SimpleQueue[tuple[Work, Done] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
@@ -44,7 +44,7 @@ class CommitThread:
 
     def commit(self, work: Work, done: Done) -> None:
         """Run `work` like `submit`, for commits. `done` may be called before this returns."""
-        if self._loop.time() >= self._shunned_until_s:
+        if self._loop.time() >= self._thread_until_s:
             error = _outcome(lambda: self._timed(work))
             done(error)
             if error is not None and not isinstance(error, Exception):
@@ -52,9 +52,9 @@ class CommitThread:
         else:
             self.submit(lambda: self._timed(work), done)
 
-    def shun(self, duration_s: float) -> None:
+    def use_thread_for(self, duration_s: float) -> None:
         """Run all commits on the thread for this time."""
-        self._shunned_until_s = self._loop.time() + duration_s
+        self._thread_until_s = self._loop.time() + duration_s
 
     def stop(self) -> None:
         """End the thread after all submitted work, and wait for that."""
@@ -68,7 +68,7 @@ class CommitThread:
         finally:
             took_s = self._loop.time() - began_s
             if took_s > QUICK_S:
-                self.shun(_SHUN_FACTOR * took_s)
+                self.use_thread_for(_THREAD_TIME_FACTOR * took_s)
 
     def _run(self) -> None:
         while (item := self._work.get()) is not None:

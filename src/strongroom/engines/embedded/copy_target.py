@@ -49,17 +49,17 @@ class CopyTarget:
     def __init__(self, path: str | os.PathLike[str], stamp: Format) -> None:
         self.layout = DirectoryLayout(os.path.abspath(path))
         os.makedirs(self.layout.path, mode=0o700, exist_ok=True)
-        self._mark = self._begin()
+        self._unfinished_descriptor = self._begin()
         try:
             text = stamp.text().encode()
-            os.ftruncate(self._mark, 0)
-            os.pwrite(self._mark, text, 0)
-            os.fsync(self._mark)
+            os.ftruncate(self._unfinished_descriptor, 0)
+            os.pwrite(self._unfinished_descriptor, text, 0)
+            os.fsync(self._unfinished_descriptor)
             # Sync this first: a directory with other files but without the mark is never replaced.
             OsFiles().sync_directory(self.layout.path)
             os.mkdir(self.layout.segments, 0o700)
         except BaseException:
-            os.close(self._mark)
+            os.close(self._unfinished_descriptor)
             raise
 
     def __enter__(self) -> CopyTarget:
@@ -71,7 +71,7 @@ class CopyTarget:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        os.close(self._mark)
+        os.close(self._unfinished_descriptor)
 
     def finish(self) -> None:
         """Stamp the copy as complete. A copy without the stamp is refused everywhere."""

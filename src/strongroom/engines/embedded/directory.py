@@ -32,7 +32,7 @@ _UNFINISHED: Final = "FORMAT.new"
 _UNFINISHED_COPY: Final = "UNFINISHED"
 SEGMENT_NAME: Final = re.compile(r"([0-9a-f]{16})\.seg")
 # The files allowed in a new data directory: an operator may place keys and roles there first.
-_BEFORE_DATA: Final = frozenset({"LOCK", "accounts.json", "roles.json", "lost+found"})
+_ALLOWED_BEFORE_CREATION: Final = frozenset({"LOCK", "accounts.json", "roles.json", "lost+found"})
 
 
 class DirectoryInUse(EngineError):
@@ -210,7 +210,7 @@ class DataDirectory:
         self.is_new = False
         self._test_clock = test_clock
         _make_directories(files, self.layout.path)
-        self._refuse_strangers()
+        self._refuse_foreign_directory()
         self._lock = FileLock(self.layout.lock)
         if not self._lock.acquire():
             raise DirectoryInUse(
@@ -237,9 +237,9 @@ class DataDirectory:
         """Release the lock, so that another server can open the directory."""
         self._lock.release()
 
-    def _refuse_strangers(self) -> None:
+    def _refuse_foreign_directory(self) -> None:
         names = set(os.listdir(self.layout.path))
-        if names & {"FORMAT", _UNFINISHED} or names <= _BEFORE_DATA:
+        if names & {"FORMAT", _UNFINISHED} or names <= _ALLOWED_BEFORE_CREATION:
             return
         self.layout.refuse_unfinished_copy()
         raise NotADataDirectory(

@@ -34,7 +34,7 @@ def _start_write_back(descriptor: int, offset: int, length: int) -> None:
         _SYNC_FILE_RANGE(descriptor, start, count, _SYNC_FILE_RANGE_WRITE)
 
 
-def _stop_passing(descriptor: int) -> bool:
+def _disable_direct_io(descriptor: int) -> bool:
     """Clear O_DIRECT on a descriptor. A file system may accept the flag at opening and then refuse
     the write. Return False when the flag was not set."""
     flags = fcntl.fcntl(descriptor, fcntl.F_GETFL)
@@ -44,7 +44,7 @@ def _stop_passing(descriptor: int) -> bool:
     return True
 
 
-def _behind(data: Sequence[memoryview], count: int) -> list[memoryview]:
+def _without_first(data: Sequence[memoryview], count: int) -> list[memoryview]:
     """Return the rest of `data` after its first `count` bytes."""
     left: list[memoryview] = []
     for one in data:
@@ -158,7 +158,7 @@ class OsFiles:
             try:
                 written = os.pwritev(descriptor, left, offset)
             except OSError as error:
-                if error.errno != errno.EINVAL or not _stop_passing(descriptor):
+                if error.errno != errno.EINVAL or not _disable_direct_io(descriptor):
                     raise
                 continue
             if not written:
@@ -166,7 +166,7 @@ class OsFiles:
             if not fcntl.fcntl(descriptor, fcntl.F_GETFL) & _O_DIRECT:
                 _start_write_back(descriptor, offset, written)
             offset += written
-            left = _behind(left, written)
+            left = _without_first(left, written)
 
     def truncate(self, descriptor: int, length: int) -> None:
         os.ftruncate(descriptor, length)

@@ -66,21 +66,21 @@ class FullDisk:
     def make_space(self, size_bytes: int) -> asyncio.Future[None]:
         """Ensure that `size_bytes` are free on the disk, from the reserve if necessary. Raises
         Full."""
-        return self._use(lambda: self._reserve.give_for(size_bytes))
+        return self._use(lambda: self._reserve.release_for(size_bytes))
 
     def make_space_for(self, item: QueuedWork, purpose: Purpose) -> bool:
         """Make space for an item that did not fit, before any other work between groups. Return
         False if there is nothing left to try."""
-        now, may_give = self._loop.time(), self._reserve.may_give(purpose)
-        is_due = may_give or now - self._checkpointed_at >= RESERVE_RETRY_S
+        now, may_release = self._loop.time(), self._reserve.may_release(purpose)
+        is_due = may_release or now - self._checkpointed_at >= RESERVE_RETRY_S
         if is_due and not item.is_second_try:
             item.is_second_try = True
             self._checkpointed_at = now
             self._use(functools.partial(self._checkpoint, purpose), first=True)
             return True
-        if may_give:
-            self._use(functools.partial(self._reserve.give, purpose), first=True)
-        return may_give
+        if may_release:
+            self._use(functools.partial(self._reserve.release_slice, purpose), first=True)
+        return may_release
 
     def stop(self) -> None:
         """Stop the checks for free space. Idempotent."""
@@ -114,9 +114,9 @@ class FullDisk:
     def _await_space(self) -> None:
         """If the reserve is not whole, try to refill it after RESERVE_RETRY_S."""
         if self.is_low and self._refilling is None and not self._stopped:
-            self._refilling = self._loop.call_later(RESERVE_RETRY_S, self._look_for_space)
+            self._refilling = self._loop.call_later(RESERVE_RETRY_S, self._try_refill)
 
-    def _look_for_space(self) -> None:
+    def _try_refill(self) -> None:
         self._refilling = None
         self._use(self._refill)
 

@@ -143,18 +143,18 @@ class GroupTransaction:
 
     def prepare(self, group: Group) -> None:
         """Bar the changed records from the cache while the commit runs."""
-        self._cache.bar(group.changed)
+        self._cache.begin_commit(group.changed)
 
     def committed(self, group: Group) -> None:
         """Settle the state after the group's commit is durable."""
-        self._cache.lift(group.changed)
+        self._cache.end_commit(group.changed)
         self._time.settle(durable=True)
         self._room.settle(durable=True)
         self._bodies.settle(group.adopted, group.live)
 
     def forget(self, group: Group) -> None:
         """Settle the state of a group that is not committed: its transaction ended or failed."""
-        self._cache.lift({})
+        self._cache.end_commit({})
         self._time.settle(durable=False)
         self._room.settle(durable=False)
         self._bodies.unsettle(group.adopted)

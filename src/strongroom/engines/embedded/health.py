@@ -24,18 +24,18 @@ class HealthCheck:
     def __init__(self, committer: Committer, free_bytes: Callable[[], int]) -> None:
         self._committer = committer
         self._free_bytes = free_bytes
-        self._asking: asyncio.Future[None] | None = None
+        self._pending_check: asyncio.Future[None] | None = None
 
-    async def ask(self, timeout_s: float) -> Health:
+    async def check(self, timeout_s: float) -> Health:
         """Return the health; see Engine.health. It sends a request to the serial point; concurrent
         callers share one request."""
         if self._committer.broken is not None:
             return Health.STOPPED
-        if self._asking is None or self._asking.done():
-            self._asking = self._committer.work(lambda group: None)
-            self._asking.add_done_callback(retrieved)
+        if self._pending_check is None or self._pending_check.done():
+            self._pending_check = self._committer.work(lambda group: None)
+            self._pending_check.add_done_callback(retrieved)
         try:
-            await asyncio.wait_for(asyncio.shield(self._asking), timeout_s)
+            await asyncio.wait_for(asyncio.shield(self._pending_check), timeout_s)
             free_bytes = self._free_bytes()
         except (TimeoutError, OSError):
             return Health.STALLED

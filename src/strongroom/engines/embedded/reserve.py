@@ -34,7 +34,7 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 # The number of slices in which the ballast is released.
-_SLICES: Final = 16
+_SLICE_COUNT: Final = 16
 
 
 def is_full(error: Exception) -> bool:
@@ -57,7 +57,7 @@ class Reserve:
         self._ballast = ballast
         self._held_bytes = ballast.held_bytes()
         self._spare_bytes = 0
-        self._told = False
+        self._has_warned = False
         full_bytes = ballast.full_bytes
         self._floors = {
             Purpose.GROWTH: full_bytes,
@@ -74,17 +74,17 @@ class Reserve:
         """Return whether updates of this purpose that make records larger should be tried."""
         return self._held_bytes + self._spare_bytes >= self._floors[purpose]
 
-    def may_give(self, purpose: Purpose) -> bool:
+    def may_release(self, purpose: Purpose) -> bool:
         """Return whether part of the ballast is left that this purpose may use."""
         return self._held_bytes > self._floors[purpose]
 
-    def give(self, purpose: Purpose) -> None:
+    def release_slice(self, purpose: Purpose) -> None:
         """Release a slice of the ballast, if this purpose may use one more. Raises OSError."""
-        if self.may_give(purpose):
-            slice_bytes = max(1, self._ballast.full_bytes // _SLICES)
+        if self.may_release(purpose):
+            slice_bytes = max(1, self._ballast.full_bytes // _SLICE_COUNT)
             self._cut(max(self._floors[purpose], self._held_bytes - slice_bytes))
 
-    def give_for(self, size_bytes: int) -> None:
+    def release_for(self, size_bytes: int) -> None:
         """Release enough of the ballast to have `size_bytes` free on the disk.
 
         Raises: Full (the whole ballast is not enough; nothing is released), OSError.
@@ -102,9 +102,9 @@ class Reserve:
             try:
                 return work()
             except (apsw.Error, OSError) as error:
-                if not is_full(error) or not self.may_give(purpose):
+                if not is_full(error) or not self.may_release(purpose):
                     raise
-            self.give(purpose)
+            self.release_slice(purpose)
 
     def refill(self, spare_bytes: int) -> None:
         """Refill the ballast as far as there is space: to its whole length, or to half of it.
@@ -121,13 +121,13 @@ class Reserve:
             if self._ballast.fill(length):
                 self._held_bytes = length
                 break
-        if self._told and self.is_whole:
-            self._told = False
+        if self._has_warned and self.is_whole:
+            self._has_warned = False
             _log.warning("there is space on the disk again: the reserve is whole, all writes work")
 
     def _cut(self, length: int) -> None:
-        if not self._told:
-            self._told = True
+        if not self._has_warned:
+            self._has_warned = True
             _log.warning(
                 "the disk is full: new data is refused (507); deletes, and requests that keep data "
                 "alive, use the space kept back; free some space in the file system"

@@ -20,7 +20,7 @@ from strongroom.slices import SliceTurns, Steps
 
 T = TypeVar("T")
 
-_AT_ONCE: Final = 4
+_CONCURRENT_MAX: Final = 4
 
 
 class Scans:
@@ -36,12 +36,12 @@ class Scans:
         self._turns = turns
         self._idle: list[Reader] = []
         self._ended = False
-        self._room = asyncio.Semaphore(_AT_ONCE)
+        self._slots = asyncio.Semaphore(_CONCURRENT_MAX)
 
     async def read(self, ask: Callable[[Reader], Steps[T]]) -> T:
         """Run a query slice by slice, and return its result. Raises apsw.Error; Unavailable when
         `end` is called first."""
-        async with self._room:
+        async with self._slots:
             self._check()
             reader = self._idle.pop() if self._idle else self._connect()
             try:
@@ -67,8 +67,8 @@ class Scans:
     async def end(self) -> None:
         """Make every read fail at its next slice, and wait until all have ended."""
         self._ended = True
-        for _ in range(_AT_ONCE):
-            await self._room.acquire()
+        for _ in range(_CONCURRENT_MAX):
+            await self._slots.acquire()
 
     def close(self) -> None:
         """Close the connections; after `end`. Raises apsw.Error."""

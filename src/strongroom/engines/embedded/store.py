@@ -132,7 +132,7 @@ class EmbeddedEngine(WaitingEngine):
             directory.files,
             self._io_threads,
             new_id,
-            on_sealed=self._sealed,
+            on_sealed=self._record_seal,
             on_dead_space=lambda: self._compactor.wake(),
             on_broken=lambda error: self._committer.fail(error),
             segment_bytes=options.segment_bytes,
@@ -149,7 +149,7 @@ class EmbeddedEngine(WaitingEngine):
             reader=self._reader,
             bodies=unadopted,
             reserve=reserve,
-            on_committed=lambda: self._checkpointer.look(self._committer),
+            on_committed=lambda: self._checkpointer.start_if_due(self._committer),
             on_broken=self._stopped,
         )
         self._ceiling = Ceiling(time, writer, self._committer)
@@ -261,7 +261,7 @@ class EmbeddedEngine(WaitingEngine):
 
     async def health(self, timeout_s: float) -> Health:
         """See Engine.health. The request goes to the serial point, which a hanging disk delays."""
-        return Health.STOPPED if self._closed else await self._health.ask(timeout_s)
+        return Health.STOPPED if self._closed else await self._health.check(timeout_s)
 
     def release_memory(self) -> None:
         """Free memory that only serves speed."""
@@ -323,7 +323,7 @@ class EmbeddedEngine(WaitingEngine):
         except apsw.Error as error:
             raise unreadable(error) from error
 
-    def _sealed(self, segment_id: int) -> None:
+    def _record_seal(self, segment_id: int) -> None:
         work = self._committer.work(lambda group: self._writer.seal(segment_id))
         work.add_done_callback(retrieved)
 

@@ -12,8 +12,8 @@ from typing import Final
 from strongroom.clock import Clock, StoreTime
 from strongroom.values import TICKS_PER_S
 
-CEILING_AHEAD: Final = TICKS_PER_S // 4
-_RISE_BEFORE: Final = TICKS_PER_S // 10
+CEILING_LEAD_TICKS: Final = TICKS_PER_S // 4
+_RISE_MARGIN_TICKS: Final = TICKS_PER_S // 10
 
 
 class DurableTime:
@@ -56,18 +56,18 @@ class DurableTime:
         it need not rise."""
         if needed <= self._written:
             return None
-        self._written = needed + CEILING_AHEAD
+        self._written = needed + CEILING_LEAD_TICKS
         return self._written
 
     def is_stale_soon(self, now: int) -> bool:
         """Return whether the ceiling should rise now, so that no later answer has to wait for
         it."""
-        return now > self.ceiling - _RISE_BEFORE
+        return now > self.ceiling - _RISE_MARGIN_TICKS
 
     def rise_soon(self, now: int) -> int | None:
         """Return the ceiling to write in a transaction that is synced anyway; None if it need not
         rise."""
-        return self.rise(now + _RISE_BEFORE)
+        return self.rise(now + _RISE_MARGIN_TICKS)
 
     def settle(self, durable: bool) -> None:
         """End the transaction: adopt the ceiling that it wrote if it is durable, else discard

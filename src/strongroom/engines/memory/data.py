@@ -69,7 +69,7 @@ class MemoryData:
         records = self._records.get(ref.partition)
         return None if records is None else records.get(ref.key)
 
-    def everything(self) -> Iterator[tuple[Ref, Record]]:
+    def all_records(self) -> Iterator[tuple[Ref, Record]]:
         """Yield all records, in no particular order."""
         for partition, records in self._records.items():
             for key, record in records.items():
@@ -112,7 +112,7 @@ class MemoryData:
             if until is not None and position >= until:
                 break
             is_full = len(faces) >= max_records or size_bytes >= max_bytes
-            if is_full or (where is not None and self.looked_enough(index - start)):
+            if is_full or (where is not None and self.is_scan_limit_reached(index - start)):
                 return Page.of(faces, position)
             partition = Partition(keyspace, position.partition)
             record = self._records[partition][Key(False, position.key)]
@@ -122,7 +122,7 @@ class MemoryData:
             size_bytes += len(position.partition) + len(position.key) + len(record.value)
         return Page.of(faces, None)
 
-    def looked_enough(self, count: int) -> bool:
+    def is_scan_limit_reached(self, count: int) -> bool:
         """Return whether a page ends after a scan has read so many records."""
         return count >= SCAN_LOOKED_MAX
 

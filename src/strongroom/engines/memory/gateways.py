@@ -17,10 +17,10 @@ from strongroom.clock import Clock, StoreTime
 from strongroom.engines import membership
 from strongroom.engines.base import EngineError, Ref, Unavailable
 from strongroom.engines.gateways import GATEWAYS_MAX, Horizon
-from strongroom.engines.membership import Book, Mark, MembershipTable
+from strongroom.engines.membership import GatewayState, Mark, MembershipTable
 from strongroom.engines.watchers import Watchers
 
-_LOOK_S: Final = 0.01
+_POLL_S: Final = 0.01
 
 
 class MemoryMembers:
@@ -31,7 +31,7 @@ class MemoryMembers:
 
     Attributes:
         highest: the greatest stamp that was ever committed.
-        moved_s: by how much store time was moved by `advance`.
+        advanced_s: by how much store time was moved by `advance`.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -39,26 +39,26 @@ class MemoryMembers:
         self.table = MembershipTable()
         self.gateways: list[MemoryGateway] = []
         self.highest = 0
-        self.moved_s = 0.0
+        self.advanced_s = 0.0
         self._waiting: list[asyncio.Future[None]] = []
 
     @property
-    def are_several(self) -> bool:
+    def has_had_several(self) -> bool:
         """Whether a second gateway exists, or ever existed."""
         return self.table.incarnations > 1
 
-    def look(self) -> MembershipTable:
+    def refresh(self) -> MembershipTable:
         """Send the heartbeats of all running gateways, and return the current table."""
         for gateway in self.gateways:
             if gateway.is_beating:
                 gateway.beat()
-        self.table = membership.bury(self.table, self.time.now())
+        self.table = membership.remove_dead(self.table, self.time.now())
         return self.table
 
     def advance(self, seconds: float) -> None:
         """Move store time of all gateways, and wake all waiters."""
         self.time.advance(seconds)
-        self.moved_s += seconds
+        self.advanced_s += seconds
         for gateway in self.gateways:
             gateway.time.advance(seconds)
         for gateway in self.gateways:
@@ -69,18 +69,18 @@ class MemoryMembers:
         for gateway in self.gateways:
             gateway.watchers.notify(refs)
 
-    def changed(self) -> None:
-        """Wake the callers of `change`: a decision has ended."""
+    def decision_ended(self) -> None:
+        """Wake the callers of `wait_for_decision`: a decision has ended."""
         for future in self._waiting:
             if not future.done():
                 future.set_result(None)
         self._waiting.clear()
 
-    async def change(self) -> None:
+    async def wait_for_decision(self) -> None:
         """Return when a decision ends, or after a short time, since a test may move the clock."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(future)
-        await asyncio.wait((future,), timeout=_LOOK_S)
+        await asyncio.wait((future,), timeout=_POLL_S)
 
 
 class MemoryGateway:
@@ -106,11 +106,11 @@ class MemoryGateway:
         in_flight: Callable[[], Sequence[int]],
         stopped: Callable[[], EngineError | None],
     ) -> None:
-        joined = membership.join(members.look(), members.time.now(), members.highest + 1)
+        joined = membership.join(members.refresh(), members.time.now(), members.highest + 1)
         if joined is None:
             raise Unavailable(f"{GATEWAYS_MAX} gateways serve the store already")
         members.table, self._identity = joined
-        self.book = Book(self._identity, members.table, time.now())
+        self.state = GatewayState(self._identity, members.table, time.now())
         self.is_beating = True
         self._members = members
         self.time = time
@@ -132,55 +132,55 @@ class MemoryGateway:
     @property
     def is_alone(self) -> bool:
         """See Gateways.is_alone."""
-        return not self._members.are_several
+        return not self._members.has_had_several
 
     def owns(self, name: bytes) -> bool:
         """See Gateways.owns."""
-        return self._members.look().owner(name) == self.number
+        return self._members.refresh().owner(name) == self.number
 
     async def hold(self, name: bytes) -> MemoryHold | None:
         """See Gateways.hold."""
-        table = self._members.look()
+        table = self._members.refresh()
         self._check_serving()
-        taken = membership.take(table, name, self._identity)
+        taken = membership.grant_hold(table, name, self._identity)
         if taken is None:
             return None
         self._members.table = taken
-        self.book.observe(self._members.highest)
+        self.state.observe(self._members.highest)
         return MemoryHold(self, name)
 
     def begin_reading(self) -> Mark:
         """See Gateways.begin_reading."""
-        self._members.look()
+        self._members.refresh()
         self._check_serving()
-        return self.book.begin_reading()
+        return self.state.begin_reading()
 
     async def horizon(self) -> Horizon:
         """See Gateways.horizon."""
-        table = self._members.look()
+        table = self._members.refresh()
         self._check_serving()
         return table.horizon(self.number)
 
     async def quiet(self, stamp: int) -> None:
         """See Gateways.quiet."""
         self._check_serving()
-        given = max(gateway.book.last_stamp for gateway in self._members.gateways)
+        given = max(gateway.state.last_stamp for gateway in self._members.gateways)
         if stamp > max(given + 1, self._members.highest, self.time.now()):
             raise ValueError(f"{stamp} lies in the future: the store has given no such stamp yet")
-        self.book.observe(stamp - 1)
-        while self._members.look().floor < stamp:
+        self.state.observe(stamp - 1)
+        while self._members.refresh().floor < stamp:
             self._check_serving()
-            await self._members.change()
+            await self._members.wait_for_decision()
 
     def beat(self) -> bool:
         """Send a heartbeat. Return whether the gateway is still alive."""
         members, sent = self._members, self.time.now()
-        row = self.book.row(sent, self._in_flight())
+        row = self.state.heartbeat(sent, self._in_flight())
         table = membership.beat(members.table, self.number, row, members.time.now())
         if table is None:
             return False
         members.table = table
-        self.book.beaten(table, sent)
+        self.state.heartbeat_accepted(table, sent)
         return True
 
     def end(self) -> None:
@@ -190,31 +190,31 @@ class MemoryGateway:
         if self in self._members.gateways:
             self._members.gateways.remove(self)
 
-    def why_cut_off(self) -> Unavailable | None:
+    def unavailability(self) -> Unavailable | None:
         """Return the reason why it may neither read nor commit; None if it may."""
         if self.is_beating:
             self.beat()
         if not self._members.table.is_live(self._identity):
             return Unavailable("this gateway was declared dead: it sent no heartbeat for 10 s")
-        if self.book.is_late(self.time.now()):
+        if self.state.is_late(self.time.now()):
             return Unavailable("this gateway stands still: its last heartbeat is over 5 s old")
         return None
 
     def may_commit(self) -> bool:
         """Return whether the shared data still accepts its commits: it is not declared dead."""
-        return self._members.look().is_live(self._identity)
+        return self._members.refresh().is_live(self._identity)
 
     def has(self, name: bytes) -> bool:
         """Return whether it holds `name`, and may rely on it."""
         held = self._members.table.holds.get(name) == self._identity
-        return held and self._stopped() is None and self.why_cut_off() is None
+        return held and self._stopped() is None and self.unavailability() is None
 
     def release(self, name: bytes) -> None:
         """Release a hold."""
-        self._members.table = membership.release(self._members.table, name, self._identity)
+        self._members.table = membership.release_hold(self._members.table, name, self._identity)
 
     def _check_serving(self) -> None:
-        error = self._stopped() or self.why_cut_off()
+        error = self._stopped() or self.unavailability()
         if error is not None:
             raise error
 
@@ -230,12 +230,12 @@ class MemoryHold:
     @property
     def lost(self) -> bool:
         """See ExclusiveRight.lost."""
-        self._lost = self._lost or not self.stands
+        self._lost = self._lost or not self.is_held
         return self._lost
 
     @property
-    def stands(self) -> bool:
-        """See ExclusiveRight.stands."""
+    def is_held(self) -> bool:
+        """See ExclusiveRight.is_held."""
         return not self._released and self._gateway.has(self._name)
 
     def release(self) -> None:

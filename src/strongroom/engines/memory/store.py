@@ -68,9 +68,9 @@ class MemoryEngine(WaitingEngine):
         super().__init__()
         self.data = data or MemoryData(MemoryMembers(clock), capacity_bytes, reserve_bytes)
         self._clock = clock
-        moved_s = self.data.members.moved_s
-        self._time = StoreTime(clock, floor_ticks - round(moved_s * TICKS_PER_S))
-        self._time.advance(moved_s)
+        advanced_s = self.data.members.advanced_s
+        self._time = StoreTime(clock, floor_ticks - round(advanced_s * TICKS_PER_S))
+        self._time.advance(advanced_s)
         self._life = MemoryLife()
         self._under_way = UnderWay()
         self.contents = self._contents_type(self.data, self._time.now, self._check_serving)
@@ -84,7 +84,7 @@ class MemoryEngine(WaitingEngine):
         self._updates = self._updates_type(
             self.data, self._time, self.contents, self.gateways, self._under_way, self._life
         )
-        self.gateways.book.observe(floor_ticks)
+        self.gateways.state.observe(floor_ticks)
 
     @property
     def before_commit(self) -> Callable[[], Awaitable[None]] | None:
@@ -131,7 +131,7 @@ class MemoryEngine(WaitingEngine):
         self._check_serving()
         check_partition(partition)
         found = self.data.range(partition, hidden, first, until, max(0, max_records))
-        self.gateways.book.observe(max((item.version for item in found), default=0))
+        self.gateways.state.observe(max((item.version for item in found), default=0))
         return found
 
     async def scan(
@@ -148,13 +148,13 @@ class MemoryEngine(WaitingEngine):
         if max_records < 1 or max_bytes < 1:
             raise ValueError("a page holds at least one record")
         page = self.data.scan(keyspace, first, until, max_records, max_bytes, where)
-        self.gateways.book.observe(max(page.versions, default=0))
+        self.gateways.state.observe(max(page.versions, default=0))
         return page
 
     async def now(self) -> int:
         """See Engine.now."""
         self._check_serving()
-        return max(self._time.now(), self.gateways.book.last_stamp)
+        return max(self._time.now(), self.gateways.state.last_stamp)
 
     def advance(self, seconds: float) -> None:
         """See Engine.advance."""
@@ -164,7 +164,7 @@ class MemoryEngine(WaitingEngine):
         """See Engine.health."""
         if self._life.why_stopped() is not None or not self.gateways.may_commit():
             return Health.STOPPED
-        if self.gateways.why_cut_off() is not None:
+        if self.gateways.unavailability() is not None:
             return Health.STALLED
         return Health.FULL if self.data.is_full else Health.SERVING
 
@@ -181,7 +181,7 @@ class MemoryEngine(WaitingEngine):
 
     def records(self) -> Iterator[tuple[Ref, Record]]:
         """Return all records, in no particular order."""
-        return self.data.everything()
+        return self.data.all_records()
 
     def cut_after_steps(self, count: int) -> None:
         """Let the next commit keep only its first `count` steps and raise CommitUnknown, and stop.
@@ -201,11 +201,14 @@ class MemoryEngine(WaitingEngine):
         self.watchers.wake_all()
         self.contents.give_up()
         self.gateways.end()
-        floor_ticks = max(self._time.now(), self.gateways.book.last_stamp)
+        floor_ticks = max(self._time.now(), self.gateways.state.last_stamp)
         return type(self)(self._clock, data=self.data, floor_ticks=floor_ticks)
 
     def _check_serving(self) -> None:
         if (stopped := self._life.why_stopped()) is not None:
             raise stopped
-        if self.data.members.are_several and (error := self.gateways.why_cut_off()) is not None:
+        if (
+            self.data.members.has_had_several
+            and (error := self.gateways.unavailability()) is not None
+        ):
             raise error

@@ -163,8 +163,8 @@ class MemoryUpdates:
             raise AssertionError("a decision that nobody interrupts is current")
         finally:
             self._under_way.end(running)
-            self._members.changed()
-            if not (self._under_way or self._members.are_several):
+            self._members.decision_ended()
+            if not (self._under_way or self._members.has_had_several):
                 self._data.newest.clear()
 
     async def _pause(self) -> None:
@@ -173,7 +173,7 @@ class MemoryUpdates:
         await (asyncio.sleep(0) if self.before_commit is None else self.before_commit())
         if self._life.broken:
             raise self._life.why_stopped() or AssertionError
-        if self._members.are_several and not self._gateway.may_commit():
+        if self._members.has_had_several and not self._gateway.may_commit():
             raise Unavailable("this gateway was declared dead: nothing was changed")
 
     def _is_current(
@@ -200,7 +200,7 @@ class MemoryUpdates:
     def _do_stamps_rise(self, steps: Sequence[Step], stamp: int) -> bool:
         """Return whether the stamp is above all versions in the partitions, read or not."""
         newest = max((self._data.newest.get(step.partition, 0) for step in steps), default=0)
-        self._gateway.book.observe(newest)
+        self._gateway.state.observe(newest)
         return newest < stamp
 
     def apply(self, steps: Sequence[Step], stamp: int, purpose: Purpose) -> None:
@@ -228,12 +228,12 @@ class MemoryUpdates:
         """Return a record as it is now. Later stamps of this gateway are above its version."""
         record = self._data.get(ref)
         if record is not None:
-            self._gateway.book.observe(record.version)
+            self._gateway.state.observe(record.version)
         return record
 
     def _stamp(self) -> int:
-        book, now = self._gateway.book, self._time.now()
-        if self._members.are_several:
-            return book.stamp(now)
-        book.observe(max(now, book.last_stamp + 1))
-        return book.last_stamp
+        state, now = self._gateway.state, self._time.now()
+        if self._members.has_had_several:
+            return state.stamp(now)
+        state.observe(max(now, state.last_stamp + 1))
+        return state.last_stamp

@@ -27,7 +27,7 @@ from strongroom.engines.conditions import (
     AnyOf,
     BytesWithin,
     Condition,
-    Has,
+    Contains,
     LongerThan,
     NumberWithin,
 )
@@ -71,7 +71,7 @@ def _condition(expression: Expression) -> Condition | None:
         case Comparison():
             return _comparison(expression)
         case Flag(name):
-            return Has(_mark(name) + b"true")
+            return Contains(_mark(name) + b"true")
         case Conjunction(parts):
             known = tuple(one for one in map(_condition, parts) if one is not None)
             return AllOf(known) if known else None
@@ -90,7 +90,7 @@ def _comparison(comparison: Comparison) -> Condition | None:
     if comparison.name == TIMESTAMP:
         return _timestamp(operator, literal)
     mark = _mark(comparison.name)
-    is_there = Has(mark)
+    is_there = Contains(mark)
     if operator is Operator.NE:
         return is_there
     if literal.family is Family.NUMBER:
@@ -126,7 +126,7 @@ def _number(mark: bytes, operator: Operator, value: Any) -> Condition:
     text = mark + b'"'
     infinite = b"Infinity" if operator in _FROM else b"-Infinity"
     whole = NumberWithin(text, low, high, _skip_bytes(text))
-    return AnyOf((plain, AllOf((Has(text), AnyOf((whole, Has(text + infinite)))))))
+    return AnyOf((plain, AllOf((Contains(text), AnyOf((whole, Contains(text + infinite)))))))
 
 
 def _skip_bytes(mark: bytes) -> int:
@@ -145,14 +145,14 @@ def _equal(mark: bytes, literal: Literal) -> Condition:
         written = msgspec.json.encode(value)
     except UnicodeEncodeError:
         written = b'"'  # no stored text equals it
-    return Has(mark + written)
+    return Contains(mark + written)
 
 
 def _text(mark: bytes, operator: Operator, value: str) -> Condition:
     """Return the condition for a comparison with a text, which compares the stored bytes. Entities
     with an escaped character satisfy it too, since their bytes are ordered otherwise."""
     found = _within(mark, operator, value.encode("utf-8", "surrogatepass"))
-    return AnyOf((found, Has(b"\\")))
+    return AnyOf((found, Contains(b"\\")))
 
 
 def _within(mark: bytes, operator: Operator, value: bytes) -> Condition:

@@ -22,8 +22,8 @@ frame is right. It also counts if the checksum of the next frame is right and st
 latter requires that the disk writes the frame's header in one piece: at a sector boundary, parts of
 two headers may be mixed.
 
-A frame with one changed bit is recognised (wal_format.as_written), and the chain continues from it.
-So one flipped bit is found anywhere, except in the very last commit.
+A frame with one changed bit is recognised (wal_format.original_frame), and the chain continues from
+it. So one flipped bit is found anywhere, except in the very last commit.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from strongroom.engines.embedded.log.wal_format import (
     HEADER_BYTES,
     Frame,
     LogHeader,
-    as_written,
     frame_sum,
     frames,
+    original_frame,
     parse_header,
     stored_sum,
 )
@@ -91,7 +91,7 @@ def judge(file: BinaryIO, page_bytes: int) -> LogVerdict:
     header = parse_header(head)
     if header is None:
         return _judge_without_header(file, head, page_bytes)
-    reading = _Reading(header)
+    reading = _LogReader(header)
     for frame in frames(file, header.page_bytes):
         reading.take(frame)
     return reading.verdict()
@@ -119,7 +119,7 @@ def _judge_without_header(file: BinaryIO, head: bytes, page_bytes: int) -> LogVe
 
 
 @dataclass(slots=True)
-class _Seen:
+class _ExaminedFrame:
     """An examined frame. Its checksum starts from `seed`; `counted`: it ends a commit that was
     counted."""
 
@@ -139,7 +139,7 @@ class _Evidence:
     def __init__(self, order: Order, salts: bytes | None) -> None:
         self._order = order
         self._salts = salts
-        self._last: _Seen | None = None
+        self._last: _ExaminedFrame | None = None
         self.frames = 0
         self.commits = 0
         self.is_followed = False  # a frame of a later commit follows a commit
@@ -163,7 +163,7 @@ class _Evidence:
             if frame.commit_pages and not counted:
                 self.commits += 1
                 counted = True
-        self._last = _Seen(frame, seed, counted)
+        self._last = _ExaminedFrame(frame, seed, counted)
 
     def _note_followed(self, by_a_copy: bool) -> None:
         """Count the last frame's commit, because the next frame is chained to it. So the stored
@@ -191,7 +191,7 @@ class _Evidence:
         )
 
 
-class _Reading:
+class _LogReader:
     """The evaluation of a log from its first frame on: first as SQLite reads it, then beyond
     that."""
 
@@ -213,7 +213,7 @@ class _Reading:
         elif not self._is_valid(frame):
             self._refuse(frame)
         elif self._refused is not None:
-            self._go_on(frame, (frame.sum,))
+            self._continue(frame, (frame.sum,))
         else:
             self._seeds = (frame.sum,)
             self._valid_frames = frame.number
@@ -233,17 +233,17 @@ class _Reading:
         """Read a frame that SQLite refuses, or would refuse."""
         if self._refused is None:
             self._refused = frame.number
-        written = as_written(self._header.order, self._seeds[0], frame)
+        written = original_frame(self._header.order, self._seeds[0], frame)
         if written is not None:
             pages = self._likely(written.commit_pages, frame.number)
-            self._go_on(dataclasses.replace(frame, commit_pages=pages), written.sums)
+            self._continue(dataclasses.replace(frame, commit_pages=pages), written.sums)
             return
         self._is_sure = False
         is_ours = self._is_ours(frame)
         self._evidence.add(frame, self._seeds[0], is_ours=is_ours, is_chained=False)
         self._seeds = (frame.sum,)
 
-    def _go_on(self, frame: Frame, sums: tuple[Sum, ...]) -> None:
+    def _continue(self, frame: Frame, sums: tuple[Sum, ...]) -> None:
         """Continue after the first refused frame, as long as SQLite's original frames are known."""
         self._evidence.add(frame, self._seeds[0], is_ours=True, is_chained=True)
         self._seeds = sums

@@ -69,7 +69,7 @@ class Checkpointer:
         self._truncate_at = TRUNCATE_PAGES
         writer.connection.set_wal_hook(self._after_commit)
 
-    def look(self, committer: Committer) -> None:
+    def start_if_due(self, committer: Committer) -> None:
         """Start a checkpoint or an extension of the log if one is due. Call it after each commit,
         on the loop."""
         pages = self._log_pages
@@ -78,9 +78,9 @@ class Checkpointer:
         self._seen_pages = pages
         if self._running:
             return
-        if self._reserve.is_whole and self._space.is_short(pages):
+        if self._reserve.is_whole and self._space.needs_extension(pages):
             self._running = True
-            committer.between_groups(self._space.lengthen).add_done_callback(self._between_done)
+            committer.between_groups(self._space.extend).add_done_callback(self._between_done)
         elif pages >= self._truncate_at:
             self._running = True
             self._truncate_at = pages + TRUNCATE_PAGES // 4
@@ -126,7 +126,7 @@ class Checkpointer:
     def _between_done(self, done: asyncio.Future[None]) -> None:
         self._running = False
         if not done.cancelled():
-            self._judge(done.exception())
+            self._report_failure(done.exception())
 
     def _passed(self, committer: Committer, job: Future[None]) -> None:
         """Checkpoint the few frames written since the job began, so that the log restarts. A sync
@@ -135,9 +135,9 @@ class Checkpointer:
             committer.between_groups(self._restart).add_done_callback(self._between_done)
         else:
             self._running = False
-            self._judge(error)
+            self._report_failure(error)
 
-    def _judge(self, error: BaseException | None) -> None:
+    def _report_failure(self, error: BaseException | None) -> None:
         if isinstance(error, apsw.FullError):
             _log.warning("the log cannot be checkpointed: the disk is full")
         elif isinstance(error, apsw.CantOpenError):
@@ -151,7 +151,7 @@ def begin_log(writer: Writer, files: Files) -> None:
     """Checkpoint the log of the last run before anything is read. If the disk is full, the log
     stays unchanged. Raises apsw.Error, OSError."""
     try:
-        _fold(writer, _keeps_file(writer, files))
+        _checkpoint_log(writer, _keeps_file(writer, files))
     except apsw.FullError:
         _log.warning("the log cannot be checkpointed at the start: the disk is full")
 
@@ -163,10 +163,10 @@ def end_log(writer: Writer, files: Files) -> None:
         keep = ctypes.c_int(1)
         persist = apsw.SQLITE_FCNTL_PERSIST_WAL
         writer.connection.file_control("main", persist, ctypes.addressof(keep))
-    _fold(writer, keeps_file)
+    _checkpoint_log(writer, keeps_file)
 
 
-def _fold(writer: Writer, keeps_file: bool) -> None:
+def _checkpoint_log(writer: Writer, keeps_file: bool) -> None:
     if keeps_file:
         checkpoint(writer.connection, truncate=False)
     else:

@@ -47,23 +47,23 @@ class LogSpace:
         self._most_bytes = most_pages * _FRAME_BYTES
         self._end_bytes = 0
 
-    def is_short(self, pages: int) -> bool:
+    def needs_extension(self, pages: int) -> bool:
         """Return whether the file should be extended, when the log has so many pages."""
         used_bytes = pages * _FRAME_BYTES
         return self._end_bytes < min(used_bytes + _AHEAD_BYTES, self._most_bytes)
 
-    def lengthen(self) -> None:
+    def extend(self) -> None:
         """Extend the file, if that is possible. A failure is harmless.
 
         Call it while no transaction is open. Nothing is synced: the next commit does that.
         """
         try:
-            self._end_bytes = self._lengthened_bytes()
+            self._end_bytes = self._extended_bytes()
         except OSError as error:
             _log.debug("the log is not made longer ahead of its use: %s", error)
             self._end_bytes = self._most_bytes
 
-    def _lengthened_bytes(self) -> int:
+    def _extended_bytes(self) -> int:
         files = self._files
         if is_scarce(files, self._path):
             return self._most_bytes

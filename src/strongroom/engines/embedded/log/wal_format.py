@@ -114,7 +114,7 @@ class PriorFrames(NamedTuple):
     sums: tuple[Sum, ...]
 
 
-def as_written(order: Order, seed: Sum, frame: Frame) -> PriorFrames | None:
+def original_frame(order: Order, seed: Sum, frame: Frame) -> PriorFrames | None:
     """Return the original frame, if at most its salts and one other bit have changed; else None.
 
     About one torn frame in 2^46 is mistaken for a changed one: the checksum has 64 bits, and some

@@ -18,7 +18,7 @@ from strongroom.engines.conditions import (
     AnyOf,
     BytesWithin,
     Condition,
-    Has,
+    Contains,
     LongerThan,
     NumberWithin,
 )
@@ -33,7 +33,7 @@ _LEAST: Final = 1e-300
 Value = bytes | int | float
 
 
-class Test(NamedTuple):
+class SqlExpression(NamedTuple):
     """An expression over the column `value`, and the values for its placeholders."""
 
     sql: str
@@ -41,12 +41,12 @@ class Test(NamedTuple):
 
 
 @lru_cache(maxsize=128)
-def test_of(condition: Condition) -> Test | None:
+def expression_of(condition: Condition) -> SqlExpression | None:
     """Return the expression of a condition; None when the condition has so many parts that SQL is
     slower."""
     if sum(1 for _ in _leaves(condition)) > _LEAVES_MAX:
         return None
-    return _test(condition)
+    return _expression(condition)
 
 
 def _leaves(condition: Condition) -> Iterator[Condition]:
@@ -57,35 +57,37 @@ def _leaves(condition: Condition) -> Iterator[Condition]:
         yield condition
 
 
-def _test(condition: Condition) -> Test:
+def _expression(condition: Condition) -> SqlExpression:
     match condition:
         case AllOf(parts) | AnyOf(parts):
-            tests = [_test(part) for part in parts]
+            expressions = [_expression(part) for part in parts]
             joint = " AND " if isinstance(condition, AllOf) else " OR "
-            values = tuple(value for test in tests for value in test.values)
-            return Test("(" + joint.join(test.sql for test in tests) + ")", values)
-        case Has(part):
-            return Test("instr(value, ?)", (part,))
+            values = tuple(value for expression in expressions for value in expression.values)
+            return SqlExpression(
+                "(" + joint.join(expression.sql for expression in expressions) + ")", values
+            )
+        case Contains(part):
+            return SqlExpression("instr(value, ?)", (part,))
         case LongerThan(size_bytes):
-            return Test("length(value) > ?", (size_bytes,))
+            return SqlExpression("length(value) > ?", (size_bytes,))
         case BytesWithin(_, low, high, _):
-            sql, values = _behind(condition, max(len(low), len(high)))
-            return Test(f"({sql} BETWEEN ? AND ?)", (*values, low, high))
+            sql, values = _bytes_after_mark(condition, max(len(low), len(high)))
+            return SqlExpression(f"({sql} BETWEEN ? AND ?)", (*values, low, high))
         case NumberWithin(_, low, high, _):
-            sql, values = _behind(condition, NUMBER_BYTES_MAX)
-            return Test(
+            sql, values = _bytes_after_mark(condition, NUMBER_BYTES_MAX)
+            return SqlExpression(
                 f"(CAST({sql} AS REAL) BETWEEN ? AND ?)", (*values, _below(low), -_below(-high))
             )
 
 
-def _behind(condition: NumberWithin | BytesWithin, length: int) -> Test:
+def _bytes_after_mark(condition: NumberWithin | BytesWithin, length: int) -> SqlExpression:
     """Return an expression for the bytes after the mark. In a value without the mark it yields
     other bytes. The scan may then return too many records, which is allowed."""
     skip_bytes, mark = condition.skip_bytes, condition.mark
     if not skip_bytes:
-        return Test("substr(value, instr(value, ?) + ?, ?)", (mark, len(mark), length))
+        return SqlExpression("substr(value, instr(value, ?) + ?, ?)", (mark, len(mark), length))
     sql = "substr(value, instr(substr(value, ?), ?) + ?, ?)"
-    return Test(sql, (skip_bytes + 1, mark, skip_bytes + len(mark), length))
+    return SqlExpression(sql, (skip_bytes + 1, mark, skip_bytes + len(mark), length))
 
 
 def _below(bound: float) -> float:

@@ -19,13 +19,13 @@ import apsw
 
 from strongroom.engines.base import SCAN_LOOKED_MAX, Page, Position
 from strongroom.engines.conditions import Condition
-from strongroom.engines.embedded.records.condition_sql import Test, test_of
+from strongroom.engines.embedded.records.condition_sql import SqlExpression, expression_of
 from strongroom.slices import Steps
 
 # The number of records that are taken from SQLite at a time: a tenth of a millisecond's work.
 SLICE_RECORDS: Final = 256
 # The number of records that it examines for a condition at a time: half a millisecond.
-_SLICE_LOOKED: Final = 1024
+_SLICE_EXAMINED_RECORDS: Final = 1024
 
 _COLUMNS: Final = "SELECT partition, key, value, version FROM face"
 # The pairs are indexed by whether there is an upper bound.
@@ -65,28 +65,28 @@ class FaceScan:
         last: the last record that was read, or where the scan begins.
     """
 
-    def __init__(self, connection: apsw.Connection, asked: ScanRequest) -> None:
+    def __init__(self, connection: apsw.Connection, request: ScanRequest) -> None:
         self._connection = connection
         # A separate cursor: it is closed when the scan stops early, to end its read transaction.
         self._cursor = connection.cursor()
-        self._asked = asked
+        self._request = request
         self._columns: tuple[list[Any], ...] = ([], [], [], [])
         self._size_bytes = 0
-        self.last = asked.first
+        self.last = request.first
 
     def read(self) -> Steps[Page]:
         """Read and return the page. Raises apsw.Error."""
-        where = self._asked.where
-        test = None if where is None else test_of(where)
+        where = self._request.where
+        expression = None if where is None else expression_of(where)
         try:
-            resume = yield from (self._all() if test is None else self._chosen(test))
+            resume = yield from (self._all() if expression is None else self._filtered(expression))
         finally:
             self._cursor.close(force=True)
         partitions, names, values, versions = self._columns
         return Page(partitions, names, values, versions, resume)
 
     def _all(self) -> Steps[Position | None]:
-        keyspace, first, until, max_records = self._asked[:4]
+        keyspace, first, until, max_records = self._request[:4]
         bounds = first if until is None else first + until
         given = (keyspace, *bounds, max_records + 1)
         rows = self._cursor.execute(_SCAN[until is not None], given)
@@ -98,17 +98,17 @@ class FaceScan:
             yield
         return None
 
-    def _chosen(self, test: Test) -> Steps[Position | None]:
+    def _filtered(self, expression: SqlExpression) -> Steps[Position | None]:
         ends_snapshot = not self._connection.in_transaction
         if ends_snapshot:
             self._cursor.execute("BEGIN")
         try:
-            first, until = self._asked.first, self._asked.until
+            first, until = self._request.first, self._request.until
             if until is not None and until <= first:
                 return None
-            for _ in range(0, SCAN_LOOKED_MAX, _SLICE_LOOKED):
+            for _ in range(0, SCAN_LOOKED_MAX, _SLICE_EXAMINED_RECORDS):
                 source, bounds, following = self._slice(first)
-                resume = self._take(self._choose(source, bounds, test))
+                resume = self._take(self._matching_rows(source, bounds, expression))
                 if resume is not None or following is None:
                     return resume
                 first = following
@@ -122,7 +122,7 @@ class FaceScan:
     def _slice(self, first: Position) -> tuple[str, tuple[bytes, ...], Position | None]:
         """Return the slice that begins at `first`, as a clause and its values, and where the next
         slice begins (None = nothing is left)."""
-        keyspace, until = self._asked.keyspace, self._asked.until
+        keyspace, until = self._request.keyspace, self._request.until
         last = None if until is None or until.partition != first.partition else until.key
         if first.key or last is not None:
             return self._slice_inside(first, last)
@@ -141,7 +141,7 @@ class FaceScan:
     def _slice_inside(
         self, first: Position, last: bytes | None
     ) -> tuple[str, tuple[bytes, ...], Position | None]:
-        bounds: tuple[bytes, ...] = (self._asked.keyspace, *first)
+        bounds: tuple[bytes, ...] = (self._request.keyspace, *first)
         if last is not None:
             bounds = (*bounds, last)
         end = self._end(_INSIDE[last is not None], bounds)
@@ -152,14 +152,18 @@ class FaceScan:
 
     def _end(self, source: str, bounds: tuple[bytes, ...]) -> Position | None:
         """Return the first record after a slice of these; None when they all fit into one slice."""
-        for one in self._cursor.execute(_SLICE_END.format(source), (*bounds, _SLICE_LOOKED)):
+        for one in self._cursor.execute(
+            _SLICE_END.format(source), (*bounds, _SLICE_EXAMINED_RECORDS)
+        ):
             return Position(*one)
         return None
 
-    def _choose(self, source: str, bounds: tuple[bytes, ...], test: Test) -> list[Any]:
-        statement = f"{_COLUMNS} {source} AND {test.sql} ORDER BY partition, key LIMIT ?"
-        room = self._asked.max_records - len(self._columns[0])
-        return self._cursor.execute(statement, (*bounds, *test.values, room + 1)).fetchall()
+    def _matching_rows(
+        self, source: str, bounds: tuple[bytes, ...], expression: SqlExpression
+    ) -> list[Any]:
+        statement = f"{_COLUMNS} {source} AND {expression.sql} ORDER BY partition, key LIMIT ?"
+        room = self._request.max_records - len(self._columns[0])
+        return self._cursor.execute(statement, (*bounds, *expression.values, room + 1)).fetchall()
 
     def _take(self, batch: Sequence[Any]) -> Position | None:
         """Add rows as far as there is room. Return the position of the first row left over, or
@@ -167,8 +171,8 @@ class FaceScan:
         if not batch:
             return None
         parts = tuple(zip(*batch, strict=True))
-        room = self._asked.max_records - len(self._columns[0])
-        count, weight = _fitting(parts, room, self._asked.max_bytes - self._size_bytes)
+        room = self._request.max_records - len(self._columns[0])
+        count, weight = _count_that_fits(parts, room, self._request.max_bytes - self._size_bytes)
         for column, part in zip(self._columns, parts, strict=True):
             column += part[:count]
         if count < len(batch):
@@ -178,7 +182,9 @@ class FaceScan:
         return None
 
 
-def _fitting(rows: Sequence[Sequence[Any]], records: int, size_bytes: int) -> tuple[int, int]:
+def _count_that_fits(
+    rows: Sequence[Sequence[Any]], records: int, size_bytes: int
+) -> tuple[int, int]:
     """Return how many of the rows (partition, key, value, version), by column, fit, and their size.
     The last of them may exceed the space that is left."""
     partitions, names, values, _ = rows

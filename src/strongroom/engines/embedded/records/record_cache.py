@@ -53,8 +53,8 @@ class RecordCache:
         self._read_once = SeenOnce(_READ_ONCE_PLACES)
         self._younger: _Half = {}
         self._older: _Half = {}
-        self._barred: Collection[Ref] = ()
-        self._missed: list[Ref] = []  # those of the barred that were cached
+        self._being_committed: Collection[Ref] = ()
+        self._cached_before: list[Ref] = []  # those of them that were cached
 
     def get(self, refs: Sequence[Ref]) -> list[Record | None] | None:
         """Return the records from one snapshot, in the order of `refs`; None unless all are
@@ -68,7 +68,7 @@ class RecordCache:
         if found is UNKNOWN and ref in self._older:
             found = self._older.pop(ref)
             self._put(ref, found)
-            self._turn_when_full()
+            self._rotate_when_full()
         return found
 
     def _get_older(self, refs: Sequence[Ref]) -> list[Record | None] | None:
@@ -83,33 +83,33 @@ class RecordCache:
 
     def keep(self, refs: Sequence[Ref], records: Sequence[Record | None]) -> None:
         """Cache records that were just read, in one snapshot, unless this was the first read."""
-        if not self._read_once.again(refs[-1]):
+        if not self._read_once.check_and_add(refs[-1]):
             return
         for ref, record in zip(refs, records, strict=True):
-            if ref not in self._younger and ref not in self._barred:
+            if ref not in self._younger and ref not in self._being_committed:
                 self._put(ref, record)
-        self._turn_when_full()
+        self._rotate_when_full()
 
-    def bar(self, refs: Collection[Ref]) -> None:
+    def begin_commit(self, refs: Collection[Ref]) -> None:
         """Prepare for a commit that writes these records; there is one at a time.
 
         Arguments:
-            refs: the collection must not change until `lift`.
+            refs: the collection must not change until `end_commit`.
         """
-        self._barred = refs
-        self._missed = [ref for ref in refs if self._forget(ref)]
+        self._being_committed = refs
+        self._cached_before = [ref for ref in refs if self._forget(ref)]
 
-    def lift(self, committed: Mapping[Ref, Record | None]) -> None:
+    def end_commit(self, committed: Mapping[Ref, Record | None]) -> None:
         """End that commit. The records that it wrote are cached again if they were cached before.
 
         Arguments:
             committed: all that it wrote; empty when it failed.
         """
-        self._barred = ()
-        for ref in self._missed:
+        self._being_committed = ()
+        for ref in self._cached_before:
             if ref in committed:
                 self._put(ref, committed[ref])
-        self._turn_when_full()
+        self._rotate_when_full()
 
     def _forget(self, ref: Ref) -> bool:
         """Remove a record. Return whether it was cached."""
@@ -128,7 +128,7 @@ class RecordCache:
             self._younger[ref] = record
             self._left_bytes -= size_bytes
 
-    def _turn_when_full(self) -> None:
+    def _rotate_when_full(self) -> None:
         if self._left_bytes < 0:
             self._older, self._younger = self._younger, {}
             self._left_bytes = self._half_bytes

@@ -28,7 +28,7 @@ _VALUE: Final = (
     "SELECT value FROM hidden WHERE keyspace = ? AND partition = ? AND key = ?",
 )
 
-_Place = tuple[bytes, bytes, bytes]
+_Position = tuple[bytes, bytes, bytes]
 Walked = tuple[Ref, Record | None]
 """A record; None = it is damaged."""
 
@@ -47,7 +47,7 @@ def walk(connection: apsw.Connection, connect: Callable[[], apsw.Connection]) ->
 
 
 class _Walk:
-    """The walk over one table. `_place` is where the next record may begin."""
+    """The walk over one table. `_position` is where the next record may begin."""
 
     def __init__(
         self, connection: apsw.Connection, connect: Callable[[], apsw.Connection], hidden: bool
@@ -55,10 +55,10 @@ class _Walk:
         self._connection = connection
         self._connect = connect
         self._hidden = hidden
-        self._place: _Place = (b"", b"", b"")
+        self._position: _Position = (b"", b"", b"")
 
     def records(self) -> Iterator[Walked]:
-        went_on_at: _Place | None = None
+        went_on_at: _Position | None = None
         while True:
             try:
                 yield from self._readable()
@@ -68,15 +68,15 @@ class _Walk:
                 _snapshot_again(self._connection)
             else:
                 return
-            is_stuck = went_on_at == self._place
+            is_stuck = went_on_at == self._position
             if not (yield from self._damaged(is_stuck)):
                 return
-            went_on_at = self._place
+            went_on_at = self._position
 
     def _readable(self) -> Iterator[Walked]:
-        rows = self._connection.cursor().execute(_RECORDS[self._hidden], self._place)
+        rows = self._connection.cursor().execute(_RECORDS[self._hidden], self._position)
         for keyspace, partition, name, value, version in rows:
-            self._place = (keyspace, partition, name + b"\0")
+            self._position = (keyspace, partition, name + b"\0")
             yield self._ref(keyspace, partition, name), Record(value, version)
 
     def _damaged(self, is_stuck: bool) -> Generator[Walked, None, bool]:
@@ -90,12 +90,12 @@ class _Walk:
         other = self._connect()
         stop_verifying(other)
         try:
-            for names in other.cursor().execute(_NAMES[self._hidden], self._place):
-                self._place = names
+            for names in other.cursor().execute(_NAMES[self._hidden], self._position):
+                self._position = names
                 if not is_stuck and self._is_readable(names):
                     return True
                 is_stuck = False
-                self._place = (*names[:2], names[2] + b"\0")
+                self._position = (*names[:2], names[2] + b"\0")
                 yield self._ref(*names), None
             return False
         finally:

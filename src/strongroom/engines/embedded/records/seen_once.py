@@ -21,7 +21,7 @@ class SeenOnce:
         self._places = places
         self._marks = array("q", bytes(8 * places))
 
-    def again(self, one: Hashable) -> bool:
+    def check_and_add(self, one: Hashable) -> bool:
         """Return whether a key was seen before, as far as that is remembered, and remember it."""
         mark = hash(one)
         place = mark % self._places

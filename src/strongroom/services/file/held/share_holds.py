@@ -39,7 +39,7 @@ class ShareHolds:
     def has(self, generation: int) -> bool:
         """Return whether this gateway has the share now, as far as it can know."""
         hold = self._holds.get(generation)
-        return hold is not None and hold.stands
+        return hold is not None and hold.is_held
 
     async def take(self, services: Services, generation: int) -> bool:
         """Take a share, unless this gateway has it already. Returns whether it has it.
@@ -48,7 +48,7 @@ class ShareHolds:
         """
         hold = self._holds.get(generation)
         if hold is not None:
-            return hold.stands
+            return hold.is_held
         taking = self._taking.get(generation)
         if taking is None:
             taking = asyncio.ensure_future(self._take(services, generation))
