@@ -15,9 +15,9 @@ from strongroom.services.core.runner import Services
 from strongroom.store.blob import blob_records
 from strongroom.store.blob.bodies.body import Body
 from strongroom.store.blob.bodies.empty import Empty
+from strongroom.store.blob.bodies.in_record import InRecord
 from strongroom.store.blob.bodies.inline import Inline
 from strongroom.store.blob.bodies.stored import Stored
-from strongroom.store.blob.bodies.within import Within
 from strongroom.store.core import keys
 from strongroom.values import ByteRange
 from tests.services import blob_calls as do
@@ -27,8 +27,8 @@ from tests.services.sweeps import fresh, swept
 # The lengths at which bodies change to the next kind.
 KINDS: dict[int, type[Body]] = {
     0: Empty,
-    1: Within,
-    RECORD_BODY_BYTES_MAX: Within,
+    1: InRecord,
+    RECORD_BODY_BYTES_MAX: InRecord,
     RECORD_BODY_BYTES_MAX + 1: Inline,
     INLINE_BODY_BYTES_MAX: Inline,
     INLINE_BODY_BYTES_MAX + 1: Stored,

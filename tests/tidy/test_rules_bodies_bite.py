@@ -43,5 +43,5 @@ def test_the_interface_and_other_names_may_be_used(text: str) -> None:
 
 
 def test_the_rule_sees_all_kinds() -> None:
-    wanted = {"Empty", "Within", "Inline", "Stored", "Listed", "Appended", "Pages"}
+    wanted = {"Empty", "InRecord", "Inline", "Stored", "Listed", "Appended", "Pages"}
     assert kinds_of_bodies(package_sources()) == wanted

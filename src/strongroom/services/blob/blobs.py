@@ -31,7 +31,7 @@ from strongroom.services.core.calls import Call, Piece
 from strongroom.services.core.places import generation_of
 from strongroom.services.core.runner import Services
 from strongroom.store.blob.blob_records import BlobRecord
-from strongroom.store.blob.bodies.body import BodyPlace, OpenBody, P, Take
+from strongroom.store.blob.bodies.body import BodyPlace, OpenBody, P, ReadSpan
 from strongroom.store.blob.bodies.readers import Readers, Reading
 from strongroom.store.blob.bodies.reading import to_read, to_send
 from strongroom.store.blob.bodies.received import Received
@@ -217,7 +217,7 @@ async def _opened(
 
 
 async def _open(
-    services: Services, call: Call[GetBlob], view: BlobView, take: Take[P]
+    services: Services, call: Call[GetBlob], view: BlobView, take: ReadSpan[P]
 ) -> tuple[BlobView, OpenBody[P]]:
     """Open the range of the body. Return it with the blob that it belongs to.
 
@@ -236,7 +236,7 @@ async def _open(
 
 
 async def _open_body(
-    services: Services, call: Call[GetBlob], view: BlobView, take: Take[P]
+    services: Services, call: Call[GetBlob], view: BlobView, take: ReadSpan[P]
 ) -> OpenBody[P]:
     blob = view.blob
     tiers.require_online(blob.tier)

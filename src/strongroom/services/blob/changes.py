@@ -15,7 +15,7 @@ from strongroom.limits import UNCOMMITTED_LIFETIME_S
 from strongroom.store.blob import blob_records, tag_index
 from strongroom.store.blob.blob_records import BlobRecord, Retired, Upload
 from strongroom.store.blob.bodies.body import Body
-from strongroom.store.blob.tag_index import Retagged
+from strongroom.store.blob.tag_index import TagChange
 from strongroom.store.core import keys, records
 from strongroom.store.core.keys import Past
 from strongroom.store.core.records import Job, JobKind
@@ -111,7 +111,7 @@ class BlobChange:
         self._expires = False
         self._has_work = False
         self._place = _HeadRecordChange(head_record)
-        self._retagged: list[Retagged] = []
+        self._tag_changes: list[TagChange] = []
 
     def put(self, key: Key, value: bytes | None) -> None:
         """Write or delete a key. The last write to a key wins."""
@@ -161,7 +161,7 @@ class BlobChange:
     ) -> None:
         if after is not None:
             after = self._with_tag_token(after, before)
-        self._retagged.append(Retagged(version_id, before, after))
+        self._tag_changes.append(TagChange(version_id, before, after))
         value = None if after is None else blob_records.BLOB.encode(after)
         self.put(keys.version(version_id), value)
 
@@ -263,8 +263,8 @@ class BlobChange:
             tuple(self._adopt),
             tuple(self._drop),
         )
-        retagged = (Retagged(0, self._place.before, head_record), *self._retagged)
-        if not any(one.is_tagged for one in retagged):
+        tag_changes = (TagChange(0, self._place.before, head_record), *self._tag_changes)
+        if not any(one.is_tagged for one in tag_changes):
             return (*self._before, own, *self._after)  # the usual case
-        entered, removed = tag_index.steps(self._generation, self._name, self.stamp, retagged)
+        entered, removed = tag_index.steps(self._generation, self._name, self.stamp, tag_changes)
         return (*self._before, *entered, own, *removed, *self._after)

@@ -23,7 +23,7 @@ from strongroom.services.core.background import RemovalBatch
 from strongroom.services.core.runner import Services
 from strongroom.store.blob import blob_records, tag_index
 from strongroom.store.blob.blob_records import Retired
-from strongroom.store.blob.bodies.body import Body, BodyPlace, BodySweep, StillRead, unused
+from strongroom.store.blob.bodies.body import Body, BodyPlace, BodySweep, ReadersActive, unused
 from strongroom.store.blob.bodies.kinds import hidden_kind
 from strongroom.store.blob.bodies.readers import Readers, Reading
 from strongroom.store.core import keys
@@ -134,8 +134,8 @@ async def sweep_blob(
         await _drop_retired(sweep, sparing, key, retired)
     for body in live:
         try:
-            await body.tidy(sweep)
-        except StillRead:
+            await body.sweep_leftovers(sweep)
+        except ReadersActive:
             sparing.spare()
     if not live:
         await _drop_maps(place, removal)
@@ -174,8 +174,8 @@ async def sweep_head_body(services: Services, partition: Partition) -> bool:
     sweep = BodySweep(place, live, maps, horizon.stamp, SparingRemoval(RemovalBatch(services, 0.0)))
     try:
         for body in live - retired:
-            await body.tidy(sweep)
-    except StillRead:
+            await body.sweep_leftovers(sweep)
+    except ReadersActive:
         return False
     return True
 
@@ -251,8 +251,8 @@ async def _drop_retired(
         if body in sweep.live:
             continue
         try:
-            named = await body.let_go(sweep)
-        except StillRead:
+            named = await body.sweep_retired(sweep)
+        except ReadersActive:
             sparing.spare()
             continue
         gone += named.keys
@@ -271,6 +271,6 @@ async def sweep_tags(services: Services, removal: RemovalBatch, job: Job) -> Non
     places = [keys.version(one) if one else keys.HEAD_KEY for one in named]
     read = await services.store.read([Ref(partition, key) for key in places])
     found = {one: blob_records.BLOB.of(record) for one, record in zip(named, read, strict=True)}
-    for partition, key in tag_index.left_over(job, found):
+    for partition, key in tag_index.stale_entries(job, found):
         await removal.add(partition, (key,))
     await removal.commit()

@@ -30,7 +30,7 @@ class FoundRecord(NamedTuple):
     value: bytes
 
 
-class _Beside:
+class _BodyRecords:
     """The records that a body of this blob refers to. See InspectedBody."""
 
     def __init__(
@@ -131,14 +131,14 @@ class BlobCheck:
             if record.version != version:
                 self._problems.append(f"the version {version} says that it is {record.version}")
         for body in self._retired:
-            beside = _Beside(self, "what was retired", HEAD, 0, is_retired=True)
+            beside = _BodyRecords(self, "what was retired", HEAD, 0, is_retired=True)
             retired = self._inspect(body, beside)
             self.given_up.update(retired.contents)
         self._judge_maps()
         self._judge_upload()
         for name in self._hidden.keys() - self._claimed:
             number = int.from_bytes(name[1:9], "big")
-            self._problems.append(hidden_kind(name).stray.format(number))
+            self._problems.append(hidden_kind(name).orphan_text.format(number))
         self.given_up -= self.needed
         yield from self._problems
 
@@ -170,7 +170,7 @@ class BlobCheck:
         return any(one.deletion is not None for one in kept)
 
     def _judge_body(self, blob: BlobRecord, which: str, past: Past) -> None:
-        found = self._inspect(blob.body, _Beside(self, which, past, blob.size_bytes))
+        found = self._inspect(blob.body, _BodyRecords(self, which, past, blob.size_bytes))
         self.needed.update(found.contents)
         self._problems += found.problems
         if found.size_bytes is None:
@@ -179,7 +179,7 @@ class BlobCheck:
             problem = f"{which} says {blob.size_bytes} bytes, but has {found.size_bytes}"
             self._problems.append(problem)
 
-    def _inspect(self, body: Body, beside: _Beside) -> BodyFindings:
+    def _inspect(self, body: Body, beside: _BodyRecords) -> BodyFindings:
         try:
             return body.inspect(beside)
         except DamagedRecord as error:

@@ -48,7 +48,7 @@ class Tagged(NamedTuple):
 NO_TAGS: Final = Tagged()
 
 
-class Retagged(NamedTuple):
+class TagChange(NamedTuple):
     """A commit's change of the tags of a blob (`version` 0) or of one of its previous versions: the
     record before and after it."""
 
@@ -99,7 +99,7 @@ def steps(
     generation: int,
     name: str,
     stamp: int,
-    changes: Iterable[Retagged],
+    changes: Iterable[TagChange],
 ) -> tuple[list[Step], list[Step]]:
     """Return the steps before and after the one that writes the blob's records.
 
@@ -135,7 +135,7 @@ def named(job: Job) -> list[Tagged]:
     return [Tagged(*one, version) for one, version in zip(job.tags, versions, strict=True)]
 
 
-def left_over(job: Job, found: Mapping[int, BlobRecord | None]) -> list[tuple[Partition, Key]]:
+def stale_entries(job: Job, found: Mapping[int, BlobRecord | None]) -> list[tuple[Partition, Key]]:
     """Return the entries of a job that do not count at present.
 
     Arguments:

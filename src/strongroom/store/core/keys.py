@@ -95,9 +95,9 @@ TEXT: Final = b"t"
 MESSAGE: Final = b"v"
 EXPIRY: Final = b"x"
 # Nearly every request names one of a few containers, queues, tables or shares, with a short name.
-_PLACES_REMEMBERED: Final = 1024
+_NAMES_CACHED_MAX: Final = 1024
 # For generations, epochs, and the times of snapshots (nearly always 0, the head).
-_FEW_REMEMBERED: Final = 64
+_NUMBERS_CACHED_MAX: Final = 64
 
 
 class Past(NamedTuple):
@@ -118,7 +118,7 @@ def containers(account: str) -> bytes:
     return b"c" + account.encode()
 
 
-@lru_cache(_PLACES_REMEMBERED)
+@lru_cache(_NAMES_CACHED_MAX)
 def container(account: str, name: str) -> Ref:
     """A container's own record."""
     return Ref(Partition(containers(account), name.encode()), CONTAINER_KEY)
@@ -139,7 +139,7 @@ def queues(account: str) -> bytes:
     return b"q" + account.encode()
 
 
-@lru_cache(_PLACES_REMEMBERED)
+@lru_cache(_NAMES_CACHED_MAX)
 def queue(account: str, name: str) -> Ref:
     """A queue's own record."""
     return Ref(Partition(queues(account), name.encode()), QUEUE_KEY)
@@ -150,7 +150,7 @@ def tables(account: str) -> bytes:
     return b"t" + account.encode()
 
 
-@lru_cache(_PLACES_REMEMBERED)
+@lru_cache(_NAMES_CACHED_MAX)
 def table(account: str, name: str) -> Ref:
     """A table's own record; the case of its name does not matter."""
     return Ref(Partition(tables(account), name.lower().encode()), TABLE_KEY)
@@ -161,13 +161,13 @@ def shares(account: str) -> bytes:
     return b"f" + account.encode()
 
 
-@lru_cache(_PLACES_REMEMBERED)
+@lru_cache(_NAMES_CACHED_MAX)
 def share(account: str, name: str) -> Ref:
     """A share's own record."""
     return Ref(Partition(shares(account), name.encode()), SHARE_KEY)
 
 
-@lru_cache(_FEW_REMEMBERED)
+@lru_cache(_NUMBERS_CACHED_MAX)
 def file_names(generation: int) -> Partition:
     """The partition of all names of a share."""
     return Partition(b"n" + number(generation), b"n")
@@ -193,7 +193,7 @@ def file_node(generation: int, file_id: int) -> Ref:
     return ref_of((file_names(generation), key_of((True, FILE_NODE + number(file_id)))))
 
 
-@lru_cache(_FEW_REMEMBERED)
+@lru_cache(_NUMBERS_CACHED_MAX)
 def permissions(generation: int) -> Partition:
     """The partition of a share's security descriptors."""
     return Partition(b"n" + number(generation), b"p")
@@ -204,7 +204,7 @@ def permission(generation: int, key: str) -> Ref:
     return Ref(permissions(generation), Key(False, key.encode()))
 
 
-@lru_cache(_FEW_REMEMBERED)
+@lru_cache(_NUMBERS_CACHED_MAX)
 def files(generation: int) -> bytes:
     """The keyspace of a share's directories and files."""
     return b"a" + number(generation)
@@ -220,7 +220,7 @@ def file_attributes(generation: int, file_id: int) -> Ref:
     return ref_of((file(generation, file_id), FILE_KEY))
 
 
-@lru_cache(_FEW_REMEMBERED)
+@lru_cache(_NUMBERS_CACHED_MAX)
 def entities(generation: int) -> bytes:
     """The keyspace of a table's entities."""
     return b"e" + number(generation)
@@ -253,7 +253,7 @@ def service_properties(account: str, service: str) -> Ref:
     return Ref(Partition(SERVICES, f"{account}/{service}".encode()), PROPERTIES_KEY)
 
 
-@lru_cache(_FEW_REMEMBERED)
+@lru_cache(_NUMBERS_CACHED_MAX)
 def blobs(generation: int) -> bytes:
     """The keyspace of a container's blobs."""
     return b"b" + number(generation)
@@ -306,7 +306,7 @@ def past_of(key: bytes) -> Past | None:
     return None if (of := version_id(key)) is None else Past(of, True)
 
 
-@lru_cache(_FEW_REMEMBERED)
+@lru_cache(_NUMBERS_CACHED_MAX)
 def inline(ticks: int, is_version: bool = False) -> Key:
     """The key of the inline bytes of a snapshot, a previous version, or the head (0). It is fixed,
     so that one read of the partition returns a head together with its small body."""
@@ -428,7 +428,7 @@ def map_stamp(key: bytes) -> int:
     return int.from_bytes(key[13:21], "big")
 
 
-@lru_cache(_FEW_REMEMBERED)
+@lru_cache(_NUMBERS_CACHED_MAX)
 def message_partition(generation: int, epoch: int) -> Partition:
     """The partition of a queue's messages since it was created or last cleared."""
     return Partition(b"m" + number(generation), number(epoch))

@@ -32,7 +32,7 @@ _SNAPSHOT: Final = b"g"
 _PAST_NAME: Final = b"q"
 _PAST_ATTRIBUTES: Final = b"p"
 _LAST: Final = (1 << 64) - 1
-_FEW_REMEMBERED: Final = 64
+_NUMBERS_CACHED_MAX: Final = 64
 
 
 def share_snapshot(account: str, name: str, generation: int, stamp: int) -> Ref:
@@ -52,13 +52,13 @@ def snapshot_of(key: bytes) -> tuple[int, int] | None:
     return int.from_bytes(key[1:9], "big"), int.from_bytes(key[9:], "big")
 
 
-@lru_cache(_FEW_REMEMBERED)
+@lru_cache(_NUMBERS_CACHED_MAX)
 def share_usage(generation: int) -> Ref:
     """The record of how much of a share's quota its files use."""
     return Ref(file_names(generation), USAGE_KEY)
 
 
-@lru_cache(_FEW_REMEMBERED)
+@lru_cache(_NUMBERS_CACHED_MAX)
 def share_named(generation: int) -> Ref:
     """The record that names the share of a generation. It exists once a snapshot was taken."""
     return Ref(file_names(generation), NAMED_KEY)

@@ -17,7 +17,7 @@ from strongroom.engines.base import Key, Partition, Ref
 from strongroom.store.core import keys
 
 TAG_KEY: Final = Key(False, b"g")
-_FEW_REMEMBERED: Final = 64
+_NUMBERS_CACHED_MAX: Final = 64
 _KEYSPACE_BYTES: Final = 9
 
 
@@ -25,13 +25,13 @@ BLOBS: Final = b"g"
 VERSIONS: Final = b"v"
 
 
-@lru_cache(_FEW_REMEMBERED)
+@lru_cache(_NUMBERS_CACHED_MAX)
 def tag_entries(generation: int) -> bytes:
     """The keyspace of the tag entries of a container's blobs."""
     return BLOBS + keys.number(generation)
 
 
-@lru_cache(_FEW_REMEMBERED)
+@lru_cache(_NUMBERS_CACHED_MAX)
 def version_tag_entries(generation: int) -> bytes:
     """The keyspace of the tag entries of previous versions of a container's blobs."""
     return VERSIONS + keys.number(generation)

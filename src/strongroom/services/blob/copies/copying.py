@@ -55,7 +55,7 @@ from strongroom.store.blob import blob_records
 from strongroom.store.blob.blob_records import BlobRecord
 from strongroom.store.blob.bodies.body import NewBody
 from strongroom.store.blob.bodies.kinds import empty_body
-from strongroom.store.blob.bodies.pages import renewed
+from strongroom.store.blob.bodies.pages import emptied
 from strongroom.store.blob.bodies.received import Received
 from strongroom.store.core import keys
 from strongroom.store.core.records import CopyOrder, Job, JobKind
@@ -365,7 +365,7 @@ async def abort_copy(services: Services, call: Call[AbortCopy]) -> None:
         assert head is not None
         copy = copies.aborted(head.copy, call.input.copy_id, change.stamp)
         usual = head.page is not None and head.page.incremental is None
-        body = renewed(head.body, change) if usual else head.body
+        body = emptied(head.body, change) if usual else head.body
         change.put_head(modified_head(head, change.stamp, copy=copy, body=body, sealed=False))
 
     await access.change_blob(services, call, decide)

@@ -31,11 +31,11 @@ from strongroom.store.blob.bodies.body import Body
 from strongroom.store.blob.bodies.pages import (
     are_of_one_map,
     changed,
+    emptied,
     list_to_copy,
     map_of,
     newest_snapshot,
     read_pages,
-    renewed,
     take_change,
 )
 from strongroom.store.blob.bodies.readers import Readers
@@ -68,7 +68,7 @@ async def run_incremental(services: Services, job: Job, source: OpenBlob) -> Non
 
 
 def _emptied(head: BlobRecord, copy: Copy, change: BlobChange) -> BlobRecord:
-    return msgspec.structs.replace(head, size_bytes=0, body=renewed(head.body, change))
+    return msgspec.structs.replace(head, size_bytes=0, body=emptied(head.body, change))
 
 
 class _IncrementalCopyRun:

@@ -32,8 +32,8 @@ from strongroom.store.blob.bodies.pages import (
     CopiedLeaves,
     NewPages,
     copy_leaves,
+    emptied,
     is_untouched,
-    renewed,
     with_leaves,
 )
 from strongroom.store.core import keys
@@ -115,7 +115,7 @@ async def _copy_pages(services: Services, job: Job, order: CopyOrder, source: Op
     def begin(head: BlobRecord, copy: Copy, change: BlobChange) -> BlobRecord:
         if is_untouched(head.body):
             return head
-        return msgspec.structs.replace(head, body=renewed(head.body, change))
+        return msgspec.structs.replace(head, body=emptied(head.body, change))
 
     await _edit(services, job, order, begin)
     resume: int | None = 0
@@ -186,7 +186,7 @@ async def _succeed(
 async def _fail(services: Services, job: Job, order: CopyOrder, reason: str) -> None:
     def edit(head: BlobRecord, copy: Copy, change: BlobChange) -> BlobRecord:
         ended = copies.failed(copy, reason, change.stamp)
-        body = head.body if _keeps_body(head) else renewed(head.body, change)
+        body = head.body if _keeps_body(head) else emptied(head.body, change)
         return msgspec.structs.replace(
             head, etag=change.stamp, modified=change.stamp, copy=ended, sealed=False, body=body
         )

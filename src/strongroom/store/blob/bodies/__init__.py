@@ -7,7 +7,7 @@ Code outside of this package does not distinguish kinds; a test enforces that.
 | kind     | its bytes are stored in                                   | made by        |
 | -------- | --------------------------------------------------------- | -------------- |
 | `Empty`  | nothing                                                   | received.py    |
-| `Within` | the blob's record: up to 512 bytes                        | received.py    |
+| `InRecord` | the blob's record: up to 512 bytes                      | received.py    |
 | `Inline` | a hidden record beside it: up to 8 KiB                    | received.py    |
 | `Stored` | one content                                               | received.py    |
 | `Listed` | the contents of the blocks that an immutable list names   | listed.py      |
@@ -20,5 +20,5 @@ A new kind is a module with a subclass of `Body`, its name in kinds.py, and a fu
     so two states of a body must never be equal.
  2. `Body.snapshot` returns the form that the head has from then on, for example one with a new
     generation. Parts of earlier generations then belong to the snapshot and are never written
-    again. `Body.let_go` drops the parts that no other live form refers to.
+    again. `Body.sweep_retired` drops the parts that no other live form refers to.
 """

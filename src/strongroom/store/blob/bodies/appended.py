@@ -29,21 +29,21 @@ from strongroom.store.blob.bodies.body import (
     BodySweep,
     Feed,
     InspectedBody,
-    Named,
+    NamedParts,
     OpenBody,
     P,
-    Take,
+    ReadSpan,
 )
+from strongroom.store.blob.bodies.in_record import inspect_bytes, verified
 from strongroom.store.blob.bodies.listed import GROUP_BYTES, GROUPS_MAX
 from strongroom.store.blob.bodies.received import Received, inline_body
-from strongroom.store.blob.bodies.within import inspect_bytes, verified
 from strongroom.store.core import keys
 from strongroom.store.core.records import Codec
 
 # The records of one read hold about this many bytes of small blocks; there are at most so many
 # records.
-_LOOK_BYTES: Final = 512 * 1024
-_LOOK_RECORDS_MAX: Final = 1000
+_READ_BYTES: Final = 512 * 1024
+_READ_RECORDS_MAX: Final = 1000
 
 
 class AppendedBlock(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -76,19 +76,21 @@ class Appended(Body, frozen=True, array_like=True, tag=6):
     is_shared: ClassVar[bool] = True
     is_in_parts: ClassVar[bool] = True
 
-    async def open(self, place: BodyPlace, offset: int, length: int, take: Take[P]) -> OpenBody[P]:
+    async def open(
+        self, place: BodyPlace, offset: int, length: int, take: ReadSpan[P]
+    ) -> OpenBody[P]:
         """See Body.open. The records are read in pages while the bytes are consumed, so the
         remaining contents are not known: a registered reader keeps all of them."""
         writer = functools.partial(copy_appended, self.count)
         end = offset + length
-        found = await self._look(place, offset, end) if length else []
+        found = await self._read_blocks(place, offset, end) if length else []
         is_small = all(one.block.content is None for one in found)
         if not length or (is_small and _end(found) >= end):
             return OpenBody(_joined(found, offset, end), None, (), writer)
         return OpenBody(self._pieces(place, found, offset, end, take), None, None, writer)
 
     async def _pieces(
-        self, place: BodyPlace, found: list[_Found], offset: int, end: int, take: Take[P]
+        self, place: BodyPlace, found: list[_Found], offset: int, end: int, take: ReadSpan[P]
     ) -> AsyncIterator[P]:
         while offset < end:
             small: list[_Found] = []
@@ -113,14 +115,14 @@ class Appended(Body, frozen=True, array_like=True, tag=6):
                 yield _joined(small, offset, stop)
                 offset = stop
             if offset < end:
-                found = await self._look(place, offset, end)
+                found = await self._read_blocks(place, offset, end)
 
-    async def _look(self, place: BodyPlace, offset: int, end: int) -> list[_Found]:
+    async def _read_blocks(self, place: BodyPlace, offset: int, end: int) -> list[_Found]:
         """Return the blocks from the one with the byte at `offset`, some or all up to `end`. Raises
         ContentMissing."""
         average_bytes = max(1, self.size_bytes // max(1, self.count))
-        few = max(16, _LOOK_BYTES // average_bytes)
-        records = min(_LOOK_RECORDS_MAX, few, (end - offset) // average_bytes + 2)
+        few = max(16, _READ_BYTES // average_bytes)
+        records = min(_READ_RECORDS_MAX, few, (end - offset) // average_bytes + 2)
         first, until = keys.appended_range(self.number, offset, self.size_bytes)
         page = await place.store.read_range(place.partition, True, first, until, records)
         found: list[_Found] = []
@@ -148,22 +150,22 @@ class Appended(Body, frozen=True, array_like=True, tag=6):
             return False
         return self.number == earlier.number and self.size_bytes >= earlier.size_bytes
 
-    async def let_go(self, sweep: BodySweep) -> Named:
-        """See Body.let_go. Blocks after this form's end may belong to forms that did not exist when
-        `live` was read, so they stay."""
+    async def sweep_retired(self, sweep: BodySweep) -> NamedParts:
+        """See Body.sweep_retired. Blocks after this form's end stay: they may belong to forms that
+        did not exist when `live` was read."""
         place = sweep.place
         shared = (body for body in sweep.live if isinstance(body, Appended))
         kept = max((body.size_bytes for body in shared if body.number == self.number), default=0)
         first, until = keys.appended_range(self.number, kept, self.size_bytes)
         while first < until:
             page = await place.store.read_range(
-                place.partition, True, first, until, _LOOK_RECORDS_MAX
+                place.partition, True, first, until, _READ_RECORDS_MAX
             )
             for item in page:
                 key = Key(True, item.name)
                 contents = appended_contents(item.name, item.value)
                 await sweep.removal.add(place.partition, (key,), contents)
-            if len(page) < _LOOK_RECORDS_MAX:
+            if len(page) < _READ_RECORDS_MAX:
                 break
             first = page[-1].name + b"\0"
         return self.named

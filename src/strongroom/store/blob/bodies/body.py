@@ -29,8 +29,9 @@ P = TypeVar("P", bytes, Piece)
 HEAD: Final = Past(0)
 """Where the head has what other states of the blob have under their time or id."""
 
-Take = Callable[[Opened, Span], AsyncIterator[P]]
-"""take(content, span) -> the bytes of this span of it: to send, read or store them (reading.py)."""
+ReadSpan = Callable[[Opened, Span], AsyncIterator[P]]
+"""read_span(content, span) -> the bytes of this span of the content, to send, read or store them
+(reading.py)."""
 
 
 class Source(Protocol):
@@ -182,11 +183,11 @@ class BodySweep(msgspec.Struct, frozen=True):
     removal: Removal
 
 
-class StillRead(Exception):
+class ReadersActive(Exception):
     """A sweep must wait for readers."""
 
 
-class Named(NamedTuple):
+class NamedParts(NamedTuple):
     """The records of the blob's partition, and the contents, that a stored form names."""
 
     keys: tuple[Key, ...] = ()
@@ -216,7 +217,9 @@ class Body(msgspec.Struct, frozen=True, array_like=True, gc=False):
     is_shared: ClassVar[bool] = False
     is_in_parts: ClassVar[bool] = False
 
-    async def open(self, place: BodyPlace, offset: int, length: int, take: Take[P]) -> OpenBody[P]:
+    async def open(
+        self, place: BodyPlace, offset: int, length: int, take: ReadSpan[P]
+    ) -> OpenBody[P]:
         """Return the bytes [offset, offset + length).
 
         Raises: ContentMissing when a part is missing; DataDamaged, also while the bytes are read.
@@ -269,9 +272,9 @@ class Body(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return self
 
     @property
-    def named(self) -> Named:
+    def named(self) -> NamedParts:
         """The records and contents that the stored form itself names, if it may be shared."""
-        return Named()
+        return NamedParts()
 
     async def parts(self, place: BodyPlace) -> frozenset[int]:
         """Return the ids of the contents that the records in `named` lead to. The set is empty if
@@ -282,13 +285,13 @@ class Body(msgspec.Struct, frozen=True, array_like=True, gc=False):
         except ContentMissing:
             return frozenset()
 
-    async def let_go(self, sweep: BodySweep) -> Named:
+    async def sweep_retired(self, sweep: BodySweep) -> NamedParts:
         """Remove the records and contents that only this retired body names.
 
         Returns: the records and contents to remove together with the record that names the body.
         They go last: a sweep that starts again finds the rest through them.
 
-        Raises: StillRead.
+        Raises: ReadersActive.
         """
         place = sweep.place
         parts = await self.parts(place)
@@ -297,8 +300,8 @@ class Body(msgspec.Struct, frozen=True, array_like=True, gc=False):
             await sweep.removal.add(place.partition, (), gone)
         return self.named
 
-    async def tidy(self, sweep: BodySweep) -> None:
-        """Remove the leftovers of changes of this live body. Raises StillRead."""
+    async def sweep_leftovers(self, sweep: BodySweep) -> None:
+        """Remove the leftovers of changes of this live body. Raises ReadersActive."""
 
     def inspect(self, found: InspectedBody) -> BodyFindings:
         """Check the body, for doctor. Raises DamagedRecord."""

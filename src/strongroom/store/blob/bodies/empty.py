@@ -11,14 +11,16 @@ from strongroom.store.blob.bodies.body import (
     InspectedBody,
     OpenBody,
     P,
-    Take,
+    ReadSpan,
 )
 
 
 class Empty(Body, frozen=True, array_like=True, tag=0):
     """No bytes."""
 
-    async def open(self, place: BodyPlace, offset: int, length: int, take: Take[P]) -> OpenBody[P]:
+    async def open(
+        self, place: BodyPlace, offset: int, length: int, take: ReadSpan[P]
+    ) -> OpenBody[P]:
         """See Body.open."""
         return OpenBody(b"")
 

@@ -13,9 +13,9 @@ from strongroom.store.blob.bodies.body import (
     InspectedBody,
     OpenBody,
     P,
-    Take,
+    ReadSpan,
 )
-from strongroom.store.blob.bodies.within import inspect_bytes, verified
+from strongroom.store.blob.bodies.in_record import inspect_bytes, verified
 from strongroom.store.core import keys
 from strongroom.store.core.keys import Past
 
@@ -26,7 +26,9 @@ class Inline(Body, frozen=True, array_like=True, tag=1):
 
     crc64: int
 
-    async def open(self, place: BodyPlace, offset: int, length: int, take: Take[P]) -> OpenBody[P]:
+    async def open(
+        self, place: BodyPlace, offset: int, length: int, take: ReadSpan[P]
+    ) -> OpenBody[P]:
         """See Body.open."""
         return OpenBody(self._data(place.beside)[offset : offset + length])
 

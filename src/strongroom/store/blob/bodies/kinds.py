@@ -15,12 +15,12 @@ from strongroom.store.blob.bodies.appended import Appended, NewAppended, appende
 from strongroom.store.blob.bodies.blocks import StoredBlockList
 from strongroom.store.blob.bodies.body import HEAD, Body, NewBody
 from strongroom.store.blob.bodies.empty import Empty
+from strongroom.store.blob.bodies.in_record import InRecord
 from strongroom.store.blob.bodies.inline import Inline
 from strongroom.store.blob.bodies.listed import Listed
 from strongroom.store.blob.bodies.pages import NewPages, Pages
 from strongroom.store.blob.bodies.received import NO_BYTES
 from strongroom.store.blob.bodies.stored import Stored
-from strongroom.store.blob.bodies.within import Within
 from strongroom.store.core import keys
 from strongroom.store.core.extents import contents_of
 from strongroom.store.core.keys import Past
@@ -28,23 +28,23 @@ from strongroom.store.core.records import DamagedRecord
 from strongroom.values import BlobKind
 
 # Nearly every request reads a head; the others read a few snapshots.
-_FEW_REMEMBERED: Final = 64
+_NUMBERS_CACHED_MAX: Final = 64
 
 if TYPE_CHECKING:
     # All other modules know a body by its interface only.
     AnyBody = Body
 else:
-    AnyBody = Empty | Within | Inline | Stored | Listed | Appended | Pages
+    AnyBody = Empty | InRecord | Inline | Stored | Listed | Appended | Pages
 
 
 class HiddenKind(NamedTuple):
     """One kind of hidden records that belong to bodies.
 
-    `stray`: doctor's text for one that belongs to no body, with {} for its number.
+    `orphan_text`: doctor's text for one that belongs to no body, with {} for its number.
     `contents`: contents(name, value) -> the contents that a record names. Raises DamagedRecord.
     """
 
-    stray: str
+    orphan_text: str
     contents: Callable[[bytes, bytes], Collection[int]]
 
 
@@ -78,7 +78,7 @@ def hidden_kind(name: bytes) -> HiddenKind:
     return kind
 
 
-@lru_cache(_FEW_REMEMBERED)
+@lru_cache(_NUMBERS_CACHED_MAX)
 def read_with(past: Past | None) -> tuple[Key, ...]:
     """Return the keys that are read together with the record of a head (None), a snapshot or a
     version, for any kind of body (BodyPlace.beside)."""

@@ -22,10 +22,10 @@ from strongroom.store.blob.bodies.body import (
     BodyPlace,
     Feed,
     InspectedBody,
-    Named,
+    NamedParts,
     OpenBody,
     P,
-    Take,
+    ReadSpan,
 )
 from strongroom.store.blob.bodies.reading import read_content, read_spans
 from strongroom.store.blob.bodies.received import NO_BYTES, Received, keep
@@ -49,7 +49,9 @@ class Listed(Body, frozen=True, array_like=True, tag=3):
     is_shared: ClassVar[bool] = True
     is_in_parts: ClassVar[bool] = True
 
-    async def open(self, place: BodyPlace, offset: int, length: int, take: Take[P]) -> OpenBody[P]:
+    async def open(
+        self, place: BodyPlace, offset: int, length: int, take: ReadSpan[P]
+    ) -> OpenBody[P]:
         """See Body.open. Contents are pinned one after another; a registered reader keeps those
         that are still to be read."""
         turns, blocks = place.store.turns, await self.blocks(place)
@@ -67,11 +69,11 @@ class Listed(Body, frozen=True, array_like=True, tag=3):
         return StoredBlockList.decode(found.value)
 
     @property
-    def named(self) -> Named:
+    def named(self) -> NamedParts:
         """See Body.named."""
         if self.list_content is None:
-            return Named((keys.block_list(self.number),))
-        return Named((), (self.list_content,))
+            return NamedParts((keys.block_list(self.number),))
+        return NamedParts((), (self.list_content,))
 
     def inspect(self, found: InspectedBody) -> BodyFindings:
         """See Body.inspect."""

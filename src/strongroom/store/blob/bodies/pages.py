@@ -27,11 +27,11 @@ from strongroom.store.blob.bodies.body import (
     BodySweep,
     Feed,
     InspectedBody,
-    Named,
+    NamedParts,
     OpenBody,
     P,
-    StillRead,
-    Take,
+    ReadersActive,
+    ReadSpan,
 )
 from strongroom.store.core import extents
 from strongroom.store.core.extents import (
@@ -76,7 +76,9 @@ class Pages(Body, frozen=True, array_like=True, tag=5):
         """See Body.position."""
         return self.at
 
-    async def open(self, place: BodyPlace, offset: int, length: int, take: Take[P]) -> OpenBody[P]:
+    async def open(
+        self, place: BodyPlace, offset: int, length: int, take: ReadSpan[P]
+    ) -> OpenBody[P]:
         """See Body.open. Holes are read as zeros."""
         where = MapPlace(place.partition, self.number)
         pieces: Any = extents.read(place.store, where, self.at, offset, length)
@@ -93,23 +95,24 @@ class Pages(Body, frozen=True, array_like=True, tag=5):
             return msgspec.structs.replace(self, lost=True)
         return self
 
-    async def let_go(self, sweep: BodySweep) -> Named:
-        """See Body.let_go. If no younger live body has the map, its present pages are given up."""
+    async def sweep_retired(self, sweep: BodySweep) -> NamedParts:
+        """See Body.sweep_retired. If no younger live body has the map, its present pages are given
+        up."""
         newest = max(_stamps(self.number, sweep), default=0)
         if self.at > newest:
             await _end(sweep, MapPlace(sweep.place.partition, self.number), newest)
-        await self.tidy(sweep)
-        return Named()
+        await self.sweep_leftovers(sweep)
+        return NamedParts()
 
-    async def tidy(self, sweep: BodySweep) -> None:
-        """See Body.tidy."""
+    async def sweep_leftovers(self, sweep: BodySweep) -> None:
+        """See Body.sweep_leftovers."""
         where = MapPlace(sweep.place.partition, self.number)
         living = list(_stamps(self.number, sweep))
         if self.at < max(living, default=0):
             return  # the youngest body of a map does this for all
         work = extents.Sweep(sweep.place.store, sweep.readers, where, living, sweep.horizon)
         if not await work.run():
-            raise StillRead
+            raise ReadersActive
 
     def _state(self) -> tuple[int, int]:
         return self.number, self.at
@@ -214,7 +217,7 @@ async def _list(place: BodyPlace, body: Pages, offset: int, end: int, count: int
     return await extents.list_ranges(place.store, where, body.at, asked)
 
 
-def renewed(body: Body, change: BodyChange) -> Body:
+def emptied(body: Body, change: BodyChange) -> Body:
     """Give up the pages that an unfinished copy has written. Return an empty body."""
     body.release(change, HEAD, alone=False)
     return NewPages(0).take(change)

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 
 from strongroom.engines.base import VERIFIED_BYTES_MAX, Opened, StorageEngine
 from strongroom.store.blob.bodies.blocks import Span
-from strongroom.store.blob.bodies.body import P, Take
+from strongroom.store.blob.bodies.body import P, ReadSpan
 from strongroom.values import Piece
 
 
@@ -27,7 +27,7 @@ def to_read(opened: Opened, span: Span) -> AsyncIterator[bytes]:
     return aiter(opened.chunks(span.offset, span.length))
 
 
-def to_store(verified_bytes_max: int | None = None) -> Take[bytes]:
+def to_store(verified_bytes_max: int | None = None) -> ReadSpan[bytes]:
     """Return a function that yields bytes to be stored again. Do not use them before the end: a
     long content is verified only when all of it was read. If only parts of a long content are
     requested, the function first reads all of it to verify it. It does so once for all spans.
@@ -50,7 +50,9 @@ def to_store(verified_bytes_max: int | None = None) -> Take[bytes]:
     return take
 
 
-async def read_spans(store: StorageEngine, left: deque[Span], take: Take[P]) -> AsyncIterator[P]:
+async def read_spans(
+    store: StorageEngine, left: deque[Span], take: ReadSpan[P]
+) -> AsyncIterator[P]:
     """Yield the bytes of spans, in order; each content is pinned while it is read. A span is
     removed from `left` after it was read. Raises ContentMissing, DataDamaged."""
     while left:

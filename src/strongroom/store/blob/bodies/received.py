@@ -19,9 +19,9 @@ from strongroom.limits import INLINE_BODY_BYTES_MAX, RECORD_BODY_BYTES_MAX
 from strongroom.slices import Steps
 from strongroom.store.blob.bodies.body import Body, BodyChange, Source
 from strongroom.store.blob.bodies.empty import EMPTY
+from strongroom.store.blob.bodies.in_record import InRecord
 from strongroom.store.blob.bodies.inline import Inline
 from strongroom.store.blob.bodies.stored import Stored
-from strongroom.store.blob.bodies.within import Within
 from strongroom.store.core import keys
 
 # About a millisecond of work for MD5.
@@ -42,7 +42,7 @@ class Received(msgspec.Struct, frozen=True):
         """See NewBody.take."""
         inline = self.inline
         if inline is not None and len(inline) <= RECORD_BODY_BYTES_MAX:
-            return Within(inline, self.crc64)
+            return InRecord(inline, self.crc64)
         if inline is not None:
             change.put(keys.inline(0), inline)
             return Inline(self.crc64)

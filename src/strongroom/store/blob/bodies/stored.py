@@ -12,10 +12,10 @@ from strongroom.store.blob.bodies.body import (
     BodyFindings,
     BodyPlace,
     InspectedBody,
-    Named,
+    NamedParts,
     OpenBody,
     P,
-    Take,
+    ReadSpan,
 )
 from strongroom.store.core.keys import Past
 
@@ -27,7 +27,9 @@ class Stored(Body, frozen=True, array_like=True, tag=2):
 
     is_shared: ClassVar[bool] = True
 
-    async def open(self, place: BodyPlace, offset: int, length: int, take: Take[P]) -> OpenBody[P]:
+    async def open(
+        self, place: BodyPlace, offset: int, length: int, take: ReadSpan[P]
+    ) -> OpenBody[P]:
         """See Body.open. The content is pinned until the body is closed."""
         opened = await place.store.contents.open(self.content)
         if opened.size_bytes > VERIFIED_BYTES_MAX:
@@ -45,9 +47,9 @@ class Stored(Body, frozen=True, array_like=True, tag=2):
             change.retire(self)
 
     @property
-    def named(self) -> Named:
+    def named(self) -> NamedParts:
         """See Body.named."""
-        return Named((), (self.content,))
+        return NamedParts((), (self.content,))
 
     def inspect(self, found: InspectedBody) -> BodyFindings:
         """See Body.inspect. The engine's own check verifies the checksum of the bytes."""

@@ -11,17 +11,19 @@ from strongroom.store.blob.bodies.body import (
     InspectedBody,
     OpenBody,
     P,
-    Take,
+    ReadSpan,
 )
 
 
-class Within(Body, frozen=True, array_like=True, tag=4):
+class InRecord(Body, frozen=True, array_like=True, tag=4):
     """The bytes and their CRC64. A snapshot's record has its own copy."""
 
     data: bytes
     crc64: int
 
-    async def open(self, place: BodyPlace, offset: int, length: int, take: Take[P]) -> OpenBody[P]:
+    async def open(
+        self, place: BodyPlace, offset: int, length: int, take: ReadSpan[P]
+    ) -> OpenBody[P]:
         """See Body.open."""
         return OpenBody(verified(self.data, self.crc64)[offset : offset + length])
 
