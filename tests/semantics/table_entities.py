@@ -70,7 +70,7 @@ class Entity:
         if name == "Timestamp":
             return Family.DATETIME, self.timestamp
         found = self.properties.get(name)
-        return None if found is None else (_family(found), _comparable(edm.bare(found)))
+        return None if found is None else (_family(found), _comparable(edm.untyped(found)))
 
 
 def _family(value: Value) -> Family:
@@ -152,7 +152,7 @@ entities = st.builds(
 
 
 def _literal(value: Value) -> Literal:
-    content = edm.bare(value)
+    content = edm.untyped(value)
     return Literal(_family(value), str(content) if isinstance(content, UUID) else content)
 
 

@@ -7,7 +7,7 @@ import pytest
 from strongroom.account_switches import ContainerProtection
 from strongroom.semantics.blob import container_protection as rules
 from strongroom.semantics.blob.container_protection import NOTHING, ProtectionError
-from strongroom.semantics.blob.immutability import Immutability, joined
+from strongroom.semantics.blob.immutability import Immutability, combined
 from strongroom.values import TICKS_PER_S, BlobKind
 
 DAY = 24 * 60 * 60 * TICKS_PER_S
@@ -97,4 +97,4 @@ def test_two_protections_of_one_state(
     one: Immutability | None, other: Immutability | None, both: Immutability | None
 ) -> None:
     """B-IMM-24."""
-    assert joined(one, other) == both == joined(other, one)
+    assert combined(one, other) == both == combined(other, one)

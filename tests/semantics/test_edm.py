@@ -18,7 +18,7 @@ from strongroom.values import INT32, iso7
 
 GUID = "c9da6455-213d-42c9-9a79-3e9149a57833"
 WHEN = "2013-08-09T18:55:48.3402073Z"
-FIRST, LAST = edm.parse_moment("1601-01-01"), edm.parse_moment("9999-12-31T23:59:59.9999999Z")
+FIRST, LAST = edm.parse_time("1601-01-01"), edm.parse_time("9999-12-31T23:59:59.9999999Z")
 
 VALUES: list[tuple[object, str | None, str]] = [
     # JSON value, type as sent, fragment
@@ -61,7 +61,7 @@ def test_a_value_becomes_canonical(raw: object, type_name: str | None, fragment:
     assert edm.pair("P", edm.value_of(again["P"], again.get("P@odata.type"))) == fragment.encode()
 
 
-TICKS = edm.parse_moment(WHEN)
+TICKS = edm.parse_time(WHEN)
 FORMS: list[tuple[object, str | None, Value]] = [
     # JSON value, type as sent, value: plain if JSON shows its type
     ("x", None, "x"),
@@ -137,7 +137,7 @@ MOMENTS = [
 
 @pytest.mark.parametrize(("text", "canonical"), MOMENTS)
 def test_moments_in_several_forms(text: str, canonical: str) -> None:
-    assert iso7(edm.parse_moment(text)) == canonical
+    assert iso7(edm.parse_time(text)) == canonical
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_moments_in_several_forms(text: str, canonical: str) -> None:
 )
 def test_moments_out_of_range_are_quoted(text: str, quoted: str) -> None:
     with pytest.raises(OutOfRange) as refused:
-        edm.parse_moment(text)
+        edm.parse_time(text)
     assert str(refused.value) == quoted
 
 
@@ -192,7 +192,7 @@ def test_every_value_is_read_back_from_its_fragment(value: Value) -> None:
     members: dict[str, Any] = msgspec.json.decode(b"{" + fragment + b"}")
     found = edm.value_of(members["P"], members.get("P@odata.type"))
     assert repr(found) == repr(value)  # 1 == True == 1.0
-    assert repr(edm.bare(found)) == repr(value.value if isinstance(value, Typed) else value)
+    assert repr(edm.untyped(found)) == repr(value.value if isinstance(value, Typed) else value)
 
 
 @given(st.dictionaries(st.sampled_from("ABCDEF"), ANY_VALUE))

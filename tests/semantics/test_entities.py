@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from strongroom.errors import StorageError
 from strongroom.semantics.table import edm, entities
 from strongroom.semantics.table.edm import EdmType, Typed, Value
-from strongroom.semantics.table.entities import EntityChange, Properties, StoredEntity, WantedEntity
+from strongroom.semantics.table.entities import EntityChange, EntityWrite, Properties, StoredEntity
 from tests.refusals import OK, outcome, refusal
 
 OUT_OF_RANGE = "400 OutOfRangeInput"
@@ -87,7 +87,7 @@ def test_both_keys_must_be_given(
     assert outcome(lambda: entities.require_keys(partition_key, row_key)) == expected
 
 
-def decided(stored: StoredEntity | None, wanted: WantedEntity) -> str:
+def decided(stored: StoredEntity | None, wanted: EntityWrite) -> str:
     """Return the fragment after a write, `gone`, or the error code."""
     try:
         found = entities.decide(stored, wanted, "p", "r")
@@ -121,7 +121,7 @@ def test_each_write_in_each_state(change: EntityChange) -> None:
     stored = StoredEntity(7, b'"A":"1"')
     properties = {} if change is EntityChange.DELETE else {"B": "2"}
     row = WRITES[change]
-    asked = [WantedEntity(change, properties, match) for match in (7, 8, None)]
+    asked = [EntityWrite(change, properties, match) for match in (7, 8, None)]
     assert decided(None, asked[0]) == row.nothing
     assert decided(stored, asked[0]) == row.same
     assert decided(stored, asked[1]) == row.other
@@ -132,7 +132,7 @@ def test_each_write_in_each_state(change: EntityChange) -> None:
 @pytest.mark.parametrize("change", [one for one in EntityChange if one is not EntityChange.DELETE])
 def test_a_write_may_have_no_properties(change: EntityChange) -> None:
     is_merge = change in (EntityChange.MERGE, EntityChange.INSERT_OR_MERGE)
-    for wanted in (WantedEntity(change), WantedEntity(change, {})):
+    for wanted in (EntityWrite(change), EntityWrite(change, {})):
         if change is EntityChange.INSERT:
             assert decided(None, wanted) == ""
         else:
@@ -159,20 +159,20 @@ MERGES: list[tuple[str, Properties, str]] = [
 def test_a_merge_puts_properties_in_their_places(
     stored: str, given_: Properties, merged: str
 ) -> None:
-    wanted = WantedEntity(EntityChange.MERGE, given_)
+    wanted = EntityWrite(EntityChange.MERGE, given_)
     assert decided(StoredEntity(1, stored.encode()), wanted) == merged
 
 
 def test_a_merge_makes_no_more_properties_than_there_may_be() -> None:
     full = edm.fragment(texts(*(f"P{n}" for n in range(252))))
     assert (
-        decided(StoredEntity(1, full), WantedEntity(EntityChange.MERGE, {"P7": "y"})).count(":")
+        decided(StoredEntity(1, full), EntityWrite(EntityChange.MERGE, {"P7": "y"})).count(":")
         == 252
     )
-    more = WantedEntity(EntityChange.MERGE, {"Q": "x"})
+    more = EntityWrite(EntityChange.MERGE, {"Q": "x"})
     assert decided(StoredEntity(1, full), more) == "TooManyProperties"
     assert decided(
-        StoredEntity(1, full), WantedEntity(EntityChange.INSERT_OR_MERGE, more.properties)
+        StoredEntity(1, full), EntityWrite(EntityChange.INSERT_OR_MERGE, more.properties)
     ) == ("TooManyProperties")
 
 
@@ -198,13 +198,13 @@ def test_an_entity_counts_up_to_a_mebibyte() -> None:
         EntityChange.INSERT_OR_REPLACE,
         EntityChange.INSERT_OR_MERGE,
     ):
-        assert decided(None, WantedEntity(change, sized(most))).startswith('"P000@')
-        assert decided(None, WantedEntity(change, sized(most + 1))) == "EntityTooLarge"
+        assert decided(None, EntityWrite(change, sized(most))).startswith('"P000@')
+        assert decided(None, EntityWrite(change, sized(most + 1))) == "EntityTooLarge"
     fragment = edm.fragment(sized(most - 100))
     assert '"Q":"' in decided(
-        StoredEntity(1, fragment), WantedEntity(EntityChange.MERGE, {"Q": "x" * 43})
+        StoredEntity(1, fragment), EntityWrite(EntityChange.MERGE, {"Q": "x" * 43})
     )
-    over = WantedEntity(EntityChange.MERGE, {"Q": "x" * 44})
+    over = EntityWrite(EntityChange.MERGE, {"Q": "x" * 44})
     assert decided(StoredEntity(1, fragment), over) == "EntityTooLarge"
 
 
@@ -225,7 +225,7 @@ def test_a_merge_is_the_merge_of_dictionaries(
     before: dict[str, Value], given_: dict[str, Value]
 ) -> None:
     stored = StoredEntity(1, edm.fragment(before))
-    asked = WantedEntity(EntityChange.MERGE, given_)
+    asked = EntityWrite(EntityChange.MERGE, given_)
     after = entities.decide(stored, asked, "p", "r")
     assert after is not None
     # The properties keep their places and types: 1 == True == 1.0.

@@ -51,7 +51,7 @@ def test_what_a_protection_refuses(
     wanted = {Attempt.CHANGE: change, Attempt.OVERWRITE: overwrite, Attempt.DELETE: delete}
     assert set(wanted) == set(Attempt)
     for act, answer in wanted.items():
-        assert code(lambda act=act: rules.refuse(protection, act, NOW)) == answer
+        assert code(lambda act=act: rules.require_permitted(protection, act, NOW)) == answer
 
 
 @pytest.mark.parametrize("hold", [False, True])

@@ -166,7 +166,7 @@ class LeaseMachine(RuleBasedStateMachine):
         assert leases.state(self.lease, self.now).value == self.model.state
         if self.model.state != "available":
             assert self.lease is not None and self.lease.id == self.model.id
-        change = leases.next_change(self.lease, self.now)
+        change = leases.next_timed_change(self.lease, self.now)
         left_s = self.model.left_s
         assert change == (None if left_s is None else (self.now_s + left_s) * TICKS_PER_S)
 

@@ -21,15 +21,15 @@ def test_a_fixed_lease_ends_at_its_tick_and_not_before(duration_s: int) -> None:
     end = NOW + duration_s * S
     assert leases.state(lease, end - 1) is LeaseState.LEASED
     assert leases.state(lease, end) is LeaseState.EXPIRED
-    assert leases.next_change(lease, NOW) == end
-    assert leases.next_change(lease, end) is None
+    assert leases.next_timed_change(lease, NOW) == end
+    assert leases.next_timed_change(lease, end) is None
 
 
 def test_an_infinite_lease_never_ends() -> None:
     lease = leases.acquire(None, -1, None, B, NOW)
     assert lease == Lease(B, -1)
     assert leases.state(lease, 1 << 62) is LeaseState.LEASED
-    assert leases.next_change(lease, NOW) is None
+    assert leases.next_timed_change(lease, NOW) is None
 
 
 def test_renewal_starts_the_clock_again_with_the_same_duration() -> None:
@@ -77,7 +77,7 @@ def test_break_periods(
     assert leases.state(broken, NOW + broken_after_s * S) is LeaseState.BROKEN
     if broken_after_s:
         assert leases.state(broken, NOW) is LeaseState.BREAKING
-        end = leases.next_change(broken, NOW)
+        end = leases.next_timed_change(broken, NOW)
         assert end is not None
         assert leases.state(broken, end - 1) is LeaseState.BREAKING
         assert leases.state(broken, end) is LeaseState.BROKEN

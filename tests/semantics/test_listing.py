@@ -54,7 +54,7 @@ def page_through(
         page: PageBuilder[str] = PageBuilder(prefix, delimiter, max_results, start)
         reads = 0
         while not page.done:
-            page.feed(*reader.read(page.first, page.until, page.want))
+            page.feed(*reader.read(page.first, page.until, page.records_wanted))
             reads += 1
             if reads == cut_after:
                 page.cut()
@@ -155,7 +155,7 @@ def test_a_common_prefix_costs_one_read_however_much_it_holds() -> None:
 
 def test_the_largest_page_is_one_read() -> None:
     """The read has one more record, which shows where the next page begins."""
-    assert PageBuilder[str]("", "", 5000, START).want == 5001
+    assert PageBuilder[str]("", "", 5000, START).records_wanted == 5001
 
 
 def test_a_full_page_without_more_has_no_marker() -> None:

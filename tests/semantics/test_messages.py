@@ -136,11 +136,11 @@ def test_an_update_cannot_hide_a_message_beyond_its_expiry() -> None:
 def test_a_receipt_holds_for_its_own_message_only() -> None:
     """Q-POP-02, Q-POP-03: the error of a stale receipt is defined in one place."""
     made = messages.put("id", 0, 60, NOW)
-    assert messages.held(made, "id", at(59)) is made
+    assert messages.message_of_receipt(made, "id", at(59)) is made
     for found, asked, now in ((None, "id", 0), (made, "other", 0), (made, "id", 60)):
-        refused = refusal(partial(messages.held, found, asked, at(now)))
+        refused = refusal(partial(messages.message_of_receipt, found, asked, at(now)))
         assert refused is not None and refused.row is queue_errors.MESSAGE_NOT_FOUND
-    assert messages.stale().row is messages.STALE_RECEIPT
+    assert messages.stale_receipt_error().row is messages.STALE_RECEIPT
 
 
 steps = st.lists(

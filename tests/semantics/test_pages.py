@@ -151,7 +151,7 @@ def test_the_next_source_of_an_incremental_copy() -> None:
 
 
 def test_only_an_incremental_copy_blob_is_unusual() -> None:
-    pages.require_usual(None)
-    pages.require_usual(PageState(3))
+    pages.require_not_incremental_copy(None)
+    pages.require_not_incremental_copy(PageState(3))
     with refused("OperationNotAllowedOnIncrementalCopyBlob"):
-        pages.require_usual(PageState(3, IncrementalCopy("a", 1)))
+        pages.require_not_incremental_copy(PageState(3, IncrementalCopy("a", 1)))

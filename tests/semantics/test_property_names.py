@@ -28,7 +28,7 @@ NO_NAMES = [
 @pytest.mark.parametrize("text", NAMES)
 def test_names(text: str) -> None:
     """T-KEY-05."""
-    assert property_names.is_name(text) and property_names.flaw(text) is None
+    assert property_names.is_name(text) and property_names.name_error(text) is None
     found = table_filter.parse(f"{text} eq 1")
     assert isinstance(found, Comparison) and found.name == text
 
@@ -36,8 +36,8 @@ def test_names(text: str) -> None:
 @pytest.mark.parametrize("text", NO_NAMES, ids=repr)
 def test_what_is_no_name(text: str) -> None:
     """T-KEY-05, T-QRY-04."""
-    assert not property_names.is_name(text) and not property_names.are_plain([text])
-    assert property_names.flaw(text) is table_errors.PROPERTY_NAME_INVALID
+    assert not property_names.is_name(text) and not property_names.are_surely_valid([text])
+    assert property_names.name_error(text) is table_errors.PROPERTY_NAME_INVALID
     assert outcome(lambda: table_filter.parse(f"{text} eq 1")) == "400 InvalidInput"
 
 
@@ -53,8 +53,8 @@ def test_what_is_no_name(text: str) -> None:
 def test_names_have_up_to_255_utf_16_characters(text: str, is_too_long: bool) -> None:
     """T-KEY-05."""
     too_long = table_errors.PROPERTY_NAME_TOO_LONG
-    assert property_names.flaw(text) is (too_long if is_too_long else None)
-    assert property_names.are_plain(["A", text]) is (text.isascii() and not is_too_long)
+    assert property_names.name_error(text) is (too_long if is_too_long else None)
+    assert property_names.are_surely_valid(["A", text]) is (text.isascii() and not is_too_long)
 
 
 @given(st.text(st.characters(max_codepoint=127)))

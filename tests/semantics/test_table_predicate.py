@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strongroom.semantics.table import table_filter
-from strongroom.semantics.table.edm import EdmType, Typed, parse_moment
+from strongroom.semantics.table.edm import EdmType, Typed, parse_time
 from strongroom.semantics.table.table_filter import Expression
 from strongroom.semantics.table.table_predicate import Candidates, Predicate
 from tests.semantics.table_entities import Entity, entities, expressions, holds
@@ -19,7 +19,7 @@ GUID = "8f9a3f0e-0000-4000-8000-00000000abcd"
 ENTITY = Entity(
     "it's",
     "é",
-    parse_moment(MOMENT),
+    parse_time(MOMENT),
     {
         "Text": "b",
         "Digits": "12",
@@ -30,7 +30,7 @@ ENTITY = Entity(
         "Double": 12.0,
         "Big": 1e20,
         "NaN": Typed(EdmType.DOUBLE, float("nan")),
-        "Moment": Typed(EdmType.DATE_TIME, parse_moment(MOMENT)),
+        "Moment": Typed(EdmType.DATE_TIME, parse_time(MOMENT)),
         "Guid": Typed(EdmType.GUID, UUID(GUID)),
         "Bytes": Typed(EdmType.BINARY, b"\x0a\xff"),
         "Naïve": 1,

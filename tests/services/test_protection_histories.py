@@ -20,7 +20,7 @@ from strongroom.auth.request import Service
 from strongroom.errors import StorageError
 from strongroom.operations.blob import append, blob, immutability
 from strongroom.semantics.blob.container_protection import of_state
-from strongroom.semantics.blob.immutability import Immutability, joined
+from strongroom.semantics.blob.immutability import Immutability, combined
 from strongroom.semantics.blob.snapshots import DeleteSnapshots
 from strongroom.service_properties import RetentionPolicy, ServiceProperties
 from strongroom.services.blob import blobs
@@ -93,7 +93,7 @@ class World:
         if of_container is None:
             return record.immutability or Immutability()
         around = of_state(of_container, record.kind, record.created, record.modified)
-        return joined(record.immutability, around) or around
+        return combined(record.immutability, around) or around
 
     async def state(self) -> dict[str, Any]:
         """Return arguments for a snapshot or a version, as a request names it; or for the blob

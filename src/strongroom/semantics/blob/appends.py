@@ -68,15 +68,15 @@ def require_appendable(sealed: bool, count: int) -> None:
         raise StorageError(blob_errors.BLOCK_COUNT_EXCEEDS_LIMIT)
 
 
-def sealed_copy(kind: BlobKind, sealed: bool, asked: bool | None) -> bool:
+def sealed_copy(kind: BlobKind, sealed: bool, requested: bool | None) -> bool:
     """Return whether a copy is sealed.
 
     Arguments:
         kind, sealed: of the source.
-        asked: x-ms-seal-blob; None = not sent, so the copy is sealed if its source is.
+        requested: x-ms-seal-blob; None = not sent, so the copy is sealed if its source is.
 
     Raises: InvalidBlobType when a seal is requested for a blob that is no append blob.
     """
-    if asked and kind is not BlobKind.APPEND:
+    if requested and kind is not BlobKind.APPEND:
         raise StorageError(blob_errors.INVALID_BLOB_TYPE)
-    return sealed if asked is None else asked
+    return sealed if requested is None else requested

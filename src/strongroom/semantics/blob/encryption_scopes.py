@@ -29,21 +29,21 @@ def read_scope(name: str, value: str) -> str:
     return value
 
 
-def scope_of_new(given: str, default: str, is_denied: bool) -> str:
+def scope_of_new(requested: str, default: str, is_denied: bool) -> str:
     """Return the scope of a blob that is written.
 
     Arguments:
-        given: the scope that the request names.
+        requested: the scope that the request names.
         default: the container's default scope; "" = the account's own.
         is_denied: whether the container refuses writes with another scope.
 
     Raises: StorageError RequestForbiddenByContainerEncryptionPolicy.
     """
-    if given == default:
+    if requested == default:
         return default
     if is_denied:
         raise StorageError(blob_errors.REQUEST_FORBIDDEN_BY_CONTAINER_ENCRYPTION_POLICY)
-    return given
+    return requested
 
 
 def require_same(given: str | None, scope: str) -> None:

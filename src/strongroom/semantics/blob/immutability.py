@@ -59,7 +59,7 @@ class Attempt(enum.Enum):
     DELETE = "delete"
 
 
-def refuse(protection: Immutability | None, attempt: Attempt, now: int) -> None:
+def require_permitted(protection: Immutability | None, attempt: Attempt, now: int) -> None:
     """Refuse an attempt that a hold or a policy forbids.
 
     Arguments:
@@ -75,7 +75,7 @@ def refuse(protection: Immutability | None, attempt: Attempt, now: int) -> None:
         raise StorageError(blob_errors.BLOB_IMMUTABLE_DUE_TO_POLICY)
 
 
-def joined(one: Immutability | None, other: Immutability | None) -> Immutability | None:
+def combined(one: Immutability | None, other: Immutability | None) -> Immutability | None:
     """Return the combined protection of a state that has both."""
     if one is None or other is None:
         return one or other

@@ -131,7 +131,7 @@ def next_number(action: SequenceAction, given: int | None, number: int) -> int:
     return max(given, number) if action is SequenceAction.MAX else given
 
 
-def require_usual(state: PageState | None) -> None:
+def require_not_incremental_copy(state: PageState | None) -> None:
     """Raise OperationNotAllowedOnIncrementalCopyBlob (409) for an incremental copy blob."""
     if state is not None and state.incremental is not None:
         raise StorageError(blob_errors.OPERATION_NOT_ALLOWED_ON_INCREMENTAL_COPY_BLOB)
@@ -144,7 +144,7 @@ def read_tier(name: str, value: str) -> str:
     raise invalid_header(name, value)
 
 
-def takes(tier: str, size_bytes: int) -> bool:
+def fits_tier(tier: str, size_bytes: int) -> bool:
     """Return whether a blob of this tier may have this length. Tiers of other blob types set no
     limit."""
     return size_bytes <= _TIERS.get(tier, size_bytes)
@@ -152,7 +152,7 @@ def takes(tier: str, size_bytes: int) -> bool:
 
 def check_tier(tier: str | None, size_bytes: int) -> None:
     """Raise BlobTierInadequateForContentLength (409) for a blob that is too long for its tier."""
-    if tier is not None and not takes(tier, size_bytes):
+    if tier is not None and not fits_tier(tier, size_bytes):
         raise StorageError(blob_errors.BLOB_TIER_INADEQUATE_FOR_CONTENT_LENGTH)
 
 

@@ -46,7 +46,9 @@ class Rehydration(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return f"rehydrate-pending-to-{self.tier.lower()}"
 
 
-def rehydrated_again(pending: Rehydration, tier: str, priority: str, until: int) -> Rehydration:
+def after_repeated_set_tier(
+    pending: Rehydration, tier: str, priority: str, until: int
+) -> Rehydration:
     """Return the rehydration after a repeated Set Blob Tier.
 
     Arguments:
@@ -120,6 +122,6 @@ def inherited(before: str | None, size_bytes: int) -> str | None:
     It is not inherited if it is Archive, because the new content could not be read. It is not
     inherited either if it is too low for the length of a page blob.
     """
-    if before is None or before == ARCHIVE or not pages.takes(before, size_bytes):
+    if before is None or before == ARCHIVE or not pages.fits_tier(before, size_bytes):
         return None
     return before

@@ -151,7 +151,7 @@ def check_write(
             raise StorageError(blob_errors.BLOB_ALREADY_EXISTS)
         met = True
     else:
-        met = _decided_by_first(conditions, stamp, modified)
+        met = _is_first_met(conditions, stamp, modified)
     if not met or not _tagged(conditions, tags):
         raise StorageError(failed)
 
@@ -169,7 +169,7 @@ def check_source(
     if conditions is NONE:
         return
     require_write_combination(conditions)
-    if not (_decided_by_first(conditions, stamp, modified) and _tagged(conditions, tags)):
+    if not (_is_first_met(conditions, stamp, modified) and _tagged(conditions, tags)):
         raise StorageError(blob_errors.SOURCE_CONDITION_NOT_MET)
 
 
@@ -231,7 +231,7 @@ def check_container(conditions: Conditions, modified: int, accepted: ContainerCo
     if conditions is NONE:
         return
     require_container_conditions(conditions, accepted)
-    if not _decided_by_first(conditions, 0, modified):
+    if not _is_first_met(conditions, 0, modified):
         raise StorageError(errors.CONDITION_NOT_MET)
 
 
@@ -239,10 +239,10 @@ def _listed(etags: tuple[str, ...], stamp: int) -> bool:
     return etags == ANY or etag_text(stamp) in etags
 
 
-def modified_since(modified: int, moment: int) -> bool:
+def modified_since(modified: int, since: int) -> bool:
     """Return whether something changed after a date. Headers have whole seconds, so only these
     count."""
-    return modified // TICKS_PER_S > moment // TICKS_PER_S
+    return modified // TICKS_PER_S > since // TICKS_PER_S
 
 
 def _positive(conditions: Conditions, stamp: int, modified: int) -> bool:
@@ -270,7 +270,7 @@ def _changed(conditions: Conditions, stamp: int, modified: int, version: str) ->
     return version >= READ_RULES_SINCE and since is not None and modified_since(modified, since)
 
 
-def _decided_by_first(conditions: Conditions, stamp: int, modified: int) -> bool:
+def _is_first_met(conditions: Conditions, stamp: int, modified: int) -> bool:
     if conditions.if_match is not None:
         return _listed(conditions.if_match, stamp)
     if conditions.if_none_match is not None:

@@ -48,7 +48,7 @@ class LeaseVerb(Heading):
     BREAK = "break"
 
 
-class Given(Heading):
+class IdRelation(Heading):
     """The relation of a request's ids (for a break: of its period) to the lease."""
 
     NO_ID = "no id"
@@ -93,31 +93,31 @@ _COLUMNS: Final = (_A, _L, _G, _B, _E)
 # Rows: a verb and the relation of its id to the lease. Columns: available, leased, breaking,
 # broken, expired. A cell is the next state, or the error. The id of a broken or expired lease still
 # counts as its id.
-_ROWS: Final[dict[tuple[LeaseVerb, Given], tuple[LeaseState | ErrorCode, ...]]] = {
-    (LeaseVerb.ACQUIRE, Given.NO_ID): (_L, _PRESENT, _PRESENT, _L, _L),
-    (LeaseVerb.ACQUIRE, Given.CURRENT): (_L, _L, _BREAKING_NO_ACQUIRE, _L, _L),
-    (LeaseVerb.ACQUIRE, Given.OTHER): (_L, _PRESENT, _PRESENT, _L, _L),
-    (LeaseVerb.RENEW, Given.CURRENT): (_MISMATCH, _L, _BROKEN_NO_RENEW, _BROKEN_NO_RENEW, _L),
-    (LeaseVerb.RENEW, Given.OTHER): (_MISMATCH,) * 5,
-    (LeaseVerb.CHANGE, Given.CURRENT): (
+_ROWS: Final[dict[tuple[LeaseVerb, IdRelation], tuple[LeaseState | ErrorCode, ...]]] = {
+    (LeaseVerb.ACQUIRE, IdRelation.NO_ID): (_L, _PRESENT, _PRESENT, _L, _L),
+    (LeaseVerb.ACQUIRE, IdRelation.CURRENT): (_L, _L, _BREAKING_NO_ACQUIRE, _L, _L),
+    (LeaseVerb.ACQUIRE, IdRelation.OTHER): (_L, _PRESENT, _PRESENT, _L, _L),
+    (LeaseVerb.RENEW, IdRelation.CURRENT): (_MISMATCH, _L, _BROKEN_NO_RENEW, _BROKEN_NO_RENEW, _L),
+    (LeaseVerb.RENEW, IdRelation.OTHER): (_MISMATCH,) * 5,
+    (LeaseVerb.CHANGE, IdRelation.CURRENT): (
         *(_NOT_PRESENT, _L, _BREAKING_NO_CHANGE),
         *(_NOT_PRESENT, _NOT_PRESENT),
     ),
-    (LeaseVerb.CHANGE, Given.BACK_TO_CURRENT): (
+    (LeaseVerb.CHANGE, IdRelation.BACK_TO_CURRENT): (
         *(_NOT_PRESENT, _L, _BREAKING_NO_CHANGE),
         *(_NOT_PRESENT, _NOT_PRESENT),
     ),
-    (LeaseVerb.CHANGE, Given.OTHER): (
+    (LeaseVerb.CHANGE, IdRelation.OTHER): (
         *(_NOT_PRESENT, _MISMATCH, _MISMATCH),
         *(_NOT_PRESENT, _NOT_PRESENT),
     ),
-    (LeaseVerb.RELEASE, Given.CURRENT): (_MISMATCH, _A, _A, _A, _A),
-    (LeaseVerb.RELEASE, Given.OTHER): (_MISMATCH,) * 5,
-    (LeaseVerb.BREAK, Given.AT_ONCE): (_NOT_PRESENT, _B, _B, _B, _B),
-    (LeaseVerb.BREAK, Given.LATER): (_NOT_PRESENT, _G, _G, _B, _B),
+    (LeaseVerb.RELEASE, IdRelation.CURRENT): (_MISMATCH, _A, _A, _A, _A),
+    (LeaseVerb.RELEASE, IdRelation.OTHER): (_MISMATCH,) * 5,
+    (LeaseVerb.BREAK, IdRelation.AT_ONCE): (_NOT_PRESENT, _B, _B, _B, _B),
+    (LeaseVerb.BREAK, IdRelation.LATER): (_NOT_PRESENT, _G, _G, _B, _B),
 }
 
-TABLE: Final[dict[tuple[LeaseState, LeaseVerb, Given], LeaseState | ErrorCode]] = {
+TABLE: Final[dict[tuple[LeaseState, LeaseVerb, IdRelation], LeaseState | ErrorCode]] = {
     (state, verb, given): cell
     for (verb, given), cells in _ROWS.items()
     for state, cell in zip(_COLUMNS, cells, strict=True)
@@ -135,40 +135,46 @@ _FILE_OTHER = file_errors.LEASE_ID_MISMATCH_WITH_FILE_OPERATION
 _MISSING = errors.LEASE_ID_MISSING
 
 # The same columns; a cell is None (allowed) or the error.
-_GUARD_ROWS: Final[dict[tuple[LeaseUse, Given], tuple[ErrorCode | None, ...]]] = {
-    (LeaseUse.NONE, Given.NO_ID): (None,) * 5,
-    (LeaseUse.NONE, Given.CURRENT): (None,) * 5,
-    (LeaseUse.NONE, Given.OTHER): (None,) * 5,
-    (LeaseUse.READ, Given.NO_ID): (None,) * 5,
-    (LeaseUse.READ, Given.CURRENT): (_BLOB_ABSENT, None, None, _LOST, _LOST),
-    (LeaseUse.READ, Given.OTHER): (_BLOB_ABSENT, _BLOB_OTHER, _BLOB_OTHER, _LOST, _LOST),
-    (LeaseUse.WRITE, Given.NO_ID): (None, _MISSING, _MISSING, None, None),
-    (LeaseUse.WRITE, Given.CURRENT): (_BLOB_ABSENT, None, None, _LOST, _LOST),
-    (LeaseUse.WRITE, Given.OTHER): (_BLOB_ABSENT, _BLOB_OTHER, _BLOB_OTHER, _LOST, _LOST),
-    (LeaseUse.READ_CONTAINER, Given.NO_ID): (None,) * 5,
-    (LeaseUse.READ_CONTAINER, Given.CURRENT): (_CONTAINER_ABSENT, None, None, _LOST, _LOST),
-    (LeaseUse.READ_CONTAINER, Given.OTHER): (
+_GUARD_ROWS: Final[dict[tuple[LeaseUse, IdRelation], tuple[ErrorCode | None, ...]]] = {
+    (LeaseUse.NONE, IdRelation.NO_ID): (None,) * 5,
+    (LeaseUse.NONE, IdRelation.CURRENT): (None,) * 5,
+    (LeaseUse.NONE, IdRelation.OTHER): (None,) * 5,
+    (LeaseUse.READ, IdRelation.NO_ID): (None,) * 5,
+    (LeaseUse.READ, IdRelation.CURRENT): (_BLOB_ABSENT, None, None, _LOST, _LOST),
+    (LeaseUse.READ, IdRelation.OTHER): (_BLOB_ABSENT, _BLOB_OTHER, _BLOB_OTHER, _LOST, _LOST),
+    (LeaseUse.WRITE, IdRelation.NO_ID): (None, _MISSING, _MISSING, None, None),
+    (LeaseUse.WRITE, IdRelation.CURRENT): (_BLOB_ABSENT, None, None, _LOST, _LOST),
+    (LeaseUse.WRITE, IdRelation.OTHER): (_BLOB_ABSENT, _BLOB_OTHER, _BLOB_OTHER, _LOST, _LOST),
+    (LeaseUse.READ_CONTAINER, IdRelation.NO_ID): (None,) * 5,
+    (LeaseUse.READ_CONTAINER, IdRelation.CURRENT): (_CONTAINER_ABSENT, None, None, _LOST, _LOST),
+    (LeaseUse.READ_CONTAINER, IdRelation.OTHER): (
         *(_CONTAINER_ABSENT, _CONTAINER_OTHER, _CONTAINER_OTHER),
         *(_LOST, _LOST),
     ),
-    (LeaseUse.DELETE_CONTAINER, Given.NO_ID): (None, _MISSING, _MISSING, None, None),
-    (LeaseUse.DELETE_CONTAINER, Given.CURRENT): (_CONTAINER_ABSENT, None, None, _LOST, _LOST),
-    (LeaseUse.DELETE_CONTAINER, Given.OTHER): (
+    (LeaseUse.DELETE_CONTAINER, IdRelation.NO_ID): (None, _MISSING, _MISSING, None, None),
+    (LeaseUse.DELETE_CONTAINER, IdRelation.CURRENT): (_CONTAINER_ABSENT, None, None, _LOST, _LOST),
+    (LeaseUse.DELETE_CONTAINER, IdRelation.OTHER): (
         *(_CONTAINER_ABSENT, _CONTAINER_OTHER, _CONTAINER_OTHER),
         *(_LOST, _LOST),
     ),
-    (LeaseUse.READ_SHARE, Given.NO_ID): (None,) * 5,
-    (LeaseUse.READ_SHARE, Given.CURRENT): (_SHARE_ABSENT, None, None, _LOST, _LOST),
-    (LeaseUse.READ_SHARE, Given.OTHER): (_SHARE_ABSENT, _SHARE_OTHER, _SHARE_OTHER, _LOST, _LOST),
-    (LeaseUse.WRITE_SHARE, Given.NO_ID): (None, _MISSING, _MISSING, None, None),
-    (LeaseUse.WRITE_SHARE, Given.CURRENT): (_SHARE_ABSENT, None, None, _LOST, _LOST),
-    (LeaseUse.WRITE_SHARE, Given.OTHER): (_SHARE_ABSENT, _SHARE_OTHER, _SHARE_OTHER, _LOST, _LOST),
-    (LeaseUse.READ_FILE, Given.NO_ID): (None,) * 5,
-    (LeaseUse.READ_FILE, Given.CURRENT): (_FILE_ABSENT, None, None, _LOST, _LOST),
-    (LeaseUse.READ_FILE, Given.OTHER): (_FILE_ABSENT, _FILE_OTHER, _FILE_OTHER, _LOST, _LOST),
-    (LeaseUse.WRITE_FILE, Given.NO_ID): (None, _MISSING, _MISSING, None, None),
-    (LeaseUse.WRITE_FILE, Given.CURRENT): (_FILE_ABSENT, None, None, _LOST, _LOST),
-    (LeaseUse.WRITE_FILE, Given.OTHER): (_FILE_ABSENT, _FILE_OTHER, _FILE_OTHER, _LOST, _LOST),
+    (LeaseUse.READ_SHARE, IdRelation.NO_ID): (None,) * 5,
+    (LeaseUse.READ_SHARE, IdRelation.CURRENT): (_SHARE_ABSENT, None, None, _LOST, _LOST),
+    (LeaseUse.READ_SHARE, IdRelation.OTHER): (
+        *(_SHARE_ABSENT, _SHARE_OTHER, _SHARE_OTHER),
+        *(_LOST, _LOST),
+    ),
+    (LeaseUse.WRITE_SHARE, IdRelation.NO_ID): (None, _MISSING, _MISSING, None, None),
+    (LeaseUse.WRITE_SHARE, IdRelation.CURRENT): (_SHARE_ABSENT, None, None, _LOST, _LOST),
+    (LeaseUse.WRITE_SHARE, IdRelation.OTHER): (
+        *(_SHARE_ABSENT, _SHARE_OTHER, _SHARE_OTHER),
+        *(_LOST, _LOST),
+    ),
+    (LeaseUse.READ_FILE, IdRelation.NO_ID): (None,) * 5,
+    (LeaseUse.READ_FILE, IdRelation.CURRENT): (_FILE_ABSENT, None, None, _LOST, _LOST),
+    (LeaseUse.READ_FILE, IdRelation.OTHER): (_FILE_ABSENT, _FILE_OTHER, _FILE_OTHER, _LOST, _LOST),
+    (LeaseUse.WRITE_FILE, IdRelation.NO_ID): (None, _MISSING, _MISSING, None, None),
+    (LeaseUse.WRITE_FILE, IdRelation.CURRENT): (_FILE_ABSENT, None, None, _LOST, _LOST),
+    (LeaseUse.WRITE_FILE, IdRelation.OTHER): (_FILE_ABSENT, _FILE_OTHER, _FILE_OTHER, _LOST, _LOST),
 }
 
 # The noun in the messages.
@@ -181,7 +187,7 @@ _KINDS: Final = {
     LeaseUse.WRITE_FILE: LeaseKind.FILE,
 }
 
-GUARDS: Final[dict[tuple[LeaseState, LeaseUse, Given], ErrorCode | None]] = {
+GUARDS: Final[dict[tuple[LeaseState, LeaseUse, IdRelation], ErrorCode | None]] = {
     (state, use, given): cell
     for (use, given), cells in _GUARD_ROWS.items()
     for state, cell in zip(_COLUMNS, cells, strict=True)
@@ -211,7 +217,7 @@ def reported_duration(lease: Lease | None, now: int) -> str | None:
     return "infinite" if lease.duration_s == INFINITE else "fixed"
 
 
-def next_change(lease: Lease | None, now: int) -> int | None:
+def next_timed_change(lease: Lease | None, now: int) -> int | None:
     """Return the tick at which the state next changes by time alone; None when it never does."""
     found = state(lease, now)
     if lease is None or found not in _LOCKED:
@@ -253,7 +259,7 @@ def acquire(
 
     Raises: LeaseAlreadyPresent, LeaseIsBreakingAndCannotBeAcquired.
     """
-    _follow(lease, LeaseVerb.ACQUIRE, _relation(lease, proposed_id), now, kind)
+    _transition(lease, LeaseVerb.ACQUIRE, _relation(lease, proposed_id), now, kind)
     lease_id = proposed_id or fresh_id
     assert lease_id, "a lease has an id"
     return _running(lease_id, duration_s, now)
@@ -264,7 +270,7 @@ def renew(lease: Lease | None, given_id: str, now: int, kind: LeaseKind = LeaseK
 
     Raises: LeaseIdMismatchWithLeaseOperation, LeaseIsBrokenAndCannotBeRenewed.
     """
-    _follow(lease, LeaseVerb.RENEW, _relation(lease, given_id), now, kind)
+    _transition(lease, LeaseVerb.RENEW, _relation(lease, given_id), now, kind)
     assert lease is not None
     return _running(lease.id, lease.duration_s, now)
 
@@ -282,9 +288,9 @@ def change(
     LeaseIsBreakingAndCannotBeChanged.
     """
     given = _relation(lease, given_id)
-    if given is Given.OTHER and _relation(lease, proposed_id) is Given.CURRENT:
-        given = Given.BACK_TO_CURRENT
-    _follow(lease, LeaseVerb.CHANGE, given, now, kind)
+    if given is IdRelation.OTHER and _relation(lease, proposed_id) is IdRelation.CURRENT:
+        given = IdRelation.BACK_TO_CURRENT
+    _transition(lease, LeaseVerb.CHANGE, given, now, kind)
     assert lease is not None
     return Lease(proposed_id, lease.duration_s, lease.expires)
 
@@ -294,7 +300,7 @@ def release(lease: Lease | None, given_id: str, now: int, kind: LeaseKind = Leas
 
     Raises: LeaseIdMismatchWithLeaseOperation.
     """
-    _follow(lease, LeaseVerb.RELEASE, _relation(lease, given_id), now, kind)
+    _transition(lease, LeaseVerb.RELEASE, _relation(lease, given_id), now, kind)
 
 
 def break_(
@@ -314,8 +320,8 @@ def break_(
     """
     found = state(lease, now)
     breaks = now if lease is None else _breaks_at(lease, found, period_s, now)
-    given = Given.LATER if breaks > now else Given.AT_ONCE
-    _follow(lease, LeaseVerb.BREAK, given, now, kind)
+    given = IdRelation.LATER if breaks > now else IdRelation.AT_ONCE
+    _transition(lease, LeaseVerb.BREAK, given, now, kind)
     assert lease is not None
     if found is LeaseState.BROKEN:
         return lease, 0
@@ -336,11 +342,11 @@ def guard(lease: Lease | None, given_id: str | None, use: LeaseUse, now: int) ->
         raise _refusal(row, _KINDS.get(use, LeaseKind.BLOB))
 
 
-def _relation(lease: Lease | None, given_id: str | None) -> Given:
+def _relation(lease: Lease | None, given_id: str | None) -> IdRelation:
     if given_id is None:
-        return Given.NO_ID
+        return IdRelation.NO_ID
     # Without a lease no id can match; the table's cells are the same for both.
-    return Given.CURRENT if lease is not None and lease.id == given_id else Given.OTHER
+    return IdRelation.CURRENT if lease is not None and lease.id == given_id else IdRelation.OTHER
 
 
 def _running(lease_id: str, duration_s: int, now: int) -> Lease:
@@ -351,15 +357,15 @@ def _running(lease_id: str, duration_s: int, now: int) -> Lease:
 def _breaks_at(lease: Lease, found: LeaseState, period_s: int | None, now: int) -> int:
     if found not in _LOCKED:
         return now
-    end = next_change(lease, now)
+    end = next_timed_change(lease, now)
     if period_s is None:
         return now if end is None else end
     asked = now + period_s * TICKS_PER_S
     return asked if end is None else min(asked, end)
 
 
-def _follow(
-    lease: Lease | None, verb: LeaseVerb, given: Given, now: int, kind: LeaseKind
+def _transition(
+    lease: Lease | None, verb: LeaseVerb, given: IdRelation, now: int, kind: LeaseKind
 ) -> LeaseState:
     cell = TABLE[state(lease, now), verb, given]
     if isinstance(cell, ErrorCode):

@@ -4,11 +4,12 @@ Lives here: which records become items, when a common prefix replaces its names,
 where the next page begins. Must not live here: reading. Names are compared as UTF-8 bytes. Source:
 "List Blobs".
 
-The caller reads `want` records between `first` and `until`, and feeds the result, until `done`:
+The caller reads `records_wanted` records between `first` and `until`, and feeds the result, until
+`done`:
 
     page = PageBuilder(prefix, delimiter, max_results, decode_marker(marker))
     while not page.done:
-        page.feed(*read(page.first, page.until, page.want))
+        page.feed(*read(page.first, page.until, page.records_wanted))
     page.items, page.marker
 
 A position inside a common prefix means that the prefix has not been listed yet: no record of it
@@ -39,9 +40,9 @@ _KEY_BYTES_MAX: Final = 1024
 _MARKER_CHARS_MAX: Final = 8192
 # A name in UTF-8 has at most three bytes for each UTF-16 character.
 _NAME_BYTES_MAX: Final = 3 * limits.BLOB_NAME_CHARS_MAX
-_WANT_LEAST: Final = 100
+_READ_RECORDS_MIN: Final = 100
 # The largest page, and one more record, which shows where the next page begins.
-WANT_MOST: Final = limits.LIST_RESULTS_MAX + 1
+READ_RECORDS_MAX: Final = limits.LIST_RESULTS_MAX + 1
 
 
 class Prefix(str):
@@ -64,7 +65,7 @@ class PageBuilder(Generic[T]):
         self._prefix = prefix.encode("utf-8", "surrogatepass")
         self._delimiter = delimiter.encode("utf-8", "surrogatepass")
         self._max_results = max_results
-        self._want = _WANT_LEAST
+        self._read_records = _READ_RECORDS_MIN
         self._listed: bytes | None = None  # the prefix that was listed last, in this read
         self.items: list[T | Prefix] = []
         """What the page lists, in order."""
@@ -79,11 +80,14 @@ class PageBuilder(Generic[T]):
         self._finish_if_beyond()
 
     @property
-    def want(self) -> int:
+    def records_wanted(self) -> int:
         """How many records to read next: few while listed prefixes let the read skip names, else
         the missing ones."""
         missing = self._max_results - len(self.items) + 1
-        return min(self._want if self._delimiter else max(missing, _WANT_LEAST), WANT_MOST)
+        return min(
+            self._read_records if self._delimiter else max(missing, _READ_RECORDS_MIN),
+            READ_RECORDS_MAX,
+        )
 
     def feed(
         self, records: Iterable[tuple[bytes, bytes, T | None]], resume: Position | None
@@ -94,11 +98,11 @@ class PageBuilder(Generic[T]):
             records: (name, key, item) in order; item None = it is not visible in this list.
             resume: where the read stopped, None = it reached the end.
         """
-        self.take(records)
-        self.go_on(resume)
+        self.add(records)
+        self.resume_at(resume)
 
-    def take(self, records: Iterable[tuple[bytes, bytes, T | None]]) -> bool:
-        """Add some of the records that were read from `first` on; call `go_on` after the last.
+    def add(self, records: Iterable[tuple[bytes, bytes, T | None]]) -> bool:
+        """Add some of the records that were read from `first` on; call `resume_at` after the last.
         Return whether the page is complete."""
         listed = self._listed
         for name, key, item in records:
@@ -113,7 +117,7 @@ class PageBuilder(Generic[T]):
                 self._listed = listed = group
         return False
 
-    def go_on(self, resume: Position | None) -> None:
+    def resume_at(self, resume: Position | None) -> None:
         """Set where to read next, `resume`, unless the page is complete; see `feed`."""
         listed, self._listed = self._listed, None
         if self.done:
@@ -123,9 +127,9 @@ class PageBuilder(Generic[T]):
             return
         behind = None if listed is None else (listed + _BEHIND, b"")
         if behind is not None and resume < behind:
-            self.first, self._want = behind, _WANT_LEAST
+            self.first, self._read_records = behind, _READ_RECORDS_MIN
         else:
-            self.first, self._want = resume, min(self._want * 4, WANT_MOST)
+            self.first, self._read_records = resume, min(self._read_records * 4, READ_RECORDS_MAX)
         self._finish_if_beyond()
 
     def cut(self) -> None:

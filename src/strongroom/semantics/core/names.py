@@ -17,9 +17,9 @@ from strongroom.values import Metadata
 
 ROOT: Final = "$root"
 SPECIAL_CONTAINERS: Final = frozenset((ROOT, "$web", "$logs", "$blobchangefeed"))
-_PLACE_CHARS: Final = (3, 63)
+_NAME_CHARS: Final = (3, 63)
 _LENGTH: Final = "The specified resource name length is not within the permissible limits."
-_NAMES_REMEMBERED: Final = 1024
+_NAMES_CACHED_MAX: Final = 1024
 _CONTAINER: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 # Control characters, halves of surrogate pairs, and the private use area.
 _BLOB_ILLEGAL: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ue000-\uf8ff]")
@@ -46,11 +46,11 @@ def check_container(name: str) -> None:
 
 def is_queue_name(name: str) -> bool:
     """Return whether the name is valid for a queue."""
-    least, most = _PLACE_CHARS
+    least, most = _NAME_CHARS
     return least <= len(name) <= most and _has_form(name)
 
 
-@lru_cache(_NAMES_REMEMBERED)
+@lru_cache(_NAMES_CACHED_MAX)
 def _has_form(name: str) -> bool:
     """Return whether a name of valid length has valid characters. The result is cached: nearly
     every request uses one of a few names."""
@@ -67,11 +67,11 @@ def check_queue(name: str) -> None:
 
 def is_table_name(name: str) -> bool:
     """Return whether the name is valid for a table."""
-    least, most = _PLACE_CHARS
+    least, most = _NAME_CHARS
     return least <= len(name) <= most and _is_free_table_name(name)
 
 
-@lru_cache(_NAMES_REMEMBERED)
+@lru_cache(_NAMES_CACHED_MAX)
 def _is_free_table_name(name: str) -> bool:
     """Return whether a name of valid length has valid characters, and is not the reserved name."""
     return _TABLE.fullmatch(name) is not None and name.lower() != RESERVED_TABLE
@@ -90,7 +90,7 @@ def check_table(name: str) -> None:
 
 
 def _check(name: str, shape: re.Pattern[str]) -> None:
-    least, most = _PLACE_CHARS
+    least, most = _NAME_CHARS
     if not least <= len(name) <= most:
         raise StorageError(errors.OUT_OF_RANGE_INPUT, _LENGTH)
     if shape.fullmatch(name) is None:

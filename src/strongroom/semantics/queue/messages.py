@@ -107,7 +107,7 @@ def update(message: Message, visibility_s: int, now: int) -> Message:
     return msgspec.structs.replace(message, visible=visible)
 
 
-def held(message: Message | None, message_id: str, now: int) -> Message:
+def message_of_receipt(message: Message | None, message_id: str, now: int) -> Message:
     """Return the message at the place of a genuine pop receipt, if it is still the same message.
 
     Arguments:
@@ -117,12 +117,12 @@ def held(message: Message | None, message_id: str, now: int) -> Message:
     Raises: StorageError with STALE_RECEIPT; MessageNotFound when it has expired.
     """
     if message is None or message.id != message_id:
-        raise stale()
+        raise stale_receipt_error()
     if is_expired(message, now):
         raise StorageError(queue_errors.MESSAGE_NOT_FOUND)
     return message
 
 
-def stale() -> StorageError:
+def stale_receipt_error() -> StorageError:
     """Return the error for a stale pop receipt."""
     return StorageError(STALE_RECEIPT)

@@ -31,7 +31,7 @@ INT64: Final = (-(2**63), 2**63 - 1)
 VALUE_BYTES_MAX: Final = 64 * 1024
 _EARLIEST: Final = ticks_of(datetime(1601, 1, 1, tzinfo=UTC))
 _LATEST: Final = ticks_of(datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)) + TICKS_PER_S - 1
-_MOMENT: Final = re.compile(
+_DATE_TIME: Final = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)(?:[Tt ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?)?"
     r"(?:[Zz]|([+-])(\d\d):?([0-5]\d))?",
     re.ASCII,
@@ -63,19 +63,19 @@ class EdmType(enum.Enum):
 
 
 # Types that their JSON values show; finite Doubles are shown too.
-_TOLD_BY_JSON: Final = (EdmType.STRING, EdmType.INT32, EdmType.BOOLEAN)
+_TYPES_SHOWN_BY_JSON: Final = (EdmType.STRING, EdmType.INT32, EdmType.BOOLEAN)
 
-Untold = int | float | UUID | bytes
-"""A value whose type JSON does not tell: Int64, DateTime in ticks (values.py), a Double that is not
+AnnotatedValue = int | float | UUID | bytes
+"""A value whose type JSON does not show: Int64, DateTime in ticks (values.py), a Double that is not
 finite, Guid as UUID, Binary as bytes."""
-EdmValue = Scalar | Untold
+EdmValue = Scalar | AnnotatedValue
 
 
 class Typed(msgspec.Struct, frozen=True):
     """A value whose type JSON does not show, with its type."""
 
     type: EdmType
-    value: Untold
+    value: AnnotatedValue
 
 
 Value = Scalar | Typed
@@ -107,7 +107,7 @@ def value_of(raw: object, type_name: str | None) -> Value:
     except ValueError:
         raise NotOfType(f"{type_name[:64]} is not a type of properties") from None
     value = _of_type(raw, kind)
-    if kind in _TOLD_BY_JSON or (isinstance(value, float) and math.isfinite(value)):
+    if kind in _TYPES_SHOWN_BY_JSON or (isinstance(value, float) and math.isfinite(value)):
         assert isinstance(value, Scalar)
         return value
     assert not isinstance(value, (str, bool))
@@ -142,7 +142,7 @@ def parse(text: str, kind: EdmType) -> EdmValue:
     Raises: NotOfType, OutOfRange.
     """
     if kind is EdmType.DATE_TIME:
-        return parse_moment(text)
+        return parse_time(text)
     if kind is EdmType.GUID:
         if _GUID.fullmatch(text) is None:
             raise NotOfType("a Guid has the form 8-4-4-4-12, in hexadecimal digits")
@@ -213,13 +213,13 @@ def parse_hex(text: str) -> bytes:
     return bytes.fromhex(text)
 
 
-def parse_moment(text: str) -> int:
+def parse_time(text: str) -> int:
     """Return the ticks of an ISO 8601 time. Seven digits of the fraction count, and more are cut.
     Without a zone it is UTC.
 
     Raises: NotOfType; OutOfRange before 1601.
     """
-    found = _MOMENT.fullmatch(text)
+    found = _DATE_TIME.fullmatch(text)
     if found is None:
         raise NotOfType("a DateTime has the form 2013-08-09T18:55:48.3402073Z")
     year, month, day, hour, minute, second, fraction, sign, off_hours, off_minutes = found.groups()
@@ -283,14 +283,14 @@ _SIZES_BYTES: Final[dict[type | EdmType, int]] = {
 }
 
 
-def bare(value: Value) -> EdmValue:
+def untyped(value: Value) -> EdmValue:
     """Return the value without its type."""
     return value.value if isinstance(value, Typed) else value
 
 
 def size_bytes(value: Value) -> int:
     """Return the size that counts for a value: a string in UTF-16, binary data unencoded."""
-    content = bare(value)
+    content = untyped(value)
     if isinstance(content, str):
         return 2 * len(content) if content.isascii() else len(content.encode("utf-16-le"))
     if isinstance(content, bytes):

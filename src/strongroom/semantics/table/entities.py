@@ -63,7 +63,7 @@ class StoredEntity(msgspec.Struct, frozen=True):
     fragment: bytes
 
 
-class WantedEntity(msgspec.Struct, frozen=True):
+class EntityWrite(msgspec.Struct, frozen=True):
     """A requested write. `match` is the Timestamp that the entity must still have; None = any."""
 
     change: EntityChange
@@ -100,11 +100,11 @@ def check_names(names: Collection[str]) -> None:
     """
     if len(names) > PROPERTIES_MAX:
         raise StorageError(table_errors.TOO_MANY_PROPERTIES)
-    if property_names.are_plain(names):
+    if property_names.are_surely_valid(names):
         return
-    for flaw in map(property_names.flaw, names):
-        if flaw is not None:
-            raise StorageError(flaw)
+    for error in map(property_names.name_error, names):
+        if error is not None:
+            raise StorageError(error)
 
 
 def check_values(properties: Properties) -> None:
@@ -136,7 +136,7 @@ def out_of_range(name: str, value: str) -> StorageError:
 
 
 def decide(
-    stored: StoredEntity | None, wanted: WantedEntity, partition_key: str, row_key: str
+    stored: StoredEntity | None, wanted: EntityWrite, partition_key: str, row_key: str
 ) -> bytes | None:
     """Return the fragment that the entity has after a write; None = the entity is deleted.
 
@@ -208,7 +208,7 @@ def _check_size(fragment: bytes, partition_key: str, row_key: str) -> None:
 def _member_bytes(name: str, value: Value) -> int:
     """Return the size of one property in an entity: 8 bytes, its name and its value. A value of
     varying length counts 4 bytes more. Source: "Understanding the Table service data model"."""
-    varies = isinstance(edm.bare(value), (str, bytes))
+    varies = isinstance(edm.untyped(value), (str, bytes))
     return 8 + 2 * _utf16_chars(name) + edm.size_bytes(value) + (4 if varies else 0)
 
 

@@ -19,7 +19,7 @@ _FIRST: Final = frozenset(("Lu", "Ll", "Lt", "Lm", "Lo", "Nl"))
 _FURTHER: Final = _FIRST | {"Mn", "Mc", "Nd", "Pc", "Cf"}
 
 
-def are_plain(names: Collection[str]) -> bool:
+def are_surely_valid(names: Collection[str]) -> bool:
     """Return whether all of these names are valid by a fast check; False may still mean valid
     names. It runs at each write: an ASCII identifier of Python is one of C#, and nearly all names
     are."""
@@ -28,7 +28,7 @@ def are_plain(names: Collection[str]) -> bool:
     return "".join(names).isascii() and all(map(str.isidentifier, names))
 
 
-def flaw(text: str) -> ErrorCode | None:
+def name_error(text: str) -> ErrorCode | None:
     """Return the error in a name of any length: PropertyNameTooLong, PropertyNameInvalid; None if
     it is valid."""
     if _is_too_long(text):

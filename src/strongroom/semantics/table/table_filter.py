@@ -348,7 +348,7 @@ def _typed(prefix: str, text: str) -> Literal | None:
         if prefix in ("X", "x", "binary"):
             return Literal(Family.BINARY, edm.parse_hex(text))
         if prefix == "datetime":
-            return Literal(Family.DATETIME, edm.parse_moment(text))
+            return Literal(Family.DATETIME, edm.parse_time(text))
         if prefix == "guid":
             return Literal(Family.GUID, str(edm.parse(text, EdmType.GUID)))
     except ValueError:

@@ -32,7 +32,7 @@ Position = tuple[bytes, bytes]
 """(PartitionKey, RowKey); need not be those of an entity."""
 
 START: Final[Position] = (b"", b"")
-_BEHIND: Final = b"\x01"
+_AFTER_KEY: Final = b"\x01"
 # Longer texts are no keys; the limit keeps positions within those of an engine.
 _KEY_BYTES_MAX: Final = 2048
 _BOXES_MAX: Final = 128
@@ -47,7 +47,7 @@ class Interval(NamedTuple):
 
     def is_point(self) -> bool:
         """Return whether it can hold only one entity, the one at `first`."""
-        return self.until == (self.first[0], self.first[1] + _BEHIND)
+        return self.until == (self.first[0], self.first[1] + _AFTER_KEY)
 
 
 class _Range(NamedTuple):
@@ -57,7 +57,7 @@ class _Range(NamedTuple):
     until: bytes | None
 
     def is_point(self) -> bool:
-        return self.until == self.first + _BEHIND
+        return self.until == self.first + _AFTER_KEY
 
 
 class _Box(NamedTuple):
@@ -203,7 +203,7 @@ def _lower(key: str, inclusive: bool) -> bytes:
     name = beginning.encode("utf-8", "surrogatepass")
     if len(name) > _KEY_BYTES_MAX:
         return name[:_KEY_BYTES_MAX]
-    return name if inclusive and not nul else name + _BEHIND
+    return name if inclusive and not nul else name + _AFTER_KEY
 
 
 def _upper(key: str, inclusive: bool) -> bytes:
@@ -212,7 +212,7 @@ def _upper(key: str, inclusive: bool) -> bytes:
     name = beginning.encode("utf-8", "surrogatepass")
     if len(name) > _KEY_BYTES_MAX:
         return name[:_KEY_BYTES_MAX] + b"\xff"
-    return name + _BEHIND if inclusive or nul else name
+    return name + _AFTER_KEY if inclusive or nul else name
 
 
 def _common(one: _Box, other: _Box) -> _Box | None:

@@ -105,15 +105,15 @@ class Candidates:
 
 class _Column:
     """One property of each entity: its JSON values and its annotations, None where it is absent.
-    `types` and `kinds_there` are the sets of types and annotations that occur."""
+    `types` and `distinct_type_names` are the sets of types and annotations that occur."""
 
-    __slots__ = ("kinds", "kinds_there", "types", "values")
+    __slots__ = ("distinct_type_names", "type_names", "types", "values")
 
     def __init__(self, named: list[Any], at: int) -> None:
         self.values = list(map(operator.attrgetter(f"v{at}"), named))
-        self.kinds = list(map(operator.attrgetter(f"t{at}"), named))
+        self.type_names = list(map(operator.attrgetter(f"t{at}"), named))
         self.types = set(map(type, self.values))
-        self.kinds_there = set(self.kinds)
+        self.distinct_type_names = set(self.type_names)
 
 
 class _Page(NamedTuple):
@@ -266,11 +266,11 @@ def _property_test(comparison: Comparison, at: int) -> Test:
 
     def test(page: _Page) -> Found:
         column = page.columns[at]
-        if column.types == {kind} and column.kinds_there == {wanted}:
+        if column.types == {kind} and column.distinct_type_names == {wanted}:
             return list(map(compare, column.values, repeat(value)))
         return [
             type(one) is kind and annotated == wanted and compare(one, value)
-            for one, annotated in zip(column.values, column.kinds, strict=True)
+            for one, annotated in zip(column.values, column.type_names, strict=True)
         ]
 
     return test
@@ -303,7 +303,7 @@ def _number_test(compare: _Compare, value: Any, at: int) -> Test:
         column = page.columns[at]
         if column.types <= _PLAIN_NUMBERS:
             return list(map(compare, column.values, repeat(value)))
-        return list(map(holds, column.values, column.kinds))
+        return list(map(holds, column.values, column.type_names))
 
     return test
 
@@ -314,4 +314,4 @@ def _binary_test(compare: _Compare, value: Any, at: int) -> Test:
             return False
         return compare(base64.b64decode(found), value)
 
-    return lambda page: list(map(holds, page.columns[at].values, page.columns[at].kinds))
+    return lambda page: list(map(holds, page.columns[at].values, page.columns[at].type_names))

@@ -236,7 +236,7 @@ class _WaitingBlobRead:
             self._was_there = blob is not None
             watched = [(place_ref(call), place and place.version)]
             watched.append((self._named, named and named.version))
-            until = None if blob is None else leases.next_change(blob.lease, now)
+            until = None if blob is None else leases.next_timed_change(blob.lease, now)
             raise MustWait(error, watched, now, until) from None
         assert blob is not None
         return _view(call, blob, now, partition, rest, self._with_body_records)
@@ -452,7 +452,7 @@ async def _view_container_now(services: Services, call: Call[Any]) -> tuple[Cont
     except StorageError as error:
         if error.row is not errors.NOT_MODIFIED or not call.terms.wait_s:
             raise
-        until = leases.next_change(container.lease, now)
+        until = leases.next_timed_change(container.lease, now)
         raise MustWait(error, [(ref, found.version)], now, until) from None
     return container, now
 

@@ -42,7 +42,7 @@ def refuse_archived(head: BlobRecord | None) -> None:
 def refuse_incremental(head: BlobRecord | None) -> None:
     """Refuse with 409 OperationNotAllowedOnIncrementalCopyBlob for an incremental copy blob."""
     if head is not None and head.page is not None:
-        pages.require_usual(head.page)
+        pages.require_not_incremental_copy(head.page)
 
 
 def refuse_overwrite(call: Call[Any], head: BlobRecord | None) -> None:

@@ -42,7 +42,7 @@ def refuse_change(head: BlobRecord, state: BlobState, appends: bool = False) -> 
     """
     container = state.protection
     if appends and container is not None and container.appends:
-        rules.refuse(head.immutability, Attempt.CHANGE, state.now)
+        rules.require_permitted(head.immutability, Attempt.CHANGE, state.now)
     else:
         refuse(head, Attempt.CHANGE, state)
 
@@ -52,8 +52,8 @@ def refuse(record: BlobRecord, attempt: Attempt, state: BlobState) -> None:
 
     Raises: StorageError BlobImmutableDueToPolicy, BlobImmutableDueToLegalHold.
     """
-    protection = rules.joined(record.immutability, _of_container(record, state))
-    rules.refuse(protection, attempt, state.now)
+    protection = rules.combined(record.immutability, _of_container(record, state))
+    rules.require_permitted(protection, attempt, state.now)
 
 
 def refuse_by_container(record: BlobRecord, attempt: Attempt, state: BlobState) -> None:
@@ -61,7 +61,7 @@ def refuse_by_container(record: BlobRecord, attempt: Attempt, state: BlobState) 
 
     Raises: StorageError BlobImmutableDueToPolicy, BlobImmutableDueToLegalHold.
     """
-    rules.refuse(_of_container(record, state), attempt, state.now)
+    rules.require_permitted(_of_container(record, state), attempt, state.now)
 
 
 def _of_container(record: BlobRecord, state: BlobState) -> Immutability | None:

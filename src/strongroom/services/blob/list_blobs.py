@@ -204,7 +204,7 @@ class _VersionedPage:
                 return
             until = None if page.until is None else base.Position(*page.until)
             first = base.Position(*page.first)
-            found = await self._store.scan(self._keyspace, first, until, page.want)
+            found = await self._store.scan(self._keyspace, first, until, page.records_wanted)
             self._scanned += len(found.values)
             rows, resume = list[_Row](), found.resume
             for partition, key, value, version in found.rows():
@@ -240,7 +240,10 @@ class _VersionedPage:
         is_there = head.deletion is None and not head.vacant
         below = blob_records.as_version(head).version if is_there else None
         while True:
-            if len(rows) > self._page.want or self._scanned >= limits.LIST_SCANNED_RECORDS_MAX:
+            if (
+                len(rows) > self._page.records_wanted
+                or self._scanned >= limits.LIST_SCANNED_RECORDS_MAX
+            ):
                 return base.Position(name, _AMONG_VERSIONS + keys.number(first_id))
             bounds = keys.version_range(first_id)
             found = await self._store.read_range(partition, True, *bounds, _VERSIONS_TOGETHER)

@@ -123,7 +123,7 @@ def apply_or_wait(
     except StorageError as error:
         if not call.terms.wait_s or error.row not in _WAITABLE_ERRORS:
             raise
-        raise MustWait(error, (), now, leases.next_change(lease, now)) from None
+        raise MustWait(error, (), now, leases.next_timed_change(lease, now)) from None
 
 
 def result_of(

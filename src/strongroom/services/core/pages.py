@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 from strongroom import limits
 from strongroom.engines import base
 from strongroom.engines.base import Position
-from strongroom.semantics.core.listing import WANT_MOST, PageBuilder
+from strongroom.semantics.core.listing import READ_RECORDS_MAX, PageBuilder
 from strongroom.services.core.runner import Services
 from strongroom.slices import Steps, parts
 
@@ -40,18 +40,18 @@ async def fill(services: Services, keyspace: bytes, page: PageBuilder[T], rows: 
             return
         # Where many records are invisible, a small page must not read in small steps. Where a
         # prefix lets the scan skip ahead, it must not read far.
-        want = max(page.want, least)
+        want = max(page.records_wanted, least)
         until = None if page.until is None else Position(*page.until)
         found = await services.store.scan(keyspace, Position(*page.first), until, want)
         await services.turns.run(_taken(page, rows(found)))
-        page.go_on(found.resume)
+        page.resume_at(found.resume)
         scanned += len(found.values)
         scanned_bytes += sum(map(len, found.values))
-        least = min(2 * want, WANT_MOST) if page.first == found.resume else 0
+        least = min(2 * want, READ_RECORDS_MAX) if page.first == found.resume else 0
 
 
 def _taken(page: PageBuilder[T], rows: Iterable[tuple[bytes, bytes, T | None]]) -> Steps[None]:
     for part in parts(rows, _ROWS_AT_ONCE):
-        if page.take(part):
+        if page.add(part):
             break
         yield

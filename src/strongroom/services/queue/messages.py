@@ -175,7 +175,7 @@ async def _change(
     queue, _ = await queue_of(services, call)
     place = pop_receipts.open_receipt(queue.secret, receipt)
     if place is None:
-        raise messages.stale()
+        raise messages.stale_receipt_error()
     key = keys.message_at(place)
     partition = keys.message_partition(queue.generation, queue.epoch)
     reads = [place_ref(call), Ref(partition, key), Ref(partition, keys.LEDGER_KEY)]
@@ -198,9 +198,11 @@ class _Change(Decision[T], Generic[T], frozen=True):
         ledger = message_records.LEDGER.of(found[2])
         if queue_in(self.call, found[0]).epoch != queue.epoch or ledger is None:
             # The queue was cleared meanwhile: the message of the receipt is gone.
-            raise messages.stale()
+            raise messages.stale_receipt_error()
         # Ids are returned in lower case; a GUID may be sent in any case.
-        messages.held(None if record is None else record.message, named.lower(), stamp)
+        messages.message_of_receipt(
+            None if record is None else record.message, named.lower(), stamp
+        )
         assert record is not None
         change = MessagesChange(queue.generation, queue.epoch, stamp, ledger)
         result = self.change(

@@ -26,7 +26,7 @@ from strongroom.engines.base import (
 )
 from strongroom.errors import StorageError
 from strongroom.semantics.table import entities
-from strongroom.semantics.table.entities import EntityChange, Properties, StoredEntity, WantedEntity
+from strongroom.semantics.table.entities import EntityChange, EntityWrite, Properties, StoredEntity
 from strongroom.services.core.calls import Call
 from strongroom.services.core.decisions import Decision
 from strongroom.services.core.places import check_place, generation_of, place_ref
@@ -248,7 +248,7 @@ class _Transaction(Decision[list[EntityWritten]], frozen=True):
 
     def _after(self, index: int, stored: StoredEntity | None, stamp: int) -> StoredEntity | None:
         given = self.calls[index].input
-        wanted = WantedEntity(given.change, given.document.properties, given.match)
+        wanted = EntityWrite(given.change, given.document.properties, given.match)
         fragment = entities.decide(stored, wanted, *self.pairs[index])
         return None if fragment is None else StoredEntity(stamp, fragment)
 

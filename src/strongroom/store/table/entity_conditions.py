@@ -52,7 +52,7 @@ _MOST: Final = b"\xff"  # larger than any text
 # The number of bytes of a constant that are compared.
 _TEXT_BYTES_MAX: Final = 64
 # The byte after a quotation mark: larger than the byte that ends a text.
-_BEHIND_END: Final = b"#"
+_AFTER_QUOTE: Final = b"#"
 _FROM: Final = frozenset({Operator.EQ, Operator.GT, Operator.GE})
 _UP_TO: Final = frozenset({Operator.EQ, Operator.LT, Operator.LE})
 _IS_LARGE: Final = LongerThan(entity_records.HEAD_BYTES_MAX)
@@ -165,5 +165,5 @@ def _within(mark: bytes, operator: Operator, value: bytes) -> Condition:
         short = value[:_TEXT_BYTES_MAX]
         cut = next((at for at, byte in enumerate(short) if byte <= 0x22), len(short))
         is_whole = cut < len(short) or len(value) == len(short)
-        high = short[:cut] + (_BEHIND_END if is_whole else _MOST)
+        high = short[:cut] + (_AFTER_QUOTE if is_whole else _MOST)
     return BytesWithin(mark, low, high, _skip_bytes(mark))

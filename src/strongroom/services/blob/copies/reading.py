@@ -97,7 +97,7 @@ async def open_local(
             reading.stand(blob.body.position)
             retried_read.note_body(blob.body)
             if source.past is None:
-                pages.require_usual(blob.page)
+                pages.require_not_incremental_copy(blob.page)
             _check_conditions(wanted, blob)
             return await _open(services, partition, (blob, body_records), wanted, reading)
         except ContentMissing as reason:

@@ -60,7 +60,7 @@ def _tiered(named: BlobRecord, given: SetTier, delay: int, now: int) -> BlobReco
     """Return the record with its new tier, or with the rehydration that leads to it."""
     tier, priority, pending = given.tier, given.priority, named.rehydration
     if pending is not None:
-        pending = tiers.rehydrated_again(pending, tier, priority, now + delay)
+        pending = tiers.after_repeated_set_tier(pending, tier, priority, now + delay)
     elif tiers.leaves_archive(named.tier, tier):
         pending = new_rehydration(tier, priority, delay, now)
     if pending is not None:
