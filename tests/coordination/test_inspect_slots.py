@@ -5,12 +5,24 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from strongroom import coordination
-from strongroom.coordination import Client, LockLost, connect
+from strongroom.coordination import Client, CoordTimeout, LockLost, connect
+from strongroom.coordination.clock import ManualClocks
+from strongroom.coordination.clock_rules import ClockRules
+from strongroom.coordination.context import RecipeContext
+from strongroom.coordination.drivers_sync import run_steps
+from strongroom.coordination.effects import UNCHANGED, Cas, Effect, Get, Sleep, Steps, Watch
+from strongroom.coordination.recipes.locks import rwlock
+from strongroom.coordination.recipes.slots.barrier_core import Arrival, decode_barrier
 from strongroom.coordination.recipes.slots.inspect_slots import break_slots_steps
+from strongroom.coordination.recipes.slots.slot_records import Slot, decode_slots
+from strongroom.coordination.recipes.slots.slots_core import SlotAcquisition, SlotWanted
+from strongroom.coordination.stores.memory import MemoryStore
+from strongroom.coordination.stores.registers import Registers
 
 
 @pytest.fixture
@@ -118,6 +130,65 @@ def test_when_it_was_renewed_is_seen_where_the_stores_clock_tells() -> None:
     with connect("memory://") as client, client.lock("a"):
         view = client.show("a")
         assert view is not None and view.renewed_s is None
+
+
+class Recorder:
+    """A store in virtual time that keeps every value written to it; its watches see no change."""
+
+    def __init__(self) -> None:
+        self.clock, self.registers = ManualClocks(), Registers()
+        self.written: list[bytes] = []
+
+    def context(self) -> RecipeContext:
+        return RecipeContext(self.clock, ClockRules(), MemoryStore().promises(), "ann")
+
+    def run(self, steps: Steps[Any]) -> Any:
+        return run_steps(steps, self._outcome)
+
+    def _outcome(self, effect: Effect) -> Any:
+        if isinstance(effect, Sleep):
+            return self.clock.advance(effect.seconds)
+        if isinstance(effect, Watch):
+            self.clock.advance(effect.timeout_s)
+            return UNCHANGED
+        assert isinstance(effect, Get | Cas)
+        self.clock.advance(0.001)
+        now_s = self.clock.boot_s()
+        if isinstance(effect, Get):
+            return self.registers.get(effect.key, now_s)
+        self.written.append(effect.value)
+        return self.registers.cas(effect.key, effect.expected, effect.value, None, "", now_s)
+
+
+def assert_renewed_since_one_time(slots: list[Slot]) -> None:
+    """Assert that these are several writes of one slot, and that all show the same time."""
+    assert len(slots) > 3
+    assert [slot.seq for slot in slots] == list(range(1, len(slots) + 1))
+    assert len({slot.since for slot in slots}) == 1
+
+
+def test_a_party_that_renews_its_slot_keeps_the_time_of_its_arrival() -> None:
+    store = Recorder()
+    with pytest.raises(CoordTimeout):
+        store.run(Arrival(store.context(), "barrier/b", "b", 2, 15.0).steps(60.0))
+    records = [decode_barrier("barrier/b", value) for value in store.written]
+    assert_renewed_since_one_time([slot for record in records for slot in record.slots])
+
+
+def test_a_writer_that_renews_its_intent_keeps_the_time_of_its_first_wait() -> None:
+    store = Recorder()
+    reading = SlotWanted(
+        rwlock.KIND, "rwlock/a", "a", rwlock.READ, rwlock.ReadRule(), 600.0, 0.0
+    )  # fmt: skip
+    writing = SlotWanted(
+        rwlock.KIND, "rwlock/a", "a", rwlock.WRITE, rwlock.WriteRule(), 15.0, 60.0,
+        rwlock.WANTS_WRITE,
+    )  # fmt: skip
+    assert store.run(SlotAcquisition(store.context(), reading).steps())
+    store.run(SlotAcquisition(store.context(), writing).steps())
+    records = [decode_slots(rwlock.KIND, "rwlock/a", value) for value in store.written]
+    slots = [slot for record in records for slot in record.slots]
+    assert_renewed_since_one_time([slot for slot in slots if slot.role == rwlock.WANTS_WRITE])
 
 
 def test_every_public_name_is_there() -> None:

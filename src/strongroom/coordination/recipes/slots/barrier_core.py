@@ -329,19 +329,20 @@ class Arrival:
         return self._at_first.get(slot.owner) != slot.seq
 
     def _renewed(self, record: BarrierRecord) -> BarrierRecord:
-        """Return the record with this party's slot renewed, in its place or at the end."""
+        """Return the record with this party's slot renewed, in its place or at the end.
+
+        A renewal keeps the time of arrival: inspection tells the slots of equal labels apart by it.
+        """
         self._seq += 1
         context = self._context
         rules, clock = context.rules, context.clock
         self._renewed_s = clock.boot_s() + rules.renew_after_s(self._ttl_s, clock.random())
-        slot = Slot(
-            self.nonce, "party", 0, self._seq, self._ttl_s, context.label, clock.wall_text()
-        )
-        others = [s.owner for s in record.slots]
-        if self.nonce not in others:
+        mine = next((slot for slot in record.slots if slot.owner == self.nonce), None)
+        since = clock.wall_text() if mine is None else mine.since
+        slot = Slot(self.nonce, "party", 0, self._seq, self._ttl_s, context.label, since)
+        if mine is None:
             return replace(record, slots=(*record.slots, slot))
-        slots = tuple(slot if s.owner == self.nonce else s for s in record.slots)
-        return replace(record, slots=slots)
+        return replace(record, slots=tuple(slot if s is mine else s for s in record.slots))
 
     # Writing
 

@@ -278,7 +278,9 @@ class SlotAcquisition:
 
     def _putting(self, alive: SlotRecord, role: str, fence: int) -> _Write:
         self._seq += 1
-        context, wanted = self._context, self._wanted
+        context, wanted, mine = self._context, self._wanted, alive.slot_of(self.nonce)
+        # A renewed intent keeps the time at which the waiter announced it.
+        renewed = mine if mine is not None and mine.role == role else None
         slot = Slot(
             owner=self.nonce,
             role=role,
@@ -286,7 +288,7 @@ class SlotAcquisition:
             seq=self._seq,
             ttl_s=wanted.ttl_s,
             who=context.label,
-            since=context.clock.wall_text(),
+            since=context.clock.wall_text() if renewed is None else renewed.since,
         )
         record = replace(alive, fence=max(alive.fence, fence), limit=wanted.limit)
         return _Write(record.with_slot(slot), slot)
