@@ -253,3 +253,23 @@ def test_a_member_whose_deletion_nobody_confirmed_has_given_back() -> None:
 
     store.before = lose_the_answer
     assert _give(store, hold)[0]
+
+
+@of_every_kind
+def test_the_client_that_releases_may_acquire_again_before_the_release_is_written(
+    kind: str,
+) -> None:
+    store = FarStore()
+    context = store.context("one")
+    old = store.run(KINDS[kind](context, LONG_TTL_S))
+    assert isinstance(old, Hold) and old.end()
+    new: list[Hold] = []
+
+    def acquire_first(effect: Effect) -> None:
+        store.before = lambda effect: None
+        new.append(store.run(KINDS[kind](context, LONG_TTL_S)))
+
+    store.before = acquire_first
+    store.run(old.keeper.give(old))
+    assert new and new[0].active and new[0].nonce != old.nonce
+    assert store.run(new[0].keeper.keep(new[0])), "the release did not end the new hold"

@@ -389,7 +389,7 @@ class Acquisition:
             keeper,
             wanted.early_s,
         )
-        hold.on_end = keeper.unclaim_when_lost
+        hold.on_end = keeper.unclaim_when_over
         return hold
 
     # Withdrawing

@@ -60,12 +60,14 @@ class LockKeeper:
         self._numbers = itertools.count(record.seq + 1)
         self._sent: dict[int, float] = {}
         self._timeout_s = context.rules.attempt_timeout_s(record.ttl_s)
-        self.released = False
 
-    def unclaim_when_lost(self) -> None:
-        """Drop the claim on the key at the end of the hold, unless `released` is set."""
-        if not self.released:
-            self._context.unclaim(self._key, self._nonce)
+    def unclaim_when_over(self) -> None:
+        """Drop the claim on the key, when the hold is lost or about to be released.
+
+        This client may then take the lock again before its release is written. Its TAKE names the
+        version that the release would replace, so that only one of the two writes is applied.
+        """
+        self._context.unclaim(self._key, self._nonce)
 
     def keep(self, hold: Hold) -> Steps[bool]:
         """Renew: write the record with the next sequence number; see `handles.Keeper.keep`."""
