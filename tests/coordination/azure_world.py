@@ -23,7 +23,7 @@ from strongroom.coordination.drivers_sync import run_steps
 from strongroom.coordination.effects import Cas, Get, Sleep, Steps
 from strongroom.coordination.errors import CoordinationError, StoreUnavailable
 from strongroom.coordination.handles import Hold
-from strongroom.coordination.recipes.locks.lock_core import Acquisition, Wanted
+from strongroom.coordination.recipes.locks.lock_core import Acquisition, HoldRequest
 from strongroom.coordination.stores.azure.account import AzureAccount, AzurePlace
 from strongroom.coordination.stores.azure.etag import AzureStore
 from strongroom.coordination.stores.azure.lease import AzureLeaseStore
@@ -324,7 +324,7 @@ class Node:
         while self._world.now_s < END_S:
             self._world.sleep(chance.uniform(0.0, 5.0))
             wait_s = chance.choice((0.0, 5.0, 60.0))
-            wanted = Wanted(KEY, "simulated", TTL_S, wait_s, self._fair)
+            wanted = HoldRequest(KEY, "simulated", TTL_S, wait_s, self._fair)
             try:
                 hold = self.perform(Acquisition(self._context, wanted).steps())
             except CoordinationError:

@@ -18,7 +18,7 @@ from strongroom.coordination.errors import StoreUnavailable
 from strongroom.coordination.handles import HELD, Hold
 from strongroom.coordination.recipes.locks.lock_core import Acquisition
 from strongroom.coordination.recipes.locks.lock_keeper import LockKeeper
-from strongroom.coordination.recipes.locks.lock_state import Look, is_ahead
+from strongroom.coordination.recipes.locks.lock_state import ObservedRecord, outlasts_its_ttl
 from strongroom.coordination.records import LockRecord, Waiter, encode_lock
 from strongroom.coordination.simulation.lock_scenario import (
     VARIANTS,
@@ -62,7 +62,7 @@ class FullServerTtl(ClockRules):
         return sent_s + ttl_s
 
 
-def _others_wall_clock(self: Acquisition, look: Any, entry: Entry, record: LockRecord) -> float:
+def _others_wall_clock(self: Acquisition, observed: Any, entry: Entry, record: LockRecord) -> float:
     """The expiry is a time of the holder's wall clock, compared with the observer's wall clock."""
     if record.owner is None:
         return 0.0
@@ -77,13 +77,15 @@ def _keep_with_wall_clock(self: LockKeeper, hold: Hold) -> Steps[bool]:
 
 def _same_fence(self: Acquisition, fence: int, queue: tuple[Waiter, ...]) -> LockRecord:
     """A takeover does not raise the fence."""
-    return replace(_mine(self, fence, queue), fence=max(1, fence))
+    return replace(_own_record(self, fence, queue), fence=max(1, fence))
 
 
-def _unknown_is_success(self: Acquisition, look: Any, step: Any) -> Steps[Hold | Look | None]:
+def _unknown_is_success(
+    self: Acquisition, observed: Any, step: Any
+) -> Steps[Hold | ObservedRecord | None]:
     """A write whose answer was lost counts as applied."""
-    hold = yield from _write(self, look, step)
-    if hold is None and step.takes and self._unsure:
+    hold = yield from _write(self, observed, step)
+    if hold is None and step.takes and self._has_unknown_write:
         return self._hold(step.record, "")
     return hold
 
@@ -168,22 +170,26 @@ def _give_and_go_on(self: Hold) -> bool:
     return self.state == HELD
 
 
-def _first_sight_is_enough(self: Acquisition, look: Any, entry: Entry, record: LockRecord) -> float:
+def _first_sight_is_enough(
+    self: Acquisition, observed: Any, entry: Entry, record: LockRecord
+) -> float:
     """The age of a record is counted across renewals: only its owner identifies it."""
     context = self._context
     if record.owner is None:
         return 0.0
-    since_s = context.sightings.since_s(self._wanted.key, record.owner, look.since_s)
+    since_s = context.sightings.since_s(self._request.key, record.owner, observed.since_s)
     return since_s + context.rules.observer_wait_s(record.ttl_s) - context.clock.monotonic_s()
 
 
-def _shortcut(self: Acquisition, look: Any, entry: Entry, record: LockRecord) -> float:
+def _shortcut(self: Acquisition, observed: Any, entry: Entry, record: LockRecord) -> float:
     """A hold whose end lies further ahead than its TTL counts as over: the store's clock was set
     back."""
-    return 0.0 if is_ahead(entry, record) else _busy_s(self, look, entry, record)
+    return 0.0 if outlasts_its_ttl(entry, record) else _busy_s(self, observed, entry, record)
 
 
-def _only_the_stores_clock(self: Acquisition, look: Any, entry: Entry, record: LockRecord) -> float:
+def _only_the_stores_clock(
+    self: Acquisition, observed: Any, entry: Entry, record: LockRecord
+) -> float:
     """A hold ends by the store's clock only, however far that was set back."""
     return entry.expires_in_s or 0.0
 
@@ -194,7 +200,7 @@ def _renew_in_background_never(self: LockKeeper, hold: Hold) -> Steps[bool]:
     return False
 
 
-_mine = Acquisition._mine
+_own_record = Acquisition._own_record
 _write = Acquisition._write
 _busy_s = Acquisition._busy_s
 
@@ -235,7 +241,9 @@ MUTANTS: dict[str, Mutant] = {
     "owner seen for long enough, renewed or not": Mutant(
         "watched", None, ((Acquisition, "_busy_s", _first_sight_is_enough),)
     ),
-    "takeover without a new fence": Mutant("calm", None, ((Acquisition, "_mine", _same_fence),)),
+    "takeover without a new fence": Mutant(
+        "calm", None, ((Acquisition, "_own_record", _same_fence),)
+    ),
     "release forgets the fence": Mutant("calm", None, ((LockRecord, "freed", _forget_fence),)),
     "unknown acquisition is success": Mutant(
         "watched", None, ((Acquisition, "_write", _unknown_is_success),)

@@ -14,12 +14,12 @@ from strongroom.coordination.effects import delete as delete_effect
 from strongroom.coordination.errors import CoordinationError
 from strongroom.coordination.handles import Hold
 from strongroom.coordination.recipes.members_core import (
+    GroupObserver,
     Member,
     MemberKeeper,
-    Roll,
     encode_member,
 )
-from strongroom.coordination.recipes.slots.slot_records import place_of
+from strongroom.coordination.recipes.slots.slot_records import slot_name
 from strongroom.coordination.simulation.members_scenario import FAULTS, run_members
 from strongroom.coordination.simulation.report import Report
 from strongroom.coordination.simulation.world import Faults
@@ -45,7 +45,7 @@ class Mutant:
     first_seed: int = 0
 
 
-def _bury_whatever_is_there(self: Roll, key: str, entry: Entry) -> Steps[None]:
+def _bury_whatever_is_there(self: GroupObserver, key: str, entry: Entry) -> Steps[None]:
     """The dead are removed by their present version, not by the version that was seen."""
     try:
         now = yield from get(key, 1.5)
@@ -55,19 +55,19 @@ def _bury_whatever_is_there(self: Roll, key: str, entry: Entry) -> Steps[None]:
         return
 
 
-def _bury_nobody(self: Roll, key: str, entry: Entry) -> Steps[None]:
+def _bury_nobody(self: GroupObserver, key: str, entry: Entry) -> Steps[None]:
     """The dead are not listed, but their records stay."""
     yield from ()
 
 
-def _first_sight_is_enough(self: Roll, key: str, member: Member, since_s: float) -> float:
+def _first_sight_is_enough(self: GroupObserver, key: str, member: Member, since_s: float) -> float:
     """A member that was seen for long enough counts as dead, renewed or not."""
     context = self._context
-    start_s = context.sightings.since_s(place_of(key, member.nonce), member.nonce, since_s)
+    start_s = context.sightings.since_s(slot_name(key, member.nonce), member.nonce, since_s)
     return start_s + context.rules.observer_wait_s(member.ttl_s) - context.clock.monotonic_s()
 
 
-def _others_are_dead(self: Roll, key: str, member: Member, since_s: float) -> float:
+def _others_are_dead(self: GroupObserver, key: str, member: Member, since_s: float) -> float:
     """Only the client's own memberships count as alive."""
     return 1.0 if member.nonce.startswith(f"{self._context.identity}-") else 0.0
 
@@ -123,13 +123,13 @@ MUTANTS: dict[str, Mutant] = {
     "observer counts from the request": Mutant(FromRequest(0.0), faults=EXACT),
     "observer waits exactly the TTL": Mutant(ExactWait(0.3), first_seed=4),
     "the dead are removed whatever is there": Mutant(
-        None, ((Roll, "_bury", _bury_whatever_is_there),)
+        None, ((GroupObserver, "_delete_dead", _bury_whatever_is_there),)
     ),
-    "nobody buries the dead": Mutant(None, ((Roll, "_bury", _bury_nobody),)),
+    "nobody buries the dead": Mutant(None, ((GroupObserver, "_delete_dead", _bury_nobody),)),
     "seen for long enough, renewed or not": Mutant(
-        None, ((Roll, "_left_s", _first_sight_is_enough),)
+        None, ((GroupObserver, "_left_s", _first_sight_is_enough),)
     ),
-    "others are dead": Mutant(None, ((Roll, "_left_s", _others_are_dead),)),
+    "others are dead": Mutant(None, ((GroupObserver, "_left_s", _others_are_dead),)),
     "a write found late counts as fresh": Mutant(
         None, ((MemberKeeper, "_prolong", _late_write_is_fresh),), EXACT, first_seed=2
     ),

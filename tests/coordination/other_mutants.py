@@ -24,9 +24,9 @@ from strongroom.coordination.effects import (
 )
 from strongroom.coordination.errors import StoreUnavailable
 from strongroom.coordination.recipes import gate_core, register_core
-from strongroom.coordination.recipes.gate_core import GateView, look_steps, view_of
-from strongroom.coordination.recipes.ids.id_ranges import IdsUnavailable, Reserving
-from strongroom.coordination.recipes.register_core import Swap, Swapping
+from strongroom.coordination.recipes.gate_core import GateView, read_steps, view_of
+from strongroom.coordination.recipes.ids.id_ranges import IdsUnavailable, RangeReservations
+from strongroom.coordination.recipes.register_core import RegisterWrite, Swap
 from strongroom.coordination.records import encode_document
 from strongroom.coordination.simulation import gate_scenario, ids_scenario
 
@@ -45,22 +45,22 @@ def _write(context: RecipeContext, key: str, version: str | None, stop: int) -> 
 
 
 def range_set_before_the_write(
-    context: RecipeContext, state: Reserving, count: int
+    context: RecipeContext, state: RangeReservations, count: int
 ) -> Steps[range]:
     """The published listing: the local range is set first, and stays if all attempts fail."""
-    left = state.open.pop("ghost", None)
+    left = state.unresolved.pop("ghost", None)
     if left is not None:
         return left
     for _ in range(TRIES):
         start, version = yield from _read(state.key)
-        state.open["ghost"] = range(start, start + count)
+        state.unresolved["ghost"] = range(start, start + count)
         outcome = yield from _write(context, state.key, version, start + count)
         if isinstance(outcome, Applied):
-            return state.open.pop("ghost")
+            return state.unresolved.pop("ghost")
     raise IdsUnavailable(state.name, TRIES, "lost races")
 
 
-def version_read_anew(context: RecipeContext, state: Reserving, count: int) -> Steps[range]:
+def version_read_anew(context: RecipeContext, state: RangeReservations, count: int) -> Steps[range]:
     """Well-known variants: the version is fetched just before the write, not with the data."""
     for _ in range(TRIES):
         start, _old = yield from _read(state.key)
@@ -71,7 +71,9 @@ def version_read_anew(context: RecipeContext, state: Reserving, count: int) -> S
     raise IdsUnavailable(state.name, TRIES, "lost races")
 
 
-def unknown_is_success(context: RecipeContext, state: Reserving, count: int) -> Steps[range]:
+def unknown_is_success(
+    context: RecipeContext, state: RangeReservations, count: int
+) -> Steps[range]:
     """A write whose answer was lost counts as applied."""
     for _ in range(TRIES):
         start, version = yield from _read(state.key)
@@ -84,7 +86,7 @@ def unknown_is_success(context: RecipeContext, state: Reserving, count: int) -> 
 _borrowed: dict[int, str | None] = {}
 
 
-def version_borrowed(context: RecipeContext, state: Reserving, count: int) -> Steps[range]:
+def version_borrowed(context: RecipeContext, state: RangeReservations, count: int) -> Steps[range]:
     """Two generators share a store object, which keeps the version of the last read by either."""
     place = id(context)
     for _ in range(TRIES):
@@ -96,7 +98,7 @@ def version_borrowed(context: RecipeContext, state: Reserving, count: int) -> St
     raise IdsUnavailable(state.name, TRIES, "lost races")
 
 
-def no_condition(context: RecipeContext, state: Reserving, count: int) -> Steps[range]:
+def no_condition(context: RecipeContext, state: RangeReservations, count: int) -> Steps[range]:
     """The last writer wins: a write has no condition."""
     start, version = yield from _read(state.key)
     outcome = yield from _write(context, state.key, version, start + count)
@@ -108,19 +110,19 @@ def no_condition(context: RecipeContext, state: Reserving, count: int) -> Steps[
 
 def _stale_change(context: RecipeContext, key: str, is_open: bool, payload: Any) -> Steps[GateView]:
     """A lost race is retried with the new version and the old content."""
-    view, version = yield from look_steps(key)
+    view, version = yield from read_steps(key)
     after = replace(view, is_open=is_open, generation=view.generation + (not is_open))
     while True:
         value = gate_core._encode(after, context.nonce())
         outcome = yield from cas(key, version, value, TIMEOUT_S)
         if isinstance(outcome, Applied):
             return after
-        _, version = yield from look_steps(key)
+        _, version = yield from read_steps(key)
 
 
 def _rearm_forgets(context: RecipeContext, key: str) -> Steps[GateView]:
     """Re-arming deletes the flag, and the generation counter with it."""
-    _, version = yield from look_steps(key)
+    _, version = yield from read_steps(key)
     value = gate_core._encode(GateView(), context.nonce())
     yield from cas(key, version, value, TIMEOUT_S)
     return GateView()
@@ -151,7 +153,7 @@ def _wait_for_an_open_one(
         yield Sleep(0.5)
 
 
-def _unknown_swap_is_refused(self: Swapping, seen: Any) -> Steps[Swap]:
+def _unknown_swap_is_refused(self: RegisterWrite, seen: Any) -> Steps[Swap]:
     """A swap whose answer was lost counts as refused."""
     outcome = yield from _one_write(self, seen)
     if isinstance(outcome, Applied):
@@ -159,7 +161,7 @@ def _unknown_swap_is_refused(self: Swapping, seen: Any) -> Steps[Swap]:
     return Swap(False, None)
 
 
-def _unknown_swap_is_done(self: Swapping, seen: Any) -> Steps[Swap]:
+def _unknown_swap_is_done(self: RegisterWrite, seen: Any) -> Steps[Swap]:
     """A swap whose answer was lost counts as applied."""
     outcome = yield from _one_write(self, seen)
     if isinstance(outcome, Applied):
@@ -167,7 +169,7 @@ def _unknown_swap_is_done(self: Swapping, seen: Any) -> Steps[Swap]:
     return Swap(isinstance(outcome, Unknown), None)
 
 
-def _one_write(self: Swapping, seen: Any) -> Steps[CasOutcome]:
+def _one_write(self: RegisterWrite, seen: Any) -> Steps[CasOutcome]:
     document = {"kind": "register", "value": self._new, "ttl": None, "nonce": self._nonce}
     value = encode_document(document)
     return (yield from cas(self._key, seen.version, value, TIMEOUT_S))
@@ -197,8 +199,8 @@ GATES: dict[str, Patch] = {
     "a re-armed gate strands its waiters": (gate_scenario, "WAIT", _wait_for_an_open_one),
 }
 REGISTERS: dict[str, Patch] = {
-    "unknown swap is refused": (Swapping, "_write", _unknown_swap_is_refused),
-    "unknown swap is done": (Swapping, "_write", _unknown_swap_is_done),
+    "unknown swap is refused": (RegisterWrite, "_write", _unknown_swap_is_refused),
+    "unknown swap is done": (RegisterWrite, "_write", _unknown_swap_is_done),
     "an error is an absence": (register_core, "get", _error_is_absence),
 }
 

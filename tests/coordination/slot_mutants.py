@@ -21,8 +21,8 @@ from strongroom.coordination.recipes.slots.slot_records import (
     SlotRecord,
     decode_slots,
     encode_slots,
-    place_of,
     slot_left_s,
+    slot_name,
 )
 from strongroom.coordination.recipes.slots.slots_core import SlotAcquisition
 from strongroom.coordination.recipes.slots.slots_keeper import SlotKeeper
@@ -56,7 +56,7 @@ def _drop_at_once(context: RecipeContext, key: str, slot: Slot, since_s: float) 
 
 def _first_sight_is_enough(context: RecipeContext, key: str, slot: Slot, since_s: float) -> float:
     """A slot that was seen for long enough counts as over, renewed or not."""
-    place = place_of(key, slot.owner)
+    place = slot_name(key, slot.owner)
     start_s = context.sightings.since_s(place, slot.owner, since_s)
     return start_s + context.rules.observer_wait_s(slot.ttl_s) - context.clock.monotonic_s()
 
@@ -178,7 +178,7 @@ MUTANTS: dict[str, Mutant] = {
     "the observer's own TTL counts": Mutant(
         "rwlock", None, ((slots_core, "slot_left_s", _ttl_of_the_observer),), first_seed=12
     ),
-    "one too many": Mutant("semaphore", None, ((SemaphoreRule, "in_the_way", _one_too_many),)),
+    "one too many": Mutant("semaphore", None, ((SemaphoreRule, "blocking_slots", _one_too_many),)),
     "a holder without a new fence": Mutant(
         "semaphore", None, ((SemaphoreRule, "fence", _same_fence),)
     ),
@@ -186,10 +186,10 @@ MUTANTS: dict[str, Mutant] = {
         "semaphore", None, ((SemaphoreRule, "fence", _fence_of_the_living),)
     ),
     "readers do not wait for a writer inside": Mutant(
-        "rwlock", None, ((ReadRule, "in_the_way", _reader_waits_for_intents_only),)
+        "rwlock", None, ((ReadRule, "blocking_slots", _reader_waits_for_intents_only),)
     ),
     "writers do not wait for readers": Mutant(
-        "rwlock", None, ((WriteRule, "in_the_way", _writer_waits_for_writers_only),)
+        "rwlock", None, ((WriteRule, "blocking_slots", _writer_waits_for_writers_only),)
     ),
     "late answer adopted as fresh": Mutant(
         "rwlock", None, ((SlotAcquisition, "_hold", _answer_is_fresh),)

@@ -9,8 +9,8 @@ from unittest.mock import patch
 from strongroom.coordination.clock_rules import ClockRules
 from strongroom.coordination.effects import Cas, Effect, Get, Sleep, Steps, Watch
 from strongroom.coordination.handles import Hold
-from strongroom.coordination.recipes.locks.lock_core import Acquisition, Wanted
-from strongroom.coordination.recipes.waiting import Refusal
+from strongroom.coordination.recipes.locks.lock_core import Acquisition, HoldRequest
+from strongroom.coordination.recipes.waiting import NotAcquired
 from strongroom.coordination.simulation.world import CALM, Node, World
 
 KEY = "lock/queue"
@@ -40,7 +40,7 @@ class Queue:
 
     def cycles(self, node: Node) -> Steps[None]:
         while True:
-            wanted = Wanted(KEY, "queue", TTL_S, None, self.fair)
+            wanted = HoldRequest(KEY, "queue", TTL_S, None, self.fair)
             hold = yield from Acquisition(node.context, wanted).steps()
             assert isinstance(hold, Hold)
             yield Sleep(self.held_s)
@@ -66,7 +66,7 @@ def test_everybody_gets_the_same_share() -> None:
 
 def test_those_far_back_do_not_read_every_change() -> None:
     queue = Queue(2)
-    with patch.object(Acquisition, "_aside_s", lambda self, ahead: 0.0):
+    with patch.object(Acquisition, "_queue_delay_s", lambda self, ahead: 0.0):
         eager = Queue(2)
     assert queue.reads_a_turn < eager.reads_a_turn / 2
     # If requests cost their sender time but no work, rarer polling gains nothing.
@@ -84,10 +84,10 @@ def test_a_queue_that_moves_slowly_is_not_slowed_down() -> None:
 def test_a_look_is_never_put_off_for_longer_than_a_request_may_take() -> None:
     world = World(4, CALM, ClockRules(0.3), 1)
     context = world.nodes[0].context
-    acquisition = Acquisition(context, Wanted(KEY, "queue", TTL_S, None, True))
+    acquisition = Acquisition(context, HoldRequest(KEY, "queue", TTL_S, None, True))
     context.round_trip_s = 100.0  # of one write that took very long
-    assert acquisition._aside_s(0) == 0.0
-    assert acquisition._aside_s(7) == context.rules.attempt_timeout_s(TTL_S)
+    assert acquisition._queue_delay_s(0) == 0.0
+    assert acquisition._queue_delay_s(7) == context.rules.attempt_timeout_s(TTL_S)
 
 
 def test_who_comes_next_is_served_soon_though_all_ahead_give_up() -> None:
@@ -97,9 +97,9 @@ def test_who_comes_next_is_served_soon_though_all_ahead_give_up() -> None:
 
     def take(node: Node, wait_s: float | None, held_s: float) -> Steps[None]:
         outcome = yield from Acquisition(
-            node.context, Wanted(KEY, "queue", TTL_S, wait_s, True)
+            node.context, HoldRequest(KEY, "queue", TTL_S, wait_s, True)
         ).steps()
-        if isinstance(outcome, Refusal):
+        if isinstance(outcome, NotAcquired):
             return
         served_s.append(world.now_s)
         yield Sleep(held_s)

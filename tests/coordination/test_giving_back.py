@@ -19,11 +19,11 @@ from strongroom.coordination.effects import Cas, Delete, Effect, Get, Sleep, Ste
 from strongroom.coordination.errors import StoreUnavailable
 from strongroom.coordination.handles import Hold
 from strongroom.coordination.recipes.locks import rwlock
-from strongroom.coordination.recipes.locks.lock_core import Acquisition, Wanted
+from strongroom.coordination.recipes.locks.lock_core import Acquisition, HoldRequest
 from strongroom.coordination.recipes.members_core import group_prefix, join_steps
 from strongroom.coordination.recipes.slots import semaphore
-from strongroom.coordination.recipes.slots.slots_core import SlotAcquisition, SlotWanted
-from strongroom.coordination.recipes.waiting import GivingBack
+from strongroom.coordination.recipes.slots.slots_core import SlotAcquisition, SlotRequest
+from strongroom.coordination.recipes.waiting import ReleaseRetries
 from strongroom.coordination.stores.memory import MemoryStore
 from strongroom.coordination.stores.registers import Registers
 
@@ -91,19 +91,19 @@ class FarStore:
 
 
 def _lock(context: RecipeContext, ttl_s: float) -> Steps[Any]:
-    return Acquisition(context, Wanted("lock/a", "a", ttl_s, 0.0)).steps()
+    return Acquisition(context, HoldRequest("lock/a", "a", ttl_s, 0.0)).steps()
 
 
 def _permit(context: RecipeContext, ttl_s: float) -> Steps[Any]:
     rule = semaphore.SemaphoreRule("a", 1)
-    wanted = SlotWanted(
+    wanted = SlotRequest(
         semaphore.KIND, "semaphore/a", "a", "hold", rule, ttl_s, 0.0, limit=1, reentrant=True
     )
     return SlotAcquisition(context, wanted).steps()
 
 
 def _writer(context: RecipeContext, ttl_s: float) -> Steps[Any]:
-    wanted = SlotWanted(
+    wanted = SlotRequest(
         rwlock.KIND, "rwlock/a", "a", rwlock.WRITE, rwlock.WriteRule(), ttl_s, 0.0,
         rwlock.WANTS_WRITE,
     )  # fmt: skip
@@ -201,13 +201,13 @@ def test_it_is_tried_once_though_the_machine_was_suspended(kind: str) -> None:
 
 def test_the_first_try_is_made_and_no_other_when_the_time_is_over() -> None:
     clock = ManualClocks()
-    giving = GivingBack(
+    retries = ReleaseRetries(
         RecipeContext(clock, ClockRules(), MemoryStore().promises(), "one"), LONG_TTL_S
     )
     clock.advance(LONG_TTL_S)
-    assert giving.go_on() and giving.timeout_s > 0
-    assert giving.pause(troubled=True).seconds == 0
-    assert not giving.go_on()
+    assert retries.begin_attempt() and retries.timeout_s > 0
+    assert retries.pause(troubled=True).seconds == 0
+    assert not retries.begin_attempt()
 
 
 def _written_before_each_delete(store: FarStore, times: int) -> None:

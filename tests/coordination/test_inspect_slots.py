@@ -20,7 +20,7 @@ from strongroom.coordination.recipes.locks import rwlock
 from strongroom.coordination.recipes.slots.barrier_core import Arrival, decode_barrier
 from strongroom.coordination.recipes.slots.inspect_slots import break_slots_steps
 from strongroom.coordination.recipes.slots.slot_records import Slot, decode_slots
-from strongroom.coordination.recipes.slots.slots_core import SlotAcquisition, SlotWanted
+from strongroom.coordination.recipes.slots.slots_core import SlotAcquisition, SlotRequest
 from strongroom.coordination.stores.memory import MemoryStore
 from strongroom.coordination.stores.registers import Registers
 
@@ -177,10 +177,10 @@ def test_a_party_that_renews_its_slot_keeps_the_time_of_its_arrival() -> None:
 
 def test_a_writer_that_renews_its_intent_keeps_the_time_of_its_first_wait() -> None:
     store = Recorder()
-    reading = SlotWanted(
+    reading = SlotRequest(
         rwlock.KIND, "rwlock/a", "a", rwlock.READ, rwlock.ReadRule(), 600.0, 0.0
     )  # fmt: skip
-    writing = SlotWanted(
+    writing = SlotRequest(
         rwlock.KIND, "rwlock/a", "a", rwlock.WRITE, rwlock.WriteRule(), 15.0, 60.0,
         rwlock.WANTS_WRITE,
     )  # fmt: skip

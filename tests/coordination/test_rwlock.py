@@ -64,8 +64,8 @@ def test_who_waits_for_whom(
         fence=7, slots=tuple(Slot(str(at), names[one], 7, 1, 15.0) for at, one in enumerate(slots))
     )
     who = "me" if me is None else str(me)
-    assert "".join(s.owner for s in ReadRule().in_the_way(record, who)) == reader_waits_for
-    assert "".join(s.owner for s in WriteRule().in_the_way(record, who)) == writer_waits_for
+    assert "".join(s.owner for s in ReadRule().blocking_slots(record, who)) == reader_waits_for
+    assert "".join(s.owner for s in WriteRule().blocking_slots(record, who)) == writer_waits_for
     assert (ReadRule().fence(record), WriteRule().fence(record)) == (7, 8)
 
 

@@ -18,7 +18,7 @@ from strongroom.coordination.effects import Applied, Sleep, Steps, Unknown, cas,
 from strongroom.coordination.errors import CoordTimeout, OutcomeUnknown, StoreUnavailable
 from strongroom.coordination.hints import Multicast
 from strongroom.coordination.names import key_of
-from strongroom.coordination.recipes.waiting import Pace
+from strongroom.coordination.recipes.waiting import Backoff
 
 KIND: Final = "release"
 SET: Final = b"Set"
@@ -104,7 +104,7 @@ def _is_set_steps(key: str) -> Steps[bool]:
 
 
 def _change_steps(context: RecipeContext, key: str, to_set: bool) -> Steps[None]:
-    pace, is_unsure = Pace(context), False
+    backoff, is_unsure = Backoff(context), False
     try:
         for _ in range(_TRIES):
             entry = yield from get(key, _ATTEMPT_S)
@@ -117,7 +117,7 @@ def _change_steps(context: RecipeContext, key: str, to_set: bool) -> Steps[None]
             if isinstance(outcome, Applied):
                 return
             is_unsure = is_unsure or isinstance(outcome, Unknown)
-            yield Sleep(pace.trouble_s())
+            yield Sleep(backoff.retry_delay_s())
     except StoreUnavailable as error:
         if is_unsure:
             raise OutcomeUnknown(f"{key!r}: {error}") from error

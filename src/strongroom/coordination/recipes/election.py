@@ -87,7 +87,7 @@ class Election:
         Raises:
             StoreUnavailable: the store did not answer.
         """
-        return self._driver.run(LeaderWatch(self._driver.context, self._key).now())
+        return self._driver.run(LeaderWatch(self._driver.context, self._key).current())
 
     def observe(self, timeout: float | None = None) -> Iterator[LeaderView]:
         """Yield who leads: now, and after every change.
@@ -151,7 +151,7 @@ class AioElection:
 
     async def leader(self) -> LeaderView:
         """See `Election.leader`."""
-        return await self._driver.run(LeaderWatch(self._driver.context, self._key).now())
+        return await self._driver.run(LeaderWatch(self._driver.context, self._key).current())
 
     async def observe(
         self,

@@ -14,10 +14,15 @@ from strongroom.coordination.arguments import waiting_time
 from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.effects import UNCHANGED, Sleep, Steps, get
 from strongroom.coordination.errors import StoreUnavailable
-from strongroom.coordination.recipes.locks.lock_state import Look, busy_s, is_told, seen
-from strongroom.coordination.recipes.waiting import Pace, await_change
+from strongroom.coordination.recipes.locks.lock_state import (
+    ObservedRecord,
+    ends_by_store_clock,
+    observed_record,
+    time_until_free_s,
+)
+from strongroom.coordination.recipes.waiting import Backoff, await_change
 
-_LOOK_TIMEOUT_S = 1.5
+_READ_TIMEOUT_S = 1.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +57,11 @@ class LeaderWatch:
 
     def __init__(self, context: RecipeContext, key: str) -> None:
         self._context, self._key = context, key
-        self._pace = Pace(context)
-        self._look: Look | None = None
+        self._backoff = Backoff(context)
+        self._observation: ObservedRecord | None = None
         self._last: LeaderView | None = None
 
-    def now(self) -> Steps[LeaderView]:
+    def current(self) -> Steps[LeaderView]:
         """Return who leads, by one read.
 
         Raises:
@@ -76,49 +81,53 @@ class LeaderWatch:
         start_s = clock.monotonic_s()
         while True:
             left_s = float("inf") if seconds is None else start_s + seconds - clock.monotonic_s()
-            if self._look is None:
+            if self._observation is None:
                 try:
                     yield from self._read()
                 except StoreUnavailable as error:
                     if left_s <= 0:
                         return None
-                    yield Sleep(min(left_s, self._pace.trouble_s(error)))
+                    yield Sleep(min(left_s, self._backoff.retry_delay_s(error)))
                     continue
-            view, look_again_s = self._view()
+            view, recheck_after_s = self._view()
             if view != self._last:
                 self._last = view
                 return view
             if left_s <= 0:
                 return None
-            yield from self._wait(min(left_s, look_again_s))
+            yield from self._wait(min(left_s, recheck_after_s))
 
     def _read(self) -> Steps[None]:
         sent_s = self._context.clock.monotonic_s()
-        entry = yield from get(self._key, _LOOK_TIMEOUT_S)
-        self._look = seen(self._context, self._key, entry, sent_s)
+        entry = yield from get(self._key, _READ_TIMEOUT_S)
+        self._observation = observed_record(self._context, self._key, entry, sent_s)
 
     def _wait(self, seconds: float) -> Steps[None]:
-        look = self._look
-        version = look.entry.version if look is not None and look.entry is not None else None
+        observed = self._observation
+        version = (
+            observed.entry.version if observed is not None and observed.entry is not None else None
+        )
         sent_s = self._context.clock.monotonic_s()
         outcome = yield from await_change(
-            self._context, self._key, version, seconds, self._pace, _LOOK_TIMEOUT_S
+            self._context, self._key, version, seconds, self._backoff, _READ_TIMEOUT_S
         )
         if outcome is not UNCHANGED:
-            self._look = seen(self._context, self._key, outcome, sent_s)
-        elif look is None or is_told(self._context, look):
-            self._look = None  # only a new read shows what the store's own clock says
+            self._observation = observed_record(self._context, self._key, outcome, sent_s)
+        elif observed is None or ends_by_store_clock(self._context, observed):
+            self._observation = None  # only a new read shows what the store's own clock says
 
     def _view(self) -> tuple[LeaderView, float]:
         """Return who leads, and for how many seconds that need not be judged again."""
-        look = self._look
-        if look is None or look.record is None or look.record.owner is None:
-            fence = look.record.fence if look is not None and look.record is not None else 0
+        observed = self._observation
+        if observed is None or observed.record is None or observed.record.owner is None:
+            fence = (
+                observed.record.fence if observed is not None and observed.record is not None else 0
+            )
             return LeaderView(None, False, "", fence, ""), float("inf")
-        record = look.record
+        record = observed.record
         assert record.owner is not None
         mine = self._context.holds(self._key, record.owner)
-        alive_s = record.ttl_s if mine else busy_s(self._context, self._key, look)
+        alive_s = record.ttl_s if mine else time_until_free_s(self._context, self._key, observed)
         if alive_s <= 0:
             return LeaderView(None, False, "", record.fence, ""), float("inf")
         view = LeaderView(record.value, True, record.who, record.fence, record.owner)

@@ -21,12 +21,12 @@ from strongroom.coordination.names import key_of
 from strongroom.coordination.recipes.gate_core import (
     KIND,
     GateView,
-    look_steps,
     open_steps,
+    read_steps,
     rearm_steps,
     wait_steps,
 )
-from strongroom.coordination.recipes.waiting import Pace
+from strongroom.coordination.recipes.waiting import Backoff
 
 
 class Gate:
@@ -58,16 +58,16 @@ class Gate:
         if self._hints is None or context.promises.watch != "poll":
             steps = wait_steps(context, self.name, self._key, timeout, generation)
             return self._driver.run(steps).payload
-        return self._wait_hinted(self._hints, _Waiting(context, self.name, timeout, generation))
+        return self._wait_hinted(self._hints, _HintedWait(context, self.name, timeout, generation))
 
-    def _wait_hinted(self, hints: Hints, waiting: _Waiting) -> Any:
-        heard = threading.Event()
+    def _wait_hinted(self, hints: Hints, waiting: _HintedWait) -> Any:
+        notified = threading.Event()
         stop: Callable[[], None] | None = None
         try:
             while True:
-                heard.clear()
+                notified.clear()
                 try:
-                    view, _ = self._driver.run(look_steps(self._key))
+                    view, _ = self._driver.run(read_steps(self._key))
                     if waiting.passes(view):
                         return view.payload
                     pause_s = waiting.pause_s()
@@ -76,9 +76,9 @@ class Gate:
                 if stop is None:
                     # A caller that finds the gate open needs no bus. One that has to wait
                     # subscribes first and then reads again, so that it misses no opening.
-                    stop = hints.subscribe(self._key, heard.set)
+                    stop = hints.subscribe(self._key, notified.set)
                 else:
-                    heard.wait(pause_s)
+                    notified.wait(pause_s)
         finally:
             if stop is not None:
                 stop()
@@ -105,7 +105,7 @@ class Gate:
 
     def show(self) -> GateView:
         """Return the gate's state. Raises: StoreUnavailable, StoreRefused, CorruptRecord."""
-        return self._driver.run(look_steps(self._key))[0]
+        return self._driver.run(read_steps(self._key))[0]
 
 
 class AioGate:
@@ -130,43 +130,43 @@ class AioGate:
         if self._hints is None or context.promises.watch != "poll":
             steps = wait_steps(context, self.name, self._key, timeout, generation)
             return (await self._driver.run(steps)).payload
-        waiting = _Waiting(context, self.name, timeout, generation)
+        waiting = _HintedWait(context, self.name, timeout, generation)
         return await self._wait_hinted(self._hints, waiting)
 
-    async def _wait_hinted(self, hints: Hints, waiting: _Waiting) -> Any:
-        heard = asyncio.Event()
+    async def _wait_hinted(self, hints: Hints, waiting: _HintedWait) -> Any:
+        notified = asyncio.Event()
         stop: Callable[[], None] | None = None
         try:
             while True:
-                heard.clear()
+                notified.clear()
                 try:
-                    view, _ = await self._driver.run(look_steps(self._key))
+                    view, _ = await self._driver.run(read_steps(self._key))
                     if waiting.passes(view):
                         return view.payload
                     pause_s = waiting.pause_s()
                 except StoreUnavailable as error:
                     pause_s = waiting.pause_s(error)
                 if stop is None:
-                    stop = await self._subscribe(hints, heard)
+                    stop = await self._subscribe(hints, notified)
                     continue
                 try:
                     async with asyncio.timeout(pause_s):
-                        await heard.wait()
+                        await notified.wait()
                 except TimeoutError:
                     continue
         finally:
             if stop is not None:
                 stop()
 
-    async def _subscribe(self, hints: Hints, heard: asyncio.Event) -> Callable[[], None]:
+    async def _subscribe(self, hints: Hints, notified: asyncio.Event) -> Callable[[], None]:
         loop = asyncio.get_running_loop()
-        tell = _Teller(loop, heard)
-        future = loop.run_in_executor(None, hints.subscribe, self._key, tell)
+        notify = _ThreadsafeSetter(loop, notified)
+        future = loop.run_in_executor(None, hints.subscribe, self._key, notify)
         try:
             return await asyncio.shield(future)
         except asyncio.CancelledError:
             # The subscription will still be made, and no caller is left to end it.
-            future.add_done_callback(_stop_what_came)
+            future.add_done_callback(_unsubscribe_late)
             raise
 
     async def open(self, payload: Any = None) -> GateView:
@@ -182,16 +182,16 @@ class AioGate:
 
     async def show(self) -> GateView:
         """See Gate.show."""
-        return (await self._driver.run(look_steps(self._key)))[0]
+        return (await self._driver.run(read_steps(self._key)))[0]
 
 
-class _Waiting:
+class _HintedWait:
     """The state of one wait with a bus beside the store, for threads and tasks alike."""
 
     def __init__(
         self, context: RecipeContext, name: str, timeout_s: float | None, generation: int | None
     ) -> None:
-        self._clock, self._pace, self._name = context.clock, Pace(context), name
+        self._clock, self._backoff, self._name = context.clock, Backoff(context), name
         self._timeout_s = waiting_time("timeout", timeout_s)
         self._generation = generation
         self._began_s = context.clock.monotonic_s()
@@ -203,7 +203,7 @@ class _Waiting:
 
     def pause_s(self, error: StoreUnavailable | None = None) -> float:
         """Return how long to sleep until the next read without a message. Raises: CoordTimeout."""
-        pause_s = self._pace.trouble_s(error) if error else self._pace.poll_s()
+        pause_s = self._backoff.retry_delay_s(error) if error else self._backoff.poll_delay_s()
         if self._timeout_s is None:
             return pause_s
         passed_s = self._clock.monotonic_s() - self._began_s
@@ -212,19 +212,19 @@ class _Waiting:
         return min(pause_s, self._timeout_s - passed_s)
 
 
-class _Teller:
+class _ThreadsafeSetter:
     """A callback that sets an event of a loop, from any thread."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, heard: asyncio.Event) -> None:
-        self._loop, self._heard = loop, heard
+    def __init__(self, loop: asyncio.AbstractEventLoop, notified: asyncio.Event) -> None:
+        self._loop, self._notified = loop, notified
 
     def __call__(self) -> None:
         try:
-            self._loop.call_soon_threadsafe(self._heard.set)
+            self._loop.call_soon_threadsafe(self._notified.set)
         except RuntimeError:
             pass  # the loop is closed: nobody waits any more
 
 
-def _stop_what_came(future: asyncio.Future[Callable[[], None]]) -> None:
+def _unsubscribe_late(future: asyncio.Future[Callable[[], None]]) -> None:
     if not future.cancelled() and future.exception() is None:
         future.result()()

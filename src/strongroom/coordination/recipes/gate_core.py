@@ -19,7 +19,7 @@ from strongroom.coordination.arguments import waiting_time
 from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.effects import Applied, Entry, Sleep, Steps, Unknown, cas, get
 from strongroom.coordination.errors import CoordTimeout, CorruptRecord, StoreUnavailable
-from strongroom.coordination.recipes.waiting import Pace, await_change
+from strongroom.coordination.recipes.waiting import Backoff, await_change
 from strongroom.coordination.records import decode_document, encode_document
 
 KIND: Final = "gate"
@@ -65,7 +65,7 @@ def view_of(key: str, entry: Entry | None) -> GateView:
     return GateView(generation, is_open, found.get("payload"), who, since)
 
 
-def look_steps(key: str) -> Steps[tuple[GateView, str | None]]:
+def read_steps(key: str) -> Steps[tuple[GateView, str | None]]:
     """Return the gate, and the version of its record (None without a record).
 
     Raises: StoreUnavailable, StoreRefused, CorruptRecord.
@@ -85,16 +85,16 @@ def rearm_steps(context: RecipeContext, key: str) -> Steps[GateView]:
 
 
 def _change(context: RecipeContext, key: str, is_open: bool, payload: Any) -> Steps[GateView]:
-    pace = Pace(context)
-    mine: set[str] = set()
+    backoff = Backoff(context)
+    own_nonces: set[str] = set()
     last = StoreUnavailable("no try was made")
     for attempt in range(_TRIES):
         if attempt:
-            yield Sleep(pace.trouble_s())
+            yield Sleep(backoff.retry_delay_s())
         try:
             entry = yield from get(key, _ATTEMPT_S)
             seen = view_of(key, entry)
-            if seen.is_open is is_open or _nonce(key, entry) in mine:
+            if seen.is_open is is_open or _nonce(key, entry) in own_nonces:
                 return seen
             nonce = context.nonce()
             generation = seen.generation if is_open else seen.generation + 1
@@ -109,7 +109,7 @@ def _change(context: RecipeContext, key: str, is_open: bool, payload: Any) -> St
         if isinstance(outcome, Applied):
             return after
         if isinstance(outcome, Unknown):
-            mine.add(nonce)
+            own_nonces.add(nonce)
         last = StoreUnavailable(f"{key!r} could not be changed: others were faster each time")
     raise last
 
@@ -146,7 +146,7 @@ def wait_steps(
     """
     timeout_s = waiting_time("timeout", timeout_s)
     began = context.clock.monotonic_s()
-    pace = Pace(context)
+    backoff = Backoff(context)
     entry: Entry | None = None
     known = False
     while True:
@@ -164,10 +164,10 @@ def wait_steps(
             if left_s <= 0:
                 raise CoordTimeout(name, passed_s)
             version = None if entry is None else entry.version
-            outcome = yield from await_change(context, key, version, left_s, pace, _ATTEMPT_S)
+            outcome = yield from await_change(context, key, version, left_s, backoff, _ATTEMPT_S)
             if outcome is None or isinstance(outcome, Entry):
                 entry = outcome
         except StoreUnavailable as error:
             if left_s <= 0:
                 raise CoordTimeout(name, passed_s) from None
-            yield Sleep(min(left_s, pace.trouble_s(error)))
+            yield Sleep(min(left_s, backoff.retry_delay_s(error)))

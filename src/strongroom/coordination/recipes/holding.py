@@ -25,7 +25,7 @@ from strongroom.coordination.drivers_sync import CLOSED, SyncDriver
 from strongroom.coordination.effects import Steps
 from strongroom.coordination.errors import CoordTimeout, LockLost, StoreRefused, Unsupported
 from strongroom.coordination.handles import LOST, HeldBase, Hold, apart, log
-from strongroom.coordination.recipes.waiting import Refusal
+from strongroom.coordination.recipes.waiting import NotAcquired
 
 OnLost = Literal["event", "abort"] | Callable[[str], Any]
 Cancel = Literal["deadline", "event", "never"]
@@ -33,7 +33,7 @@ Cancel = Literal["deadline", "event", "never"]
 EXIT_LOST: Final = 76
 _ABORT_EARLY_S: Final = 0.1
 _STDERR: Final = 2
-_TOLD_BYTES_MAX: Final = 512  # a writable pipe takes so much at once, on every system
+_MESSAGE_BYTES_MAX: Final = 512  # a writable pipe takes so much at once, on every system
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def check_cancel(cancel: Cancel) -> Cancel:
     return cancel
 
 
-def take_up(driver: SyncDriver | AsyncDriver, hold: Hold, options: LockOptions) -> None:
+def start_renewal(driver: SyncDriver | AsyncDriver, hold: Hold, options: LockOptions) -> None:
     """Start the work of a hold: renewal, deadline watch, the reaction to a loss, the alert."""
     on_lost = options.on_lost
     if on_lost == "abort":
@@ -108,7 +108,7 @@ def take_up(driver: SyncDriver | AsyncDriver, hold: Hold, options: LockOptions) 
         driver.spawn(hold.keeper.alert(hold), "coordination-alert")
 
 
-def give_steps(hold: Hold) -> Steps[bool]:
+def release_steps(hold: Hold) -> Steps[bool]:
     """Release a hold; return whether it was still held. Repeat the release after an interruption.
 
     The outcome of an interrupted release is unknown. A hold that is not released costs the next
@@ -125,11 +125,11 @@ def give_steps(hold: Hold) -> Steps[bool]:
 
 def abort_process(name: str, reason: str) -> None:
     """End this process at once, without cleaning up: it must not run longer than its lock lasts."""
-    told = f"strongroom: the lock {name!r} is lost ({reason}); aborting\n"
+    message = f"strongroom: the lock {name!r} is lost ({reason}); aborting\n"
     try:
         # Standard error may be closed, or a full pipe that nobody reads: do not wait for it.
         if select.select([], [_STDERR], [], 0)[1]:
-            os.write(_STDERR, told.encode(errors="backslashreplace")[:_TOLD_BYTES_MAX])
+            os.write(_STDERR, message.encode(errors="backslashreplace")[:_MESSAGE_BYTES_MAX])
     finally:
         os._exit(EXIT_LOST)
 
@@ -148,7 +148,7 @@ class Held(HeldBase):
         """
         if not self._hold.end():
             return False
-        return self._driver.run(give_steps(self._hold))
+        return self._driver.run(release_steps(self._hold))
 
     def __enter__(self) -> Self:
         return self
@@ -188,18 +188,18 @@ class AioHeld(HeldBase):
         """Release the hold; return whether it was still held. No effect if it is over."""
         if not self._hold.end():
             return False
-        return await self._driver.run(give_steps(self._hold))
+        return await self._driver.run(release_steps(self._hold))
 
     async def wait_lost(self) -> str:
         """Wait until the hold is lost; return the reason."""
-        loop, told = asyncio.get_running_loop(), asyncio.Event()
+        loop, is_lost = asyncio.get_running_loop(), asyncio.Event()
 
-        def tell(_: str) -> None:
+        def on_loss(_: str) -> None:
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-                loop.call_soon_threadsafe(told.set)
+                loop.call_soon_threadsafe(is_lost.set)
 
-        self._hold.on_lost(tell)
-        await told.wait()
+        self._hold.on_lost(on_loss)
+        await is_lost.wait()
         return self.reason
 
     async def __aenter__(self) -> Self:
@@ -243,9 +243,9 @@ class AioHeld(HeldBase):
         warn_of_loss(self._hold, error)
 
 
-def _timeout(name: str, refusal: Refusal, options: LockOptions) -> CoordTimeout:
+def _timeout(name: str, failure: NotAcquired, options: LockOptions) -> CoordTimeout:
     tried_once = options.wait_s is not None and options.wait_s <= 0
-    return CoordTimeout(name, 0.0 if tried_once else refusal.waited_s, refusal.holder)
+    return CoordTimeout(name, 0.0 if tried_once else failure.waited_s, failure.holder)
 
 
 def warn_of_loss(hold: Hold, error: BaseException | None) -> None:
@@ -290,7 +290,7 @@ class Holdable(ABC):
         self._blocks: dict[int, list[Held]] = {}
 
     @abstractmethod
-    def _steps(self, *, once: bool) -> Steps[Hold | Refusal]:
+    def _steps(self, *, once: bool) -> Steps[Hold | NotAcquired]:
         """Return the recipe's steps that take the hold; with `once` they do not wait."""
 
     def acquire(self) -> Held:
@@ -303,26 +303,26 @@ class Holdable(ABC):
             StoreUnavailable, StoreRefused: the store did not answer, or refused.
         """
         outcome = self._acquire(once=False)
-        if isinstance(outcome, Refusal):
+        if isinstance(outcome, NotAcquired):
             raise _timeout(self.name, outcome, self.options)
         return outcome
 
     def try_acquire(self) -> Held | None:
         """Return the handle, or None if the hold is not free now; raises like `acquire`."""
         outcome = self._acquire(once=True)
-        return None if isinstance(outcome, Refusal) else outcome
+        return None if isinstance(outcome, NotAcquired) else outcome
 
-    def _acquire(self, *, once: bool) -> Held | Refusal:
+    def _acquire(self, *, once: bool) -> Held | NotAcquired:
         driver = self._driver
         _refuse_closed(driver)
         outcome = driver.run(self._steps(once=once))
-        if isinstance(outcome, Refusal):
+        if isinstance(outcome, NotAcquired):
             return outcome
         if driver.closed:
             outcome.end()
-            driver.run(give_steps(outcome))
+            driver.run(release_steps(outcome))
             _refuse_closed(driver)
-        take_up(driver, outcome, self.options)
+        start_renewal(driver, outcome, self.options)
         return Held(self._driver, outcome, self.options.strict)
 
     def __enter__(self) -> Held:
@@ -357,27 +357,27 @@ class AioHoldable(ABC):
         self._blocks: dict[int, list[AioHeld]] = {}
 
     @abstractmethod
-    def _steps(self, *, once: bool) -> Steps[Hold | Refusal]:
+    def _steps(self, *, once: bool) -> Steps[Hold | NotAcquired]:
         """See `Holdable._steps`."""
 
     async def acquire(self) -> AioHeld:
         """See `Holdable.acquire`."""
         outcome = await self._acquire(once=False)
-        if isinstance(outcome, Refusal):
+        if isinstance(outcome, NotAcquired):
             raise _timeout(self.name, outcome, self.options)
         return outcome
 
     async def try_acquire(self) -> AioHeld | None:
         """See `Holdable.try_acquire`."""
         outcome = await self._acquire(once=True)
-        return None if isinstance(outcome, Refusal) else outcome
+        return None if isinstance(outcome, NotAcquired) else outcome
 
-    async def _acquire(self, *, once: bool) -> AioHeld | Refusal:
+    async def _acquire(self, *, once: bool) -> AioHeld | NotAcquired:
         self._driver.enter_loop()
         outcome = await self._driver.run(self._steps(once=once))
-        if isinstance(outcome, Refusal):
+        if isinstance(outcome, NotAcquired):
             return outcome
-        take_up(self._driver, outcome, self.options)
+        start_renewal(self._driver, outcome, self.options)
         return AioHeld(self._driver, outcome, self._cancel)
 
     async def __aenter__(self) -> AioHeld:

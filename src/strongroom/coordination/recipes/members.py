@@ -25,13 +25,13 @@ from strongroom.coordination.recipes.holding import (
     Held,
     LockOptions,
     check_cancel,
-    take_up,
+    start_renewal,
 )
 from strongroom.coordination.recipes.members_core import (
     Change,
+    GroupObserver,
     Member,
     MemberKeeper,
-    Roll,
     group_prefix,
     join_steps,
 )
@@ -105,7 +105,7 @@ class Members:
         """
         driver, options = self._driver, self.options
         hold = driver.run(join_steps(driver.context, self.name, data, options.ttl_s))
-        take_up(driver, hold, options)
+        start_renewal(driver, hold, options)
         return Membership(driver, hold, options.strict)
 
     def list(self) -> tuple[Member, ...]:
@@ -114,8 +114,8 @@ class Members:
         Raises:
             StoreUnavailable, StoreRefused: the store did not answer, or refused.
         """
-        roll = Roll(self._driver.context, self.name)
-        self._driver.run(roll.look())
+        roll = GroupObserver(self._driver.context, self.name)
+        self._driver.run(roll.refresh())
         return tuple(roll.members.values())
 
     def watch(self, timeout: float | None = None, every: float = _EVERY_S) -> Iterator[Change]:
@@ -129,7 +129,7 @@ class Members:
         Raises:
             StoreRefused: the store refused. The watch goes on while the store does not answer.
         """
-        roll = Roll(self._driver.context, self.name)
+        roll = GroupObserver(self._driver.context, self.name)
         while True:
             changes = self._driver.run(roll.changed(timeout, every))
             if not changes:
@@ -157,13 +157,13 @@ class AioMembers:
         driver, options = self._driver, self.options
         driver.enter_loop()
         hold = await driver.run(join_steps(driver.context, self.name, data, options.ttl_s))
-        take_up(driver, hold, options)
+        start_renewal(driver, hold, options)
         return AioMembership(driver, hold, self._cancel)
 
     async def list(self) -> tuple[Member, ...]:
         """See `Members.list`."""
-        roll = Roll(self._driver.context, self.name)
-        await self._driver.run(roll.look())
+        roll = GroupObserver(self._driver.context, self.name)
+        await self._driver.run(roll.refresh())
         return tuple(roll.members.values())
 
     async def watch(
@@ -172,7 +172,7 @@ class AioMembers:
         every: float = _EVERY_S,
     ) -> AsyncIterator[Change]:
         """See `Members.watch`."""
-        roll = Roll(self._driver.context, self.name)
+        roll = GroupObserver(self._driver.context, self.name)
         while True:
             changes = await self._driver.run(roll.changed(timeout, every))
             if not changes:

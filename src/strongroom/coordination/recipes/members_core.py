@@ -40,8 +40,8 @@ from strongroom.coordination.errors import (
 )
 from strongroom.coordination.handles import Hold
 from strongroom.coordination.names import key_of
-from strongroom.coordination.recipes.slots.slot_records import TTL_MAX_S, place_of
-from strongroom.coordination.recipes.waiting import GivingBack, Pace, await_change
+from strongroom.coordination.recipes.slots.slot_records import TTL_MAX_S, slot_name
+from strongroom.coordination.recipes.waiting import Backoff, ReleaseRetries, await_change
 from strongroom.coordination.records import UNREADABLE, decode_document, encode_document
 
 DATA_BYTES_MAX: Final = 60 * 1024
@@ -157,7 +157,7 @@ def join_steps(context: RecipeContext, group: str, data: Any, ttl_s: float) -> S
     """
     nonce = context.nonce()
     keeper = MemberKeeper(context, group, nonce, data, ttl_s)
-    context.claim(place_of(keeper.key, nonce), nonce)
+    context.claim(slot_name(keeper.key, nonce), nonce)
     hold = Hold(context.clock, keeper.key, group, nonce, 0, ttl_s, float("-inf"), keeper)
     joined = False
     try:
@@ -202,7 +202,7 @@ class MemberKeeper:
 
     def unclaim_when_over(self) -> None:
         """Drop the claim on the key, when the membership is lost or about to be given up."""
-        self._context.unclaim(place_of(self.key, self._nonce), self._nonce)
+        self._context.unclaim(slot_name(self.key, self._nonce), self._nonce)
 
     def join(self, hold: Hold) -> Steps[None]:
         """Write the record for the first time, and set the hold's deadline.
@@ -210,11 +210,11 @@ class MemberKeeper:
         Raises:
             StoreUnavailable: the store did not answer, after several tries.
         """
-        pace = Pace(self._context)
+        backoff = Backoff(self._context)
         last = StoreUnavailable(f"{hold.name!r} could not be joined: no answer came in time")
         for attempt in range(_TRIES):
             if attempt:
-                yield Sleep(pace.trouble_s())
+                yield Sleep(backoff.retry_delay_s())
             try:
                 if (yield from self._store(hold)) and hold.remaining_s() > 0:
                     self._joined = True
@@ -236,10 +236,10 @@ class MemberKeeper:
         """Replace the data; return whether the new data is known to be stored."""
         # Data that cannot be stored must not get into the renewals either.
         self.data = checked_data(data)
-        pace = Pace(self._context)
+        backoff = Backoff(self._context)
         for attempt in range(_TRIES):
             if attempt:
-                yield Sleep(pace.trouble_s())
+                yield Sleep(backoff.retry_delay_s())
             if not hold.active:
                 return False
             if (yield from self.keep(hold)):
@@ -284,22 +284,22 @@ class MemberKeeper:
 
     def give(self, hold: Hold) -> Steps[bool]:
         """Delete the record; see `handles.Keeper.give`. After a failure it is left to expire."""
-        unsure, giving = False, GivingBack(self._context, self._ttl_s)
-        while giving.go_on():
+        unsure, retries = False, ReleaseRetries(self._context, self._ttl_s)
+        while retries.begin_attempt():
             try:
-                entry = yield from get(self.key, giving.timeout_s)
+                entry = yield from get(self.key, retries.timeout_s)
                 if entry is None:
                     return unsure
-                outcome = yield from delete(self.key, entry.version, giving.timeout_s)
+                outcome = yield from delete(self.key, entry.version, retries.timeout_s)
             except StoreUnavailable:
-                yield giving.pause(troubled=True)
+                yield retries.pause(troubled=True)
                 continue
             except CoordinationError:
                 return False
             if isinstance(outcome, Applied):
                 return True
             unsure = unsure or isinstance(outcome, Unknown)
-            yield giving.lost(outcome, entry.version)
+            yield retries.pause_after(outcome, entry.version)
         return False
 
     def alert(self, hold: Hold) -> Steps[None]:
@@ -307,11 +307,11 @@ class MemberKeeper:
 
         See `handles.Keeper.alert`.
         """
-        pace = Pace(self._context)
+        backoff = Backoff(self._context)
         version = self._version
         while hold.active:
             outcome = yield from await_change(
-                self._context, self.key, version, _ALERT_S, pace, self._timeout_s
+                self._context, self.key, version, _ALERT_S, backoff, self._timeout_s
             )
             if outcome is None:
                 hold.lose(_REMOVED)
@@ -319,7 +319,7 @@ class MemberKeeper:
                 version = outcome.version
 
 
-class Roll:
+class GroupObserver:
     """One observer's view of a group. It reads a member again no more often than the member renews.
 
     Arguments:
@@ -335,7 +335,7 @@ class Roll:
         self._read_s: dict[str, float] = {}
         self.members: dict[str, Member] = {}
 
-    def look(self, every_s: float = 0.0) -> Steps[list[Change]]:
+    def refresh(self, every_s: float = 0.0) -> Steps[list[Change]]:
         """Read the group; return what has changed since the last call.
 
         Arguments:
@@ -368,16 +368,16 @@ class Roll:
             every_s: how often to read the group.
         """
         timeout_s, every_s = waiting_time("timeout", timeout_s), delay("every", every_s)
-        clock, pace = self._context.clock, Pace(self._context)
+        clock, backoff = self._context.clock, Backoff(self._context)
         start_s = clock.monotonic_s()
         while True:
             pause_s = every_s
             try:
-                changes = yield from self.look(every_s)
+                changes = yield from self.refresh(every_s)
                 if changes:
                     return changes
             except StoreUnavailable as error:
-                pause_s = max(every_s, pace.trouble_s(error))
+                pause_s = max(every_s, backoff.retry_delay_s(error))
             if timeout_s is not None:
                 left_s = start_s + timeout_s - clock.monotonic_s()
                 if left_s <= 0:
@@ -404,18 +404,18 @@ class Roll:
         since_s = self._context.rules.observer_start_s(now_s, received_s)
         if self._left_s(key, member, since_s) > 0:
             return member
-        yield from self._bury(key, entry)
+        yield from self._delete_dead(key, entry)
         return None
 
     def _left_s(self, key: str, member: Member, since_s: float) -> float:
-        context, place = self._context, place_of(key, member.nonce)
+        context, place = self._context, slot_name(key, member.nonce)
         if member.nonce.startswith(f"{context.identity}-"):
             return 1.0 if context.holds(place, member.nonce) else 0.0
         start_s = context.sightings.since_s(place, member.seq, since_s)
         wait_s = context.rules.observer_wait_s(member.ttl_s)
         return start_s + wait_s - context.clock.monotonic_s()
 
-    def _bury(self, key: str, entry: Entry) -> Steps[None]:
+    def _delete_dead(self, key: str, entry: Entry) -> Steps[None]:
         """Delete a dead member's record. If that fails, the next observer deletes it."""
         try:
             yield from delete(key, entry.version, _ATTEMPT_S)

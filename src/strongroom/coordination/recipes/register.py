@@ -15,8 +15,8 @@ from strongroom.coordination.errors import LockLost
 from strongroom.coordination.names import key_of
 from strongroom.coordination.recipes.register_core import (
     KIND,
+    RegisterWrite,
     Swap,
-    Swapping,
     Versioned,
     get_steps,
     wait_steps,
@@ -72,12 +72,12 @@ class Register:
             StoreUnavailable: the value was certainly not written.
             OutcomeUnknown: the value may have been written; a later read did not show it.
         """
-        swapping = Swapping(self._driver.context, self._key, new, ttl)
+        swapping = RegisterWrite(self._driver.context, self._key, new, ttl)
         return self._driver.run(swapping.swap(expected, expected is ABSENT, version))
 
     def put(self, new: Any, ttl: float | None = None) -> Swap:
         """Write `new` unconditionally: the last writer wins. Never use it for locks."""
-        return self._driver.run(Swapping(self._driver.context, self._key, new, ttl).put())
+        return self._driver.run(RegisterWrite(self._driver.context, self._key, new, ttl).put())
 
     def wait_for_change(
         self, version: str | None, timeout: float | None = None
@@ -108,12 +108,14 @@ class AioRegister:
         self, new: Any, expected: Any, version: str | None = None, ttl: float | None = None
     ) -> Swap:
         """See `Register.compare_and_swap`."""
-        swapping = Swapping(self._driver.context, self._key, new, ttl)
+        swapping = RegisterWrite(self._driver.context, self._key, new, ttl)
         return await self._driver.run(swapping.swap(expected, expected is ABSENT, version))
 
     async def put(self, new: Any, ttl: float | None = None) -> Swap:
         """See `Register.put`."""
-        return await self._driver.run(Swapping(self._driver.context, self._key, new, ttl).put())
+        return await self._driver.run(
+            RegisterWrite(self._driver.context, self._key, new, ttl).put()
+        )
 
     async def wait_for_change(
         self,

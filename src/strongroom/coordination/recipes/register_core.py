@@ -27,7 +27,7 @@ from strongroom.coordination.effects import (
     get,
 )
 from strongroom.coordination.errors import CorruptRecord, OutcomeUnknown, StoreUnavailable
-from strongroom.coordination.recipes.waiting import Pace, await_change
+from strongroom.coordination.recipes.waiting import Backoff, await_change
 from strongroom.coordination.records import decode_document, encode_document
 
 KIND: Final = "register"
@@ -57,7 +57,7 @@ class Swap(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _RegisterState:
     entry: Entry | None
     document: dict[str, Any]
     left_s: float  # of the value's TTL; 0: absent or expired; inf: no TTL
@@ -71,36 +71,38 @@ class _Seen:
         return self.entry is not None and self.left_s > 0
 
 
-def look_steps(context: RecipeContext, key: str) -> Steps[_Seen]:
+def read_steps(context: RecipeContext, key: str) -> Steps[_RegisterState]:
     """Return the register's state, by one read."""
     sent_s = context.clock.monotonic_s()
     entry = yield from get(key, TIMEOUT_S)
-    return _seen(context, key, entry, sent_s)
+    return _state_of(context, key, entry, sent_s)
 
 
-def _seen(context: RecipeContext, key: str, entry: Entry | None, sent_s: float) -> _Seen:
+def _state_of(
+    context: RecipeContext, key: str, entry: Entry | None, sent_s: float
+) -> _RegisterState:
     if entry is None:
-        return _Seen(None, {}, 0.0)
+        return _RegisterState(None, {}, 0.0)
     document = decode_document(key, entry.value, KIND)
     ttl_s = document.get("ttl")
     if "value" not in document or not isinstance(ttl_s, int | float | None):
         raise CorruptRecord(key, entry.value, "a register record")
     if ttl_s is None:
-        return _Seen(entry, document, float("inf"))
+        return _RegisterState(entry, document, float("inf"))
     received_s = context.clock.monotonic_s()
-    begun_s = context.rules.observer_start_s(sent_s, received_s)
-    since_s = context.sightings.since_s(key, document.get("nonce"), begun_s)
+    observed_s = context.rules.observer_start_s(sent_s, received_s)
+    since_s = context.sightings.since_s(key, document.get("nonce"), observed_s)
     left_s = since_s + context.rules.observer_wait_s(ttl_s) - received_s
-    return _Seen(entry, document, max(0.0, left_s))
+    return _RegisterState(entry, document, max(0.0, left_s))
 
 
 def get_steps(context: RecipeContext, key: str) -> Steps[Versioned | None]:
     """Return the value and its version; None if it is absent or expired."""
-    seen = yield from look_steps(context, key)
-    return _versioned(seen)
+    state = yield from read_steps(context, key)
+    return _versioned(state)
 
 
-class Swapping:
+class RegisterWrite:
     """One write to a register, conditional (`swap`) or not (`put`).
 
     Arguments:
@@ -114,7 +116,7 @@ class Swapping:
         self._context, self._key = context, key
         self._new, self._ttl_s = new, None if ttl_s is None else delay("ttl", ttl_s)
         self._nonce = context.nonce()
-        self._pace = Pace(context)
+        self._backoff = Backoff(context)
 
     def swap(self, expected: Any, absent: bool, version: str | None) -> Steps[Swap]:
         """Write the value if the current value is the expected one.
@@ -129,49 +131,49 @@ class Swapping:
             OutcomeUnknown: the value may have been written.
         """
 
-        def fits(seen: _Seen) -> bool:
-            if version is not None and seen.version != version:
+        def condition(state: _RegisterState) -> bool:
+            if version is not None and state.version != version:
                 return False
             if absent:
-                return not seen.present
-            return seen.present and bool(seen.document["value"] == expected)
+                return not state.present
+            return state.present and bool(state.document["value"] == expected)
 
-        return (yield from self._write_if(fits))
+        return (yield from self._write_if(condition))
 
     def put(self) -> Steps[Swap]:
         """Write the value without a condition: the last writer wins."""
         return (yield from self._write_if(lambda _: True))
 
-    def _write_if(self, fits: Callable[[_Seen], bool]) -> Steps[Swap]:
-        seen = yield from look_steps(self._context, self._key)
+    def _write_if(self, condition: Callable[[_RegisterState], bool]) -> Steps[Swap]:
+        state = yield from read_steps(self._context, self._key)
         while True:
-            if not fits(seen):
-                return Swap(False, seen.version if seen.present else None)
-            outcome = yield from self._write(seen)
+            if not condition(state):
+                return Swap(False, state.version if state.present else None)
+            outcome = yield from self._write(state)
             if outcome.swapped:
                 return outcome
-            seen = yield from self._look_again()
-            done = self._found(seen)
+            state = yield from self._read_after_conflict()
+            done = self._applied(state)
             if done is not None:
                 return done
 
-    def _look_again(self) -> Steps[_Seen]:
+    def _read_after_conflict(self) -> Steps[_RegisterState]:
         # A proxy that repeats a request gets a Conflict with its own write: read to find out.
         try:
-            return (yield from look_steps(self._context, self._key))
+            return (yield from read_steps(self._context, self._key))
         except StoreUnavailable as error:
             message = f"a write of {self._key!r} was refused, and a look at it failed"
             raise OutcomeUnknown(message) from error
 
-    def _found(self, seen: _Seen) -> Swap | None:
+    def _applied(self, state: _RegisterState) -> Swap | None:
         """Return success if the record shows this swap's write as its last or an earlier one."""
-        if seen.document.get("nonce") == self._nonce:
-            return Swap(True, seen.version)
-        return Swap(True, None) if self._nonce in seen.document.get("before", []) else None
+        if state.document.get("nonce") == self._nonce:
+            return Swap(True, state.version)
+        return Swap(True, None) if self._nonce in state.document.get("before", []) else None
 
-    def _write(self, seen: _Seen) -> Steps[Swap]:
+    def _write(self, state: _RegisterState) -> Steps[Swap]:
         """Write over the version that was read; not swapped if another version is there now."""
-        before = [*seen.document.get("before", []), seen.document.get("nonce", "")]
+        before = [*state.document.get("before", []), state.document.get("nonce", "")]
         document = {
             "kind": KIND,
             "value": self._new,
@@ -184,7 +186,7 @@ class Swapping:
         for _ in range(_TRIES):
             outcome: CasOutcome
             try:
-                outcome = yield from cas(self._key, seen.version, value, TIMEOUT_S)
+                outcome = yield from cas(self._key, state.version, value, TIMEOUT_S)
             except StoreUnavailable:
                 if sure:
                     raise
@@ -194,26 +196,26 @@ class Swapping:
             if sure and not isinstance(outcome, Unknown):
                 return Swap(False, None)
             sure = False
-            fate = yield from self._fate(seen)
-            if fate is not None:
-                return fate
-            yield Sleep(self._pace.trouble_s())
+            resolved = yield from self._resolve_outcome(state)
+            if resolved is not None:
+                return resolved
+            yield Sleep(self._backoff.retry_delay_s())
         raise OutcomeUnknown(f"it is not known whether {self._key!r} was written")
 
-    def _fate(self, seen: _Seen) -> Steps[Swap | None]:
+    def _resolve_outcome(self, state: _RegisterState) -> Steps[Swap | None]:
         """Return the outcome of the write, by a read; None if it may still be applied.
 
         Raises:
             OutcomeUnknown: too many writes came after it.
         """
         try:
-            now = yield from look_steps(self._context, self._key)
+            now = yield from read_steps(self._context, self._key)
         except StoreUnavailable:
             return None
-        done = self._found(now)
-        if done is not None or now.version == seen.version:
+        done = self._applied(now)
+        if done is not None or now.version == state.version:
             return done
-        if seen.document.get("nonce", "") in now.document.get("before", []):
+        if state.document.get("nonce", "") in now.document.get("before", []):
             return Swap(False, None)
         raise OutcomeUnknown(f"{self._key!r} was written too often since to know")
 
@@ -232,35 +234,35 @@ def wait_steps(
     Returns:
         whether it changed, and the current value (None: absent or expired).
     """
-    clock, pace, seconds = context.clock, Pace(context), waiting_time("timeout", seconds)
+    clock, backoff, seconds = context.clock, Backoff(context), waiting_time("timeout", seconds)
     start_s = clock.monotonic_s()
-    seen: _Seen | None = None
+    state: _RegisterState | None = None
     while True:
         left_s = float("inf") if seconds is None else start_s + seconds - clock.monotonic_s()
         try:
-            if seen is None:
-                seen = yield from look_steps(context, key)
+            if state is None:
+                state = yield from read_steps(context, key)
             else:
                 sent_s = clock.monotonic_s()
-                wait_s = min(left_s, seen.left_s) if seen.present else left_s
+                wait_s = min(left_s, state.left_s) if state.present else left_s
                 outcome = yield from await_change(
-                    context, key, seen.version, wait_s, pace, TIMEOUT_S
+                    context, key, state.version, wait_s, backoff, TIMEOUT_S
                 )
-                entry = seen.entry if outcome is UNCHANGED else outcome
-                seen = _seen(context, key, entry, sent_s)
+                entry = state.entry if outcome is UNCHANGED else outcome
+                state = _state_of(context, key, entry, sent_s)
         except StoreUnavailable as error:
-            yield Sleep(min(max(0.0, left_s), pace.trouble_s(error)))
-        if seen is not None:
-            present = seen.version if seen.present else None
+            yield Sleep(min(max(0.0, left_s), backoff.retry_delay_s(error)))
+        if state is not None:
+            present = state.version if state.present else None
             if present != version:
-                return True, _versioned(seen)
+                return True, _versioned(state)
             if left_s <= 0:
-                return False, _versioned(seen)
+                return False, _versioned(state)
         elif left_s <= 0:
             return False, None
 
 
-def _versioned(seen: _Seen) -> Versioned | None:
-    if not seen.present or seen.entry is None:
+def _versioned(state: _RegisterState) -> Versioned | None:
+    if not state.present or state.entry is None:
         return None
-    return Versioned(seen.document["value"], seen.entry.version)
+    return Versioned(state.document["value"], state.entry.version)

@@ -1,6 +1,6 @@
 """How recipes wait: by watching where the store can, else by reading with decorrelated jitter.
 
-Lives here: one step of waiting for a change, the pace of polls, and the pace of retries. Must not
+Lives here: one step of waiting for a change, the delays of polls, and those of retries. Must not
 live here: what a recipe waits for. Nothing here writes while it waits.
 """
 
@@ -23,18 +23,18 @@ from strongroom.coordination.effects import (
 from strongroom.coordination.errors import StoreUnavailable
 
 WATCH_MAX_S: Final = 10.0  # bounds the delay after a lost answer; an idle waiter: 0.1 requests/s
-_TROUBLE_FIRST_S: Final = 0.05
-_TROUBLE_MAX_S: Final = 2.0
+_RETRY_FIRST_S: Final = 0.05
+_RETRY_MAX_S: Final = 2.0
 # For how long a release is retried. A store may be electing another leader. Without the release,
 # waiters would have to wait for the whole TTL.
-_GIVING_S: Final = 6.0
+_RELEASE_RETRIES_S: Final = 6.0
 _TIMEOUT_MIN_S: Final = 0.01  # the shortest timeout of a request, at the end of that time
 _RACES_MAX: Final = 64
 _RACES_SPREAD: Final = 4
-_NOTHING: Final = ""  # equals no version of any store
+_NO_VERSION: Final = ""  # equals no version of any store
 
 
-class Refusal(NamedTuple):
+class NotAcquired(NamedTuple):
     """The result of a wait that ended without success.
 
     Attributes:
@@ -46,7 +46,7 @@ class Refusal(NamedTuple):
     waited_s: float
 
 
-class Pace:
+class Backoff:
     """The sleeps of one waiting caller, between polls and after failed attempts.
 
     Arguments:
@@ -56,16 +56,16 @@ class Pace:
     def __init__(self, context: RecipeContext) -> None:
         self._context = context
         self._poll_s = context.promises.poll_min_s
-        self._trouble_s = _TROUBLE_FIRST_S
+        self._retry_s = _RETRY_FIRST_S
 
-    def poll_s(self) -> float:
+    def poll_delay_s(self) -> float:
         """Return how long to sleep until the next poll: decorrelated jitter within bounds."""
         p = self._context.promises
         spread = max(0.0, self._poll_s * 3 - p.poll_min_s)
         self._poll_s = min(p.poll_max_s, p.poll_min_s + self._context.clock.random() * spread)
         return self._poll_s
 
-    def trouble_s(self, error: StoreUnavailable | None = None) -> float:
+    def retry_delay_s(self, error: StoreUnavailable | None = None) -> float:
         """Return how long to sleep after a failed attempt: full jitter under a cap that doubles.
 
         Arguments:
@@ -74,17 +74,17 @@ class Pace:
         """
         if error is not None:
             self._context.outage.failed(error)
-        cap = self._trouble_s
-        self._trouble_s = min(_TROUBLE_MAX_S, cap * 2)
+        cap = self._retry_s
+        self._retry_s = min(_RETRY_MAX_S, cap * 2)
         return cap * self._context.clock.random()
 
     def reset(self) -> None:
         """Begin again with the shortest sleeps, after a success."""
         self._poll_s = self._context.promises.poll_min_s
-        self._trouble_s = _TROUBLE_FIRST_S
+        self._retry_s = _RETRY_FIRST_S
 
 
-class Races:
+class WriteRetries:
     """The bounded retries of one write to a record that other clients write too.
 
     A lost race means that another client made progress, so many are allowed. Trouble has a limit of
@@ -96,18 +96,18 @@ class Races:
     """
 
     def __init__(self, context: RecipeContext, troubles_max: int) -> None:
-        self._clock, self._pace = context.clock, Pace(context)
+        self._clock, self._backoff = context.clock, Backoff(context)
         self._left, self._troubles_left = _RACES_MAX, troubles_max
         self._began_s = 0.0
-        self._met: str | None = _NOTHING
+        self._last_expected: str | None = _NO_VERSION
 
-    def go_on(self) -> bool:
+    def begin_attempt(self) -> bool:
         """Begin the next attempt; return False if none is left."""
         self._began_s = self._clock.boot_s()
         self._left -= 1
         return self._left >= 0 and self._troubles_left > 0
 
-    def lost(self, outcome: CasOutcome, version: str | None) -> Sleep:
+    def pause_after(self, outcome: CasOutcome, version: str | None) -> Sleep:
         """Return the pause after an attempt that did not write; see `pause`.
 
         Arguments:
@@ -115,23 +115,23 @@ class Races:
             version: the version that the write expected. The same one as in the previous attempt
                 counts as trouble, since no other client has written.
         """
-        met, self._met = self._met, version
-        return self.pause(troubled=isinstance(outcome, Unknown) or version == met)
+        last_expected, self._last_expected = self._last_expected, version
+        return self.pause(troubled=isinstance(outcome, Unknown) or version == last_expected)
 
     def pause(self, *, troubled: bool) -> Sleep:
         """Return the pause after an attempt that did not write.
 
-        After trouble it grows with each attempt (`Pace.trouble_s`). Otherwise it is a random time
-        of at most four times the attempt's duration, since many clients may write at once.
+        After trouble it grows with each attempt (`Backoff.retry_delay_s`). Otherwise it is a random
+        time of at most four times the attempt's duration, since many clients may write at once.
         """
         if troubled:
             self._troubles_left -= 1
-            return Sleep(self._pace.trouble_s())
+            return Sleep(self._backoff.retry_delay_s())
         spread = min(_RACES_MAX - self._left, _RACES_SPREAD)
         return Sleep(self._clock.random() * spread * (self._clock.boot_s() - self._began_s))
 
 
-class GivingBack(Races):
+class ReleaseRetries(WriteRetries):
     """The retries of a release: one rule for every kind of hold.
 
     They end six seconds after the first one began, or after the TTL if that is shorter. The time
@@ -146,20 +146,20 @@ class GivingBack(Races):
     def __init__(self, context: RecipeContext, ttl_s: float) -> None:
         super().__init__(context, _RACES_MAX)  # trouble does not end it: the store may recover
         self._attempt_s = context.rules.attempt_timeout_s(ttl_s)
-        self._until_s = self._clock.boot_s() + min(_GIVING_S, ttl_s)
+        self._until_s = self._clock.boot_s() + min(_RELEASE_RETRIES_S, ttl_s)
 
     @property
     def timeout_s(self) -> float:
         """The timeout of the next request, in seconds."""
         return max(_TIMEOUT_MIN_S, min(self._attempt_s, self._left_s()))
 
-    def go_on(self) -> bool:
+    def begin_attempt(self) -> bool:
         """Begin the next attempt; return False if the time is over."""
         is_first = self._left == _RACES_MAX
-        return super().go_on() and (is_first or self._left_s() > 0)
+        return super().begin_attempt() and (is_first or self._left_s() > 0)
 
     def pause(self, *, troubled: bool) -> Sleep:
-        """Return the pause after a failed attempt; see `Races.pause`.
+        """Return the pause after a failed attempt; see `WriteRetries.pause`.
 
         It ends early enough to leave time for a last attempt.
         """
@@ -176,7 +176,7 @@ def await_change(
     key: str,
     version: str | None,
     seconds: float,
-    pace: Pace,
+    backoff: Backoff,
     timeout_s: float,
 ) -> Steps[Watched]:
     """Wait until a key has changed, or for `seconds`, or for one poll.
@@ -186,7 +186,7 @@ def await_change(
         key: what is watched.
         version: the version that is known; None if the key was absent.
         seconds: the longest wait.
-        pace: of this caller.
+        backoff: of this caller.
         timeout_s: for one read, where the store has to be polled.
 
     Returns:
@@ -197,11 +197,11 @@ def await_change(
     outcome: Watched | Unchanged
     try:
         if context.promises.watch == "poll":
-            yield Sleep(min(seconds, pace.poll_s()))
+            yield Sleep(min(seconds, backoff.poll_delay_s()))
             outcome = yield from get(key, timeout_s)
         else:
             outcome = yield from watch(key, version, min(seconds, WATCH_MAX_S))
     except StoreUnavailable as error:
-        yield Sleep(min(seconds, pace.trouble_s(error)))
+        yield Sleep(min(seconds, backoff.retry_delay_s(error)))
         return UNCHANGED
     return outcome

@@ -11,7 +11,7 @@ from typing import Final
 from strongroom.coordination.clock_rules import ClockRules
 from strongroom.coordination.effects import Sleep, Steps
 from strongroom.coordination.errors import CoordinationError
-from strongroom.coordination.recipes.ids.id_ranges import Reserving, reserve_steps
+from strongroom.coordination.recipes.ids.id_ranges import RangeReservations, reserve_steps
 from strongroom.coordination.simulation.report import Report
 from strongroom.coordination.simulation.world import Cancelled, Faults, Node, World
 
@@ -41,7 +41,7 @@ class _Ids:
             node.spawn(self.worker(node, number))
 
     def worker(self, node: Node, number: int) -> Steps[None]:
-        state = Reserving(KEY, "simulated", 1, MAX_RETRIES)
+        state = RangeReservations(KEY, "simulated", 1, MAX_RETRIES)
         while True:
             try:
                 yield Sleep(self.world.chance.uniform(0.0, 0.5))

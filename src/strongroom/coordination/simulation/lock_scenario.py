@@ -14,7 +14,7 @@ from strongroom.coordination.clock_rules import ClockRules
 from strongroom.coordination.effects import Sleep, Steps
 from strongroom.coordination.errors import CoordinationError
 from strongroom.coordination.handles import Hold
-from strongroom.coordination.recipes.locks.lock_core import Acquisition, Wanted
+from strongroom.coordination.recipes.locks.lock_core import Acquisition, HoldRequest
 from strongroom.coordination.simulation.oracle import Oracle
 from strongroom.coordination.simulation.world import CALM, Cancelled, Faults, Node, World
 
@@ -80,7 +80,7 @@ class _Locks:
         chance = self.world.chance
         yield Sleep(chance.uniform(0.0, 0.3))
         wait_s = chance.choice((0.0, 1.0, 10.0, None))
-        wanted = Wanted(KEY, "simulated", TTL_S, wait_s, self.variant.fair)
+        wanted = HoldRequest(KEY, "simulated", TTL_S, wait_s, self.variant.fair)
         try:
             outcome = yield from Acquisition(node.context, wanted).steps()
         except CoordinationError:

@@ -14,8 +14,8 @@ from strongroom.coordination.effects import Sleep, Steps
 from strongroom.coordination.errors import CoordinationError
 from strongroom.coordination.handles import Hold
 from strongroom.coordination.recipes.members_core import (
+    GroupObserver,
     MemberKeeper,
-    Roll,
     decode_member,
     group_prefix,
     join_steps,
@@ -102,18 +102,18 @@ class _Play:
             self.complain(f"{node.name} was told a loss that is none: {why}")
 
     def observer(self, node: Node) -> Steps[None]:
-        roll = Roll(node.context, GROUP)
+        roll = GroupObserver(node.context, GROUP)
         while True:
             try:
                 yield Sleep(self.world.chance.uniform(0.0, _LOOK_S))
                 # A reading like that of `list`, or like that of `watch`, which reads less often.
-                yield from roll.look(self.world.chance.choice((0.0, _LOOK_S)))
+                yield from roll.refresh(self.world.chance.choice((0.0, _LOOK_S)))
             except (Cancelled, CoordinationError):
                 continue
             nonces = frozenset(member.nonce for member in roll.members.values())
             self.seen[node.name] = (self.world.now_s, nonces)
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Check after every event that the record of each valid membership exists."""
         alive = []
         for belief in self.beliefs:
@@ -154,7 +154,7 @@ def run_members(seed: int, rules: ClockRules | None = None, faults: Faults = FAU
     world = World(seed, faults, rules or ClockRules(faults.rate), calm_after_s=CHAOS_S, watch=False)
     play = _Play(world)
     world.on_start = play.start
-    world.observers.append(play.look)
+    world.observers.append(play.refresh)
     for node in world.nodes:
         play.start(node)
     world.run(CHAOS_S + QUIET_S)

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, Protocol
 from strongroom.coordination.clock_rules import ClockRules
 from strongroom.coordination.effects import Sleep, Steps
 from strongroom.coordination.errors import CoordinationError, StoreUnavailable
-from strongroom.coordination.recipes.register_core import Swapping, get_steps
+from strongroom.coordination.recipes.register_core import RegisterWrite, get_steps
 from strongroom.coordination.simulation.report import Report
 from strongroom.coordination.simulation.world import Cancelled, Faults, Node, World
 
@@ -121,13 +121,13 @@ def _get(node: Node) -> Steps[int | None]:
 
 
 def _swap(node: Node, new: int, expected: int | None) -> Steps[bool]:
-    swapping = Swapping(node.context, KEY, new, None)
+    swapping = RegisterWrite(node.context, KEY, new, None)
     swap = yield from swapping.swap(expected, expected is None, None)
     return swap.swapped
 
 
 def _put(node: Node, new: int) -> Steps[bool]:
-    swap = yield from Swapping(node.context, KEY, new, None).put()
+    swap = yield from RegisterWrite(node.context, KEY, new, None).put()
     return swap.swapped
 
 

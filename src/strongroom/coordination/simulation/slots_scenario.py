@@ -17,7 +17,7 @@ from strongroom.coordination.names import key_of
 from strongroom.coordination.recipes.locks import rwlock
 from strongroom.coordination.recipes.slots import semaphore
 from strongroom.coordination.recipes.slots.slot_records import decode_slots
-from strongroom.coordination.recipes.slots.slots_core import SlotAcquisition, SlotWanted
+from strongroom.coordination.recipes.slots.slots_core import SlotAcquisition, SlotRequest
 from strongroom.coordination.simulation.report import Report
 from strongroom.coordination.simulation.world import Cancelled, Faults, Node, World
 
@@ -159,20 +159,20 @@ class _Play:
         if isinstance(outcome, Hold):
             yield from self.hold(node, outcome, wanted.role)
 
-    def wanted(self) -> SlotWanted:
+    def wanted(self) -> SlotRequest:
         chance, kind = self.world.chance, self.variant.kind
         wait_s = chance.choice((0.0, 1.0, 10.0, None))
         if kind == semaphore.KIND:
             rule = semaphore.SemaphoreRule(NAME, PERMITS)
-            return SlotWanted(
+            return SlotRequest(
                 kind, self.key, NAME, _HELD, rule, TTL_S, wait_s, limit=PERMITS, reentrant=True
             )
         if chance.random() < _WRITERS_SHARE:
-            return SlotWanted(
+            return SlotRequest(
                 kind, self.key, NAME, rwlock.WRITE, rwlock.WriteRule(), TTL_S, wait_s,
                 rwlock.WANTS_WRITE,
             )  # fmt: skip
-        return SlotWanted(kind, self.key, NAME, rwlock.READ, rwlock.ReadRule(), TTL_S, wait_s)
+        return SlotRequest(kind, self.key, NAME, rwlock.READ, rwlock.ReadRule(), TTL_S, wait_s)
 
     def hold(self, node: Node, hold: Hold, role: str) -> Steps[None]:
         self.judge.begin(node, hold, role)

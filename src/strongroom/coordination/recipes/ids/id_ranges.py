@@ -1,4 +1,4 @@
-"""Reserving a range of ids by one optimistic write: the core of `ids`.
+"""RangeReservations a range of ids by one optimistic write: the core of `ids`.
 
 The key holds the next id that nobody has reserved, as bare decimal text that people can read and
 write. The nonce of the last write is stored with it as `note`. A range is [n, n + size). Gaps are
@@ -17,7 +17,7 @@ from typing import Final
 from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.effects import Applied, Sleep, Steps, Unknown, cas, get
 from strongroom.coordination.errors import CoordinationError, CorruptRecord, StoreUnavailable
-from strongroom.coordination.recipes.waiting import Pace
+from strongroom.coordination.recipes.waiting import Backoff
 
 ID_MAX: Final = 2**63 - 1
 _ATTEMPT_S: Final = 1.5
@@ -46,7 +46,7 @@ class IdsExhausted(CoordinationError):
 
 
 @dataclass(slots=True)
-class Reserving:
+class RangeReservations:
     """The state of one generator's reservations.
 
     Arguments:
@@ -57,7 +57,7 @@ class Reserving:
 
     Attributes:
         highest: the highest next free id seen so far; a smaller one in the store is an error.
-        open: writes of unknown outcome, by nonce: the ranges that they reserve if they were
+        unresolved: writes of unknown outcome, by nonce: the ranges that they reserve if they were
             applied.
     """
 
@@ -66,10 +66,10 @@ class Reserving:
     first: int = 1
     max_retries: int = 25
     highest: int = 0
-    open: dict[str, range] = field(default_factory=dict)
+    unresolved: dict[str, range] = field(default_factory=dict)
 
 
-def reserve_steps(context: RecipeContext, state: Reserving, count: int) -> Steps[range]:
+def reserve_steps(context: RecipeContext, state: RangeReservations, count: int) -> Steps[range]:
     """Reserve `count` ids; return the range. No other generator ever gets any of it.
 
     Raises:
@@ -78,18 +78,18 @@ def reserve_steps(context: RecipeContext, state: Reserving, count: int) -> Steps
         CorruptRecord: the stored text is no number, or a smaller one than before.
         StoreRefused: see errors.py.
     """
-    pace = Pace(context)
+    backoff = Backoff(context)
     reason = ""
     for attempt in range(state.max_retries + 1):
         if attempt:
-            yield Sleep(pace.trouble_s())
+            yield Sleep(backoff.retry_delay_s())
         try:
             entry = yield from get(state.key, _ATTEMPT_S)
             note = "" if entry is None else entry.note
-            if note in state.open:
+            if note in state.unresolved:
                 # A write without an answer was applied, and no other write came after it.
-                found = state.open[note]
-                state.open.clear()
+                found = state.unresolved[note]
+                state.unresolved.clear()
                 state.highest = max(state.highest, found.stop)
                 return found
             start = state.first if entry is None else _number(state, entry.value)
@@ -104,17 +104,17 @@ def reserve_steps(context: RecipeContext, state: Reserving, count: int) -> Steps
             continue
         if isinstance(outcome, Applied):
             # Open writes expected this version or an older one: none can be applied any more.
-            state.open.clear()
+            state.unresolved.clear()
             state.highest = found.stop
             return found
         reason = "another node was faster"
         if isinstance(outcome, Unknown):
-            state.open[nonce] = found
+            state.unresolved[nonce] = found
             reason = "the store did not say whether it wrote"
     raise IdsUnavailable(state.name, state.max_retries + 1, reason)
 
 
-def _number(state: Reserving, value: bytes) -> int:
+def _number(state: RangeReservations, value: bytes) -> int:
     text = value.strip()
     if not text.isdigit() or len(text) > 19:
         raise CorruptRecord(state.key, value, _EXPECTED)

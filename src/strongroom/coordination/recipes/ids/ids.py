@@ -19,12 +19,12 @@ from strongroom.coordination.drivers_sync import SyncDriver
 from strongroom.coordination.effects import Steps
 from strongroom.coordination.forking import watch_forks
 from strongroom.coordination.names import key_of
-from strongroom.coordination.recipes.ids.id_ranges import ID_MAX, Reserving, reserve_steps
+from strongroom.coordination.recipes.ids.id_ranges import ID_MAX, RangeReservations, reserve_steps
 
 BATCH_MAX: Final = 2**40
 _EMPTY: Final = range(0)
 # The next range is prefetched when a fifth of a batch is left.
-_AHEAD: Final = 5
+_PREFETCH_DIVISOR: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +63,10 @@ class _Source:
     def _reset(self) -> None:
         self._identity = self._context.identity
         options = self.options
-        self._reserving = Reserving(self._key, self._name, options.first, options.max_retries)
-        self._left, self._ahead = _EMPTY, _EMPTY
+        self._reserving = RangeReservations(
+            self._key, self._name, options.first, options.max_retries
+        )
+        self._left, self._prefetched = _EMPTY, _EMPTY
 
     def take(self, count: int) -> list[int]:
         """Remove up to `count` ids from memory and return them."""
@@ -72,7 +74,7 @@ class _Source:
             # This is a forked child: the reserved range belongs to the parent.
             self._reset()
         if not self._left:
-            self._left, self._ahead = self._ahead, _EMPTY
+            self._left, self._prefetched = self._prefetched, _EMPTY
         taken, self._left = self._left[:count], self._left[count:]
         return list(taken)
 
@@ -87,20 +89,20 @@ class _Source:
     def put(self, found: range) -> None:
         """Add a reserved range, which is used now, or after the current one."""
         if self._left:
-            self._ahead = found
+            self._prefetched = found
         else:
             self._left = found
 
     @property
     def is_empty(self) -> bool:
         """Whether no id is in memory."""
-        return not self._left and not self._ahead
+        return not self._left and not self._prefetched
 
     @property
-    def wants_more(self) -> bool:
+    def should_prefetch(self) -> bool:
         """Whether it is time to prefetch the next range."""
-        few = len(self._left) * _AHEAD <= self.options.batch
-        return self.options.prefetch and few and not self._ahead
+        few = len(self._left) * _PREFETCH_DIVISOR <= self.options.batch
+        return self.options.prefetch and few and not self._prefetched
 
 
 class Ids:
@@ -145,7 +147,7 @@ class Ids:
         while True:
             with self._lock:
                 found += self._source.take(count - len(found))
-                ahead = self._source.wants_more and not self._fetching
+                ahead = self._source.should_prefetch and not self._fetching
                 self._fetching = self._fetching or ahead
             if ahead:
                 self._driver.spawn(self._fetch(), f"coordination-ids-{self.name}")

@@ -22,8 +22,8 @@ from strongroom.coordination.effects import (
 )
 from strongroom.coordination.errors import BadName, StoreUnavailable
 from strongroom.coordination.names import key_of, name_of
-from strongroom.coordination.recipes.locks.lock_state import LockView, seen, view_of
-from strongroom.coordination.recipes.waiting import Races
+from strongroom.coordination.recipes.locks.lock_state import LockView, observed_record, view_of
+from strongroom.coordination.recipes.waiting import WriteRetries
 from strongroom.coordination.records import decode_lock, encode_lock
 
 _TIMEOUT_S: Final = 5.0
@@ -39,7 +39,7 @@ def show_steps(context: RecipeContext, kind: str, name: str) -> Steps[LockView |
     key = key_of(kind, name)
     sent_s = context.clock.monotonic_s()
     entry = yield from get(key, _TIMEOUT_S)
-    return view_of(context, name, key, seen(context, key, entry, sent_s))
+    return view_of(context, name, key, observed_record(context, key, entry, sent_s))
 
 
 def list_steps(context: RecipeContext, kind: str) -> Steps[list[str]]:
@@ -65,11 +65,11 @@ def break_steps(context: RecipeContext, kind: str, name: str) -> Steps[LockView 
         StoreUnavailable: the store did not answer, or the outcome of the write is unknown.
     """
     key = key_of(kind, name)
-    races = Races(context, _TRIES)
-    while races.go_on():
+    retries = WriteRetries(context, _TRIES)
+    while retries.begin_attempt():
         sent_s = context.clock.monotonic_s()
         entry = yield from get(key, _TIMEOUT_S)
-        view = view_of(context, name, key, seen(context, key, entry, sent_s))
+        view = view_of(context, name, key, observed_record(context, key, entry, sent_s))
         if entry is None or view is None or not view.held:
             return None
         record = decode_lock(key, entry.value)
@@ -83,5 +83,5 @@ def break_steps(context: RecipeContext, kind: str, name: str) -> Steps[LockView 
             return view
         if not isinstance(outcome, Conflict):
             raise StoreUnavailable(f"it is not known whether {name!r} was broken; look again")
-        yield races.lost(outcome, entry.version)
+        yield retries.pause_after(outcome, entry.version)
     raise StoreUnavailable(f"{name!r} was written to all the time; it was not broken")

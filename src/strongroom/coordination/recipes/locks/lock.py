@@ -15,11 +15,11 @@ from strongroom.coordination.effects import Steps
 from strongroom.coordination.handles import Hold
 from strongroom.coordination.names import key_of
 from strongroom.coordination.recipes.holding import AioHoldable, Cancel, Holdable, LockOptions
-from strongroom.coordination.recipes.locks.lock_core import Acquisition, Wanted
-from strongroom.coordination.recipes.waiting import Refusal
+from strongroom.coordination.recipes.locks.lock_core import Acquisition, HoldRequest
+from strongroom.coordination.recipes.waiting import NotAcquired
 
 
-def wanted_lock(context: RecipeContext, kind: str, name: str, options: LockOptions) -> Wanted:
+def hold_request(context: RecipeContext, kind: str, name: str, options: LockOptions) -> HoldRequest:
     """Return the parameters of an acquisition with these options.
 
     Raises:
@@ -29,7 +29,7 @@ def wanted_lock(context: RecipeContext, kind: str, name: str, options: LockOptio
     context.check_ttl(options.ttl_s)
     if options.fair:
         context.check_fair()
-    return Wanted(
+    return HoldRequest(
         key=key_of(kind, name),
         name=name,
         ttl_s=options.ttl_s,
@@ -55,10 +55,10 @@ class Lock(Holdable):
         self, driver: SyncDriver, name: str, options: LockOptions, kind: str = "lock"
     ) -> None:
         super().__init__(driver, name, options)
-        self._wanted = wanted_lock(driver.context, kind, name, options)
+        self._request = hold_request(driver.context, kind, name, options)
 
-    def _steps(self, *, once: bool) -> Steps[Hold | Refusal]:
-        return _acquisition(self._driver.context, self._wanted, once)
+    def _steps(self, *, once: bool) -> Steps[Hold | NotAcquired]:
+        return _acquisition(self._driver.context, self._request, once)
 
 
 class AioLock(AioHoldable):
@@ -73,11 +73,13 @@ class AioLock(AioHoldable):
         kind: str = "lock",
     ) -> None:
         super().__init__(driver, name, options, cancel)
-        self._wanted = wanted_lock(driver.context, kind, name, options)
+        self._request = hold_request(driver.context, kind, name, options)
 
-    def _steps(self, *, once: bool) -> Steps[Hold | Refusal]:
-        return _acquisition(self._driver.context, self._wanted, once)
+    def _steps(self, *, once: bool) -> Steps[Hold | NotAcquired]:
+        return _acquisition(self._driver.context, self._request, once)
 
 
-def _acquisition(context: RecipeContext, wanted: Wanted, once: bool) -> Steps[Hold | Refusal]:
-    return Acquisition(context, replace(wanted, wait_s=0.0) if once else wanted).steps()
+def _acquisition(
+    context: RecipeContext, request: HoldRequest, once: bool
+) -> Steps[Hold | NotAcquired]:
+    return Acquisition(context, replace(request, wait_s=0.0) if once else request).steps()

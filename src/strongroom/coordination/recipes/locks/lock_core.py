@@ -30,19 +30,25 @@ from strongroom.coordination.effects import (
 from strongroom.coordination.errors import CoordinationError, StoreUnavailable
 from strongroom.coordination.handles import Hold
 from strongroom.coordination.recipes.locks.lock_keeper import LockKeeper
-from strongroom.coordination.recipes.locks.lock_state import Look, busy_s, is_ahead, is_told, seen
-from strongroom.coordination.recipes.waiting import Pace, Races, Refusal, await_change
+from strongroom.coordination.recipes.locks.lock_state import (
+    ObservedRecord,
+    ends_by_store_clock,
+    observed_record,
+    outlasts_its_ttl,
+    time_until_free_s,
+)
+from strongroom.coordination.recipes.waiting import Backoff, NotAcquired, WriteRetries, await_change
 from strongroom.coordination.records import LockRecord, Waiter, decode_lock, encode_lock
 
 _WITHDRAW_TRIES: Final = 5
 _LOST_RACES_MAX: Final = 3
 _RACES_SPREAD: Final = 4
-_COURTESY: Final = 6
+_REACQUIRE_ROUND_TRIPS: Final = 6
 _TURN_ROUND_TRIPS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class HoldRequest:
     """The parameters of one attempt to hold a lock.
 
     Attributes:
@@ -80,7 +86,7 @@ class _Write(NamedTuple):
     takes: bool
 
 
-class _Adopt(NamedTuple):
+class _AlreadyTaken(NamedTuple):
     """A decision to use the record as it is: an unanswered write of ours took the lock."""
 
     record: LockRecord
@@ -91,39 +97,39 @@ class Acquisition:
 
     Arguments:
         context: the client's.
-        wanted: the lock and the terms of the hold.
+        request: the lock and the terms of the hold.
     """
 
-    def __init__(self, context: RecipeContext, wanted: Wanted) -> None:
-        self._context, self._wanted = context, wanted
+    def __init__(self, context: RecipeContext, request: HoldRequest) -> None:
+        self._context, self._request = context, request
         self.nonce = context.nonce()
         self._seq = 0
         self._sent: dict[int, float] = {}
-        self._unsure = False  # a TAKE of unknown outcome may still be applied ...
-        self._unsure_at: str | None = None  # ... over this version
+        self._has_unknown_write = False  # a TAKE of unknown outcome may still be applied ...
+        self._unknown_write_version: str | None = None  # ... over this version
         self._queued = False
         self._holder = ""
-        self._pace = Pace(context)
-        self._timeout_s = context.rules.attempt_timeout_s(wanted.ttl_s)
+        self._backoff = Backoff(context)
+        self._timeout_s = context.rules.attempt_timeout_s(request.ttl_s)
         self._races = 0
 
-    def steps(self) -> Steps[Hold | Refusal]:
-        """Take the lock; return the hold, or a refusal that names the holder.
+    def steps(self) -> Steps[Hold | NotAcquired]:
+        """Take the lock; return the hold, or a `NotAcquired` that names the holder.
 
         Raises:
             AlreadyHeld: this client holds the lock or waits for it.
             StoreUnavailable: the store did not answer, and no time is left.
             StoreRefused, CorruptRecord: see errors.py.
         """
-        context, key = self._context, self._wanted.key
+        context, key = self._context, self._request.key
         context.claim(key, self.nonce)
         hold: Hold | None = None
         try:
             start_s = context.clock.monotonic_s()
-            hold = yield from self._pursue(start_s)
+            hold = yield from self._acquire(start_s)
             if hold is None:
                 yield from self._withdraw()
-                return Refusal(self._holder, context.clock.monotonic_s() - start_s)
+                return NotAcquired(self._holder, context.clock.monotonic_s() - start_s)
             return hold
         except GeneratorExit:
             raise
@@ -134,79 +140,81 @@ class Acquisition:
             if hold is None:
                 context.unclaim(key, self.nonce)
 
-    def _pursue(self, start_s: float) -> Steps[Hold | None]:
-        look = self._recalled()
-        if look is not None and self._wanted.fair:
+    def _acquire(self, start_s: float) -> Steps[Hold | None]:
+        observed = self._cached_observation()
+        if observed is not None and self._request.fair:
             # A client that has just released this lock lets other clients enter the queue first.
             # They need a read and a write; this client would need only a write.
-            yield Sleep(self._context.clock.random() * _COURTESY * self._context.round_trip_s)
-            look = None
+            yield Sleep(
+                self._context.clock.random() * _REACQUIRE_ROUND_TRIPS * self._context.round_trip_s
+            )
+            observed = None
         while True:
-            if look is None:
-                look = yield from self._look(start_s)
-            step = self._judge(look)
+            if observed is None:
+                observed = yield from self._read(start_s)
+            step = self._decide(observed)
             if isinstance(step, _Wait):
                 left_s = self._left_s(start_s)
                 if left_s <= 0:
                     return None
-                look = yield from self._await(
-                    look, step._replace(seconds=min(step.seconds, left_s))
+                observed = yield from self._await(
+                    observed, step._replace(seconds=min(step.seconds, left_s))
                 )
                 continue
-            if isinstance(step, _Adopt):
-                found: Hold | Look | None = self._adopted(look, step.record)
+            if isinstance(step, _AlreadyTaken):
+                found: Hold | ObservedRecord | None = self._adopted(observed, step.record)
             else:
-                found = yield from self._write(look, step)
+                found = yield from self._write(observed, step)
             if isinstance(found, Hold):
                 return found
-            if self._wanted.wait_s is not None and self._left_s(start_s) <= 0:
+            if self._request.wait_s is not None and self._left_s(start_s) <= 0:
                 self._races += 1
                 if self._races > _LOST_RACES_MAX:
                     return None
-            look = found
+            observed = found
 
     def _left_s(self, start_s: float) -> float:
-        if self._wanted.wait_s is None:
+        if self._request.wait_s is None:
             return float("inf")
-        return start_s + self._wanted.wait_s - self._context.clock.monotonic_s()
+        return start_s + self._request.wait_s - self._context.clock.monotonic_s()
 
-    # Looking
+    # Reading
 
-    def _recalled(self) -> Look | None:
-        recalled = self._context.recall(self._wanted.key)
-        return recalled and Look(*recalled, self._context.clock.monotonic_s())
+    def _cached_observation(self) -> ObservedRecord | None:
+        cached = self._context.recall(self._request.key)
+        return cached and ObservedRecord(*cached, self._context.clock.monotonic_s())
 
-    def _look(self, start_s: float) -> Steps[Look]:
+    def _read(self, start_s: float) -> Steps[ObservedRecord]:
         clock = self._context.clock
         while True:
             sent_s = clock.monotonic_s()
             try:
-                entry = yield from get(self._wanted.key, self._timeout_s)
+                entry = yield from get(self._request.key, self._timeout_s)
             except StoreUnavailable as error:
                 left_s = self._left_s(start_s)
                 if left_s <= 0:
                     raise
-                yield Sleep(min(left_s, self._pace.trouble_s(error)))
+                yield Sleep(min(left_s, self._backoff.retry_delay_s(error)))
                 continue
-            return seen(self._context, self._wanted.key, entry, sent_s)
+            return observed_record(self._context, self._request.key, entry, sent_s)
 
-    def _await(self, look: Look, wait: _Wait) -> Steps[Look | None]:
-        key, version = self._wanted.key, look.entry.version if look.entry else None
-        aside_s = min(wait.seconds, self._aside_s(wait.ahead))
-        if aside_s > 0:
-            yield Sleep(aside_s)
+    def _await(self, observed: ObservedRecord, wait: _Wait) -> Steps[ObservedRecord | None]:
+        key, version = self._request.key, observed.entry.version if observed.entry else None
+        delay_s = min(wait.seconds, self._queue_delay_s(wait.ahead))
+        if delay_s > 0:
+            yield Sleep(delay_s)
         sent_s = self._context.clock.monotonic_s()
         outcome = yield from await_change(
-            self._context, key, version, wait.seconds - aside_s, self._pace, self._timeout_s
+            self._context, key, version, wait.seconds - delay_s, self._backoff, self._timeout_s
         )
         if outcome is UNCHANGED:
             # The sighting stays valid. Only a new read shows what the store's own clock says.
-            return None if is_told(self._context, look) else look
+            return None if ends_by_store_clock(self._context, observed) else observed
         if outcome is None or outcome.version != version:
-            self._pace.reset()
-        return seen(self._context, key, outcome, sent_s)
+            self._backoff.reset()
+        return observed_record(self._context, key, outcome, sent_s)
 
-    def _aside_s(self, ahead: int) -> float:
+    def _queue_delay_s(self, ahead: int) -> float:
         """Return how long not to read at all, because this waiter's turn cannot have come yet.
 
         The record changes with every turn of the waiters ahead, and each change would wake all
@@ -216,66 +224,74 @@ class Acquisition:
         would make long pauses, and long pauses slow turns.
         """
         if self._context.promises.watch == "poll":
-            return 0.0  # polling has a pace of its own
+            return 0.0  # polls have delays of their own
         return min(self._timeout_s, ahead * _TURN_ROUND_TRIPS * self._context.round_trip_s)
 
-    # Judging
+    # Deciding
 
-    def _judge(self, look: Look) -> _Wait | _Write | _Adopt:
-        entry, record = look.entry, look.record
+    def _decide(self, observed: ObservedRecord) -> _Wait | _Write | _AlreadyTaken:
+        entry, record = observed.entry, observed.record
         if entry is None or record is None:
-            return _Write(self._mine(0, ()), True)
+            return _Write(self._own_record(0, ()), True)
         if record.owner == self.nonce:
             if self._deadline_s(record) > self._context.clock.boot_s():
-                return _Adopt(record)
-            return _Write(self._mine(record.fence, record.queue), True)
-        busy_s = self._busy_s(look, entry, record)
-        if busy_s > 0 and not self._repeats(entry):
+                return _AlreadyTaken(record)
+            return _Write(self._own_record(record.fence, record.queue), True)
+        busy_s = self._busy_s(observed, entry, record)
+        if busy_s > 0 and not self._may_repeat_take(entry):
             self._holder = record.who if record.owner else ""
-        if not self._wanted.fair or self._is_shut(entry):
-            if busy_s > 0 and not self._repeats(entry):
+        if not self._request.fair or self._only_holder_can_write(entry):
+            if busy_s > 0 and not self._may_repeat_take(entry):
                 return _Wait(busy_s)
-            return _Write(self._mine(record.fence, record.queue), True)
-        return self._judge_queue(entry, record, busy_s)
+            return _Write(self._own_record(record.fence, record.queue), True)
+        return self._decide_in_queue(entry, record, busy_s)
 
-    def _repeats(self, entry: Entry) -> bool:
+    def _may_repeat_take(self, entry: Entry) -> bool:
         # Our TAKE may have leased the key without writing the record: the same nonce may repeat it.
         server_lease = self._context.promises.server_lease
-        return server_lease and self._unsure and entry.version == self._unsure_at
+        return (
+            server_lease
+            and self._has_unknown_write
+            and entry.version == self._unknown_write_version
+        )
 
-    def _is_shut(self, entry: Entry) -> bool:
+    def _only_holder_can_write(self, entry: Entry) -> bool:
         """Return whether only the holder can write, so that no other client can join the queue.
 
         This is a hold in Azure's lease mode, seen by a client in ETag mode. The service refuses
         every write that does not name the lease.
         """
-        told = entry.expires_in_s is not None and entry.expires_in_s > 0
-        return told and not self._context.promises.server_lease
+        is_held = entry.expires_in_s is not None and entry.expires_in_s > 0
+        return is_held and not self._context.promises.server_lease
 
-    def _busy_s(self, look: Look, entry: Entry, record: LockRecord) -> float:
-        return busy_s(self._context, self._wanted.key, look, self._wanted.lock_delay_s)
+    def _busy_s(self, observed: ObservedRecord, entry: Entry, record: LockRecord) -> float:
+        return time_until_free_s(
+            self._context, self._request.key, observed, self._request.lock_delay_s
+        )
 
-    def _judge_queue(self, entry: Entry, record: LockRecord, busy_s: float) -> _Wait | _Write:
+    def _decide_in_queue(self, entry: Entry, record: LockRecord, busy_s: float) -> _Wait | _Write:
         place = record.position(self.nonce)
         self._queued = place is not None
         queue = record.queue
         ahead = len(queue) if place is None else place
-        if busy_s > 0 and not self._repeats(entry):
-            if place is not None or self._wanted.wait_s == 0:
+        if busy_s > 0 and not self._may_repeat_take(entry):
+            if place is not None or self._request.wait_s == 0:
                 return _Wait(busy_s, ahead)
             return self._enqueue(record)
-        late_s = self._late_s(record, ahead)
-        if late_s <= 0:
-            return _Write(self._mine(record.fence, queue[ahead + (place is not None) :]), True)
-        if place is None and self._wanted.wait_s != 0:
+        window_left_s = self._claim_window_left_s(record, ahead)
+        if window_left_s <= 0:
+            return _Write(
+                self._own_record(record.fence, queue[ahead + (place is not None) :]), True
+            )
+        if place is None and self._request.wait_s != 0:
             return self._enqueue(record)
-        return _Wait(late_s, ahead)
+        return _Wait(window_left_s, ahead)
 
-    def _late_s(self, record: LockRecord, ahead: int) -> float:
+    def _claim_window_left_s(self, record: LockRecord, ahead: int) -> float:
         """Return how long the waiters ahead may still take to claim the free lock."""
         if ahead == 0:
             return 0.0
-        place = f"{self._wanted.key}#free"
+        place = f"{self._request.key}#free"
         mark = (record.fence, record.queue[0].nonce)
         now_s = self._context.clock.monotonic_s()
         since_s = self._context.sightings.since_s(place, mark, now_s)
@@ -286,52 +302,52 @@ class Acquisition:
         waiter = Waiter(self.nonce, self._context.label)
         return _Write(replace(record, queue=(*record.queue, waiter)), False)
 
-    def _mine(self, fence: int, queue: tuple[Waiter, ...]) -> LockRecord:
+    def _own_record(self, fence: int, queue: tuple[Waiter, ...]) -> LockRecord:
         self._seq += 1
         context = self._context
         return LockRecord(
             owner=self.nonce,
             fence=fence + 1,
-            ttl_s=self._wanted.ttl_s,
+            ttl_s=self._request.ttl_s,
             seq=self._seq,
             who=context.label,
             since=context.clock.wall_text(),
             queue=tuple(waiter for waiter in queue if waiter.nonce != self.nonce),
-            value=self._wanted.value,
+            value=self._request.value,
         )
 
     # Writing
 
-    def _write(self, look: Look, step: _Write) -> Steps[Hold | Look | None]:
+    def _write(self, observed: ObservedRecord, step: _Write) -> Steps[Hold | ObservedRecord | None]:
         context, record = self._context, step.record
-        expected = look.entry.version if look.entry else None
+        expected = observed.entry.version if observed.entry else None
         lease = None
         if step.takes and context.promises.server_lease:
-            lease = LeaseTerms(self._act(look), record.ttl_s, self.nonce)
+            lease = LeaseTerms(self._act(observed), record.ttl_s, self.nonce)
         sent_s = context.clock.boot_s()
         if step.takes:
             self._sent[record.seq] = sent_s
         value = encode_lock(record)
         try:
-            outcome = yield from cas(self._wanted.key, expected, value, self._timeout_s, lease)
+            outcome = yield from cas(self._request.key, expected, value, self._timeout_s, lease)
         except StoreUnavailable:
-            yield Sleep(self._pace.trouble_s())
+            yield Sleep(self._backoff.retry_delay_s())
             return None
         except BaseException as error:
             if not isinstance(error, CoordinationError):
                 # Interrupted: the answer is lost, and the write may still be applied.
-                self._note_unsure(step, expected)
+                self._note_unknown_write(step, expected)
             raise
         if isinstance(outcome, Applied):
-            self._pace.reset()
+            self._backoff.reset()
             context.round_trip_s = context.clock.boot_s() - sent_s
             self._queued = not step.takes
             if step.takes:
                 return self._hold(record, outcome.version)
-            return self._wrote(Entry(value, outcome.version), record)
+            return self._observation_after_write(Entry(value, outcome.version), record)
         if isinstance(outcome, Unknown):
-            self._note_unsure(step, expected)
-            yield Sleep(self._pace.trouble_s())
+            self._note_unknown_write(step, expected)
+            yield Sleep(self._backoff.retry_delay_s())
             return None
         # Another client won the race. A pause of a few round trips spreads the competitors. It
         # must not grow much, or a client that loses often would wait longer than the others.
@@ -340,30 +356,30 @@ class Acquisition:
         yield Sleep(context.clock.random() * min(self._races, _RACES_SPREAD) * round_trip_s)
         return None
 
-    def _act(self, look: Look) -> Act:
-        """Return TAKE, or TAKE_OVER after the store's clock was set back (see `busy_s`)."""
-        entry, record = look.entry, look.record
-        if entry is None or record is None or not is_ahead(entry, record):
+    def _act(self, observed: ObservedRecord) -> Act:
+        """Return TAKE, or TAKE_OVER if the store's clock was set back; see `time_until_free_s`."""
+        entry, record = observed.entry, observed.record
+        if entry is None or record is None or not outlasts_its_ttl(entry, record):
             return Act.TAKE
-        return Act.TAKE_OVER if self._busy_s(look, entry, record) <= 0 else Act.TAKE
+        return Act.TAKE_OVER if self._busy_s(observed, entry, record) <= 0 else Act.TAKE
 
-    def _note_unsure(self, step: _Write, expected: str | None) -> None:
+    def _note_unknown_write(self, step: _Write, expected: str | None) -> None:
         self._queued = True
         if step.takes:
-            self._unsure, self._unsure_at = True, expected
+            self._has_unknown_write, self._unknown_write_version = True, expected
 
-    def _wrote(self, entry: Entry, record: LockRecord) -> Look | None:
+    def _observation_after_write(self, entry: Entry, record: LockRecord) -> ObservedRecord | None:
         """Return what a read would show now; None if only the store's clock can tell."""
         if self._context.promises.server_lease:
             return None
         # The record that was read was still current when the write took effect. That is as good as
         # a read whose answer came now.
         now_s = self._context.clock.monotonic_s()
-        return Look(entry, record, self._context.rules.observer_start_s(now_s, now_s))
+        return ObservedRecord(entry, record, self._context.rules.observer_start_s(now_s, now_s))
 
-    def _adopted(self, look: Look, record: LockRecord) -> Hold | None:
-        assert look.entry is not None
-        return self._hold(record, look.entry.version)
+    def _adopted(self, observed: ObservedRecord, record: LockRecord) -> Hold | None:
+        assert observed.entry is not None
+        return self._hold(record, observed.entry.version)
 
     def _deadline_s(self, record: LockRecord) -> float:
         clock, rules = self._context.clock, self._context.rules
@@ -372,22 +388,22 @@ class Acquisition:
         return rules.holder_deadline_s(sent_s, clock.boot_s(), record.ttl_s, server_clock)
 
     def _hold(self, record: LockRecord, version: str) -> Hold | None:
-        context, wanted, nonce = self._context, self._wanted, self.nonce
+        context, request, nonce = self._context, self._request, self.nonce
         deadline_s = self._deadline_s(record)
-        if deadline_s - wanted.early_s <= context.clock.boot_s():
-            self._unsure = True  # expired before use: the next read takes the lock anew
+        if deadline_s - request.early_s <= context.clock.boot_s():
+            self._has_unknown_write = True  # expired before use: the next read takes the lock anew
             return None
-        keeper = LockKeeper(context, wanted.key, nonce, record, version)
+        keeper = LockKeeper(context, request.key, nonce, record, version)
         hold = Hold(
             context.clock,
-            wanted.key,
-            wanted.name,
+            request.key,
+            request.name,
             nonce,
             record.fence,
-            wanted.ttl_s,
+            request.ttl_s,
             deadline_s,
             keeper,
-            wanted.early_s,
+            request.early_s,
         )
         hold.on_end = keeper.unclaim_when_over
         return hold
@@ -396,39 +412,42 @@ class Acquisition:
 
     def _withdraw(self) -> Steps[None]:
         """Leave the queue, and release the lock if a write without an answer may have taken it."""
-        if not (self._unsure or self._queued):
+        if not (self._has_unknown_write or self._queued):
             return
-        races = Races(self._context, _WITHDRAW_TRIES)
-        while races.go_on():
+        retries = WriteRetries(self._context, _WITHDRAW_TRIES)
+        while retries.begin_attempt():
             try:
-                entry = yield from get(self._wanted.key, self._timeout_s)
+                entry = yield from get(self._request.key, self._timeout_s)
                 version = None if entry is None else entry.version
-                undone = self._undone(entry)
-                if undone is None:
+                withdrawal = self._withdrawal(entry)
+                if withdrawal is None:
                     return
-                record, lease = undone
+                record, lease = withdrawal
                 value = encode_lock(record)
-                outcome = yield from cas(self._wanted.key, version, value, self._timeout_s, lease)
+                outcome = yield from cas(self._request.key, version, value, self._timeout_s, lease)
             except CoordinationError:
                 return
             if isinstance(outcome, Applied):
                 return
-            yield races.lost(outcome, version)
+            yield retries.pause_after(outcome, version)
 
-    def _undone(self, entry: Entry | None) -> tuple[LockRecord, LeaseTerms | None] | None:
+    def _withdrawal(self, entry: Entry | None) -> tuple[LockRecord, LeaseTerms | None] | None:
         """Return the record that undoes this attempt, late writes too; None if none is needed."""
         # After another write, a TAKE that is still on its way can no longer be applied.
-        lurking = self._unsure and (None if entry is None else entry.version) == self._unsure_at
+        may_still_apply = (
+            self._has_unknown_write
+            and (None if entry is None else entry.version) == self._unknown_write_version
+        )
         if entry is None:
-            nobodys = LockRecord(owner=None, fence=0, ttl_s=self._wanted.ttl_s, seq=0)
-            return (nobodys, None) if lurking else None
-        record = decode_lock(self._wanted.key, entry.value)
+            free_record = LockRecord(owner=None, fence=0, ttl_s=self._request.ttl_s, seq=0)
+            return (free_record, None) if may_still_apply else None
+        record = decode_lock(self._request.key, entry.value)
         queue = tuple(waiter for waiter in record.queue if waiter.nonce != self.nonce)
         if record.owner == self.nonce:
             leased = self._context.promises.server_lease
             lease = LeaseTerms(Act.GIVE, record.ttl_s, self.nonce) if leased else None
             return replace(record, queue=queue).freed(record.seq + 1), lease
-        if record.owner is None and lurking:
+        if record.owner is None and may_still_apply:
             return replace(record, queue=queue, seq=record.seq + 1), None
         if len(queue) != len(record.queue):
             return replace(record, queue=queue), None

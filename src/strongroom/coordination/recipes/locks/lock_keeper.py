@@ -26,7 +26,7 @@ from strongroom.coordination.effects import (
 )
 from strongroom.coordination.errors import CoordinationError, StoreUnavailable
 from strongroom.coordination.handles import Hold
-from strongroom.coordination.recipes.waiting import GivingBack, Pace, await_change
+from strongroom.coordination.recipes.waiting import Backoff, ReleaseRetries, await_change
 from strongroom.coordination.records import LockRecord, decode_lock, encode_lock
 
 _SET_TRIES: Final = 4
@@ -125,17 +125,17 @@ class LockKeeper:
             return False
         record = decode_lock(self._key, entry.value)
         if record.owner != self._nonce:
-            hold.lose(_taken(record, hold.fence))
+            hold.lose(_loss_reason(record, hold.fence))
             return False
         if entry.expires_in_s is not None and entry.expires_in_s <= 0:
             hold.lose("it expired by the store's clock")
             return False
         if entry.version == self.version:
             return False  # not applied, or not yet; the next try will tell
-        landed = record.seq in self._sent
+        was_applied = record.seq in self._sent
         self.record, self.version = record, entry.version
         self._prolong(hold, record)
-        return landed and hold.active
+        return was_applied and hold.active
 
     def _terms(self, act: Act) -> LeaseTerms | None:
         if not self._context.promises.server_lease:
@@ -147,33 +147,33 @@ class LockKeeper:
 
         If that fails, the hold is left to expire.
         """
-        giving = GivingBack(self._context, self.record.ttl_s)
+        retries = ReleaseRetries(self._context, self.record.ttl_s)
         try:
-            while giving.go_on():
+            while retries.begin_attempt():
                 try:
-                    given = yield from self._give_once(giving)
+                    given = yield from self._give_once(retries)
                 except StoreUnavailable:
                     given = ReleaseAttempt.UNSURE
                 if given is not ReleaseAttempt.RACED and given is not ReleaseAttempt.UNSURE:
                     return given is ReleaseAttempt.DONE
                 if given is ReleaseAttempt.UNSURE:
-                    yield giving.pause(troubled=True)
+                    yield retries.pause(troubled=True)
             return False
         except CoordinationError:
             return False
         finally:
             self._context.unclaim(self._key, self._nonce)
 
-    def _give_once(self, giving: GivingBack) -> Steps[ReleaseAttempt]:
+    def _give_once(self, retries: ReleaseRetries) -> Steps[ReleaseAttempt]:
         tombstone = self.record.freed(self._next_seq())
         value = encode_lock(tombstone)
         outcome = yield from cas(
-            self._key, self.version, value, giving.timeout_s, self._terms(Act.GIVE)
+            self._key, self.version, value, retries.timeout_s, self._terms(Act.GIVE)
         )
         if isinstance(outcome, Applied):
             self._context.remember(self._key, Entry(value, outcome.version), tombstone)
             return ReleaseAttempt.DONE
-        entry = yield from get(self._key, giving.timeout_s)
+        entry = yield from get(self._key, retries.timeout_s)
         if entry is None:
             return ReleaseAttempt.NOT_OURS
         record = decode_lock(self._key, entry.value)
@@ -186,29 +186,29 @@ class LockKeeper:
 
     def alert(self, hold: Hold) -> Steps[None]:
         """Watch the record until the hold is over; see `handles.Keeper.alert`."""
-        pace, version = Pace(self._context), self.version
+        backoff, version = Backoff(self._context), self.version
         while hold.active:
             outcome = yield from await_change(
-                self._context, self._key, version, _ALERT_S, pace, self._timeout_s
+                self._context, self._key, version, _ALERT_S, backoff, self._timeout_s
             )
             if outcome is UNCHANGED or not hold.active:
                 continue
-            self.learn(hold, outcome)
+            self.check_record(hold, outcome)
             version = outcome.version if outcome is not None else version
 
-    def learn(self, hold: Hold, entry: Entry | None) -> None:
+    def check_record(self, hold: Hold, entry: Entry | None) -> None:
         """End the hold if the record shows its end. The record was read after the hold began."""
         if entry is None:
             hold.lose("its record was deleted")
             return
         record = decode_lock(self._key, entry.value)
         if record.owner != self._nonce:
-            hold.lose(_taken(record, hold.fence))
+            hold.lose(_loss_reason(record, hold.fence))
         elif entry.expires_in_s is not None and entry.expires_in_s <= 0:
             hold.lose("it expired by the store's clock")
 
 
-def _taken(record: LockRecord, fence: int) -> str:
+def _loss_reason(record: LockRecord, fence: int) -> str:
     """Return why a hold is over, as far as the record shows it.
 
     Arguments:

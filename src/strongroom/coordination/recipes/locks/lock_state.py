@@ -14,10 +14,10 @@ from strongroom.coordination.effects import Entry
 from strongroom.coordination.records import LockRecord, decode_lock
 
 _UNKNOWN_S: Final = 1e9
-_LOOK_AGAIN_S: Final = 0.01
+_RECHECK_MIN_S: Final = 0.01
 
 
-class Look(NamedTuple):
+class ObservedRecord(NamedTuple):
     """One read of a record, and the time from which it counts (`rules.observer_start_s`)."""
 
     entry: Entry | None
@@ -60,13 +60,13 @@ class LockView:
     end: str = ""
 
 
-def is_told(context: RecipeContext, look: Look) -> bool:
+def ends_by_store_clock(context: RecipeContext, observed: ObservedRecord) -> bool:
     """Return whether the store's own clock ends this hold. Only a new read shows the end then."""
-    of_store = look.entry is not None and look.entry.expires_in_s is not None
+    of_store = observed.entry is not None and observed.entry.expires_in_s is not None
     return of_store or context.promises.server_lease
 
 
-def is_ahead(entry: Entry, record: LockRecord) -> bool:
+def outlasts_its_ttl(entry: Entry, record: LockRecord) -> bool:
     """Return whether a hold ends later, by the store's clock, than its TTL allows.
 
     The store's clock was ahead when the hold was written, and has been set back since. The hold's
@@ -76,8 +76,10 @@ def is_ahead(entry: Entry, record: LockRecord) -> bool:
     return left_s is not None and record.ttl_s < left_s < _UNKNOWN_S
 
 
-def seen(context: RecipeContext, key: str, entry: Entry | None, sent_s: float) -> Look:
-    """Return a `Look` from an entry that was just read.
+def observed_record(
+    context: RecipeContext, key: str, entry: Entry | None, sent_s: float
+) -> ObservedRecord:
+    """Return a `ObservedRecord` from an entry that was just read.
 
     Arguments:
         context: the observer's.
@@ -91,34 +93,36 @@ def seen(context: RecipeContext, key: str, entry: Entry | None, sent_s: float) -
     received_s = context.clock.monotonic_s()
     since_s = context.rules.observer_start_s(sent_s, received_s)
     record = None if entry is None else decode_lock(key, entry.value)
-    return Look(entry, record, since_s)
+    return ObservedRecord(entry, record, since_s)
 
 
-def busy_s(context: RecipeContext, key: str, look: Look, lock_delay_s: float = 0.0) -> float:
+def time_until_free_s(
+    context: RecipeContext, key: str, observed: ObservedRecord, lock_delay_s: float = 0.0
+) -> float:
     """Return for how many seconds at least the lock cannot be taken; 0 or less if it is free.
 
-    If the store's clock has been set back (`is_ahead`), the observer's own clock decides, as on a
-    store without a clock. Such a hold must not be taken at first sight. Its holder counts on it for
-    up to a TTL after its last renewal. Its next renewal corrects the end.
+    If the store's clock has been set back (`outlasts_its_ttl`), the observer's own clock decides,
+    as on a store without a clock. Such a hold must not be taken at first sight. Its holder counts
+    on it for up to a TTL after its last renewal. Its next renewal corrects the end.
 
     Arguments:
         context: the observer's.
         key: of the record.
-        look: the last read; it may be older than now if a watch saw no change since.
+        observed: the last read; it may be older than now if a watch saw no change since.
         lock_delay_s: added after a hold that expired.
     """
-    entry, record = look.entry, look.record
+    entry, record = observed.entry, observed.record
     if entry is None or record is None:
         return 0.0
     now_s = context.clock.monotonic_s()
-    ahead = is_ahead(entry, record)
+    ahead = outlasts_its_ttl(entry, record)
     if entry.expires_in_s is not None and not ahead:
         if entry.expires_in_s > 0:
             known_s = entry.expires_in_s if entry.expires_in_s < _UNKNOWN_S else record.ttl_s
-            return min(max(_LOOK_AGAIN_S, known_s), max(1.0, record.ttl_s))
+            return min(max(_RECHECK_MIN_S, known_s), max(1.0, record.ttl_s))
         if record.owner is None or not lock_delay_s:
             return 0.0
-        since_s = context.sightings.since_s(key, ("over", record.fence), look.since_s)
+        since_s = context.sightings.since_s(key, ("over", record.fence), observed.since_s)
         return since_s + lock_delay_s - now_s
     # A client has at most one active hold of a key, and the caller does not have it. So a hold of
     # this client in the record is one that was lost.
@@ -126,20 +130,22 @@ def busy_s(context: RecipeContext, key: str, look: Look, lock_delay_s: float = 0
     if not ahead and (record.owner is None or own):
         return 0.0
     mark = (record.owner, record.seq)
-    since_s = context.sightings.since_s(key, mark, look.since_s)
+    since_s = context.sightings.since_s(key, mark, observed.since_s)
     return since_s + context.rules.observer_wait_s(record.ttl_s) + lock_delay_s - now_s
 
 
-def view_of(context: RecipeContext, name: str, key: str, look: Look) -> LockView | None:
+def view_of(
+    context: RecipeContext, name: str, key: str, observed: ObservedRecord
+) -> LockView | None:
     """Return a lock's view for people; None if there never was such a lock."""
-    record = look.record
+    record = observed.record
     if record is None:
         return None
     mine = record.owner is not None and context.holds(key, record.owner)
-    left_s = record.ttl_s if mine else max(0.0, busy_s(context, key, look))
+    left_s = record.ttl_s if mine else max(0.0, time_until_free_s(context, key, observed))
     held = record.owner is not None and left_s > 0
-    expires_in_s = look.entry.expires_in_s if look.entry else None
-    told = held and expires_in_s is not None and expires_in_s < _UNKNOWN_S
+    expires_in_s = observed.entry.expires_in_s if observed.entry else None
+    by_store_clock = held and expires_in_s is not None and expires_in_s < _UNKNOWN_S
     return LockView(
         name=name,
         held=held,
@@ -152,7 +158,7 @@ def view_of(context: RecipeContext, name: str, key: str, look: Look) -> LockView
         left_s=left_s if held else 0.0,
         waiting=tuple(waiter.who for waiter in record.queue),
         writes=record.seq,
-        renewed_s=max(0.0, record.ttl_s - (expires_in_s or 0.0)) if told else None,
+        renewed_s=max(0.0, record.ttl_s - (expires_in_s or 0.0)) if by_store_clock else None,
         end="" if held else _end(record),
     )
 

@@ -59,15 +59,15 @@ class Locks:
     """
 
     def __init__(self, driver: SyncDriver, names: Sequence[str], options: LockOptions) -> None:
-        self._driver, self._names, self._options = driver, _in_order(names), options
+        self._driver, self._names, self._options = driver, _sorted_names(names), options
         self._blocks: dict[int, list[ExitStack]] = {}
 
     def __enter__(self) -> HeldMany:
         """Take all locks, or raise as `Lock.acquire` does and hold none of them."""
-        left = _Left(self._driver.context, self._options)
+        budget = _WaitBudget(self._driver.context, self._options)
         with ExitStack() as stack:
             holds = {
-                name: stack.enter_context(Lock(self._driver, name, left.options()))
+                name: stack.enter_context(Lock(self._driver, name, budget.options()))
                 for name in self._names
             }
             self._blocks.setdefault(threading.get_ident(), []).append(stack.pop_all())
@@ -96,16 +96,16 @@ class AioLocks:
         options: LockOptions,
         cancel: Cancel = "deadline",
     ) -> None:
-        self._driver, self._names, self._options = driver, _in_order(names), options
+        self._driver, self._names, self._options = driver, _sorted_names(names), options
         self._cancel = check_cancel(cancel)
         self._blocks: dict[int, list[AsyncExitStack]] = {}
 
     async def __aenter__(self) -> HeldMany:
-        left = _Left(self._driver.context, self._options)
+        budget = _WaitBudget(self._driver.context, self._options)
         async with AsyncExitStack() as stack:
             holds: dict[str, HeldBase] = {}
             for name in self._names:
-                lock = AioLock(self._driver, name, left.options(), self._cancel)
+                lock = AioLock(self._driver, name, budget.options(), self._cancel)
                 holds[name] = await stack.enter_async_context(lock)
             self._blocks.setdefault(id(asyncio.current_task()), []).append(stack.pop_all())
         return HeldMany(holds)
@@ -123,7 +123,7 @@ class AioLocks:
         await stack.__aexit__(kind, error, trace)
 
 
-class _Left:
+class _WaitBudget:
     """The waiting time that several locks share."""
 
     def __init__(self, context: RecipeContext, options: LockOptions) -> None:
@@ -138,7 +138,7 @@ class _Left:
         return replace(self._options, wait_s=max(0.0, wait_s - spent_s))
 
 
-def _in_order(names: Sequence[str]) -> list[str]:
+def _sorted_names(names: Sequence[str]) -> list[str]:
     if not names:
         raise ValueError("name at least one lock")
     return sorted(set(names))

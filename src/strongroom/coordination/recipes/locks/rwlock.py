@@ -22,7 +22,7 @@ from strongroom.coordination.drivers_sync import SyncDriver
 from strongroom.coordination.recipes.holding import Cancel, LockOptions, check_cancel
 from strongroom.coordination.recipes.slots.inspect_slots import SlotsView, show_slots_steps
 from strongroom.coordination.recipes.slots.slot_records import Slot, SlotRecord
-from strongroom.coordination.recipes.slots.slots import AioSlotFace, SlotFace, wanted_slot
+from strongroom.coordination.recipes.slots.slots import AioSlotHoldable, SlotHoldable, slot_request
 from strongroom.coordination.recipes.slots.slots_core import SlotRule
 
 KIND: Final = "rwlock"
@@ -34,7 +34,7 @@ WANTS_WRITE: Final = "wants-write"
 class ReadRule:
     """The readers' rule: they wait for writers, and for writers that wait."""
 
-    def in_the_way(self, record: SlotRecord, me: str) -> tuple[Slot, ...]:
+    def blocking_slots(self, record: SlotRecord, me: str) -> tuple[Slot, ...]:
         """See `slots_core.SlotRule`."""
         return tuple(slot for slot in record.without(me).slots if slot.role != READ)
 
@@ -49,7 +49,7 @@ class ReadRule:
 class WriteRule:
     """The writers' rule: they wait for all holders, and for writers that have waited longer."""
 
-    def in_the_way(self, record: SlotRecord, me: str) -> tuple[Slot, ...]:
+    def blocking_slots(self, record: SlotRecord, me: str) -> tuple[Slot, ...]:
         """See `slots_core.SlotRule`."""
         blocking = []
         mine_seen = False
@@ -84,11 +84,11 @@ class RwLock:
     def __init__(self, driver: SyncDriver, name: str, options: LockOptions) -> None:
         self._driver, self.name, self.options = driver, name, options
 
-    def read(self) -> SlotFace:
+    def read(self) -> SlotHoldable:
         """Return the readers' side: a context manager, `acquire()`, `try_acquire()`."""
         return self._face(READ)
 
-    def write(self) -> SlotFace:
+    def write(self) -> SlotHoldable:
         """Return the writers' side: a context manager, `acquire()`, `try_acquire()`."""
         return self._face(WRITE)
 
@@ -96,10 +96,10 @@ class RwLock:
         """Return the lock's view, by one read; None if there never was one."""
         return self._driver.run(show_slots_steps(self._driver.context, KIND, self.name))
 
-    def _face(self, role: str) -> SlotFace:
+    def _face(self, role: str) -> SlotHoldable:
         driver, rule, intent = self._driver, _RULES[role], _INTENTS[role]
-        wanted = wanted_slot(driver.context, KIND, self.name, self.options, rule, role, intent)
-        return SlotFace(driver, wanted, self.options)
+        wanted = slot_request(driver.context, KIND, self.name, self.options, rule, role, intent)
+        return SlotHoldable(driver, wanted, self.options)
 
 
 class AioRwLock:
@@ -111,11 +111,11 @@ class AioRwLock:
         self._driver, self.name, self.options = driver, name, options
         self._cancel = check_cancel(cancel)
 
-    def read(self) -> AioSlotFace:
+    def read(self) -> AioSlotHoldable:
         """Return the readers' side: an async context manager, `acquire()`, `try_acquire()`."""
         return self._face(READ)
 
-    def write(self) -> AioSlotFace:
+    def write(self) -> AioSlotHoldable:
         """Return the writers' side: an async context manager, `acquire()`, `try_acquire()`."""
         return self._face(WRITE)
 
@@ -123,7 +123,7 @@ class AioRwLock:
         """See `RwLock.show`."""
         return await self._driver.run(show_slots_steps(self._driver.context, KIND, self.name))
 
-    def _face(self, role: str) -> AioSlotFace:
+    def _face(self, role: str) -> AioSlotHoldable:
         driver, rule, intent = self._driver, _RULES[role], _INTENTS[role]
-        wanted = wanted_slot(driver.context, KIND, self.name, self.options, rule, role, intent)
-        return AioSlotFace(driver, wanted, self.options, self._cancel)
+        wanted = slot_request(driver.context, KIND, self.name, self.options, rule, role, intent)
+        return AioSlotHoldable(driver, wanted, self.options, self._cancel)

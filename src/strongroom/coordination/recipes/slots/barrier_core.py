@@ -41,12 +41,12 @@ from strongroom.coordination.errors import (
 from strongroom.coordination.recipes.slots.slot_records import (
     SLOTS_MAX,
     Slot,
-    place_of,
     slot_left_s,
+    slot_name,
     slots_json,
     slots_of,
 )
-from strongroom.coordination.recipes.waiting import Pace, Races, await_change
+from strongroom.coordination.recipes.waiting import Backoff, WriteRetries, await_change
 from strongroom.coordination.records import UNREADABLE, decode_document, encode_document
 
 KIND: Final = "barrier"
@@ -55,7 +55,7 @@ _OWNERS_MAX: Final = 400
 """The record remembers so many trips, or those of so many parties, whichever is less."""
 _WITHDRAW_TRIES: Final = 8
 _LOST_RACES_MAX: Final = 3
-_LOOK_AGAIN_S: Final = 1.0
+_RECHECK_S: Final = 1.0
 
 
 class BarrierBroken(CoordinationError):
@@ -113,7 +113,7 @@ class BarrierRecord:
         """Return whether the record still lists the parties that were let go from a generation."""
         return any(generation == tripped for tripped, _ in self.tripped)
 
-    def tripping(self) -> BarrierRecord:
+    def next_generation(self) -> BarrierRecord:
         """Return the record of the next generation, which lets the parties of this one go."""
         trip = (self.generation, tuple(slot.owner for slot in self.slots))
         kept = max(1, min(_TRIPS_MAX, _OWNERS_MAX // len(self.slots)))
@@ -161,7 +161,7 @@ def _trip(found: Any) -> tuple[int, tuple[str, ...]]:
     return int(generation), tuple(str(owner) for owner in owners)
 
 
-class _Look(NamedTuple):
+class _ObservedRecord(NamedTuple):
     entry: Entry | None
     record: BarrierRecord
     since_s: float
@@ -191,15 +191,15 @@ class Arrival:
         self._context, self._key, self._name = context, key, name
         self._parties, self._ttl_s = parties, ttl_s
         self.nonce = context.nonce()
-        self._place = place_of(key, self.nonce)
-        self._pace = Pace(context)
+        self._place = slot_name(key, self.nonce)
+        self._backoff = Backoff(context)
         self._timeout_s = context.rules.attempt_timeout_s(ttl_s)
         self._seq = 0
         self._renewed_s = 0.0
         self._generation: int | None = None  # the last one with a slot of this party
-        self._unsure = False
-        self._unsure_at: str | None = None
-        self._at_first: dict[str, int] | None = None
+        self._has_unknown_write = False
+        self._unknown_write_version: str | None = None
+        self._seqs_at_first_read: dict[str, int] | None = None
         self._races = 0
 
     def steps(self, timeout_s: float | None) -> Steps[int]:
@@ -219,7 +219,7 @@ class Arrival:
         context.claim(self._place, self.nonce)
         try:
             start_s = context.clock.monotonic_s()
-            index = yield from self._pass(start_s, timeout_s)
+            index = yield from self._wait_for_trip(start_s, timeout_s)
             if index is None:
                 index = yield from self._withdraw()
             if index is None:
@@ -233,100 +233,100 @@ class Arrival:
         finally:
             context.unclaim(self._place, self.nonce)
 
-    def _pass(self, start_s: float, timeout_s: float | None) -> Steps[int | None]:
-        look: _Look | None = None
+    def _wait_for_trip(self, start_s: float, timeout_s: float | None) -> Steps[int | None]:
+        observed: _ObservedRecord | None = None
         clock = self._context.clock
         while True:
             left_s = float("inf")
             if timeout_s is not None:
                 left_s = start_s + timeout_s - clock.monotonic_s()
-            if look is None:
-                look = yield from self._look()
-            if look is None:
+            if observed is None:
+                observed = yield from self._read()
+            if observed is None:
                 if left_s <= 0:
                     return None
-                yield Sleep(min(left_s, self._pace.trouble_s()))
+                yield Sleep(min(left_s, self._backoff.retry_delay_s()))
                 continue
-            index = look.record.index_of(self.nonce)
+            index = observed.record.index_of(self.nonce)
             if index is not None:
                 return index
-            step = self._judge(look)
+            step = self._decide(observed)
             if left_s <= 0 and (isinstance(step, _Wait) or self._seq > _LOST_RACES_MAX):
                 return None
             if isinstance(step, _Wait):
-                look = yield from self._await(look, min(step.seconds, left_s))
+                observed = yield from self._await(observed, min(step.seconds, left_s))
             else:
-                yield from self._write(look, step)
-                look = None
+                yield from self._write(observed, step)
+                observed = None
 
-    # Looking
+    # Reading
 
-    def _look(self) -> Steps[_Look | None]:
+    def _read(self) -> Steps[_ObservedRecord | None]:
         sent_s = self._context.clock.monotonic_s()
         try:
             entry = yield from get(self._key, self._timeout_s)
         except StoreUnavailable as error:
             self._context.outage.failed(error)
             return None
-        return self._seen(entry, sent_s)
+        return self._observed(entry, sent_s)
 
-    def _seen(self, entry: Entry | None, sent_s: float) -> _Look:
+    def _observed(self, entry: Entry | None, sent_s: float) -> _ObservedRecord:
         context = self._context
         since_s = context.rules.observer_start_s(sent_s, context.clock.monotonic_s())
         record = BarrierRecord() if entry is None else decode_barrier(self._key, entry.value)
-        if self._at_first is None:
-            self._at_first = {slot.owner: slot.seq for slot in record.slots}
-        return _Look(entry, record, since_s)
+        if self._seqs_at_first_read is None:
+            self._seqs_at_first_read = {slot.owner: slot.seq for slot in record.slots}
+        return _ObservedRecord(entry, record, since_s)
 
-    def _await(self, look: _Look, seconds: float) -> Steps[_Look]:
+    def _await(self, observed: _ObservedRecord, seconds: float) -> Steps[_ObservedRecord]:
         sent_s = self._context.clock.monotonic_s()
         outcome = yield from await_change(
-            self._context, self._key, look.version, seconds, self._pace, self._timeout_s
+            self._context, self._key, observed.version, seconds, self._backoff, self._timeout_s
         )
         if outcome is UNCHANGED:
-            return look
-        if outcome is None or outcome.version != look.version:
-            self._pace.reset()
-        return self._seen(outcome, sent_s)
+            return observed
+        if outcome is None or outcome.version != observed.version:
+            self._backoff.reset()
+        return self._observed(outcome, sent_s)
 
-    # Judging
+    # Deciding
 
-    def _judge(self, look: _Look) -> _Wait | BarrierRecord:
+    def _decide(self, observed: _ObservedRecord) -> _Wait | BarrierRecord:
         """Return the record to write now, or for how long there is nothing to do."""
-        context, record = self._context, look.record
+        context, record = self._context, observed.record
         mine = any(slot.owner == self.nonce for slot in record.slots)
         if mine:
             self._generation = record.generation
         elif self._generation is not None and self._generation != record.generation:
             known = record.remembers(self._generation)
             raise BarrierBroken(self._name, self._generation, known)
-        lefts_s = {
-            slot.owner: slot_left_s(context, self._key, slot, look.since_s)
+        left_by_owner_s = {
+            slot.owner: slot_left_s(context, self._key, slot, observed.since_s)
             for slot in record.slots
             if slot.owner != self.nonce
         }
-        others = tuple(slot for slot in record.slots if lefts_s.get(slot.owner, 0.0) > 0)
+        others = tuple(slot for slot in record.slots if left_by_owner_s.get(slot.owner, 0.0) > 0)
         if others and record.parties != self._parties:
             raise PartiesDiffer(self._name, self._parties, record.parties)
         alive = tuple(s for s in record.slots if s.owner == self.nonce or s in others)
         after = replace(record, parties=self._parties, slots=alive)
         if not mine:
             if len(others) >= self._parties:
-                return _Wait(min(lefts_s[slot.owner] for slot in others))
+                return _Wait(min(left_by_owner_s[slot.owner] for slot in others))
             after = self._renewed(after)
         if len(after.slots) == self._parties and all(map(self._is_alive, others)):
-            return after.tripping()
+            return after.next_generation()
         if not mine:
             return after
         due_s = self._renewed_s - context.clock.boot_s()
         if due_s <= 0:
             return self._renewed(after)
-        return _Wait(min(due_s, _LOOK_AGAIN_S))
+        return _Wait(min(due_s, _RECHECK_S))
 
     def _is_alive(self, slot: Slot) -> bool:
         """Return whether a slot was written since this party's first read."""
-        assert self._at_first is not None
-        return self._at_first.get(slot.owner) != slot.seq
+        assert self._seqs_at_first_read is not None
+        return self._seqs_at_first_read.get(slot.owner) != slot.seq
 
     def _renewed(self, record: BarrierRecord) -> BarrierRecord:
         """Return the record with this party's slot renewed, in its place or at the end.
@@ -346,55 +346,59 @@ class Arrival:
 
     # Writing
 
-    def _write(self, look: _Look, record: BarrierRecord) -> Steps[None]:
+    def _write(self, observed: _ObservedRecord, record: BarrierRecord) -> Steps[None]:
         value = encode_barrier(record, self._context.nonce())
         try:
-            outcome = yield from cas(self._key, look.version, value, self._timeout_s)
+            outcome = yield from cas(self._key, observed.version, value, self._timeout_s)
         except StoreUnavailable:
             self._renewed_s = 0.0
-            yield Sleep(self._pace.trouble_s())
+            yield Sleep(self._backoff.retry_delay_s())
             return
         except BaseException as error:
             if not isinstance(error, CoordinationError):
                 # Interrupted: the answer is lost, and the write may still be applied.
-                self._unsure, self._unsure_at = True, look.version
+                self._has_unknown_write, self._unknown_write_version = True, observed.version
             raise
         if isinstance(outcome, Applied):
-            self._pace.reset()
+            self._backoff.reset()
             self._races = 0
-            self._generation = look.record.generation
+            self._generation = observed.record.generation
             return
         self._renewed_s = 0.0
         if isinstance(outcome, Unknown):
-            self._unsure, self._unsure_at = True, look.version
-            yield Sleep(self._pace.trouble_s())
+            self._has_unknown_write, self._unknown_write_version = True, observed.version
+            yield Sleep(self._backoff.retry_delay_s())
             return
         self._races += 1
         if self._races > _LOST_RACES_MAX:
-            yield Sleep(self._pace.trouble_s())
+            yield Sleep(self._backoff.retry_delay_s())
 
     def _withdraw(self) -> Steps[int | None]:
         """Give up this party's place; return the place if the barrier tripped with it meanwhile."""
-        if self._generation is None and not self._unsure:
+        if self._generation is None and not self._has_unknown_write:
             return None
-        races = Races(self._context, _WITHDRAW_TRIES)
-        while races.go_on():
+        retries = WriteRetries(self._context, _WITHDRAW_TRIES)
+        while retries.begin_attempt():
             try:
-                look = yield from self._look()
-                if look is None:
+                observed = yield from self._read()
+                if observed is None:
                     return None
-                index = look.record.index_of(self.nonce)
-                slots = tuple(s for s in look.record.slots if s.owner != self.nonce)
-                lurking = self._unsure and look.version == self._unsure_at
-                if index is not None or (len(slots) == len(look.record.slots) and not lurking):
+                index = observed.record.index_of(self.nonce)
+                slots = tuple(s for s in observed.record.slots if s.owner != self.nonce)
+                may_still_apply = (
+                    self._has_unknown_write and observed.version == self._unknown_write_version
+                )
+                if index is not None or (
+                    len(slots) == len(observed.record.slots) and not may_still_apply
+                ):
                     return index
-                value = encode_barrier(replace(look.record, slots=slots), self._context.nonce())
-                outcome = yield from cas(self._key, look.version, value, self._timeout_s)
+                value = encode_barrier(replace(observed.record, slots=slots), self._context.nonce())
+                outcome = yield from cas(self._key, observed.version, value, self._timeout_s)
             except CoordinationError:
                 return None
             if isinstance(outcome, Applied):
                 return None
-            yield races.lost(outcome, look.version)
+            yield retries.pause_after(outcome, observed.version)
         return None
 
 

@@ -22,7 +22,7 @@ from strongroom.coordination.recipes.slots.slot_records import (
     encode_slots,
     slot_left_s,
 )
-from strongroom.coordination.recipes.waiting import Races
+from strongroom.coordination.recipes.waiting import WriteRetries
 
 _TIMEOUT_S: Final = 5.0
 _TRIES: Final = 8
@@ -94,7 +94,7 @@ def show_slots_steps(context: RecipeContext, kind: str, name: str) -> Steps[Slot
         StoreUnavailable, StoreRefused, CorruptRecord: see errors.py.
     """
     key = key_of(kind, name)
-    entry, since_s = yield from _look(context, key)
+    entry, since_s = yield from _read(context, key)
     if entry is None:
         return None
     return _view_of(context, name, key, decode_slots(kind, key, entry.value), since_s)
@@ -103,7 +103,7 @@ def show_slots_steps(context: RecipeContext, kind: str, name: str) -> Steps[Slot
 def _view_of(
     context: RecipeContext, name: str, key: str, record: SlotRecord, since_s: float
 ) -> SlotsView:
-    seen = _living(context, key, record.slots, since_s)
+    seen = _views_of_living(context, key, record.slots, since_s)
     return SlotsView(
         name=name,
         fence=record.fence,
@@ -119,11 +119,11 @@ def show_barrier_steps(context: RecipeContext, name: str) -> Steps[BarrierView |
     Raises: as `show_slots_steps`.
     """
     key = key_of(barrier_core.KIND, name)
-    entry, since_s = yield from _look(context, key)
+    entry, since_s = yield from _read(context, key)
     if entry is None:
         return None
     record = decode_barrier(key, entry.value)
-    arrived = _living(context, key, record.slots, since_s)
+    arrived = _views_of_living(context, key, record.slots, since_s)
     return BarrierView(name, record.generation, record.parties, arrived)
 
 
@@ -139,9 +139,9 @@ def break_slots_steps(context: RecipeContext, kind: str, name: str) -> Steps[Slo
         StoreUnavailable: the store did not answer, or the outcome of the write is unknown.
     """
     key = key_of(kind, name)
-    races = Races(context, _TRIES)
-    while races.go_on():
-        entry, since_s = yield from _look(context, key)
+    retries = WriteRetries(context, _TRIES)
+    while retries.begin_attempt():
+        entry, since_s = yield from _read(context, key)
         if entry is None:
             return None
         record = decode_slots(kind, key, entry.value)
@@ -154,7 +154,7 @@ def break_slots_steps(context: RecipeContext, kind: str, name: str) -> Steps[Slo
             return view
         if not isinstance(outcome, Conflict):
             raise StoreUnavailable(f"it is not known whether {name!r} was broken; look again")
-        yield races.lost(outcome, entry.version)
+        yield retries.pause_after(outcome, entry.version)
     raise StoreUnavailable(f"{name!r} was written to all the time; it was not broken")
 
 
@@ -163,13 +163,13 @@ def _emptied(record: SlotRecord) -> SlotRecord:
     return replace(record, fence=record.fence + 1, slots=waiting)
 
 
-def _look(context: RecipeContext, key: str) -> Steps[tuple[Entry | None, float]]:
+def _read(context: RecipeContext, key: str) -> Steps[tuple[Entry | None, float]]:
     sent_s = context.clock.monotonic_s()
     entry = yield from get(key, _TIMEOUT_S)
     return entry, context.rules.observer_start_s(sent_s, context.clock.monotonic_s())
 
 
-def _living(
+def _views_of_living(
     context: RecipeContext, key: str, slots: tuple[Slot, ...], since_s: float
 ) -> tuple[SlotView, ...]:
     lefts_s = [(slot, slot_left_s(context, key, slot, since_s)) for slot in slots]

@@ -23,7 +23,7 @@ from strongroom.coordination.errors import Unsupported
 from strongroom.coordination.recipes.holding import Cancel, LockOptions
 from strongroom.coordination.recipes.slots.inspect_slots import SlotsView, show_slots_steps
 from strongroom.coordination.recipes.slots.slot_records import SLOTS_MAX, Slot, SlotRecord
-from strongroom.coordination.recipes.slots.slots import AioSlotFace, SlotFace, wanted_slot
+from strongroom.coordination.recipes.slots.slots import AioSlotHoldable, SlotHoldable, slot_request
 
 KIND: Final = "semaphore"
 
@@ -57,7 +57,7 @@ class SemaphoreRule:
     name: str
     permits: int
 
-    def in_the_way(self, record: SlotRecord, me: str) -> tuple[Slot, ...]:
+    def blocking_slots(self, record: SlotRecord, me: str) -> tuple[Slot, ...]:
         """See `slots_core.SlotRule`."""
         others = record.without(me).slots
         return others if len(others) >= self.permits else ()
@@ -78,7 +78,7 @@ def _rule(name: str, permits: int) -> SemaphoreRule:
     return SemaphoreRule(name, count("permits", permits))
 
 
-class Semaphore(SlotFace):
+class Semaphore(SlotHoldable):
     """A semaphore by name, for threads: a context manager, `acquire()`, `try_acquire()`.
 
     Arguments:
@@ -90,7 +90,7 @@ class Semaphore(SlotFace):
 
     def __init__(self, driver: SyncDriver, name: str, permits: int, options: LockOptions) -> None:
         rule = _rule(name, permits)
-        wanted = wanted_slot(
+        wanted = slot_request(
             driver.context, KIND, name, options, rule, limit=rule.permits, reentrant=True
         )
         super().__init__(driver, wanted, options)
@@ -100,7 +100,7 @@ class Semaphore(SlotFace):
         return self._driver.run(show_slots_steps(self._driver.context, KIND, self.name))
 
 
-class AioSemaphore(AioSlotFace):
+class AioSemaphore(AioSlotHoldable):
     """A semaphore by name, for asyncio; see `Semaphore` and `AioHeld`."""
 
     def __init__(
@@ -112,7 +112,7 @@ class AioSemaphore(AioSlotFace):
         cancel: Cancel = "deadline",
     ) -> None:
         rule = _rule(name, permits)
-        wanted = wanted_slot(
+        wanted = slot_request(
             driver.context, KIND, name, options, rule, limit=rule.permits, reentrant=True
         )
         super().__init__(driver, wanted, options, cancel)

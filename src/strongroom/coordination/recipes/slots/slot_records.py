@@ -167,14 +167,14 @@ def _count(value: object) -> bool:
     return type(value) is int and 0 <= value <= FENCE_MAX
 
 
-def place_of(key: str, owner: str) -> str:
+def slot_name(key: str, owner: str) -> str:
     """Return the name under which a slot is observed (`Sightings`) and claimed."""
     return f"{key}#{owner}"
 
 
 def is_own(context: RecipeContext, key: str, slot: Slot) -> bool:
     """Return whether this client holds that slot, or is about to take it."""
-    return context.holds(place_of(key, slot.owner), slot.owner)
+    return context.holds(slot_name(key, slot.owner), slot.owner)
 
 
 def slot_left_s(context: RecipeContext, key: str, slot: Slot, since_s: float) -> float:
@@ -189,7 +189,7 @@ def slot_left_s(context: RecipeContext, key: str, slot: Slot, since_s: float) ->
     ours = slot.owner.startswith(f"{context.identity}-")
     if ours and not is_own(context, key, slot):
         return 0.0  # a hold of this client that was lost, or an attempt that was given up
-    start_s = context.sightings.since_s(place_of(key, slot.owner), slot.seq, since_s)
+    start_s = context.sightings.since_s(slot_name(key, slot.owner), slot.seq, since_s)
     wait_s = context.rules.observer_wait_s(slot.ttl_s)
     return start_s + wait_s - context.clock.monotonic_s()
 

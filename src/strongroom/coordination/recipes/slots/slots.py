@@ -1,6 +1,6 @@
 """The classes of held slots that semaphores and read-write locks share.
 
-Lives here: `SlotFace` for threads and `AioSlotFace` for asyncio. Must not live here: rules.
+Lives here: `SlotHoldable` for threads and `AioSlotHoldable` for asyncio. Must not live here: rules.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from strongroom.coordination.handles import Hold
 from strongroom.coordination.names import key_of
 from strongroom.coordination.recipes.holding import AioHoldable, Cancel, Holdable, LockOptions
 from strongroom.coordination.recipes.slots.slot_records import check_slot_ttl
-from strongroom.coordination.recipes.slots.slots_core import SlotAcquisition, SlotRule, SlotWanted
-from strongroom.coordination.recipes.waiting import Refusal
+from strongroom.coordination.recipes.slots.slots_core import SlotAcquisition, SlotRequest, SlotRule
+from strongroom.coordination.recipes.waiting import NotAcquired
 
 
-def wanted_slot(
+def slot_request(
     context: RecipeContext,
     kind: str,
     name: str,
@@ -29,15 +29,15 @@ def wanted_slot(
     intent: str = "",
     limit: int = 0,
     reentrant: bool = False,
-) -> SlotWanted:
-    """Return the parameters of an acquisition with these options; see `SlotWanted`.
+) -> SlotRequest:
+    """Return the parameters of an acquisition with these options; see `SlotRequest`.
 
     Raises:
         Unsupported: the TTL is out of bounds for a slot.
         BadName: see names.py.
     """
     check_slot_ttl(context, options.ttl_s)
-    return SlotWanted(
+    return SlotRequest(
         kind=kind,
         key=key_of(kind, name),
         name=name,
@@ -52,39 +52,44 @@ def wanted_slot(
     )
 
 
-class SlotFace(Holdable):
+class SlotHoldable(Holdable):
     """A semaphore, or one side of a read-write lock, for threads.
 
     Arguments:
         driver: of the client.
-        wanted: the parameters of each acquisition.
+        request: the parameters of each acquisition.
         options: TTL, waiting time, what happens at a loss; see `LockOptions`.
     """
 
-    def __init__(self, driver: SyncDriver, wanted: SlotWanted, options: LockOptions) -> None:
-        super().__init__(driver, wanted.name, options)
-        self._wanted = wanted
+    def __init__(self, driver: SyncDriver, request: SlotRequest, options: LockOptions) -> None:
+        super().__init__(driver, request.name, options)
+        self._request = request
 
-    def _steps(self, *, once: bool) -> Steps[Hold | Refusal]:
-        return _acquisition(self._driver.context, self._wanted, once)
+    def _steps(self, *, once: bool) -> Steps[Hold | NotAcquired]:
+        return _acquisition(self._driver.context, self._request, once)
 
 
-class AioSlotFace(AioHoldable):
-    """A semaphore, or one side of a read-write lock, for asyncio; see `SlotFace` and `AioHeld`."""
+class AioSlotHoldable(AioHoldable):
+    """A semaphore, or one side of a read-write lock, for asyncio.
+
+    See `SlotHoldable` and `AioHeld`.
+    """
 
     def __init__(
         self,
         driver: AsyncDriver,
-        wanted: SlotWanted,
+        request: SlotRequest,
         options: LockOptions,
         cancel: Cancel = "deadline",
     ) -> None:
-        super().__init__(driver, wanted.name, options, cancel)
-        self._wanted = wanted
+        super().__init__(driver, request.name, options, cancel)
+        self._request = request
 
-    def _steps(self, *, once: bool) -> Steps[Hold | Refusal]:
-        return _acquisition(self._driver.context, self._wanted, once)
+    def _steps(self, *, once: bool) -> Steps[Hold | NotAcquired]:
+        return _acquisition(self._driver.context, self._request, once)
 
 
-def _acquisition(context: RecipeContext, wanted: SlotWanted, once: bool) -> Steps[Hold | Refusal]:
-    return SlotAcquisition(context, replace(wanted, wait_s=0.0) if once else wanted).steps()
+def _acquisition(
+    context: RecipeContext, request: SlotRequest, once: bool
+) -> Steps[Hold | NotAcquired]:
+    return SlotAcquisition(context, replace(request, wait_s=0.0) if once else request).steps()

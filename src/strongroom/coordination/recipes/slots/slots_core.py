@@ -31,11 +31,11 @@ from strongroom.coordination.recipes.slots.slot_records import (
     decode_slots,
     encode_slots,
     is_own,
-    place_of,
     slot_left_s,
+    slot_name,
 )
 from strongroom.coordination.recipes.slots.slots_keeper import SlotKeeper
-from strongroom.coordination.recipes.waiting import Pace, Races, Refusal, await_change
+from strongroom.coordination.recipes.waiting import Backoff, NotAcquired, WriteRetries, await_change
 
 _WITHDRAW_TRIES: Final = 5
 _LOST_RACES_MAX: Final = 3
@@ -46,7 +46,7 @@ _FULL_S: Final = 1.0
 class SlotRule(Protocol):
     """A recipe's rule about who may enter; pure."""
 
-    def in_the_way(self, record: SlotRecord, me: str) -> tuple[Slot, ...]:
+    def blocking_slots(self, record: SlotRecord, me: str) -> tuple[Slot, ...]:
         """Return the slots whose end could let `me` in; none if `me` may enter now.
 
         Arguments:
@@ -65,7 +65,7 @@ class SlotRule(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class SlotWanted:
+class SlotRequest:
     """The parameters of one attempt to hold a slot.
 
     Attributes:
@@ -92,7 +92,7 @@ class SlotWanted:
     reentrant: bool = False
 
 
-class _Look(NamedTuple):
+class _ObservedRecord(NamedTuple):
     entry: Entry | None
     record: SlotRecord
     since_s: float
@@ -112,25 +112,25 @@ class SlotAcquisition:
 
     Arguments:
         context: the client's.
-        wanted: the slot and the terms of the hold.
+        request: the slot and the terms of the hold.
     """
 
-    def __init__(self, context: RecipeContext, wanted: SlotWanted) -> None:
-        self._context, self._wanted = context, wanted
+    def __init__(self, context: RecipeContext, request: SlotRequest) -> None:
+        self._context, self._request = context, request
         self.nonce = context.nonce()
-        self._place = place_of(wanted.key, self.nonce)
+        self._place = slot_name(request.key, self.nonce)
         self._seq = 0
         self._sent: dict[int, float] = {}
         self._written = False  # a slot of ours may be in the record ...
-        self._unsure = False  # ... or a write of it may still be applied ...
-        self._unsure_at: str | None = None  # ... over this version
+        self._has_unknown_write = False  # ... or a write of it may still be applied ...
+        self._unknown_write_version: str | None = None  # ... over this version
         self._holder = ""
-        self._pace = Pace(context)
-        self._timeout_s = context.rules.attempt_timeout_s(wanted.ttl_s)
+        self._backoff = Backoff(context)
+        self._timeout_s = context.rules.attempt_timeout_s(request.ttl_s)
         self._races = 0
 
-    def steps(self) -> Steps[Hold | Refusal]:
-        """Take the slot; return the hold, or a refusal that names the holders.
+    def steps(self) -> Steps[Hold | NotAcquired]:
+        """Take the slot; return the hold, or a `NotAcquired` that names the holders.
 
         Raises:
             AlreadyHeld: this client has a slot that is in the way.
@@ -143,10 +143,10 @@ class SlotAcquisition:
         hold: Hold | None = None
         try:
             start_s = context.clock.monotonic_s()
-            hold = yield from self._pursue(start_s)
+            hold = yield from self._acquire(start_s)
             if hold is None:
                 yield from self._withdraw()
-                return Refusal(self._holder, context.clock.monotonic_s() - start_s)
+                return NotAcquired(self._holder, context.clock.monotonic_s() - start_s)
             return hold
         except GeneratorExit:
             raise
@@ -157,116 +157,117 @@ class SlotAcquisition:
             if hold is None:
                 context.unclaim(self._place, self.nonce)
 
-    def _pursue(self, start_s: float) -> Steps[Hold | None]:
-        look: _Look | None = None
+    def _acquire(self, start_s: float) -> Steps[Hold | None]:
+        observed: _ObservedRecord | None = None
         while True:
-            if look is None:
-                look = yield from self._look(start_s)
-            hold = self._adopted(look)
+            if observed is None:
+                observed = yield from self._read(start_s)
+            hold = self._adopted(observed)
             if hold is not None:
                 return hold
-            step = self._judge(look)
+            step = self._decide(observed)
             left_s = self._left_s(start_s)
             if isinstance(step, _Wait):
                 if left_s <= 0:
                     return None
-                look = yield from self._await(look, min(step.seconds, left_s))
+                observed = yield from self._await(observed, min(step.seconds, left_s))
                 continue
-            hold = yield from self._write(look, step)
+            hold = yield from self._write(observed, step)
             if hold is not None:
                 return hold
             if left_s <= 0:
                 self._races += 1
                 if self._races > _LOST_RACES_MAX:
                     return None
-            look = None
+            observed = None
 
     def _left_s(self, start_s: float) -> float:
-        if self._wanted.wait_s is None:
+        if self._request.wait_s is None:
             return float("inf")
-        return start_s + self._wanted.wait_s - self._context.clock.monotonic_s()
+        return start_s + self._request.wait_s - self._context.clock.monotonic_s()
 
-    # Looking
+    # Reading
 
-    def _look(self, start_s: float) -> Steps[_Look]:
+    def _read(self, start_s: float) -> Steps[_ObservedRecord]:
         clock = self._context.clock
         while True:
             sent_s = clock.monotonic_s()
             try:
-                entry = yield from get(self._wanted.key, self._timeout_s)
+                entry = yield from get(self._request.key, self._timeout_s)
             except StoreUnavailable as error:
                 left_s = self._left_s(start_s)
                 if left_s <= 0:
                     raise
-                yield Sleep(min(left_s, self._pace.trouble_s(error)))
+                yield Sleep(min(left_s, self._backoff.retry_delay_s(error)))
                 continue
-            return self._seen(entry, sent_s)
+            return self._observed(entry, sent_s)
 
-    def _seen(self, entry: Entry | None, sent_s: float) -> _Look:
+    def _observed(self, entry: Entry | None, sent_s: float) -> _ObservedRecord:
         context = self._context
         since_s = context.rules.observer_start_s(sent_s, context.clock.monotonic_s())
-        return _Look(entry, self._decode(entry), since_s)
+        return _ObservedRecord(entry, self._decode(entry), since_s)
 
     def _decode(self, entry: Entry | None) -> SlotRecord:
         if entry is None:
             return SlotRecord()
-        return decode_slots(self._wanted.kind, self._wanted.key, entry.value)
+        return decode_slots(self._request.kind, self._request.key, entry.value)
 
-    def _await(self, look: _Look, seconds: float) -> Steps[_Look]:
-        key, version = self._wanted.key, look.entry.version if look.entry else None
+    def _await(self, observed: _ObservedRecord, seconds: float) -> Steps[_ObservedRecord]:
+        key, version = self._request.key, observed.entry.version if observed.entry else None
         sent_s = self._context.clock.monotonic_s()
         outcome = yield from await_change(
-            self._context, key, version, seconds, self._pace, self._timeout_s
+            self._context, key, version, seconds, self._backoff, self._timeout_s
         )
         if outcome is UNCHANGED:
-            return look
+            return observed
         if outcome is None or outcome.version != version:
-            self._pace.reset()
-        return self._seen(outcome, sent_s)
+            self._backoff.reset()
+        return self._observed(outcome, sent_s)
 
-    # Judging
+    # Deciding
 
-    def _judge(self, look: _Look) -> _Wait | _Write:
-        wanted = self._wanted
-        lefts_s = self._lefts_s(look)
+    def _decide(self, observed: _ObservedRecord) -> _Wait | _Write:
+        request = self._request
+        left_by_owner_s = self._time_left_by_owner_s(observed)
         alive = replace(
-            look.record, slots=tuple(s for s in look.record.slots if s.owner in lefts_s)
+            observed.record,
+            slots=tuple(s for s in observed.record.slots if s.owner in left_by_owner_s),
         )
         others = alive.without(self.nonce)
-        wanted.rule.check(others)
-        blocking = wanted.rule.in_the_way(alive, self.nonce)
+        request.rule.check(others)
+        blocking = request.rule.blocking_slots(alive, self.nonce)
         full = alive.slot_of(self.nonce) is None and len(alive.slots) >= SLOTS_MAX
         if not blocking and not full:
             return self._entering(alive)
         self._check_own(blocking)
-        self._holder = _who(blocking)
-        seconds = min((lefts_s[slot.owner] for slot in blocking), default=_FULL_S)
-        if not wanted.intent or wanted.wait_s == 0 or full:
+        self._holder = _labels(blocking)
+        seconds = min((left_by_owner_s[slot.owner] for slot in blocking), default=_FULL_S)
+        if not request.intent or request.wait_s == 0 or full:
             return _Wait(seconds)
-        return self._intending(alive, seconds)
+        return self._announce_or_wait(alive, seconds)
 
-    def _lefts_s(self, look: _Look) -> dict[str, float]:
+    def _time_left_by_owner_s(self, observed: _ObservedRecord) -> dict[str, float]:
         """Return how long each slot stands, by owner, without those that may be dropped."""
-        context, key = self._context, self._wanted.key
+        context, key = self._context, self._request.key
         found = {
-            slot.owner: slot_left_s(context, key, slot, look.since_s)
-            for slot in look.record.slots
+            slot.owner: slot_left_s(context, key, slot, observed.since_s)
+            for slot in observed.record.slots
             if slot.owner != self.nonce
         }
         alive = {owner: left_s for owner, left_s in found.items() if left_s > 0}
         return {**alive, self.nonce: 0.0}
 
     def _check_own(self, blocking: tuple[Slot, ...]) -> None:
-        if self._wanted.reentrant:
+        if self._request.reentrant:
             return
-        if any(is_own(self._context, self._wanted.key, slot) for slot in blocking):
-            raise AlreadyHeld(self._wanted.name)
+        if any(is_own(self._context, self._request.key, slot) for slot in blocking):
+            raise AlreadyHeld(self._request.name)
 
     def _entering(self, alive: SlotRecord) -> _Write:
-        fence = self._wanted.rule.fence(alive)
-        return self._putting(alive, self._wanted.role, fence)
+        fence = self._request.rule.fence(alive)
+        return self._slot_write(alive, self._request.role, fence)
 
-    def _intending(self, alive: SlotRecord, seconds: float) -> _Wait | _Write:
+    def _announce_or_wait(self, alive: SlotRecord, seconds: float) -> _Wait | _Write:
         """Return a write that announces or renews the intent, or the wait until that is due."""
         context, mine = self._context, alive.slot_of(self.nonce)
         if mine is not None:
@@ -274,11 +275,11 @@ class SlotAcquisition:
             due_s = sent_s + context.rules.renew_after_s(mine.ttl_s, 0.5) - context.clock.boot_s()
             if due_s > 0:
                 return _Wait(min(seconds, due_s))
-        return self._putting(alive, self._wanted.intent, alive.fence)
+        return self._slot_write(alive, self._request.intent, alive.fence)
 
-    def _putting(self, alive: SlotRecord, role: str, fence: int) -> _Write:
+    def _slot_write(self, alive: SlotRecord, role: str, fence: int) -> _Write:
         self._seq += 1
-        context, wanted, mine = self._context, self._wanted, alive.slot_of(self.nonce)
+        context, request, mine = self._context, self._request, alive.slot_of(self.nonce)
         # A renewed intent keeps the time at which the waiter announced it.
         renewed = mine if mine is not None and mine.role == role else None
         slot = Slot(
@@ -286,63 +287,67 @@ class SlotAcquisition:
             role=role,
             fence=fence,
             seq=self._seq,
-            ttl_s=wanted.ttl_s,
+            ttl_s=request.ttl_s,
             who=context.label,
             since=context.clock.wall_text() if renewed is None else renewed.since,
         )
-        record = replace(alive, fence=max(alive.fence, fence), limit=wanted.limit)
+        record = replace(alive, fence=max(alive.fence, fence), limit=request.limit)
         return _Write(record.with_slot(slot), slot)
 
     # Writing
 
-    def _write(self, look: _Look, step: _Write) -> Steps[Hold | None]:
-        context, wanted = self._context, self._wanted
-        expected = look.entry.version if look.entry else None
-        value = encode_slots(wanted.kind, step.record, context.nonce())
+    def _write(self, observed: _ObservedRecord, step: _Write) -> Steps[Hold | None]:
+        context, request = self._context, self._request
+        expected = observed.entry.version if observed.entry else None
+        value = encode_slots(request.kind, step.record, context.nonce())
         self._sent[step.slot.seq] = context.clock.boot_s()
         try:
-            outcome = yield from cas(wanted.key, expected, value, self._timeout_s)
+            outcome = yield from cas(request.key, expected, value, self._timeout_s)
         except StoreUnavailable:
-            yield Sleep(self._pace.trouble_s())
+            yield Sleep(self._backoff.retry_delay_s())
             return None
         except BaseException as error:
             if not isinstance(error, CoordinationError):
                 # Interrupted: the answer is lost, and the write may still be applied.
-                self._written, self._unsure, self._unsure_at = True, True, expected
+                self._written, self._has_unknown_write, self._unknown_write_version = (
+                    True,
+                    True,
+                    expected,
+                )
             raise
         if isinstance(outcome, Applied):
-            self._pace.reset()
+            self._backoff.reset()
             self._written = True
-            if step.slot.role == wanted.role:
+            if step.slot.role == request.role:
                 return self._hold(step.slot, step.record, outcome.version)
             return None
         if isinstance(outcome, Unknown):
-            self._written = self._unsure = True
-            self._unsure_at = expected
-            yield Sleep(self._pace.trouble_s())
+            self._written = self._has_unknown_write = True
+            self._unknown_write_version = expected
+            yield Sleep(self._backoff.retry_delay_s())
             return None
         self._races += 1
         if self._races > _LOST_RACES_MAX:
-            yield Sleep(self._pace.trouble_s())
+            yield Sleep(self._backoff.retry_delay_s())
         return None
 
-    def _adopted(self, look: _Look) -> Hold | None:
+    def _adopted(self, observed: _ObservedRecord) -> Hold | None:
         """Return the hold if the slot is in the record already: an answer was lost."""
-        slot = look.record.slot_of(self.nonce)
-        if slot is None or look.entry is None or slot.role != self._wanted.role:
+        slot = observed.record.slot_of(self.nonce)
+        if slot is None or observed.entry is None or slot.role != self._request.role:
             return None
-        return self._hold(slot, look.record, look.entry.version)
+        return self._hold(slot, observed.record, observed.entry.version)
 
     def _hold(self, slot: Slot, record: SlotRecord, version: str) -> Hold | None:
-        context, wanted = self._context, self._wanted
+        context, request = self._context, self._request
         clock, sent_s = context.clock, self._sent.get(slot.seq, float("-inf"))
         deadline_s = context.rules.holder_deadline_s(sent_s, clock.boot_s(), slot.ttl_s, False)
-        if deadline_s - wanted.early_s <= clock.boot_s():
+        if deadline_s - request.early_s <= clock.boot_s():
             return None  # expired before use: it is written anew, if the rule still allows that
-        keeper = SlotKeeper(context, wanted.kind, wanted.key, slot, record, version)
+        keeper = SlotKeeper(context, request.kind, request.key, slot, record, version)
         hold = Hold(
-            clock, wanted.key, wanted.name, self.nonce, slot.fence, wanted.ttl_s, deadline_s,
-            keeper, wanted.early_s,
+            clock, request.key, request.name, self.nonce, slot.fence, request.ttl_s, deadline_s,
+            keeper, request.early_s,
         )  # fmt: skip
         hold.on_end = keeper.unclaim_when_over
         return hold
@@ -353,27 +358,29 @@ class SlotAcquisition:
         """Remove this attempt's slot, and stop a write of it that may still be applied."""
         if not self._written:
             return
-        wanted = self._wanted
-        races = Races(self._context, _WITHDRAW_TRIES)
-        while races.go_on():
+        request = self._request
+        retries = WriteRetries(self._context, _WITHDRAW_TRIES)
+        while retries.begin_attempt():
             try:
-                entry = yield from get(wanted.key, self._timeout_s)
+                entry = yield from get(request.key, self._timeout_s)
                 version = None if entry is None else entry.version
                 record = self._decode(entry)
                 # After another write, a write that is still on its way can no longer be applied.
-                lurking = self._unsure and version == self._unsure_at
-                if record.slot_of(self.nonce) is None and not lurking:
+                may_still_apply = self._has_unknown_write and version == self._unknown_write_version
+                if record.slot_of(self.nonce) is None and not may_still_apply:
                     return
-                value = encode_slots(wanted.kind, record.without(self.nonce), self._context.nonce())
-                outcome = yield from cas(wanted.key, version, value, self._timeout_s)
+                value = encode_slots(
+                    request.kind, record.without(self.nonce), self._context.nonce()
+                )
+                outcome = yield from cas(request.key, version, value, self._timeout_s)
             except CoordinationError:
                 return
             if isinstance(outcome, Applied):
                 return
-            yield races.lost(outcome, version)
+            yield retries.pause_after(outcome, version)
 
 
-def _who(slots: tuple[Slot, ...]) -> str:
+def _labels(slots: tuple[Slot, ...]) -> str:
     shown = ", ".join(slot.who for slot in slots[:_SHOWN_MAX])
     more = len(slots) - _SHOWN_MAX
     return f"{shown} and {more} more" if more > 0 else shown

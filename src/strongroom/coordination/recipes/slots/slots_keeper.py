@@ -29,9 +29,14 @@ from strongroom.coordination.recipes.slots.slot_records import (
     SlotRecord,
     decode_slots,
     encode_slots,
-    place_of,
+    slot_name,
 )
-from strongroom.coordination.recipes.waiting import GivingBack, Pace, Races, await_change
+from strongroom.coordination.recipes.waiting import (
+    Backoff,
+    ReleaseRetries,
+    WriteRetries,
+    await_change,
+)
 
 _KEEP_TRIES: Final = 6
 _ALERT_S: Final = 20.0
@@ -67,17 +72,17 @@ class SlotKeeper:
 
     def unclaim_when_over(self) -> None:
         """Drop the claim on the slot, when the hold is lost or about to be released."""
-        self._context.unclaim(place_of(self._key, self._nonce), self._nonce)
+        self._context.unclaim(slot_name(self._key, self._nonce), self._nonce)
 
     def keep(self, hold: Hold) -> Steps[bool]:
         """Renew: write the slot with the next sequence number; see `handles.Keeper.keep`."""
-        races = Races(self._context, _KEEP_TRIES)
+        retries = WriteRetries(self._context, _KEEP_TRIES)
         try:
-            while races.go_on() and hold.active:
+            while retries.begin_attempt() and hold.active:
                 kept = yield from self._keep_once(hold)
                 if kept is not None:
                     return kept
-                yield races.pause(troubled=False)
+                yield retries.pause(troubled=False)
         except StoreUnavailable as error:
             hold.trouble = str(error) or "the store did not answer"
         return False
@@ -96,7 +101,7 @@ class SlotKeeper:
             self._prolong(hold, slot.seq)
             return True
         entry = yield from get(self._key, self._timeout_s)
-        found = self._learn(hold, entry)
+        found = self._check_record(hold, entry)
         if found is None:
             return False
         if entry is not None and entry.version == version:
@@ -110,7 +115,7 @@ class SlotKeeper:
         value = encode_slots(self._kind, record, self._context.nonce())
         return (yield from cas(self._key, version, value, timeout_s))
 
-    def _learn(self, hold: Hold, entry: Entry | None) -> Slot | None:
+    def _check_record(self, hold: Hold, entry: Entry | None) -> Slot | None:
         """Return the slot that the record shows now; if there is none, end the hold."""
         if entry is None:
             hold.lose("its record was deleted")
@@ -131,33 +136,33 @@ class SlotKeeper:
 
     def give(self, hold: Hold) -> Steps[bool]:
         """Remove the slot; see `handles.Keeper.give`. If that fails, the slot is left to expire."""
-        unsure, giving = False, GivingBack(self._context, self._ttl_s)
-        while giving.go_on():
+        unsure, retries = False, ReleaseRetries(self._context, self._ttl_s)
+        while retries.begin_attempt():
             record, version = self._known
             try:
                 after = record.without(self._nonce)
-                outcome = yield from self._write(version, after, giving.timeout_s)
+                outcome = yield from self._write(version, after, retries.timeout_s)
                 if isinstance(outcome, Applied):
                     return True
                 unsure = unsure or isinstance(outcome, Unknown)
-                entry = yield from get(self._key, giving.timeout_s)
-                if entry is None or self._learn(hold, entry) is None:
+                entry = yield from get(self._key, retries.timeout_s)
+                if entry is None or self._check_record(hold, entry) is None:
                     return unsure
                 troubled = isinstance(outcome, Unknown) or entry.version == version
             except StoreUnavailable:
                 troubled = True
             except CoordinationError:
                 return False
-            yield giving.pause(troubled=troubled)
+            yield retries.pause(troubled=troubled)
         return False
 
     def alert(self, hold: Hold) -> Steps[None]:
         """Watch the record until the hold is over; see `handles.Keeper.alert`."""
-        pace = Pace(self._context)
+        backoff = Backoff(self._context)
         version = self._known[1]
         while hold.active:
             outcome = yield from await_change(
-                self._context, self._key, version, _ALERT_S, pace, self._timeout_s
+                self._context, self._key, version, _ALERT_S, backoff, self._timeout_s
             )
             if outcome is UNCHANGED or not hold.active:
                 continue
