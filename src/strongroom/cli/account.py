@@ -72,7 +72,7 @@ def add(
         return (*accounts, Account(name, (key,)))
 
     path = change_file(data, accounts_file, edit)
-    _say(f"Account {name} is in {path}.", key, key_stdin)
+    _print_result(f"Account {name} is in {path}.", key, key_stdin)
 
 
 @app.command("rotate")
@@ -86,7 +86,7 @@ def rotate(
     key = _new_key(key_stdin)
     change_file(data, accounts_file, edit_one(name, lambda account: account.rotated(key)))
     text = f"Account {name} has a new key; the old one works until remove-old-key {name}."
-    _say(text, key, key_stdin)
+    _print_result(text, key, key_stdin)
 
 
 @app.command("remove-old-key")
@@ -302,7 +302,7 @@ def change_file(data: Path, accounts_file: Path | None, edit: Edit) -> Path:
     return path
 
 
-def _say(text: str, key: bytes, given: bool) -> None:
+def _print_result(text: str, key: bytes, given: bool) -> None:
     typer.echo(text)
     if not given:
         typer.echo(f"Key: {base64.b64encode(key).decode()}")

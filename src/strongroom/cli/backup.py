@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from strongroom.cli.exits import Exit, fail
-from strongroom.cli.progress import shown
+from strongroom.cli.progress import progress_bar
 
 BACKUP_HELP = """
 Copy a data directory, also while a server has it open.
@@ -50,7 +50,7 @@ def backup(
     from strongroom.config import ACCOUNTS_FILE_NAME, ROLES_FILE_NAME
     from strongroom.engines.embedded.backup import backup as back_up
 
-    with refusing(data), shown("Copying", quiet) as progress:
+    with exit_on_data_errors(data), progress_bar("Copying", quiet) as progress:
         back_up(data, target, progress)
     if quiet:
         return
@@ -70,14 +70,14 @@ def restore(
     """See RESTORE_HELP."""
     from strongroom.engines.embedded.backup import restore as put_back
 
-    with refusing(source), shown("Restoring", quiet) as progress:
+    with exit_on_data_errors(source), progress_bar("Restoring", quiet) as progress:
         put_back(source, target, progress, accept_damage)
     if not quiet:
         typer.echo(f"{target} is ready: strongroom serve --data {target}")
 
 
 @contextmanager
-def refusing(directory: Path) -> Iterator[None]:
+def exit_on_data_errors(directory: Path) -> Iterator[None]:
     """End the command with exit code 4 if a data directory or backup cannot be used."""
     import apsw
 

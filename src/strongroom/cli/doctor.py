@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from strongroom.cli.backup import refusing
+from strongroom.cli.backup import exit_on_data_errors
 from strongroom.cli.exits import Exit
-from strongroom.cli.progress import shown
+from strongroom.cli.progress import progress_bar
 
 if TYPE_CHECKING:
     from strongroom.engines.embedded.check import Finding, Inspection
@@ -52,9 +52,9 @@ def doctor(
 
     if cut_log:
         _cut_log(directory)
-    with refusing(directory), Inspection(directory) as inspection:
+    with exit_on_data_errors(directory), Inspection(directory) as inspection:
         integrity = Integrity(inspection)
-        with shown("Checking", as_json) as progress:
+        with progress_bar("Checking", as_json) as progress:
             findings = list(_findings(inspection, integrity, progress))
     counts = integrity.counts()
     if as_json:
@@ -78,7 +78,7 @@ def doctor(
 def _cut_log(directory: Path) -> None:
     from strongroom.engines.embedded.log.gate import cut_damaged_log
 
-    with refusing(directory):
+    with exit_on_data_errors(directory):
         lost = cut_damaged_log(directory)
     # On standard error, since standard output may be JSON.
     typer.echo(lost or f"{directory}: the log is not damaged, so nothing was cut.", err=True)

@@ -34,7 +34,7 @@ _REFUSED_FROM: Final = 300
 _HANDLE: Final = "x-ms-handle-id"
 
 
-class NotAnswered(Exception):
+class ServerUnavailable(Exception):
     """No server answered, or the answer is not a File service's; the text says which."""
 
 
@@ -43,7 +43,7 @@ class RequestRefused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class OpenedFile:
+class OpenHandle:
     """One handle of SMB, as List Handles shows it.
 
     Attributes:
@@ -65,19 +65,19 @@ class FileService:
 
     account: AzureAccount
 
-    def handles(self, place: str, *, below: bool) -> Iterator[OpenedFile]:
+    def handles(self, place: str, *, below: bool) -> Iterator[OpenHandle]:
         """List Handles: yield the open handles of a share, directory or file.
 
         Arguments:
             place: SHARE or SHARE/PATH.
             below: include everything below a directory.
 
-        Raises: RequestRefused, NotAnswered.
+        Raises: RequestRefused, ServerUnavailable.
         """
         marker = ""
         while True:
             query = {"comp": "listhandles"} | ({"marker": marker} if marker else {})
-            _, body = self._ask("GET", place, query, _recursive(below))
+            _, body = self._request("GET", place, query, _recursive(below))
             page = _document(body, "EnumerationResults")
             entries = page.child("Entries")
             yield from map(_opened, () if entries is None else entries.children)
@@ -93,14 +93,14 @@ class FileService:
             handle: its id; `*` = all.
             below: include everything below a directory.
 
-        Raises: RequestRefused, NotAnswered.
+        Raises: RequestRefused, ServerUnavailable.
         """
         closed = failed = 0
         marker = ""
         while True:
             query = {"comp": "forceclosehandles"} | ({"marker": marker} if marker else {})
             headers = {_HANDLE: handle, "content-length": "0", **_recursive(below)}
-            answer, _ = self._ask("PUT", place, query, headers)
+            answer, _ = self._request("PUT", place, query, headers)
             closed += _count(answer.get("x-ms-number-of-handles-closed"))
             failed += _count(answer.get("x-ms-number-of-handles-failed"))
             # Strongroom closes all handles in one answer; Azure may need several.
@@ -108,7 +108,7 @@ class FileService:
             if not marker:
                 return closed, failed
 
-    def _ask(
+    def _request(
         self, method: str, place: str, query: Mapping[str, str], more: Mapping[str, str]
     ) -> tuple[http.client.HTTPMessage, bytes]:
         base = urlsplit(self.account.endpoint)
@@ -121,9 +121,9 @@ class FileService:
             text = f"{text}&{self.account.sas}"
         else:
             headers["authorization"] = self.account.authorization(method, path, query, signed)
-        return self._sent(method, f"{path}?{text}", headers)
+        return self._send(method, f"{path}?{text}", headers)
 
-    def _sent(
+    def _send(
         self, method: str, target: str, headers: Mapping[str, str]
     ) -> tuple[http.client.HTTPMessage, bytes]:
         base = urlsplit(self.account.endpoint)
@@ -135,7 +135,7 @@ class FileService:
                 answer = connection.getresponse()
                 body = answer.read(_ANSWER_BYTES_MAX)
         except (OSError, http.client.HTTPException, ValueError) as error:
-            raise NotAnswered(f"{server} does not answer: {_reason(error)}") from None
+            raise ServerUnavailable(f"{server} does not answer: {_error_text(error)}") from None
         if answer.status >= _REFUSED_FROM:
             raise RequestRefused(_refusal(answer, body))
         return answer.headers, body
@@ -145,9 +145,9 @@ def _recursive(below: bool) -> dict[str, str]:
     return {"x-ms-recursive": "true"} if below else {}
 
 
-def _opened(found: Element) -> OpenedFile:
+def _opened(found: Element) -> OpenHandle:
     rights = found.child("AccessRightList")
-    return OpenedFile(
+    return OpenHandle(
         _text(found, "HandleId"),
         _text(found, "Path"),
         _text(found, "ClientIp"),
@@ -166,12 +166,12 @@ def _document(body: bytes, root: str) -> Element:
     try:
         return xml.read(body, root, _ANSWER_BYTES_MAX)
     except StorageError:
-        raise NotAnswered("the answer is no list of handles: is it a File service?") from None
+        raise ServerUnavailable("the answer is no list of handles: is it a File service?") from None
 
 
 def _count(text: str | None) -> int:
     if text is None or not (text.isascii() and text.isdigit()):
-        raise NotAnswered("the answer does not count handles: is it a File service?")
+        raise ServerUnavailable("the answer does not count handles: is it a File service?")
     return int(text)
 
 
@@ -180,12 +180,12 @@ def _refusal(answer: http.client.HTTPResponse, body: bytes) -> str:
     code = answer.headers.get("x-ms-error-code") or str(answer.status)
     try:
         message = _text(_document(body, "Error"), "Message").partition("\n")[0]
-    except NotAnswered:
+    except ServerUnavailable:
         message = ""
     return f"{code}: {message or answer.reason}"
 
 
-def _reason(error: object) -> str:
+def _error_text(error: object) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         # See docs/operating.md: the server's own certificate is trusted by naming its file.
         return f"{error.verify_message}; SSL_CERT_FILE names the certificate to trust"

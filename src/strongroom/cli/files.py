@@ -22,7 +22,7 @@ from strongroom.cli.exits import Exit, fail
 from strongroom.cli.plain import plain
 
 if TYPE_CHECKING:
-    from strongroom.cli.file_service import FileService, OpenedFile
+    from strongroom.cli.file_service import FileService, OpenHandle
     from strongroom.coordination.stores.azure.account import AzureAccount
 
 _HELP = """
@@ -76,8 +76,8 @@ def handles(
     accounts_file: File = None,
 ) -> None:
     """List the handles that SMB clients have open in a share, a directory or a file."""
-    path, below = _meant(place, recursive)
-    with _asking(account, endpoint, data, accounts_file) as service:
+    path, below = _path_of(place, recursive)
+    with _file_service(account, endpoint, data, accounts_file) as service:
         found = list(service.handles(path, below=below))
     if as_json:
         typer.echo(json.dumps([_facts(one) for one in found], indent=2))
@@ -110,8 +110,8 @@ def close(
         fail(Exit.USAGE, "say which: --handle ID for one, or --all")
     if handle is not None and not (handle.isascii() and handle.isdigit()):
         fail(Exit.USAGE, f"--handle {handle!r}: give the number that 'files handles' shows")
-    path, below = _meant(place, recursive)
-    with _asking(account, endpoint, data, accounts_file) as service:
+    path, below = _path_of(place, recursive)
+    with _file_service(account, endpoint, data, accounts_file) as service:
         closed, failed = service.close(path, handle or "*", below=below)
     if as_json:
         typer.echo(json.dumps({"closed": closed, "failed": failed}))
@@ -123,7 +123,7 @@ def close(
         fail(Exit.REFUSED, f"nobody has a handle {handle} open in {plain(path)}")
 
 
-def _meant(place: str, recursive: bool) -> tuple[str, bool]:
+def _path_of(place: str, recursive: bool) -> tuple[str, bool]:
     """Return the path that `place` names, and whether everything below it is included."""
     path = place.strip("/")
     share, _, below = path.partition("/")
@@ -135,20 +135,20 @@ def _meant(place: str, recursive: bool) -> tuple[str, bool]:
 
 
 @contextmanager
-def _asking(
+def _file_service(
     name: str | None, endpoint: str | None, data: Path, accounts_file: Path | None
 ) -> Iterator[FileService]:
     """Yield the File service that the flags name.
 
     If it refuses a request or does not answer, the command ends with a message of one line.
     """
-    from strongroom.cli.file_service import FileService, NotAnswered, RequestRefused
+    from strongroom.cli.file_service import FileService, RequestRefused, ServerUnavailable
 
     try:
         yield FileService(_account(name, endpoint, data, accounts_file))
     except RequestRefused as error:
         fail(Exit.REFUSED, plain(str(error)))
-    except NotAnswered as error:
+    except ServerUnavailable as error:
         fail(Exit.UNAVAILABLE, plain(str(error)))
 
 
@@ -189,12 +189,12 @@ def _account(
     return account
 
 
-def _line(one: OpenedFile) -> str:
+def _line(one: OpenHandle) -> str:
     # The root of a share has an empty path.
     rights = "+".join(one.rights) or "-"
     words = (one.handle, one.client, one.opened, rights, f"/{one.path}")
     return "  ".join(map(plain, words))
 
 
-def _facts(one: OpenedFile) -> dict[str, object]:
+def _facts(one: OpenHandle) -> dict[str, object]:
     return dataclasses.asdict(one)

@@ -14,7 +14,7 @@ Progress = Callable[[int, int], None]
 
 
 @contextmanager
-def shown(title: str, quiet: bool) -> Iterator[Progress | None]:
+def progress_bar(title: str, quiet: bool) -> Iterator[Progress | None]:
     """Show a bar on standard error while the block runs; yield None if nobody would see it."""
     if quiet or not sys.stderr.isatty():
         yield None

@@ -20,7 +20,7 @@ from strongroom.cli.coordination.stores import (
     json_of,
     print_json,
 )
-from strongroom.cli.coordination.waiting import gate_seen, shown_of, told
+from strongroom.cli.coordination.waiting import describing_wait, gate_description, is_shown
 from strongroom.cli.exits import Exit
 from strongroom.cli.plain import plain
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from strongroom.coordination.recipes.gate_core import GateView
 
 _IDS_HELP = """
-Ids that nobody else gets.
+Unique ids: no two callers get the same one.
 
 Examples
 
@@ -37,8 +37,8 @@ Examples
   strongroom ids orders take 1 --json
 """
 _GATE_HELP = """
-A gate that many nodes wait at: open it, and all go at once; late ones find it
-open.
+A gate that many nodes wait at. When it is opened, all continue at once, and later
+nodes do not wait.
 
 Examples
 
@@ -73,11 +73,13 @@ def _ids(context: typer.Context, name: Name) -> None:
 @ids_app.command("take")
 def take(
     context: typer.Context,
-    count: Annotated[int, typer.Argument(help="How many.", min=1, max=_IDS_MAX)] = 1,
+    count: Annotated[int, typer.Argument(help="The number of ids.", min=1, max=_IDS_MAX)] = 1,
     as_json: AsJson = False,
     store: StoreUrl = DEFAULT_STORE,
 ) -> None:
-    """Print so many ids, one a line. What is reserved and not printed is a gap."""
+    """Reserve COUNT unique ids and print them, one a line. No id is ever printed twice.
+
+    Ids that are reserved and not printed (after an interruption, say) are never used."""
     with client_of(store) as client:
         ids = client.ids(context.obj, batch=count)
         # All ids are reserved at once, but only a part of them is in memory at a time.
@@ -99,17 +101,21 @@ def _gate(context: typer.Context, name: Name) -> None:
 @gate_app.command("wait")
 def wait(
     context: typer.Context,
-    timeout: Annotated[float | None, typer.Option(help="Seconds; exit code 75 then.")] = None,
-    generation: Annotated[int | None, typer.Option(help="Of the gate; default: today's.")] = None,
+    timeout: Annotated[
+        float | None, typer.Option(help="End after so many seconds, with exit code 75.")
+    ] = None,
+    generation: Annotated[
+        int | None, typer.Option(help="The generation to wait for (default: the current one).")
+    ] = None,
     hints: HintsUrl = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
     store: StoreUrl = DEFAULT_STORE,
 ) -> None:
-    """Wait until it is open; prints the payload, if there is one, as JSON."""
+    """Wait until the gate is open. Print its payload as JSON, if it has one."""
     with client_of(store) as client:
         gate = client.gate(context.obj, _hints(hints))
-        with told(gate_seen(gate, context.obj), shown_of(quiet, verbose)):
+        with describing_wait(gate_description(gate, context.obj), is_shown(quiet, verbose)):
             payload = gate.wait(timeout, generation)
     if payload is not None:
         print_json(payload)
@@ -123,7 +129,8 @@ def open_(
     as_json: AsJson = False,
     store: StoreUrl = DEFAULT_STORE,
 ) -> None:
-    """Let everybody through, those who come later too. Of no effect when it is open."""
+    """Open the gate: waiting nodes continue, and later ones do not wait. An open gate stays as it
+    is, with its payload."""
     given = json_of("--payload", payload)
     with client_of(store) as client:
         _show_gate(context.obj, client.gate(context.obj, _hints(hints)).open(given), as_json)
@@ -138,7 +145,8 @@ def _hints(url: str | None) -> Hints | None:
 
 @gate_app.command("rearm")
 def rearm(context: typer.Context, as_json: AsJson = False, store: StoreUrl = DEFAULT_STORE) -> None:
-    """Close it for those who come from now on: the next generation."""
+    """Close the gate again: begin the next generation. Nodes that wait from now on wait until it
+    is opened. A closed gate stays as it is."""
     with client_of(store) as client:
         _show_gate(context.obj, client.gate(context.obj).rearm(), as_json)
 
@@ -147,7 +155,7 @@ def rearm(context: typer.Context, as_json: AsJson = False, store: StoreUrl = DEF
 def show_gate(
     context: typer.Context, as_json: AsJson = False, store: StoreUrl = DEFAULT_STORE
 ) -> None:
-    """Print how it is."""
+    """Print whether the gate is open, its generation, its payload, and who changed it last."""
     with client_of(store) as client:
         _show_gate(context.obj, client.gate(context.obj).show(), as_json)
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from strongroom.cli.coordination.waiting import Look, told
+from strongroom.cli.coordination.waiting import Describe, describing_wait
 from strongroom.cli.exits import Exit, fail
 
 if TYPE_CHECKING:
@@ -44,8 +44,8 @@ EXIT_CODES = """Exit codes: 75 {name} was not to be had, 76 it was lost, 69 the 
 answer, 126 and 127 the command cannot be run, else the command's own (128 + N
 when signal N ended it)."""
 
-_ENDING = (signal.SIGTERM, signal.SIGHUP)
-_PASSED_ON = (signal.SIGINT, *_ENDING)
+_TERMINATING = (signal.SIGTERM, signal.SIGHUP)
+_FORWARDED = (signal.SIGINT, *_TERMINATING)
 
 
 def wait_s_of(wait: float | None, no_wait: bool) -> float | None:
@@ -57,7 +57,7 @@ def wait_s_of(wait: float | None, no_wait: bool) -> float | None:
 
 def run_held(
     acquire: Callable[[], Held],
-    look: Look,
+    describe: Describe,
     command: list[str],
     ttl: float,
     grace: float | None,
@@ -68,15 +68,15 @@ def run_held(
 
     Arguments:
         acquire: waits for the hold.
-        look: returns, in words, who is in the way.
+        describe: returns the current holders in words.
         command: program and arguments.
         ttl, grace: see `Margins.of_ttl`.
         shown: print messages while waiting; None: only if standard error is a terminal.
         variables: the command's own environment variables; by default name, fence and deadline.
     """
     margins = _margins_of(ttl, grace)
-    leave_cleanly()
-    with told(look, shown):
+    exit_on_signals()
+    with describing_wait(describe, shown):
         held = acquire()
     try:
         return _run(held, command, margins, (variables or _fence_and_deadline)(held))
@@ -97,13 +97,13 @@ def _margins_of(ttl: float, grace: float | None) -> Margins:
     return Margins.of_ttl(ttl, grace)
 
 
-def leave_cleanly() -> None:
+def exit_on_signals() -> None:
     """Let signals end this process by an exception, so that it releases what it holds."""
-    for number in _ENDING:
-        signal.signal(number, _leave)
+    for number in _TERMINATING:
+        signal.signal(number, _exit_on_signal)
 
 
-def _leave(number: int, _frame: FrameType | None) -> None:
+def _exit_on_signal(number: int, _frame: FrameType | None) -> None:
     sys.exit(128 + number)
 
 
@@ -121,18 +121,18 @@ def _run(held: Held, command: list[str], margins: Margins, own: Mapping[str, str
     """Run the command; return its exit code, or 76 if the hold was lost."""
     from strongroom.coordination.child import Child
 
-    early: list[int] = []
+    signals_before_start: list[int] = []
     child: Child | None = None
 
-    def pass_on(number: int, _frame: FrameType | None) -> None:
-        early.append(number) if child is None else child.send_signal(number)
+    def forward(number: int, _frame: FrameType | None) -> None:
+        signals_before_start.append(number) if child is None else child.send_signal(number)
 
     # Set before the command begins: a signal that ended this program would release its hold.
-    for number in _PASSED_ON:
-        signal.signal(number, pass_on)
+    for number in _FORWARDED:
+        signal.signal(number, forward)
     environment = {**os.environ, **own}
     child = Child(command, held, margins, environment, alone=True)
-    for sent in early:
+    for sent in signals_before_start:
         child.send_signal(sent)
     code = child.wait()
     if child.reason:

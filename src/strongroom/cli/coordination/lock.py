@@ -24,7 +24,7 @@ from strongroom.cli.coordination.hold import (
     wait_s_of,
 )
 from strongroom.cli.coordination.stores import DEFAULT_STORE, StoreUrl, client_of, json_of
-from strongroom.cli.coordination.waiting import lock_seen, shown_of
+from strongroom.cli.coordination.waiting import is_shown, lock_description
 
 LOCK_HELP = f"""
 Run a command under a lock.
@@ -79,8 +79,8 @@ def lock(
     wait_s = wait_s_of(wait, no_wait)
     with client_of(store) as client:
         wanted = client.lock(name, ttl=ttl, wait=wait_s, fair=fair, alert=True)
-        seen = lock_seen(client, name, "lock")
-        code = run_held(wanted.acquire, seen, command, ttl, grace, shown_of(quiet, verbose))
+        description = lock_description(client, name, "lock")
+        code = run_held(wanted.acquire, description, command, ttl, grace, is_shown(quiet, verbose))
     raise typer.Exit(code)
 
 
@@ -102,6 +102,6 @@ def elect(
     proclaimed = json_of("--value", value)
     with client_of(store) as client:
         wanted = client.election(name, proclaimed, ttl, wait_s, fair=fair, alert=True)
-        seen = lock_seen(client, name, "election")
-        code = run_held(wanted.campaign, seen, command, ttl, grace, shown_of(quiet, verbose))
+        description = lock_description(client, name, "election")
+        code = run_held(wanted.campaign, description, command, ttl, grace, is_shown(quiet, verbose))
     raise typer.Exit(code)

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     View = LockView | SlotsView | BarrierView
 
 _HELP = """
-Who holds what, from outside: locks, elections, semaphores, read-write locks,
-barriers.
+Inspect locks, elections, semaphores, read-write locks and barriers from
+outside, and break holds.
 
 Examples
 
@@ -53,8 +53,8 @@ class Kind(enum.StrEnum):
 
 
 Name = Annotated[str, typer.Argument(help="Any text.")]
-KindOf = Annotated[Kind, typer.Option("--kind", help="What it is.")]
-_LOOK_S = 0.2
+KindOf = Annotated[Kind, typer.Option("--kind", help="The kind of record.")]
+_POLL_S = 0.2
 
 locks_app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode="rich")
 
@@ -63,17 +63,18 @@ locks_app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode="rich
 def list_(
     kind: KindOf = Kind.LOCK, as_json: AsJson = False, store: StoreUrl = DEFAULT_STORE
 ) -> None:
-    """Print all that there ever were, and who holds them. Exit code 1: some cannot be read."""
+    """Print every lock (or what --kind names) that was ever used, and its holders. Exit code 1:
+    some records cannot be read."""
     from strongroom.coordination import CorruptRecord
 
     found: list[View] = []
-    spoilt: list[str] = []
+    unreadable: list[str] = []
     with client_of(store) as client:
         for name in client.list_names(kind):
             try:
                 view = _view(client, kind, name)
             except CorruptRecord as error:
-                spoilt.append(str(error))
+                unreadable.append(str(error))
                 continue
             found += [] if view is None else [view]
     if as_json:
@@ -81,10 +82,10 @@ def list_(
     else:
         for view in found:
             typer.echo(_lines(view)[0])
-    if not (found or spoilt or as_json):
+    if not (found or unreadable or as_json):
         typer.echo(f"there is no {kind} in this store yet")
-    if spoilt:
-        fail(Exit.REFUSED, "\n  ".join([f"not to be read: {len(spoilt)}", *spoilt]))
+    if unreadable:
+        fail(Exit.REFUSED, "\n  ".join([f"not to be read: {len(unreadable)}", *unreadable]))
 
 
 @locks_app.command("show")
@@ -92,13 +93,13 @@ def show(
     name: Name,
     kind: KindOf = Kind.LOCK,
     watch: Annotated[
-        float, typer.Option(help="Look for so many seconds whether it is renewed.", min=0)
+        float, typer.Option(help="Watch for so many seconds, and count the renewals.", min=0)
     ] = 0.0,
     as_json: AsJson = False,
     store: StoreUrl = DEFAULT_STORE,
 ) -> None:
-    """Explain who holds it, since when, with which fence, and whether it is renewed. Also who
-    waits, and how the last hold ended, as far as the record tells. Exit code 1: there is none."""
+    """Print the holders of a lock (or what --kind names): label, start, fence, time left. Also
+    print the waiters, and how the last hold ended. Exit code 1: nothing has this name."""
     with client_of(store) as client:
         view = _view(client, kind, name)
         if view is None:
@@ -119,8 +120,8 @@ def show(
 def break_(
     name: Name, kind: KindOf = Kind.LOCK, as_json: AsJson = False, store: StoreUrl = DEFAULT_STORE
 ) -> None:
-    """End somebody's hold now (all holds of a semaphore or a read-write lock). The fence rises:
-    guarded writes of its holder are refused."""
+    """End the current hold of a lock or election, or all holds of a semaphore or read-write lock.
+    The fence rises, so that guarded writes of the former holders are refused."""
     with client_of(store) as client:
         view = _break(client, kind, name)
     if as_json:
@@ -161,18 +162,18 @@ def _watched(client: Client, kind: Kind, view: View, seconds: float) -> list[flo
     start_s = clock.monotonic_s()
     before, signs = view, []
     while clock.monotonic_s() < start_s + seconds:
-        time.sleep(min(_LOOK_S, seconds))
+        time.sleep(min(_POLL_S, seconds))
         now = _view(client, kind, view.name)
         if now is None:
             continue
-        if _lives(before, now):
+        if _was_renewed(before, now):
             signs.append(clock.monotonic_s())
         before = now
     end_s = clock.monotonic_s()
     return [end_s - at_s for at_s in signs]
 
 
-def _lives(before: View, now: View) -> bool:
+def _was_renewed(before: View, now: View) -> bool:
     """Return whether a holder was renewed between two views."""
     from strongroom.coordination import LockView
 
@@ -182,11 +183,13 @@ def _lives(before: View, now: View) -> bool:
         by_clock = None not in (before.renewed_s, now.renewed_s)
         renewed = by_clock and (now.renewed_s or 0.0) < (before.renewed_s or 0.0)
         return renewed or now.writes != before.writes
-    known = {(one.who, one.since): one.writes for one in _inside(before)}
-    return any(known.get((one.who, one.since)) not in (None, one.writes) for one in _inside(now))
+    known = {(one.who, one.since): one.writes for one in _holders_of(before)}
+    return any(
+        known.get((one.who, one.since)) not in (None, one.writes) for one in _holders_of(now)
+    )
 
 
-def _inside(view: View) -> tuple[SlotView, ...]:
+def _holders_of(view: View) -> tuple[SlotView, ...]:
     from strongroom.coordination import BarrierView, SlotsView
 
     if isinstance(view, BarrierView):

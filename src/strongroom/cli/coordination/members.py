@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from strongroom.coordination import Held, Member, Members
 
 _HELP = """
-Who is there, with what data, and who comes and goes.
+The members of a group and their data; join it, and watch who joins and leaves.
 
 Examples
 
@@ -51,7 +51,7 @@ Examples
   strongroom members workers join -- ./worker
   strongroom members workers join --ttl 5 --data '{"zone": "b"}' -- ./worker
 """
-_LOOK_S = 0.5
+_POLL_S = 0.5
 
 members_app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode="rich")
 
@@ -69,15 +69,16 @@ def list_(
     context: typer.Context,
     sure: Annotated[
         bool,
-        typer.Option(help="Look until everybody gave a sign of life or is out: up to a TTL."),
+        typer.Option(help="Wait until every member is renewed or has expired: up to a TTL."),
     ] = False,
     as_json: AsJson = False,
     store: StoreUrl = DEFAULT_STORE,
 ) -> None:
-    """Print who is there. Whoever died within the last TTL may be among them: see --sure."""
+    """Print the members of the group. Members that died within the last TTL may be among them:
+    see --sure."""
     with client_of(store) as client:
         group = client.members(context.obj)
-        found = _living(group) if sure else group.list()
+        found = _confirmed_members(group) if sure else group.list()
     if as_json:
         print_json([_facts(member) for member in found])
         return
@@ -87,14 +88,14 @@ def list_(
         typer.echo(f"nobody is in {context.obj!r}")
 
 
-def _living(group: Members) -> tuple[Member, ...]:
+def _confirmed_members(group: Members) -> tuple[Member, ...]:
     """Return the members that wrote after the first read, once the dead have expired."""
     first = {member.nonce: member.seq for member in group.list()}
     while True:
         found = group.list()
         if all(first.get(member.nonce) != member.seq for member in found):
             return found
-        time.sleep(_LOOK_S)
+        time.sleep(_POLL_S)
 
 
 @members_app.command("watch")
@@ -103,11 +104,14 @@ def watch(
     timeout: Annotated[
         float | None, typer.Option(help="End after so many seconds without a change.")
     ] = None,
-    every: Annotated[float, typer.Option(help="Look so often, in seconds.", min=0.01)] = 1.0,
+    every: Annotated[
+        float, typer.Option(help="Seconds between two reads of the group.", min=0.01)
+    ] = 1.0,
     as_json: AsJson = False,
     store: StoreUrl = DEFAULT_STORE,
 ) -> None:
-    """Print who is there, then every change, until it is interrupted; --json: a line for each."""
+    """Print the members, then every change, until it is interrupted. With --json, each is one line
+    of JSON."""
     with client_of(store) as client:
         for change in client.members(context.obj).watch(timeout, every):
             if as_json:
@@ -126,7 +130,7 @@ def join(
     store: StoreUrl = DEFAULT_STORE,
 ) -> None:
     """See _JOIN_HELP."""
-    told = json_of("--data", data)
+    published = json_of("--data", data)
 
     def variables(held: Held) -> dict[str, str]:
         return {"STRONGROOM_GROUP": held.name, "STRONGROOM_MEMBER": held.nonce}
@@ -134,7 +138,7 @@ def join(
     with client_of(store) as client:
         group = client.members(context.obj, ttl, alert=True)
         code = run_held(
-            lambda: group.join(told), lambda: None, command, ttl, grace, False, variables
+            lambda: group.join(published), lambda: None, command, ttl, grace, False, variables
         )
     raise typer.Exit(code)
 

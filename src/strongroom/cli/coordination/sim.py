@@ -12,7 +12,7 @@ import typer
 
 from strongroom.cli.coordination.stores import AsJson, print_json
 from strongroom.cli.exits import Exit, fail
-from strongroom.cli.progress import shown
+from strongroom.cli.progress import progress_bar
 
 if TYPE_CHECKING:
     from strongroom.coordination.simulation.report import Report
@@ -50,7 +50,7 @@ def sim(
     if trace and as_json:
         fail(Exit.USAGE, "--trace does not go with --json")
     reports: list[Report] = []
-    with shown("simulating", as_json or trace) as progress:
+    with progress_bar("simulating", as_json or trace) as progress:
         for done, number in enumerate(range(seed, seed + count), 1):
             played = play(number, scenario, typer.echo if trace else None)
             reports += played

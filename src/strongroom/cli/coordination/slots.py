@@ -20,7 +20,7 @@ from strongroom.cli.coordination.hold import (
     Ttl,
     Verbose,
     Wait,
-    leave_cleanly,
+    exit_on_signals,
     run_held,
     wait_s_of,
 )
@@ -31,7 +31,13 @@ from strongroom.cli.coordination.stores import (
     client_of,
     print_json,
 )
-from strongroom.cli.coordination.waiting import Look, people, shown_of, slots_seen, told
+from strongroom.cli.coordination.waiting import (
+    Describe,
+    describing_wait,
+    is_shown,
+    labels_since,
+    slots_description,
+)
 from strongroom.cli.exits import Exit, fail
 
 if TYPE_CHECKING:
@@ -109,8 +115,8 @@ def sem(
     wait_s = wait_s_of(wait, no_wait)
     with client_of(store) as client:
         wanted = client.semaphore(name, permits, ttl, wait_s, alert=True)
-        seen = slots_seen(client, name, "semaphore")
-        code = run_held(wanted.acquire, seen, command, ttl, grace, shown_of(quiet, verbose))
+        description = slots_description(client, name, "semaphore")
+        code = run_held(wanted.acquire, description, command, ttl, grace, is_shown(quiet, verbose))
     raise typer.Exit(code)
 
 
@@ -131,8 +137,8 @@ def rwlock(
     with client_of(store) as client:
         both = client.rwlock(name, ttl, wait_s, alert=True)
         wanted = both.read() if side is Side.READ else both.write()
-        seen = slots_seen(client, name, "rwlock")
-        code = run_held(wanted.acquire, seen, command, ttl, grace, shown_of(quiet, verbose))
+        description = slots_description(client, name, "rwlock")
+        code = run_held(wanted.acquire, description, command, ttl, grace, is_shown(quiet, verbose))
     raise typer.Exit(code)
 
 
@@ -151,11 +157,13 @@ def barrier(
     """See BARRIER_HELP."""
     from strongroom.coordination import BarrierBroken
 
-    leave_cleanly()
+    exit_on_signals()
     with client_of(store) as client:
         meeting = client.barrier(name, parties, ttl)
         try:
-            with told(_seen(meeting), shown_of(quiet or (as_json and not verbose), verbose)):
+            with describing_wait(
+                _barrier_description(meeting), is_shown(quiet or (as_json and not verbose), verbose)
+            ):
                 place = meeting.wait(wait)
         except BarrierBroken as error:
             fail(Exit.LOST, str(error))
@@ -165,12 +173,12 @@ def barrier(
         typer.echo(place)
 
 
-def _seen(meeting: Barrier) -> Look:
-    def look() -> str | None:
+def _barrier_description(meeting: Barrier) -> Describe:
+    def describe() -> str | None:
         view = meeting.show()
         if view is None:
             return None
-        there = people([(one.who, one.since) for one in view.arrived])
+        there = labels_since([(one.who, one.since) for one in view.arrived])
         return f"{meeting.name!r}: {len(view.arrived)} of {meeting.parties} are there: {there}"
 
-    return look
+    return describe

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from strongroom.cli.coordination.waiting import warnings_told
+from strongroom.cli.coordination.waiting import printing_warnings
 from strongroom.cli.exits import Exit, fail
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def client_of(store: str, label: str = "") -> Iterator[Client]:
     )
 
     try:
-        with warnings_told(), connect(store, label=label) as client:
+        with printing_warnings(), connect(store, label=label) as client:
             yield client
     except CoordTimeout as error:
         fail(Exit.NOT_ACQUIRED, str(error))

@@ -19,16 +19,16 @@ from strongroom.cli.plain import plain
 if TYPE_CHECKING:
     from strongroom.coordination import Client, Gate
 
-Look = Callable[[], str | None]
-"""Says who has what is waited for; None when nothing is to be said. May raise CoordinationError."""
+Describe = Callable[[], str | None]
+"""Describes the current holders; None if there is nothing to print. May raise CoordinationError."""
 
 _log = logging.getLogger("strongroom.coordination")
-_TELL_AFTER_S = 1.0
-_TELL_EVERY_S = 5.0
+_PRINT_AFTER_S = 1.0
+_PRINT_EVERY_S = 5.0
 _SHOWN_MAX = 3
 
 
-def shown_of(quiet: bool, verbose: bool) -> bool | None:
+def is_shown(quiet: bool, verbose: bool) -> bool | None:
     """Return whether to print, from `--quiet` and `--verbose`; None: at a terminal only."""
     if quiet:
         return False
@@ -36,11 +36,11 @@ def shown_of(quiet: bool, verbose: bool) -> bool | None:
 
 
 @contextmanager
-def told(look: Look, shown: bool | None) -> Iterator[None]:
+def describing_wait(describe: Describe, shown: bool | None) -> Iterator[None]:
     """Print messages while the block waits.
 
     Arguments:
-        look: returns the message; called a second after the beginning, then every five.
+        describe: returns the message; called a second after the beginning, then every five.
         shown: True: always; False: never, and the toolkit's warnings are hidden too; None: only if
             standard error is a terminal.
     """
@@ -55,7 +55,7 @@ def told(look: Look, shown: bool | None) -> Iterator[None]:
         yield
         return
     done = threading.Event()
-    thread = threading.Thread(target=_tell, args=(look, done), daemon=True)
+    thread = threading.Thread(target=_print_descriptions, args=(describe, done), daemon=True)
     thread.start()
     try:
         yield
@@ -63,14 +63,14 @@ def told(look: Look, shown: bool | None) -> Iterator[None]:
         done.set()
 
 
-def _tell(look: Look, done: threading.Event) -> None:
+def _print_descriptions(describe: Describe, done: threading.Event) -> None:
     from strongroom.coordination import CoordinationError
 
-    wait_s = _TELL_AFTER_S
+    wait_s = _PRINT_AFTER_S
     while not done.wait(wait_s):
-        wait_s = _TELL_EVERY_S
+        wait_s = _PRINT_EVERY_S
         try:
-            line = look()
+            line = describe()
         except CoordinationError:
             continue  # the toolkit warns of an outage; the caller reports every other error
         if line and not done.is_set():
@@ -86,7 +86,7 @@ class _Plain(logging.Formatter):
 
 
 @contextmanager
-def warnings_told() -> Iterator[None]:
+def printing_warnings() -> Iterator[None]:
     """Print the toolkit's warnings on standard error while the block runs, one line each."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setLevel(logging.WARNING)
@@ -102,55 +102,55 @@ def _nothing(_: logging.LogRecord) -> bool:
     return False
 
 
-def lock_seen(client: Client, name: str, kind: str) -> Look:
-    """Return a function that says who holds a lock, or leads."""
+def lock_description(client: Client, name: str, kind: str) -> Describe:
+    """Return a function that describes the holder of a lock, or the leader."""
 
-    def look() -> str | None:
+    def describe() -> str | None:
         view = client.show(name, kind)
         if view is None or not view.held:
             return None
-        place = place_in(view.waiting, client.context.label)
-        return f"{name!r}: held by {view.who} since {view.since}, fence {view.fence}{place}"
+        position = queue_position(view.waiting, client.context.label)
+        return f"{name!r}: held by {view.who} since {view.since}, fence {view.fence}{position}"
 
-    return look
+    return describe
 
 
-def slots_seen(client: Client, name: str, kind: str) -> Look:
-    """Return a function that says who holds a semaphore or a read-write lock."""
+def slots_description(client: Client, name: str, kind: str) -> Describe:
+    """Return a function that describes the holders of a semaphore or a read-write lock."""
 
-    def look() -> str | None:
+    def describe() -> str | None:
         from strongroom.coordination.recipes.slots.inspect_slots import show_slots_steps
 
         view = client.driver.run(show_slots_steps(client.context, kind, name))
         if view is None or not (view.holders or view.waiting):
             return None
-        held = people([(one.who, one.since) for one in view.holders])
-        place = place_in([one.who for one in view.waiting], client.context.label)
-        return f"{name!r}: held by {held or 'nobody yet'}, fence {view.fence}{place}"
+        held = labels_since([(one.who, one.since) for one in view.holders])
+        position = queue_position([one.who for one in view.waiting], client.context.label)
+        return f"{name!r}: held by {held or 'nobody yet'}, fence {view.fence}{position}"
 
-    return look
+    return describe
 
 
-def gate_seen(gate: Gate, name: str) -> Look:
-    """Return a function that says which generation of a gate is closed, and who closed it."""
+def gate_description(gate: Gate, name: str) -> Describe:
+    """Return a function that describes a closed gate: its generation, and who closed it."""
 
-    def look() -> str | None:
+    def describe() -> str | None:
         view = gate.show()
         by = f", by {view.who} since {view.since}" if view.who else ""
         return None if view.is_open else f"gate {name!r}: closed, generation {view.generation}{by}"
 
-    return look
+    return describe
 
 
-def people(seen: Sequence[tuple[str, str]]) -> str:
-    """Return who is there, and since when, in words; only the first three by name."""
+def labels_since(seen: Sequence[tuple[str, str]]) -> str:
+    """Return the labels, each with its time, in words; only the first three are named."""
     words = [f"{who} since {since}" for who, since in seen[:_SHOWN_MAX]]
     if len(seen) > _SHOWN_MAX:
         words.append(f"{len(seen) - _SHOWN_MAX} more")
     return ", ".join(words)
 
 
-def place_in(waiting: Sequence[str], label: str) -> str:
+def queue_position(waiting: Sequence[str], label: str) -> str:
     """Return the place of `label` in the queue in words; an empty text if there is no queue."""
     if not waiting:
         return ""
