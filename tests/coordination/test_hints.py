@@ -18,7 +18,7 @@ from strongroom.coordination.clock import ManualClocks
 from strongroom.coordination.errors import StoreUnavailable, Unsupported
 from strongroom.coordination.hints import SCHEMES as KNOWN
 from strongroom.coordination.hints import HintScheme, bus, multicast
-from strongroom.coordination.hints.bus import BusHints, BusRefused, BusUnavailable, Line
+from strongroom.coordination.hints.bus import BusHints, BusRefused, BusUnavailable, TopicListeners
 from strongroom.coordination.hints.memory import Losing, MemoryHints
 from strongroom.coordination.hints.strongroom import WatchedStore
 from strongroom.coordination.stores.memory import MemoryStore
@@ -191,7 +191,7 @@ class Scripted:
     place = "scripted://bus"
 
     def __init__(self, script: list[Exception | str]) -> None:
-        self.script, self.lines = script, list[Line]()
+        self.script, self.lines = script, list[TopicListeners]()
         self.published: list[str] = []
         self.refuses: Exception | None = None
 
@@ -200,7 +200,7 @@ class Scripted:
             raise self.refuses
         self.published.append(topic)
 
-    def listen(self, line: Line) -> None:
+    def listen(self, line: TopicListeners) -> None:
         act = self.script.pop(0) if self.script else "stay"
         if isinstance(act, Exception):
             raise act
@@ -220,7 +220,7 @@ def test_each_subscription_and_each_message_is_heard() -> None:
     stop = BusHints(scripted).subscribe("t", lambda: heard.release())
     for _ in range(3):
         assert heard.acquire(timeout=30)
-    scripted.lines[-1].heard()
+    scripted.lines[-1].message_received()
     assert heard.acquire(timeout=30)
     stop()
     until(lambda: threads() == 0, "a thread is left")
@@ -278,14 +278,14 @@ def test_a_surprise_of_a_library_is_not_quoted(caplog: pytest.LogCaptureFixture)
 
 
 def test_a_listener_that_fails_hurts_no_other(caplog: pytest.LogCaptureFixture) -> None:
-    line, heard = Line("t"), []
+    line, heard = TopicListeners("t"), []
 
     def bad() -> None:
         raise RuntimeError("boom")
 
     line.add(bad, bad)
     line.add(lambda: heard.append("message"), lambda: heard.append("listening"))
-    line.heard()
+    line.message_received()
     line.subscribed()
     assert heard == ["message", "listening"]
     assert "boom" in caplog.text
@@ -294,12 +294,12 @@ def test_a_listener_that_fails_hurts_no_other(caplog: pytest.LogCaptureFixture) 
 def test_who_is_refused_does_not_hammer(monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
 
-    def pause(line: Line, seconds: float) -> None:
+    def pause(line: TopicListeners, seconds: float) -> None:
         # Lines of earlier tests may be about to end.
         if line.topic == "refused":
             pauses.append(seconds)
 
-    monkeypatch.setattr(Line, "pause", pause)
+    monkeypatch.setattr(TopicListeners, "pause", pause)
     away, refused = BusUnavailable("away"), BusRefused("no")
     scripted, heard = Scripted([refused, *[away] * 8, "stay"]), threading.Semaphore(0)
     stop = BusHints(scripted).subscribe("refused", lambda: heard.release())

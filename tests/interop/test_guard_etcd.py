@@ -213,7 +213,10 @@ def test_the_locks_own_keys_are_out_of_reach(cluster: EtcdCluster, name: str) ->
 
 def test_a_foreign_fence_is_named(cluster: EtcdCluster, name: str) -> None:
     with guard(cluster, name, 1) as mine:
-        body = {"key": b64encode(mine._mark.encode()).decode(), "value": b64encode(b"7").decode()}
+        body = {
+            "key": b64encode(mine._fence_key.encode()).decode(),
+            "value": b64encode(b"7").decode(),
+        }
         cluster.call("/v3/kv/put", body)
         with pytest.raises(coord.CorruptRecord, match="20 digits"):
             mine.write(key_of(name), b"x")

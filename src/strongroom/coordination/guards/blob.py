@@ -35,7 +35,7 @@ _META: Final = "x-ms-meta-"
 _FENCE: Final = f"{_META}fence"
 _LOCK: Final = f"{_META}fencelock"
 _WRITE: Final = f"{_META}fencewrite"
-_OURS: Final = frozenset({_FENCE, _LOCK, _WRITE})
+_GUARD_METADATA: Final = frozenset({_FENCE, _LOCK, _WRITE})
 _TRIES: Final = 20
 _UNCERTAIN: Final = frozenset({408, 429, 500, 502, 503, 504})
 
@@ -169,10 +169,10 @@ class BlobGuard:
         write = self._clock.nonce()
         for _ in range(_TRIES):
             self._held.check()
-            state = self._look(name)
+            state = self._read_state(name)
             if state.write == write and state.etag is not None:
                 return state.etag  # the write was applied, and its answer was lost
-            self._judge(name, state)
+            self._check_fence(name, state)
             answer = self._try(name, value, headers, state, write)
             if answer is None or answer.status in _UNCERTAIN:
                 # A write that is still on its way has the same ETag as condition. It cannot be
@@ -181,7 +181,7 @@ class BlobGuard:
             if answer.status in (200, 201):
                 return answer.etag
             if answer.status == 412 and code_of(answer).startswith("Lease"):
-                self._judge(name, self._look(name))
+                self._check_fence(name, self._read_state(name))
                 if name in self._leased:
                     raise FencedOut(self._held.name, self._held.fence, None, name)
                 raise StoreRefused(f"{name}: somebody else's lease is on it ({code_of(answer)})")
@@ -212,11 +212,11 @@ class BlobGuard:
         except NoAnswer:
             return None
 
-    def _judge(self, name: str, state: _State) -> None:
+    def _check_fence(self, name: str, state: _State) -> None:
         if state.fence > self._held.fence:
             raise FencedOut(self._held.name, self._held.fence, state.fence, name)
 
-    def _look(self, name: str) -> _State:
+    def _read_state(self, name: str) -> _State:
         answer = self._send("HEAD", name, {})
         if answer.status == 404 and code_of(answer) in ("BlobNotFound", ""):
             return _State(None, 0, "", {})
@@ -233,7 +233,7 @@ class BlobGuard:
         metadata = {
             field.lower(): text
             for field, text in answer.headers.items()
-            if field.lower().startswith(_META) and field.lower() not in _OURS
+            if field.lower().startswith(_META) and field.lower() not in _GUARD_METADATA
         }
         return _State(answer.etag, int(fence or 0), answer.header(_WRITE), metadata)
 
@@ -245,7 +245,7 @@ class BlobGuard:
         }
         answer = self._send("PUT", name, terms, {"comp": "lease"})
         if answer.status == 409:
-            self._judge(name, self._look(name))
+            self._check_fence(name, self._read_state(name))
         if answer.status not in (200, 201):
             raise _trouble(name, answer)
         self._leased.add(name)

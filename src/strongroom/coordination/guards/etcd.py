@@ -56,7 +56,7 @@ class GuardedKey(NamedTuple):
     fence: int
 
 
-class _Seen(NamedTuple):
+class _State(NamedTuple):
     value: bytes | None
     revision: int
     fence: int
@@ -85,8 +85,8 @@ class EtcdGuard:
         self._clock = clock or SystemClocks()
         address = address_of(url, dict(parse_qsl(urlsplit(url).query)))
         self._http = EtcdHttp(address, self._clock)
-        self._own = f"{address.prefix}/"
-        self._mark = f"{self._own}fences/{escape(held.name)}"
+        self._prefix = f"{address.prefix}/"
+        self._fence_key = f"{self._prefix}fences/{escape(held.name)}"
 
     def read(self, key: str) -> GuardedKey | None:
         """Return a key; None if it is absent. The hold is not checked.
@@ -95,10 +95,10 @@ class EtcdGuard:
             StoreUnavailable, StoreRefused: the cluster did not answer, or refused.
             CorruptRecord: the value of the fence's key is not a fence.
         """
-        seen = self._look(key)
-        if seen.value is None:
+        state = self._read_state(key)
+        if state.value is None:
             return None
-        return GuardedKey(seen.value, seen.revision, seen.fence)
+        return GuardedKey(state.value, state.revision, state.fence)
 
     def claim(self) -> None:
         """Make the guarded keys refuse every earlier holder from now on.
@@ -132,9 +132,9 @@ class EtcdGuard:
         drop = {"request_delete_range": {"key": encoded(self._checked(key))}}
         there = False
 
-        def changes(seen: _Seen) -> list[Json]:
+        def changes(state: _State) -> list[Json]:
             nonlocal there
-            there = there or seen.value is not None
+            there = there or state.value is not None
             return [drop]
 
         self._write(key, changes)
@@ -156,41 +156,41 @@ class EtcdGuard:
         self.close()
 
     def _checked(self, key: str) -> str:
-        if not key or key.startswith(self._own):
-            raise Unsupported(f"{key!r} is no key for data: below {self._own} lie the locks")
+        if not key or key.startswith(self._prefix):
+            raise Unsupported(f"{key!r} is no key for data: below {self._prefix} lie the locks")
         return key
 
-    def _write(self, key: str, changes: Callable[[_Seen], list[Json]]) -> int:
+    def _write(self, key: str, changes: Callable[[_State], list[Json]]) -> int:
         nonce, sent_at = self._clock.nonce(), None
-        mark = {"key": encoded(self._mark), "value": encoded(f"{self._digits(0)} {nonce}")}
+        mark = {"key": encoded(self._fence_key), "value": encoded(f"{self._digits(0)} {nonce}")}
         for _ in range(_TRIES):
             self._held.check()
-            seen = self._look(key)
-            if sent_at is not None and seen.write == nonce:
-                return seen.revision  # the write was applied, and its answer was lost
-            if seen.fence > self._held.fence:
-                raise FencedOut(self._held.name, self._held.fence, seen.fence, "etcd")
-            if sent_at not in (None, seen.revision):
+            state = self._read_state(key)
+            if sent_at is not None and state.write == nonce:
+                return state.revision  # the write was applied, and its answer was lost
+            if state.fence > self._held.fence:
+                raise FencedOut(self._held.name, self._held.fence, state.fence, "etcd")
+            if sent_at not in (None, state.revision):
                 # The key was written by this request, or by another thread with the same fence.
                 break
             body = {
-                "compare": self._compares(key, seen),
-                "success": [{"request_put": mark}, *changes(seen)],
+                "compare": self._compares(key, state),
+                "success": [{"request_put": mark}, *changes(state)],
             }
             try:
                 found = self._http.write("/v3/kv/txn", body, self._timeout_s)
             except (NoAnswer, Failed, Missing):
                 # A request that is still on its way compares the same revision. So it is applied
                 # once at most.
-                sent_at = seen.revision
+                sent_at = state.revision
                 continue
             if found.get("succeeded"):
                 return int(found["header"]["revision"])
         raise StoreUnavailable(f"it is not known whether {key or 'the fence'!r} was written")
 
-    def _compares(self, key: str, seen: _Seen) -> list[Json]:
-        mark = {"key": encoded(self._mark)}
-        if seen.fence:
+    def _compares(self, key: str, state: _State) -> list[Json]:
+        mark = {"key": encoded(self._fence_key)}
+        if state.fence:
             # True up to this very fence, even if it was written meanwhile. Greater fences begin
             # with greater digits.
             end = encoded(self._digits(1))
@@ -200,14 +200,14 @@ class EtcdGuard:
         if not key:
             return [fence]
         data = {"key": encoded(key), "target": "MOD", "result": "EQUAL"}
-        return [fence, {**data, "mod_revision": str(seen.revision)}]
+        return [fence, {**data, "mod_revision": str(state.revision)}]
 
     def _digits(self, more: int) -> str:
         return f"{self._held.fence + more:0{_DIGITS}}"
 
-    def _look(self, key: str) -> _Seen:
+    def _read_state(self, key: str) -> _State:
         """Return the fence and the data, read in one transaction."""
-        names = [self._mark, key] if key else [self._mark]
+        names = [self._fence_key, key] if key else [self._fence_key]
         reads = [{"request_range": {"key": encoded(name)}} for name in names]
         found = self._http.read("/v3/kv/txn", {"success": reads}, self._timeout_s)
         answers = [answer.get("response_range", {}) for answer in found.get("responses", [])]
@@ -219,9 +219,9 @@ class EtcdGuard:
             text = decoded(rows[0], "value")
             mark = _MARK.fullmatch(text)
             if mark is None:
-                raise CorruptRecord(self._mark, text, "a fence in 20 digits, and a nonce")
+                raise CorruptRecord(self._fence_key, text, "a fence in 20 digits, and a nonce")
             fence, write = int(mark[1]), mark[2].decode()
         row = rows[1] if key else None
         if row is None:
-            return _Seen(None, 0, fence, write)
-        return _Seen(decoded(row, "value"), int(row["mod_revision"]), fence, write)
+            return _State(None, 0, fence, write)
+        return _State(decoded(row, "value"), int(row["mod_revision"]), fence, write)

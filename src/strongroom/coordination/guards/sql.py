@@ -29,10 +29,10 @@ CREATE TABLE IF NOT EXISTS strongroom_fences (
     fence BIGINT NOT NULL
 )"""
 """What must be in the database before a guard is entered; `create_table` makes it."""
-_RAISE: Final = """
+_RAISE_FENCE: Final = """
 UPDATE strongroom_fences SET fence = :fence WHERE resource = :resource AND fence <= :limit"""
-_SEEN: Final = "SELECT fence FROM strongroom_fences WHERE resource = :resource"
-_FIRST: Final = "INSERT INTO strongroom_fences (resource, fence) VALUES (:resource, :fence)"
+_READ_FENCE: Final = "SELECT fence FROM strongroom_fences WHERE resource = :resource"
+_INSERT_FENCE: Final = "INSERT INTO strongroom_fences (resource, fence) VALUES (:resource, :fence)"
 _NAMED: Final = re.compile(r":(\w+)")
 _RESOURCE_MAX: Final = 255
 _FENCE_MAX: Final = 2**63 - 1
@@ -105,7 +105,7 @@ class SqlGuard:
         if len(self._resource) > _RESOURCE_MAX:
             raise Unsupported(f"a resource's name has at most {_RESOURCE_MAX} characters")
         self._style = paramstyle or _style_of(connection)
-        _written(_SEEN, {"resource": ""}, self._style)
+        _with_parameters(_READ_FENCE, {"resource": ""}, self._style)
         self._cursor: Cursor | None = None
 
     def create_table(self) -> None:
@@ -143,8 +143,8 @@ class SqlGuard:
         fence = self._held.fence
         if not 0 <= fence <= _FENCE_MAX:
             raise Unsupported(f"the fence {fence} is no BIGINT")
-        marks = {"resource": self._resource, "fence": fence, "limit": fence}
-        self._raise(cursor, marks)
+        parameters = {"resource": self._resource, "fence": fence, "limit": fence}
+        self._raise(cursor, parameters)
         if _is_idle(self._connection):
             raise Unsupported(
                 "the connection commits every statement by itself, so that nothing is guarded:"
@@ -181,15 +181,15 @@ class SqlGuard:
         else:
             self._connection.rollback()
 
-    def _raise(self, cursor: Cursor, marks: dict[str, object]) -> None:
+    def _raise(self, cursor: Cursor, parameters: dict[str, object]) -> None:
         """Write the fence into its row, which stays locked until the transaction ends."""
         for tried in (False, True):
-            self._run(cursor, _RAISE, marks)
+            self._run(cursor, _RAISE_FENCE, parameters)
             if cursor.rowcount == 1:
                 return
             seen = self._seen(cursor)
             if seen is None:
-                self._first(cursor, marks)
+                self._first(cursor, parameters)
                 return
             if seen > self._held.fence:
                 raise FencedOut(self._held.name, self._held.fence, seen, self._resource)
@@ -198,7 +198,7 @@ class SqlGuard:
         raise StoreUnavailable(f"{self._resource}: its fence changes all the time; try again")
 
     def _seen(self, cursor: Cursor) -> int | None:
-        self._run(cursor, _SEEN, {"resource": self._resource})
+        self._run(cursor, _READ_FENCE, {"resource": self._resource})
         row = cursor.fetchone()
         if row is None:
             return None
@@ -207,9 +207,9 @@ class SqlGuard:
             raise CorruptRecord(self._resource, repr(seen).encode(), "a fence")
         return seen
 
-    def _first(self, cursor: Cursor, marks: dict[str, object]) -> None:
+    def _first(self, cursor: Cursor, parameters: dict[str, object]) -> None:
         try:
-            self._run(cursor, _FIRST, marks)
+            self._run(cursor, _INSERT_FENCE, parameters)
         except Exception as error:
             # Each driver has an error class of its own for that, with a name from PEP 249.
             if not any(kind.__name__ == "IntegrityError" for kind in type(error).__mro__):
@@ -218,8 +218,8 @@ class SqlGuard:
                 f"{self._resource}: another holder entered at this moment; roll back, and try again"
             ) from error
 
-    def _run(self, cursor: Cursor, statement: str, marks: dict[str, object]) -> None:
-        cursor.execute(*_written(statement, marks, self._style))
+    def _run(self, cursor: Cursor, statement: str, parameters: dict[str, object]) -> None:
+        cursor.execute(*_with_parameters(statement, parameters, self._style))
 
 
 def _style_of(connection: SqlConnection) -> str:
@@ -233,10 +233,12 @@ def _style_of(connection: SqlConnection) -> str:
     )
 
 
-def _written(statement: str, marks: dict[str, object], style: str) -> tuple[str, object]:
+def _with_parameters(
+    statement: str, parameters: dict[str, object], style: str
+) -> tuple[str, object]:
     """Return a statement and its parameters in the driver's parameter style."""
     names = _NAMED.findall(statement)
-    values = tuple(marks[name] for name in names)
+    values = tuple(parameters[name] for name in names)
     match style:
         case "qmark":
             return _NAMED.sub("?", statement), values

@@ -27,19 +27,19 @@ from pika.exceptions import (
 from strongroom.coordination.errors import Unsupported
 from strongroom.coordination.hints.address import Address, address_of, tls_of
 from strongroom.coordination.hints.bus import (
-    ALIVE_S,
     ATTEMPT_S,
+    HEARTBEAT_S,
     BusHints,
     BusRefused,
     BusUnavailable,
-    Line,
+    TopicListeners,
 )
 
 PORTS: Final = {"amqp": 5672, "amqps": 5671}
 _MESSAGE: Final = b"look"
 # All messages are equal: a slow listener needs no more than the last few.
-_WAITING_MAX: Final = 16
-_TURN_S: Final = 1.0
+_QUEUE_LENGTH_MAX: Final = 16
+_POLL_S: Final = 1.0
 _REFUSED: Final = frozenset({403, 406, 530})
 
 
@@ -71,7 +71,7 @@ class AmqpBus:
             channel.confirm_delivery()
             channel.basic_publish(self._exchange, topic, _MESSAGE)
 
-    def listen(self, line: Line) -> None:
+    def listen(self, listeners: TopicListeners) -> None:
         """See `Bus.listen`."""
         with self._channel() as channel:
             connection = channel.connection
@@ -82,21 +82,21 @@ class AmqpBus:
                 except AMQPError:
                     pass  # the connection has ended, and with it the wait in the loop below
 
-            queue = self._queue(channel, line)
-            channel.basic_consume(queue, lambda *_: line.heard(), auto_ack=True)
-            line.on_close(wake)
+            queue = self._queue(channel, listeners)
+            channel.basic_consume(queue, lambda *_: listeners.message_received(), auto_ack=True)
+            listeners.on_close(wake)
             try:
-                line.subscribed()
-                while not line.closed:
-                    connection.process_data_events(_TURN_S)
+                listeners.subscribed()
+                while not listeners.closed:
+                    connection.process_data_events(_POLL_S)
             finally:
-                line.on_close(None)
+                listeners.on_close(None)
 
-    def _queue(self, channel: BlockingChannel, line: Line) -> str:
-        bounds = {"x-max-length": _WAITING_MAX}
+    def _queue(self, channel: BlockingChannel, listeners: TopicListeners) -> str:
+        bounds = {"x-max-length": _QUEUE_LENGTH_MAX}
         made = channel.queue_declare("", exclusive=True, auto_delete=True, arguments=bounds)
         name: str = made.method.queue
-        channel.queue_bind(name, self._exchange, line.topic)
+        channel.queue_bind(name, self._exchange, listeners.topic)
         return name
 
     @contextmanager
@@ -122,7 +122,7 @@ class AmqpBus:
             port=address.port,
             virtual_host=address.path or "/",
             credentials=pika.PlainCredentials(address.user or "guest", address.password or "guest"),
-            heartbeat=ALIVE_S,
+            heartbeat=HEARTBEAT_S,
             socket_timeout=ATTEMPT_S,
             stack_timeout=ATTEMPT_S,
             blocked_connection_timeout=ATTEMPT_S,

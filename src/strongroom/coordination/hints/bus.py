@@ -21,11 +21,11 @@ log = logging.getLogger("strongroom.coordination")
 
 ATTEMPT_S: Final = 5.0
 """How long a bus may take to answer one request."""
-ALIVE_S: Final = 10
+HEARTBEAT_S: Final = 10
 """How often a listening connection is asked for a sign of life."""
 _PAUSE_FIRST_S: Final = 0.05
 _PAUSE_MAX_S: Final = 2.0
-_LASTED_S: Final = 5.0
+_STABLE_S: Final = 5.0
 # A refusal is permanent, as a rule. Frequent retries would only look like an attack.
 _PAUSE_REFUSED_S: Final = 15.0
 
@@ -38,7 +38,7 @@ class BusRefused(CoordinationError):
     """The bus refuses: user, password, token, permissions. The message contains no secret."""
 
 
-class Line:
+class TopicListeners:
     """The listeners of one topic. A bus reports to it; it calls the listeners.
 
     Arguments:
@@ -93,7 +93,7 @@ class Line:
         for _, listening in listeners:
             self._call(listening)
 
-    def trouble(self, error: CoordinationError) -> None:
+    def delivery_failed(self, error: CoordinationError) -> None:
         """Report that the bus delivers nothing for now; log that once."""
         with self._lock:
             self._is_subscribed = False
@@ -101,7 +101,7 @@ class Line:
             self._troubled = True
             log.warning("%s; those who wait for %r poll meanwhile", error, self.topic)
 
-    def heard(self) -> None:
+    def message_received(self) -> None:
         """Report a message."""
         with self._lock:
             listeners = list(self._listeners.values())
@@ -115,14 +115,14 @@ class Line:
             log.exception("a listener of %r failed", self.topic)
 
     def on_close(self, wake: Callable[[], None] | None) -> None:
-        """Have `wake` called from another thread when the line closes, or now if it is closed."""
+        """Have `wake` called from another thread at `close`, or now if it was called."""
         with self._lock:
             self._wake = wake
         if wake is not None and self.closed:
             wake()
 
     def close(self) -> None:
-        """Close the line, so that `Bus.listen` returns."""
+        """Mark the topic closed, so that `Bus.listen` returns."""
         self._closed.set()
         with self._lock:
             wake, self._wake = self._wake, None
@@ -130,7 +130,7 @@ class Line:
             wake()
 
     def pause(self, seconds: float) -> None:
-        """Wait for so many seconds, or until the line is closed."""
+        """Wait for so many seconds, or until `close` is called."""
         self._closed.wait(seconds)
 
 
@@ -150,10 +150,11 @@ class Bus(Protocol):
         """
         ...
 
-    def listen(self, line: Line) -> None:
-        """Connect, subscribe to `line.topic`, and report to the line until it is closed.
+    def listen(self, listeners: TopicListeners) -> None:
+        """Connect, subscribe to `listeners.topic`, and report until it is closed.
 
-        It calls `line.subscribed()` once the bus has confirmed, and `line.heard()` at each message.
+        It calls `listeners.subscribed()` once the bus has confirmed, and
+        `listeners.message_received()` at each message.
 
         Raises:
             BusUnavailable: the bus did not answer, or a working connection ended.
@@ -179,7 +180,7 @@ class BusHints:
     def publish(self, topic: str) -> None:
         """See `Hints.publish`."""
         try:
-            self._say(topic)
+            self._publish(topic)
         except (BusUnavailable, BusRefused) as error:
             log.warning("%s; those who wait learn of it when they look next", error)
 
@@ -189,17 +190,17 @@ class BusHints:
         Raises:
             BusUnavailable, BusRefused: it cannot be used now; the message says why.
         """
-        self._say("check/bus")
+        self._publish("check/bus")
 
-    def _say(self, topic: str) -> None:
+    def _publish(self, topic: str) -> None:
         try:
             self._bus.publish(topic)
         except (BusUnavailable, BusRefused):
             raise
         except Exception as error:
-            raise self._surprise(error) from None
+            raise self._unexpected(error) from None
 
-    def _surprise(self, error: Exception) -> BusUnavailable:
+    def _unexpected(self, error: Exception) -> BusUnavailable:
         # An unexpected error of a library. Its text may quote its arguments, so it is left out.
         return BusUnavailable(f"{self._bus.place}: {type(error).__name__}")
 
@@ -219,47 +220,54 @@ class BusHints:
                 outage.
         """
         with self._lock:
-            line = self._lines.get(topic)
-            is_new = line is None
-            if line is None:
-                line = self._lines[topic] = Line(topic)
-            token = line.add(heard, listening)
+            listeners = self._topics.get(topic)
+            is_new = listeners is None
+            if listeners is None:
+                listeners = self._topics[topic] = TopicListeners(topic)
+            token = listeners.add(heard, listening)
         if is_new:
             threading.Thread(
-                target=self._serve, args=(line,), name="coordination-hints", daemon=True
+                target=self._listen_until_closed,
+                args=(listeners,),
+                name="coordination-hints",
+                daemon=True,
             ).start()
-        elif line.is_subscribed:
+        elif listeners.is_subscribed:
             listening()
-        lines = self._lines
-        return lambda: self._stop(lines, line, token)
+        topics = self._topics
+        return lambda: self._stop(topics, listeners, token)
 
-    def _stop(self, lines: dict[str, Line], line: Line, token: object) -> None:
+    def _stop(
+        self, topics: dict[str, TopicListeners], listeners: TopicListeners, token: object
+    ) -> None:
         with self._lock:
-            if not line.remove(token):
+            if not listeners.remove(token):
                 return
-            if lines.get(line.topic) is line:
-                del lines[line.topic]
-        line.close()
+            if topics.get(listeners.topic) is listeners:
+                del topics[listeners.topic]
+        listeners.close()
 
-    def _serve(self, line: Line) -> None:
+    def _listen_until_closed(self, listeners: TopicListeners) -> None:
         pause_s = _PAUSE_FIRST_S
-        while not line.closed:
+        while not listeners.closed:
             began_s = self._clock.monotonic_s()
             try:
-                self._bus.listen(line)
+                self._bus.listen(listeners)
                 trouble: CoordinationError = BusUnavailable(f"{self._bus.place} ended it")
             except (BusUnavailable, BusRefused) as error:
                 trouble = error
             except Exception as error:
-                trouble = self._surprise(error)
-            line.trouble(trouble)
-            if self._clock.monotonic_s() - began_s > _LASTED_S:
+                trouble = self._unexpected(error)
+            listeners.delivery_failed(trouble)
+            if self._clock.monotonic_s() - began_s > _STABLE_S:
                 pause_s = _PAUSE_FIRST_S
             refused = isinstance(trouble, BusRefused)
-            line.pause(_PAUSE_REFUSED_S if refused else pause_s * (0.5 + self._clock.random() / 2))
+            listeners.pause(
+                _PAUSE_REFUSED_S if refused else pause_s * (0.5 + self._clock.random() / 2)
+            )
             pause_s = min(_PAUSE_MAX_S, pause_s * 2)
 
     def after_fork(self) -> None:
         """Begin without listeners in a forked child: the listening threads are the parent's."""
         self._lock = threading.Lock()
-        self._lines: dict[str, Line] = {}
+        self._topics: dict[str, TopicListeners] = {}

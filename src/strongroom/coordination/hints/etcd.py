@@ -17,7 +17,7 @@ from strongroom.coordination.hints.bus import (
     BusHints,
     BusRefused,
     BusUnavailable,
-    Line,
+    TopicListeners,
 )
 from strongroom.coordination.stores.connections.http_pool import NoAnswer
 from strongroom.coordination.stores.etcd.address import EtcdAddress, address_of
@@ -59,29 +59,29 @@ class EtcdBus:
         finally:
             self._http.close()  # no connection is open without listeners
 
-    def listen(self, line: Line) -> None:
+    def listen(self, listeners: TopicListeners) -> None:
         """See `Bus.listen`."""
         watches = EtcdWatches(self._http)
-        line.on_close(watches.close)
+        listeners.on_close(watches.close)
         try:
-            while not line.closed:
-                self._listen(line, watches)
+            while not listeners.closed:
+                self._listen(listeners, watches)
         except (StoreUnavailable, NoAnswer, Failed, Missing) as error:
-            if not line.closed:
+            if not listeners.closed:
                 raise BusUnavailable(f"{self.place} does not answer ({error})") from None
         except StoreRefused as error:
             raise BusRefused(f"{self.place} refuses: {error}") from None
         finally:
-            line.on_close(None)
+            listeners.on_close(None)
 
-    def _listen(self, line: Line, watches: EtcdWatches) -> None:
-        key = self._key(line.topic)
+    def _listen(self, listeners: TopicListeners, watches: EtcdWatches) -> None:
+        key = self._key(listeners.topic)
         began_s = self._clock.monotonic_s()
         watch = watches.open(key, key + b"\x00", began_s + ATTEMPT_S)
         try:
-            line.subscribed()
-            while not line.closed and watch.changed(0, began_s + _RENEW_S):
-                line.heard()
+            listeners.subscribed()
+            while not listeners.closed and watch.changed(0, began_s + _RENEW_S):
+                listeners.message_received()
         finally:
             watches.done(watch, None)
 

@@ -83,7 +83,7 @@ class Losing:
 
     def subscribe(self, topic: str, heard: Callable[[], None]) -> Callable[[], None]:
         """See `Hints.subscribe`."""
-        return self._hints.subscribe(topic, self._some(heard))
+        return self._hints.subscribe(topic, self._dropping(heard))
 
     def listen(
         self, topic: str, heard: Callable[[], None], listening: Callable[[], None]
@@ -91,9 +91,9 @@ class Losing:
         """See `Multicast.listen`; the call of `listening` is never lost. Raises: Unsupported."""
         if not isinstance(self._hints, Multicast):
             raise Unsupported("these hints cannot tell a message from the beginning of listening")
-        return self._hints.listen(topic, self._some(heard), listening)
+        return self._hints.listen(topic, self._dropping(heard), listening)
 
-    def _some(self, heard: Callable[[], None]) -> Callable[[], None]:
+    def _dropping(self, heard: Callable[[], None]) -> Callable[[], None]:
         def heard_maybe() -> None:
             if self._clock.random() >= self._share:
                 heard()

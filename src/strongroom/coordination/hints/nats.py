@@ -23,16 +23,16 @@ from nats.errors import AuthorizationError, Error
 from strongroom.coordination.errors import Unsupported
 from strongroom.coordination.hints.address import Address, address_of, tls_of
 from strongroom.coordination.hints.bus import (
-    ALIVE_S,
     ATTEMPT_S,
+    HEARTBEAT_S,
     BusHints,
     BusRefused,
     BusUnavailable,
-    Line,
+    TopicListeners,
 )
 
 PORT: Final = 4222
-_FAREWELL_S: Final = 1.0
+_CLOSE_TIMEOUT_S: Final = 1.0
 _MESSAGE: Final = b"look"
 _PREFIX: Final = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 
@@ -79,9 +79,9 @@ class NatsBus:
         with ThreadPoolExecutor(1) as pool:
             pool.submit(asyncio.run, self._publish(self._subject(topic))).result()
 
-    def listen(self, line: Line) -> None:
+    def listen(self, listeners: TopicListeners) -> None:
         """See `Bus.listen`."""
-        asyncio.run(self._listen(line))
+        asyncio.run(self._listen(listeners))
 
     async def _publish(self, subject: str) -> None:
         problems: list[Exception] = []
@@ -89,24 +89,24 @@ class NatsBus:
             await client.publish(subject, _MESSAGE)
             await self._flush(client, problems)
 
-    async def _listen(self, line: Line) -> None:
+    async def _listen(self, listeners: TopicListeners) -> None:
         loop, over = asyncio.get_running_loop(), asyncio.Event()
         problems: list[Exception] = []
-        line.on_close(lambda: _wake(loop, over))
+        listeners.on_close(lambda: _wake(loop, over))
         try:
             async with self._connected(over.set, problems) as client:
 
                 async def heard(_: Msg) -> None:
-                    line.heard()
+                    listeners.message_received()
 
-                await client.subscribe(self._subject(line.topic), cb=heard)
+                await client.subscribe(self._subject(listeners.topic), cb=heard)
                 await self._flush(client, problems)
-                line.subscribed()
+                listeners.subscribed()
                 await over.wait()
-                if not line.closed:
+                if not listeners.closed:
                     raise self._trouble(problems, client.last_error)
         finally:
-            line.on_close(None)
+            listeners.on_close(None)
 
     async def _flush(self, client: Client, problems: list[Exception]) -> None:
         # The client's ping overtakes the messages in its buffer, and then empties the buffer. Only
@@ -152,7 +152,7 @@ class NatsBus:
             reconnect_time_wait=0,
             max_reconnect_attempts=1,
             connect_timeout=int(ATTEMPT_S),
-            ping_interval=ALIVE_S,
+            ping_interval=HEARTBEAT_S,
             error_cb=on_error,
             closed_cb=on_closed,
         )
@@ -164,12 +164,12 @@ class NatsBus:
         everything = [*problems, *([] if error is None else [error])]
         for one in everything:
             # The client puts the server's text, in lower case, into an error without its own type.
-            said = str(one).lower()
+            text = str(one).lower()
             if isinstance(one, _NoTls):
                 return BusRefused(f"{self.place} refuses TLS; no password was sent")
-            if isinstance(one, AuthorizationError) or "authorization" in said:
+            if isinstance(one, AuthorizationError) or "authorization" in text:
                 return BusRefused(f"{self.place} refuses the user, password or token")
-            if "permissions violation" in said:
+            if "permissions violation" in text:
                 return BusRefused(f"{self.place} refuses this user the subject {self._prefix}.>")
         what = type(everything[-1]).__name__ if everything else "the connection ended"
         return BusUnavailable(f"{self.place} does not answer ({what})")
@@ -182,7 +182,7 @@ class NatsBus:
 async def _close(client: Client) -> None:
     """Close a connection, even if it was only begun."""
     try:
-        async with asyncio.timeout(_FAREWELL_S):
+        async with asyncio.timeout(_CLOSE_TIMEOUT_S):
             await client.close()
     except (Error, OSError, TimeoutError):
         pass  # the connection had ended, or the server does not answer the close

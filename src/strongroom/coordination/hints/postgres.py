@@ -13,8 +13,8 @@ from typing import Final
 from psycopg.conninfo import conninfo_to_dict
 
 from strongroom.coordination.clock import Clocks, SystemClocks
-from strongroom.coordination.hints.bus import ATTEMPT_S, BusHints, Line
-from strongroom.coordination.hints.store_line import as_a_bus, hear
+from strongroom.coordination.hints.bus import ATTEMPT_S, BusHints, TopicListeners
+from strongroom.coordination.hints.store_line import listen_on, translated_errors
 from strongroom.coordination.stores.postgres.store import PostgresNotifications, channel_of
 from strongroom.coordination.stores.postgres.wire import (
     PostgresSession,
@@ -52,7 +52,7 @@ class PostgresBus:
     def publish(self, topic: str) -> None:
         """See `Bus.publish`."""
         until_s = self._clock.monotonic_s() + ATTEMPT_S
-        with as_a_bus(self._place, self._user):
+        with translated_errors(self._place, self._user):
             session = PostgresSession(self._conninfo, self._clock, until_s)
             try:
                 session.ask(_NOTIFY, (self._channel(topic),), until_s)
@@ -61,12 +61,12 @@ class PostgresBus:
             finally:
                 session.close()
 
-    def listen(self, line: Line) -> None:
+    def listen(self, listeners: TopicListeners) -> None:
         """See `Bus.listen`."""
-        with as_a_bus(self._place, self._user):
+        with translated_errors(self._place, self._user):
             connection = PostgresNotifications(self._conninfo, self._clock)
             try:
-                hear(connection, self._channel(line.topic), line)
+                listen_on(connection, self._channel(listeners.topic), listeners)
             finally:
                 connection.close()
 

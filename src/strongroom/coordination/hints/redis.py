@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from strongroom.coordination.clock import Clocks, SystemClocks
-from strongroom.coordination.hints.bus import ATTEMPT_S, BusHints, Line
-from strongroom.coordination.hints.store_line import as_a_bus, hear
+from strongroom.coordination.hints.bus import ATTEMPT_S, BusHints, TopicListeners
+from strongroom.coordination.hints.store_line import listen_on, translated_errors
 from strongroom.coordination.stores.redis.place import RedisPlace, meaning, open_session, place_of
 from strongroom.coordination.stores.redis.store import RedisNotifications
 from strongroom.coordination.stores.redis.wire import RedisError
@@ -36,7 +36,7 @@ class RedisBus:
     def publish(self, topic: str) -> None:
         """See `Bus.publish`."""
         until_s = self._clock.monotonic_s() + ATTEMPT_S
-        with as_a_bus(self._place.words, self._place.user):
+        with translated_errors(self._place.words, self._place.user):
             connection = open_session(self._place, self._clock, until_s)
             try:
                 connection.call(until_s, "PUBLISH", self._channel(topic), "look")
@@ -45,12 +45,12 @@ class RedisBus:
             finally:
                 connection.close()
 
-    def listen(self, line: Line) -> None:
+    def listen(self, listeners: TopicListeners) -> None:
         """See `Bus.listen`."""
-        with as_a_bus(self._place.words, self._place.user):
+        with translated_errors(self._place.words, self._place.user):
             connection = RedisNotifications(self._place, self._clock)
             try:
-                hear(connection, self._channel(line.topic), line)
+                listen_on(connection, self._channel(listeners.topic), listeners)
             finally:
                 connection.close()
 

@@ -3,10 +3,10 @@
 This bus has not been run against the real service. It is tested against a fake that accepts the
 signatures of the official client. The policy needs the rights Manage (to create subscriptions),
 Send and Listen; the topic must exist. A listener that dies leaves a subscription, which the service
-deletes after `_IDLE`; a topic has at most 2,000. All topics of hints share one Service Bus topic: a
-message's subject is the topic of the hint. Source: Microsoft Learn, "Service Bus queues, topics,
-and subscriptions", "Azure Service Bus quotas and limits". Must not live here: reconnecting
-(bus.py).
+deletes after `_AUTO_DELETE_ON_IDLE`; a topic has at most 2,000. All topics of hints share one
+Service Bus topic: a message's subject is the topic of the hint. Source: Microsoft Learn, "Service
+Bus queues, topics, and subscriptions", "Azure Service Bus quotas and limits". Must not live here:
+reconnecting (bus.py).
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ from strongroom.coordination.hints.bus import (
     BusHints,
     BusRefused,
     BusUnavailable,
-    Line,
+    TopicListeners,
 )
 
 log = logging.getLogger("strongroom.coordination")
 
 _PORT: Final = 5671
 _MESSAGE: Final = "look"
-_IDLE: Final = timedelta(minutes=5)  # the least that the service accepts
-_KEPT: Final = timedelta(minutes=1)
-_TURN_S: Final = 5.0
-_AT_ONCE: Final = 16
+_AUTO_DELETE_ON_IDLE: Final = timedelta(minutes=5)  # the least that the service accepts
+_MESSAGE_TTL: Final = timedelta(minutes=1)
+_RECEIVE_S: Final = 5.0
+_MESSAGES_MAX: Final = 16
 _REFUSALS: Final = (
     ClientAuthenticationError,
     ServiceBusAuthenticationError,
     ServiceBusAuthorizationError,
 )
-_NOWHERE: Final = (MessagingEntityNotFoundError, ResourceNotFoundError)
+_NOT_FOUND: Final = (MessagingEntityNotFoundError, ResourceNotFoundError)
 
 
 class ServiceBus:
@@ -76,28 +76,28 @@ class ServiceBus:
 
     def publish(self, topic: str) -> None:
         """See `Bus.publish`."""
-        message = ServiceBusMessage(_MESSAGE, subject=topic, time_to_live=_KEPT)
+        message = ServiceBusMessage(_MESSAGE, subject=topic, time_to_live=_MESSAGE_TTL)
         with (
-            self._told_apart(),
+            self._translated_errors(),
             self._client() as client,
             client.get_topic_sender(self._topic) as sender,
         ):
             sender.send_messages(message, timeout=ATTEMPT_S)
 
-    def listen(self, line: Line) -> None:
-        """See `Bus.listen`; notices that the line is closed within `_TURN_S`."""
+    def listen(self, listeners: TopicListeners) -> None:
+        """See `Bus.listen`; notices within `_RECEIVE_S` that the listeners are gone."""
         name = f"hints-{self._clock.nonce()}"
-        with self._told_apart(), self._subscription(name), self._client() as client:
+        with self._translated_errors(), self._subscription(name), self._client() as client:
             receiver = client.get_subscription_receiver(
                 self._topic, name, receive_mode=ServiceBusReceiveMode.RECEIVE_AND_DELETE
             )
             with receiver:
                 # The service keeps every message that is sent since the subscription was created.
-                line.subscribed()
-                while not line.closed:
-                    messages = receiver.receive_messages(_AT_ONCE, _TURN_S)
-                    if any(message.subject == line.topic for message in messages):
-                        line.heard()
+                listeners.subscribed()
+                while not listeners.closed:
+                    messages = receiver.receive_messages(_MESSAGES_MAX, _RECEIVE_S)
+                    if any(message.subject == listeners.topic for message in messages):
+                        listeners.message_received()
 
     @contextmanager
     def _subscription(self, name: str) -> Iterator[None]:
@@ -106,7 +106,10 @@ class ServiceBus:
         )
         with administration:
             administration.create_subscription(
-                self._topic, name, auto_delete_on_idle=_IDLE, default_message_time_to_live=_KEPT
+                self._topic,
+                name,
+                auto_delete_on_idle=_AUTO_DELETE_ON_IDLE,
+                default_message_time_to_live=_MESSAGE_TTL,
             )
             try:
                 yield
@@ -123,13 +126,13 @@ class ServiceBus:
         )
 
     @contextmanager
-    def _told_apart(self) -> Iterator[None]:
+    def _translated_errors(self) -> Iterator[None]:
         try:
             yield
         except _REFUSALS as error:
             text = f"{self.place} refuses the policy or the key ({type(error).__name__})"
             raise BusRefused(text) from None
-        except _NOWHERE:
+        except _NOT_FOUND:
             raise BusRefused(f"{self.place} refuses: there is no such topic") from None
         except (AzureError, OSError, ValueError) as error:
             # A key that is not base64 raises a ValueError, whose text may quote the key.

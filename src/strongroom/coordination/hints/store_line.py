@@ -1,7 +1,7 @@
 """Listening to a store that sends notifications, in the same way for PostgreSQL and Redis.
 
-Lives here: `hear`, which listens on a `NotificationConnection` for one line, and the translation of
-a store's errors into a bus's. Must not live here: either protocol (stores/).
+Lives here: `listen_on`, which listens on a `NotificationConnection` for one topic, and the
+translation of a store's errors into a bus's. Must not live here: either protocol (stores/).
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from strongroom.coordination.errors import StoreRefused, StoreUnavailable
-from strongroom.coordination.hints.bus import BusRefused, BusUnavailable, Line
+from strongroom.coordination.hints.bus import BusRefused, BusUnavailable, TopicListeners
 from strongroom.coordination.stores.connections.listening import NotificationConnection
 
 
-def hear(connection: NotificationConnection, topic: str, line: Line) -> None:
-    """Listen on a connection until the line is closed.
+def listen_on(connection: NotificationConnection, topic: str, listeners: TopicListeners) -> None:
+    """Listen on a connection until the listeners are gone.
 
     Arguments:
         connection: the connection.
         topic: the topic's name in the store.
-        line: receives the reports.
+        listeners: receive the reports.
 
     Raises:
         OSError, StoreUnavailable, StoreRefused: the connection failed, at once or later.
@@ -32,16 +32,16 @@ def hear(connection: NotificationConnection, topic: str, line: Line) -> None:
     poll.register(waker, select.POLLIN)
     poll.register(connection.fileno(), select.POLLIN)
     try:
-        line.on_close(lambda: _wake(wake))
+        listeners.on_close(lambda: _wake(wake))
         connection.subscribe(topic)
-        line.subscribed()
-        while not line.closed:
+        listeners.subscribed()
+        while not listeners.closed:
             # Read before the wait: notifications may have come together with an answer.
             for _ in connection.received():
-                line.heard()
+                listeners.message_received()
             poll.poll()
     finally:
-        line.on_close(None)
+        listeners.on_close(None)
         wake.close()
         waker.close()
 
@@ -54,7 +54,7 @@ def _wake(wake: socket.socket) -> None:
 
 
 @contextmanager
-def as_a_bus(place: str, user: str) -> Iterator[None]:
+def translated_errors(place: str, user: str) -> Iterator[None]:
     """Translate a store's errors into a bus's, without the user's name.
 
     Arguments:
@@ -67,11 +67,11 @@ def as_a_bus(place: str, user: str) -> Iterator[None]:
     try:
         yield
     except StoreRefused as error:
-        raise BusRefused(f"{place} refuses: {_nameless(error, user)}") from None
+        raise BusRefused(f"{place} refuses: {_without_user(error, user)}") from None
     except (StoreUnavailable, OSError) as error:
-        words = _nameless(error, user) or type(error).__name__
+        words = _without_user(error, user) or type(error).__name__
         raise BusUnavailable(f"{place} does not answer: {words}") from None
 
 
-def _nameless(error: Exception, user: str) -> str:
+def _without_user(error: Exception, user: str) -> str:
     return str(error).replace(f'"{user}"', "(as in the URL)") if user else str(error)

@@ -20,13 +20,13 @@ from strongroom.coordination.hints.bus import (
     BusHints,
     BusRefused,
     BusUnavailable,
-    Line,
+    TopicListeners,
 )
 from strongroom.coordination.store import Store
 
 _TRIES: Final = 5
 # The length of one watch. A listener that is no longer needed ends after it.
-_TURN_S: Final = 10.0
+_WATCH_S: Final = 10.0
 
 
 class WatchedStore:
@@ -66,21 +66,21 @@ class WatchedStore:
             raise BusUnavailable(f"{self._place} does not answer: {error}") from error
         # Other clients have published meanwhile, and their messages wake the same listeners.
 
-    def listen(self, line: Line) -> None:
-        """See `Bus.listen`; notices that the line is closed within `_TURN_S`."""
+    def listen(self, listeners: TopicListeners) -> None:
+        """See `Bus.listen`; notices within `_WATCH_S` that the listeners are gone."""
         if self._store.promises().watch == "poll":
             raise BusRefused(f"{self._place} refuses: it is no Strongroom, and cannot be watched")
-        key = _key(line.topic)
+        key = _key(listeners.topic)
         try:
             entry = self._store.get(key, ATTEMPT_S)
-            line.subscribed()
-            while not line.closed:
+            listeners.subscribed()
+            while not listeners.closed:
                 version = None if entry is None else entry.version
-                outcome = self._store.watch(key, version, _TURN_S)
+                outcome = self._store.watch(key, version, _WATCH_S)
                 if outcome is UNCHANGED:
                     continue
                 if (None if outcome is None else outcome.version) != version:
-                    line.heard()
+                    listeners.message_received()
                 entry = outcome
         except StoreRefused as error:
             raise BusRefused(f"{self._place} refuses: {error}") from error
