@@ -346,7 +346,7 @@ class Node:
             self._world.sleep(chance.uniform(5.0, 40.0) if self._world.happens(0.1) else 3.0)
             self._renew(hold)
         if hold.end():
-            self.perform(hold.keeper.give(hold))
+            self.perform(hold.keeper.release(hold))
             return
         told.losses_count += 1
         if self._world.now_s > CALM_S:
@@ -357,7 +357,7 @@ class Node:
         rules = self._context.rules
         while hold.active and hold.remaining_s() > 0:
             try:
-                if self.perform(hold.keeper.keep(hold)):
+                if self.perform(hold.keeper.renew(hold)):
                     return
             except CoordinationError as error:
                 hold.trouble = str(error)

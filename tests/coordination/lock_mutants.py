@@ -235,7 +235,7 @@ MUTANTS: dict[str, Mutant] = {
         None,
         (
             (Acquisition, "_busy_s", _others_wall_clock),
-            (LockKeeper, "keep", _keep_with_wall_clock),
+            (LockKeeper, "renew", _keep_with_wall_clock),
         ),
     ),
     "owner seen for long enough, renewed or not": Mutant(
@@ -257,11 +257,11 @@ MUTANTS: dict[str, Mutant] = {
     "conflict of a renewal is a loss": Mutant(
         "fair", None, ((LockKeeper, "_judge", _conflict_is_loss),)
     ),
-    "release without version": Mutant("watched", None, ((LockKeeper, "give", _blind_give),)),
+    "release without version": Mutant("watched", None, ((LockKeeper, "release", _blind_give),)),
     "renewal forgets its version": Mutant("calm", None, ((LockKeeper, "_store", _old_version),)),
     "a lost hold is revived": Mutant("watched", None, ((Hold, "extend", _revive),)),
     "believes while releasing": Mutant("watched", None, ((Hold, "end", _give_and_go_on),)),
-    "nobody renews": Mutant("calm", None, ((LockKeeper, "keep", _renew_in_background_never),)),
+    "nobody renews": Mutant("calm", None, ((LockKeeper, "renew", _renew_in_background_never),)),
     "giving up leaves the queue standing": Mutant(
         "no-crashes", None, ((Acquisition, "_withdraw", _no_withdrawal),), first_seed=6
     ),

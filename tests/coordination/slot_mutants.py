@@ -195,16 +195,16 @@ MUTANTS: dict[str, Mutant] = {
         "rwlock", None, ((SlotAcquisition, "_hold", _answer_is_fresh),)
     ),
     "unknown renewal is success": Mutant(
-        "rwlock", None, ((SlotKeeper, "keep", _unknown_renewal_is_success),)
+        "rwlock", None, ((SlotKeeper, "renew", _unknown_renewal_is_success),)
     ),
     "renewal puts back the old record": Mutant(
-        "semaphore", None, ((SlotKeeper, "keep", _renewal_puts_back_the_old_record),)
+        "semaphore", None, ((SlotKeeper, "renew", _renewal_puts_back_the_old_record),)
     ),
     "conflict of a renewal is a loss": Mutant(
-        "semaphore", None, ((SlotKeeper, "_keep_once", _conflict_of_a_renewal_is_a_loss),)
+        "semaphore", None, ((SlotKeeper, "_renew_once", _conflict_of_a_renewal_is_a_loss),)
     ),
     "release clears everything": Mutant(
-        "rwlock", None, ((SlotKeeper, "give", _give_clears_everything),)
+        "rwlock", None, ((SlotKeeper, "release", _give_clears_everything),)
     ),
     "giving up leaves the slot standing": Mutant(
         "rwlock-no-crashes", None, ((SlotAcquisition, "_withdraw", _no_withdrawal),), first_seed=68

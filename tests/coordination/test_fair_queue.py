@@ -45,7 +45,7 @@ class Queue:
             assert isinstance(hold, Hold)
             yield Sleep(self.held_s)
             assert hold.end()
-            yield from hold.keeper.give(hold)
+            yield from hold.keeper.release(hold)
             self.turns[node.name] += 1
 
     @property
@@ -104,7 +104,7 @@ def test_who_comes_next_is_served_soon_though_all_ahead_give_up() -> None:
         served_s.append(world.now_s)
         yield Sleep(held_s)
         assert outcome.end()
-        yield from outcome.keeper.give(outcome)
+        yield from outcome.keeper.release(outcome)
 
     first.spawn(take(first, None, node_s(first, 10.0)))
     world.run(1.0)

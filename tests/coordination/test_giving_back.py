@@ -140,7 +140,7 @@ def _held(store: FarStore, kind: str, ttl_s: float = LONG_TTL_S) -> Hold:
 def _give(store: FarStore, hold: Hold) -> tuple[bool, float]:
     """Give back; return what came of it, and how long it took."""
     began_s = store.clock.boot_s()
-    given: bool = store.run(hold.keeper.give(hold))
+    given: bool = store.run(hold.keeper.release(hold))
     return given, store.clock.boot_s() - began_s
 
 
@@ -270,6 +270,6 @@ def test_the_client_that_releases_may_acquire_again_before_the_release_is_writte
         new.append(store.run(KINDS[kind](context, LONG_TTL_S)))
 
     store.before = acquire_first
-    store.run(old.keeper.give(old))
+    store.run(old.keeper.release(old))
     assert new and new[0].active and new[0].nonce != old.nonce
-    assert store.run(new[0].keeper.keep(new[0])), "the release did not end the new hold"
+    assert store.run(new[0].keeper.renew(new[0])), "the release did not end the new hold"

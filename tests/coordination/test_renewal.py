@@ -11,12 +11,12 @@ from strongroom.coordination.renewal import Timetable
 class NoKeeper:
     """Keeps nothing: these holds are only timed."""
 
-    def keep(self, hold: Hold) -> Steps[bool]:
+    def renew(self, hold: Hold) -> Steps[bool]:
         raise AssertionError("nobody renews here")
 
-    give = keep
+    release = renew
 
-    def alert(self, hold: Hold) -> Steps[None]:
+    def watch_for_loss(self, hold: Hold) -> Steps[None]:
         raise AssertionError("nobody watches here")
 
 

@@ -27,7 +27,7 @@ HELD, RELEASED, LOST = "held", "released", "lost"
 class Keeper(Protocol):
     """How one recipe renews and releases its holds."""
 
-    def keep(self, hold: Hold) -> Steps[bool]:
+    def renew(self, hold: Hold) -> Steps[bool]:
         """Try once to renew: call `hold.extend` or `hold.lose`; return whether it was renewed.
 
         It must not raise if the store is unreachable. A Conflict is no proof of a loss: it must
@@ -35,11 +35,11 @@ class Keeper(Protocol):
         """
         ...
 
-    def give(self, hold: Hold) -> Steps[bool]:
+    def release(self, hold: Hold) -> Steps[bool]:
         """Release a hold that has ended locally. Return whether the store still had it."""
         ...
 
-    def alert(self, hold: Hold) -> Steps[None]:
+    def watch_for_loss(self, hold: Hold) -> Steps[None]:
         """Watch the record until the hold ends; call `hold.lose` once the store shows a loss."""
         ...
 

@@ -98,7 +98,7 @@ def renewals(table: Timetable, rules: ClockRules) -> Steps[None]:
     while True:
         hold = yield from _next(table)
         try:
-            renewed = yield from hold.keeper.keep(hold)
+            renewed = yield from hold.keeper.renew(hold)
         except CoordinationError as error:
             renewed, hold.trouble = False, str(error)
         except Exception as error:

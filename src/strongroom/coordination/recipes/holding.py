@@ -105,7 +105,7 @@ def start_renewal(driver: SyncDriver | AsyncDriver, hold: Hold, options: LockOpt
         hold.on_lost(apart(on_lost))
     driver.adopt(hold, apart=on_lost == "abort")
     if options.alert:
-        driver.spawn(hold.keeper.alert(hold), "coordination-alert")
+        driver.spawn(hold.keeper.watch_for_loss(hold), "coordination-alert")
 
 
 def release_steps(hold: Hold) -> Steps[bool]:
@@ -115,11 +115,11 @@ def release_steps(hold: Hold) -> Steps[bool]:
     holder a whole TTL.
     """
     try:
-        return (yield from hold.keeper.give(hold))
+        return (yield from hold.keeper.release(hold))
     except GeneratorExit:
         raise
     except BaseException:
-        yield from hold.keeper.give(hold)
+        yield from hold.keeper.release(hold)
         raise
 
 

@@ -166,7 +166,7 @@ def join_steps(context: RecipeContext, group: str, data: Any, ttl_s: float) -> S
     except GeneratorExit:
         raise
     except BaseException:
-        yield from keeper.give(hold)
+        yield from keeper.release(hold)
         raise
     finally:
         if not joined:
@@ -223,8 +223,8 @@ class MemberKeeper:
                 last = error
         raise last
 
-    def keep(self, hold: Hold) -> Steps[bool]:
-        """Renew: write the record again; see `handles.Keeper.keep`."""
+    def renew(self, hold: Hold) -> Steps[bool]:
+        """Renew: write the record again; see `handles.Keeper.renew`."""
         try:
             kept = yield from self._store(hold)
         except StoreUnavailable as error:
@@ -242,7 +242,7 @@ class MemberKeeper:
                 yield Sleep(backoff.retry_delay_s())
             if not hold.active:
                 return False
-            if (yield from self.keep(hold)):
+            if (yield from self.renew(hold)):
                 return True
         return False
 
@@ -282,8 +282,8 @@ class MemberKeeper:
         else:
             hold.deadline_s = deadline_s
 
-    def give(self, hold: Hold) -> Steps[bool]:
-        """Delete the record; see `handles.Keeper.give`. After a failure it is left to expire."""
+    def release(self, hold: Hold) -> Steps[bool]:
+        """Delete the record; see `handles.Keeper.release`. After a failure it is left to expire."""
         unsure, retries = False, ReleaseRetries(self._context, self._ttl_s)
         while retries.begin_attempt():
             try:
@@ -302,10 +302,10 @@ class MemberKeeper:
             yield retries.pause_after(outcome, entry.version)
         return False
 
-    def alert(self, hold: Hold) -> Steps[None]:
+    def watch_for_loss(self, hold: Hold) -> Steps[None]:
         """Watch the record while the membership lasts, and end the hold if it is removed.
 
-        See `handles.Keeper.alert`.
+        See `handles.Keeper.watch_for_loss`.
         """
         backoff = Backoff(self._context)
         version = self._version

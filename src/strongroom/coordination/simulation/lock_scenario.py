@@ -97,9 +97,9 @@ class _Locks:
         except GeneratorExit:
             raise  # a crashed holder releases nothing
         except BaseException:
-            yield from self.give(hold)
+            yield from self.release(hold)
             raise
-        yield from self.give(hold)
+        yield from self.release(hold)
 
     def work(self, hold: Hold) -> Steps[None]:
         chance = self.world.chance
@@ -110,9 +110,9 @@ class _Locks:
             long = chance.random() < 0.1
             yield Sleep(chance.uniform(1.0, 4.0) if long else chance.uniform(0.0, 0.3))
 
-    def give(self, hold: Hold) -> Steps[None]:
+    def release(self, hold: Hold) -> Steps[None]:
         if hold.end():
-            yield from hold.keeper.give(hold)
+            yield from hold.keeper.release(hold)
 
     def send_write(self, fence: int) -> None:
         """Send a write after a check of the hold; the write may arrive late."""

@@ -90,7 +90,7 @@ class _Play:
     def leave(self, hold: Hold) -> Steps[None]:
         if hold.end():
             self.count("left")
-            yield from hold.keeper.give(hold)
+            yield from hold.keeper.release(hold)
 
     def told(self, node: Node, hold: Hold, why: str) -> None:
         """Count a lost membership. Complain if the record exists, unless a renewal was late."""

@@ -184,13 +184,13 @@ class _Play:
         except GeneratorExit:
             raise  # a crashed caller releases nothing
         except BaseException:
-            yield from self.give(hold)
+            yield from self.release(hold)
             raise
-        yield from self.give(hold)
+        yield from self.release(hold)
 
-    def give(self, hold: Hold) -> Steps[None]:
+    def release(self, hold: Hold) -> Steps[None]:
         if hold.end():
-            yield from hold.keeper.give(hold)
+            yield from hold.keeper.release(hold)
 
     def leave(self) -> None:
         """Check progress, let all callers leave, and check that live nodes left no slot behind."""

@@ -69,8 +69,8 @@ class LockKeeper:
         """
         self._context.unclaim(self._key, self._nonce)
 
-    def keep(self, hold: Hold) -> Steps[bool]:
-        """Renew: write the record with the next sequence number; see `handles.Keeper.keep`."""
+    def renew(self, hold: Hold) -> Steps[bool]:
+        """Renew: write the record with the next sequence number; see `handles.Keeper.renew`."""
         record = replace(self.record, seq=self._next_seq())
         return (yield from self._store(hold, record))
 
@@ -142,8 +142,8 @@ class LockKeeper:
             return None
         return LeaseTerms(act, self.record.ttl_s, self._nonce)
 
-    def give(self, hold: Hold) -> Steps[bool]:
-        """Release: write the record without an owner; see `handles.Keeper.give`.
+    def release(self, hold: Hold) -> Steps[bool]:
+        """Release: write the record without an owner; see `handles.Keeper.release`.
 
         If that fails, the hold is left to expire.
         """
@@ -151,12 +151,12 @@ class LockKeeper:
         try:
             while retries.begin_attempt():
                 try:
-                    given = yield from self._give_once(retries)
+                    released = yield from self._release_once(retries)
                 except StoreUnavailable:
-                    given = ReleaseAttempt.UNSURE
-                if given is not ReleaseAttempt.RACED and given is not ReleaseAttempt.UNSURE:
-                    return given is ReleaseAttempt.DONE
-                if given is ReleaseAttempt.UNSURE:
+                    released = ReleaseAttempt.UNSURE
+                if released is not ReleaseAttempt.RACED and released is not ReleaseAttempt.UNSURE:
+                    return released is ReleaseAttempt.DONE
+                if released is ReleaseAttempt.UNSURE:
                     yield retries.pause(troubled=True)
             return False
         except CoordinationError:
@@ -164,7 +164,7 @@ class LockKeeper:
         finally:
             self._context.unclaim(self._key, self._nonce)
 
-    def _give_once(self, retries: ReleaseRetries) -> Steps[ReleaseAttempt]:
+    def _release_once(self, retries: ReleaseRetries) -> Steps[ReleaseAttempt]:
         tombstone = self.record.freed(self._next_seq())
         value = encode_lock(tombstone)
         outcome = yield from cas(
@@ -184,8 +184,8 @@ class LockKeeper:
         self.record, self.version = record, entry.version
         return ReleaseAttempt.RACED if raced else ReleaseAttempt.UNSURE
 
-    def alert(self, hold: Hold) -> Steps[None]:
-        """Watch the record until the hold is over; see `handles.Keeper.alert`."""
+    def watch_for_loss(self, hold: Hold) -> Steps[None]:
+        """Watch the record until the hold is over; see `handles.Keeper.watch_for_loss`."""
         backoff, version = Backoff(self._context), self.version
         while hold.active:
             outcome = yield from await_change(

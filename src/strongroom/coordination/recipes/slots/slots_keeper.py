@@ -38,7 +38,7 @@ from strongroom.coordination.recipes.waiting import (
     await_change,
 )
 
-_KEEP_TRIES: Final = 6
+_RENEW_TRIES: Final = 6
 _ALERT_S: Final = 20.0
 _GONE: Final = "its slot was dropped from the record"
 
@@ -74,20 +74,20 @@ class SlotKeeper:
         """Drop the claim on the slot, when the hold is lost or about to be released."""
         self._context.unclaim(slot_name(self._key, self._nonce), self._nonce)
 
-    def keep(self, hold: Hold) -> Steps[bool]:
-        """Renew: write the slot with the next sequence number; see `handles.Keeper.keep`."""
-        retries = WriteRetries(self._context, _KEEP_TRIES)
+    def renew(self, hold: Hold) -> Steps[bool]:
+        """Renew: write the slot with the next sequence number; see `handles.Keeper.renew`."""
+        retries = WriteRetries(self._context, _RENEW_TRIES)
         try:
             while retries.begin_attempt() and hold.active:
-                kept = yield from self._keep_once(hold)
-                if kept is not None:
-                    return kept
+                renewed = yield from self._renew_once(hold)
+                if renewed is not None:
+                    return renewed
                 yield retries.pause(troubled=False)
         except StoreUnavailable as error:
             hold.trouble = str(error) or "the store did not answer"
         return False
 
-    def _keep_once(self, hold: Hold) -> Steps[bool | None]:
+    def _renew_once(self, hold: Hold) -> Steps[bool | None]:
         """Write the slot once; return whether it was prolonged, or None after a lost race."""
         record, version = self._known
         slot = record.slot_of(self._nonce)
@@ -134,8 +134,8 @@ class SlotKeeper:
         self._sent = {number: at for number, at in self._sent.items() if number > seq}
         hold.extend(rules.holder_deadline_s(sent_s, clock.boot_s(), self._ttl_s, False))
 
-    def give(self, hold: Hold) -> Steps[bool]:
-        """Remove the slot; see `handles.Keeper.give`. If that fails, the slot is left to expire."""
+    def release(self, hold: Hold) -> Steps[bool]:
+        """Remove the slot; see `handles.Keeper.release`. If that fails, the slot expires."""
         unsure, retries = False, ReleaseRetries(self._context, self._ttl_s)
         while retries.begin_attempt():
             record, version = self._known
@@ -156,8 +156,8 @@ class SlotKeeper:
             yield retries.pause(troubled=troubled)
         return False
 
-    def alert(self, hold: Hold) -> Steps[None]:
-        """Watch the record until the hold is over; see `handles.Keeper.alert`."""
+    def watch_for_loss(self, hold: Hold) -> Steps[None]:
+        """Watch the record until the hold is over; see `handles.Keeper.watch_for_loss`."""
         backoff = Backoff(self._context)
         version = self._known[1]
         while hold.active:
