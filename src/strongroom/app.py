@@ -46,7 +46,7 @@ from strongroom.servers.identities.accounts_file import ServedAccounts
 from strongroom.servers.identities.identities import ServedIdentities
 from strongroom.servers.identities.roles_file import ServedRoles
 from strongroom.servers.identities.token_keys import KeyFile, KeyUrl, TokenKeys, fetch
-from strongroom.servers.listener import Listener, Opening
+from strongroom.servers.listener import Listener, RequestedListener
 from strongroom.servers.memory_pressure import Pressure
 from strongroom.servers.one_port import OnePort
 from strongroom.servers.own_endpoints import OwnEndpoints
@@ -98,7 +98,7 @@ class App:
         self.certificate: Path | None = None  # the self-made certificate
         self._clock = clock
         self.pressure: Pressure | None = None  # set if this server has its process for itself
-        self.releases: list[Callable[[], object]] = [gc.collect, free_memory.give_back]
+        self.releases: list[Callable[[], object]] = [gc.collect, free_memory.trim_heap]
         self.ports: dict[str, int] = {}  # by the listener's name
         self._listeners: list[Listener] = []
         self._closing: list[Callable[[], Awaitable[object]]] = []
@@ -248,7 +248,7 @@ class App:
             connections_max=self._connections_max(http_listeners),
         )
         telemetry.add(smb.SmbMetrics(listener))
-        await self._open(Opening(smb.NAME, listener, flags.port))
+        await self._open(RequestedListener(smb.NAME, listener, flags.port))
 
     def _identities(self) -> dict[Service, ServedIdentities]:
         """Return the judge of bearer tokens for each service; all use the same keys and roles. The
@@ -288,7 +288,7 @@ class App:
         self._closing.append(found.close)
         return found
 
-    async def _open(self, wanted: Opening) -> None:
+    async def _open(self, wanted: RequestedListener) -> None:
         host, listener = self.settings.host, wanted.listener
         self.releases.insert(0, listener.close_idle)
         # Registered first: if a later port cannot be opened, this one is closed again.
@@ -369,8 +369,8 @@ def _served_accounts(settings: Settings) -> ServedAccounts:
     if sources.must_exist and sources.file is not None and not sources.file.is_file():
         raise ConfigError(f"there is no accounts file {sources.file}")
     try:
-        soon = asyncio.get_running_loop().call_soon
-        return ServedAccounts(sources.fixed, sources.file, development_account(), admit, soon)
+        call_soon = asyncio.get_running_loop().call_soon
+        return ServedAccounts(sources.fixed, sources.file, development_account(), admit, call_soon)
     except (AccountsError, OSError) as error:
         raise ConfigError(str(error)) from None
 

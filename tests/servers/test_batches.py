@@ -79,7 +79,7 @@ def test_parts_begin_some_each_turn_and_are_answered_in_order() -> None:
             return Response(part)
 
         parts: Any = range(200, 350)
-        answers = await batches._side_by_side(turns.context, parts, respond)
+        answers = await batches._run_concurrently(turns.context, parts, respond)
         counting.cancel()
         assert [answer.status for answer in answers] == list(parts)
         assert max(turns.done.values()) <= PARTS_IN_A_ROW
@@ -97,7 +97,7 @@ def test_parts_are_read_some_each_turn(monkeypatch: pytest.MonkeyPatch) -> None:
             return SimpleNamespace(operation=SimpleNamespace(name="Delete Blob"), part=part)
 
         monkeypatch.setattr(batches, "_read", read)
-        monkeypatch.setattr(batches, "_check_stands_here", lambda whole, part: None)
+        monkeypatch.setattr(batches, "_check_allowed", lambda whole, part: None)
         parts: Any = range(256)
         whole: Any = SimpleNamespace(context=turns.context)
         found: Any = await batches._read_all(whole, parts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from strongroom.servers.copies.addresses import SourceHosts, may_ask
+from strongroom.servers.copies.addresses import SourceHosts, is_address_allowed
 
 PUBLIC = "93.184.216.34"
 
@@ -63,8 +63,8 @@ ADDRESSES = [
 @pytest.mark.parametrize(("address", "by_default", "when_listed"), ADDRESSES)
 def test_addresses(address: str, by_default: bool, when_listed: bool) -> None:
     """B-CPY-14."""
-    assert may_ask(address, False) is by_default
-    assert may_ask(address, True) is when_listed
+    assert is_address_allowed(address, False) is by_default
+    assert is_address_allowed(address, True) is when_listed
 
 
 # listed hosts, host, port, its address, allowed
@@ -111,7 +111,7 @@ HOSTS = [
 def test_hosts(listed: str, host: str, port: int, address: str, asked: bool) -> None:
     """B-CPY-14."""
     hosts = SourceHosts.parse(listed.split())
-    assert (hosts.may_resolve(host, port) and hosts.may_ask(host, port, address)) is asked
+    assert (hosts.may_resolve(host, port) and hosts.allows_address(host, port, address)) is asked
 
 
 @pytest.mark.parametrize(

@@ -139,15 +139,15 @@ def test_memory_is_given_back_while_there_is_more_than_at_the_least() -> None:
     trimmed: list[int] = []
     now = [50_000_000]
     memory = MemoryReturn(lambda: now[0], lambda: trimmed.append(now[0]))
-    memory.look()
+    memory.check()
     assert trimmed == []
     now[0] = 90_000_000
-    memory.look()
+    memory.check()
     now[0] = 70_000_000
-    memory.look()
+    memory.check()
     assert trimmed == [90_000_000, 70_000_000]
     now[0] = 40_000_000
-    memory.look()
+    memory.check()
     now[0] = 50_000_000
-    memory.look()
+    memory.check()
     assert trimmed == [90_000_000, 70_000_000, 50_000_000]

@@ -135,7 +135,7 @@ def test_thousands_of_pipelined_requests_do_not_fill_memory() -> None:
             # blocked.
             assert not sending.done()
             connection = next(iter(served.server._connections))
-            assert len(connection._ahead) < 2**20
+            assert len(connection._pipelined) < 2**20
             sending.cancel()
             go_on.set()
             assert (await client.answer()).body == b"x"

@@ -41,12 +41,12 @@ def test_what_was_looked_up_does_not_change(tmp_path: Path) -> None:
     change_roles(path, lambda _: (ROLE,))
     served = ServedIdentities(Issuer(name=tokens.ISSUER), keys, ServedRoles(path))
     token = bearer.parse_token(tokens.token(oid=USER))
-    before = served.present(CLAIM)
+    before = served.snapshot(CLAIM)
     change_roles(path, lambda _: ())
     keys.keys = None
     before.verify(token)
     assert before.assignments((USER,), ACCOUNT) == (ROLE,)
-    after = served.present(CLAIM)
+    after = served.snapshot(CLAIM)
     assert after.assignments((USER,), ACCOUNT) == ()
     for identities in (after, served):
         with pytest.raises(StorageError) as raised:
@@ -56,7 +56,7 @@ def test_what_was_looked_up_does_not_change(tmp_path: Path) -> None:
 
 def test_a_request_without_a_token_looks_nothing_up() -> None:
     served = ServedIdentities(Issuer(name=tokens.ISSUER), Keys(), ServedRoles(None))
-    present = served.present(Anonymous(ACCOUNT))
+    present = served.snapshot(Anonymous(ACCOUNT))
     assert (present.keys, present.roles) == (None, ())
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from strongroom.servers.http.large_answers import LargeAnswers
+from strongroom.servers.http.large_answers import LargeAnswerBudget
 
 
 class Sends:
@@ -16,26 +16,26 @@ class Sends:
 
 
 def test_the_oldest_go_until_the_rest_fits() -> None:
-    answers, several = LargeAnswers(10), [Sends() for _ in range(4)]
+    answers, several = LargeAnswerBudget(10), [Sends() for _ in range(4)]
     for sends in several[:3]:
-        answers.hold(sends, 3)
-    answers.hold(several[3], 6)
+        answers.reserve(sends, 3)
+    answers.reserve(several[3], 6)
     assert [sends.given_up for sends in several] == [1, 1, 0, 0]
 
 
 def test_a_single_one_may_be_of_any_length() -> None:
-    answers, sends = LargeAnswers(10), Sends()
-    answers.hold(sends, 1000)
+    answers, sends = LargeAnswerBudget(10), Sends()
+    answers.reserve(sends, 1000)
     assert sends.given_up == 0
 
 
 def test_what_was_sent_counts_no_more_however_often_it_is_said() -> None:
-    answers, several = LargeAnswers(10), [Sends() for _ in range(3)]
-    answers.hold(several[0], 6)
+    answers, several = LargeAnswerBudget(10), [Sends() for _ in range(3)]
+    answers.reserve(several[0], 6)
     for _ in range(2):
-        answers.let_go(several[0])
-    answers.hold(several[1], 6)
-    answers.hold(several[2], 4)
+        answers.release(several[0])
+    answers.reserve(several[1], 6)
+    answers.reserve(several[2], 4)
     assert [sends.given_up for sends in several] == [0, 0, 0]
-    answers.hold(several[0], 1)
+    answers.reserve(several[0], 1)
     assert [sends.given_up for sends in several] == [0, 1, 0]

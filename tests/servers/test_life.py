@@ -11,11 +11,11 @@ from strongroom.servers.http.settings import HttpSettings
 
 _HANDLED = frozenset(
     {
-        *(State.EXPECT, State.BODY, State.BUSY, State.EARLY, State.SENDING),
-        *(State.ABORTED, State.GONE),
+        *(State.EXPECT, State.BODY, State.BUSY, State.SENDING_EARLY, State.SENDING),
+        *(State.ABORTED, State.DISCONNECTED),
     }
 )
-_OVER = frozenset({State.LINGER, State.CLOSING, State.ABORTED, State.GONE, State.CLOSED})
+_OVER = frozenset({State.LINGER, State.CLOSING, State.ABORTED, State.DISCONNECTED, State.CLOSED})
 ROWS = [
     pytest.param(state, event, row, id=f"{state.name}-{event.name}")
     for state, events in TABLE.items()
@@ -31,36 +31,47 @@ LIVES = {
     "a body that arrives": (
         "REQUEST_OPEN BODY BODY_WANTED BODY BODY_ENDS BUSY ANSWERED IDLE EOF CLOSING LOST CLOSED"
     ),
-    "a body that stalls": "REQUEST_OPEN BODY BODY_WANTED BODY TIMEOUT BODY LAST LINGER",
-    "a body that ends early": "REQUEST_OPEN BODY EOF BUSY LAST CLOSING",
+    "a body that stalls": "REQUEST_OPEN BODY BODY_WANTED BODY TIMEOUT BODY ANSWERED_CLOSE LINGER",
+    "a body that ends early": "REQUEST_OPEN BODY EOF BUSY ANSWERED_CLOSE CLOSING",
     "the client waits for 100 Continue": (
         "REQUEST_EXPECTS EXPECT BODY_WANTED BODY BODY_ENDS BUSY ANSWERED IDLE"
     ),
     "the client does not wait for it": "REQUEST_EXPECTS EXPECT BODY_COMES BODY BODY_WANTED BODY",
-    "a refusal instead of 100 Continue": "REQUEST_EXPECTS EXPECT LAST LINGER EOF CLOSING",
-    "an early answer to a short body": "REQUEST_OPEN BODY ANSWERED SKIP BODY_ENDS IDLE",
-    "an early answer to a long body": "REQUEST_OPEN BODY LAST LINGER TIMEOUT CLOSING LOST CLOSED",
-    "a long early answer": (
-        "REQUEST_OPEN BODY WRITING EARLY TIMEOUT EARLY BODY_ENDS SENDING ANSWERED IDLE"
+    "a refusal instead of 100 Continue": "REQUEST_EXPECTS EXPECT ANSWERED_CLOSE LINGER EOF CLOSING",
+    "an early answer to a short body": "REQUEST_OPEN BODY ANSWERED DISCARDING_BODY BODY_ENDS IDLE",
+    "an early answer to a long body": (
+        "REQUEST_OPEN BODY ANSWERED_CLOSE LINGER TIMEOUT CLOSING LOST CLOSED"
     ),
-    "a body that never comes behind its answer": "REQUEST_OPEN BODY ANSWERED SKIP TIMEOUT CLOSING",
+    "a long early answer": (
+        "REQUEST_OPEN BODY WRITING SENDING_EARLY TIMEOUT SENDING_EARLY BODY_ENDS SENDING"
+        " ANSWERED IDLE"
+    ),
+    "a body that never comes behind its answer": (
+        "REQUEST_OPEN BODY ANSWERED DISCARDING_BODY TIMEOUT CLOSING"
+    ),
     "a slow reader": "REQUEST BUSY WRITING SENDING TIMEOUT SENDING BROKEN CLOSING LOST CLOSED",
-    "the last answer, with requests behind it": "REQUEST BUSY LAST_UNREAD LINGER TOO_MUCH CLOSING",
+    "the last answer, with requests behind it": (
+        "REQUEST BUSY ANSWERED_CLOSE_UNREAD LINGER DISCARD_LIMIT_EXCEEDED CLOSING"
+    ),
     "the client ends sending, and is answered": "REQUEST BUSY EOF BUSY ANSWERED IDLE EOF CLOSING",
     "no request": "HEAD_BEGINS HEAD REFUSED LINGER EOF CLOSING LOST CLOSED",
     "a head that takes too long": "HEAD_BEGINS HEAD TIMEOUT LINGER",
     "one connection too many": "REFUSED LINGER TIMEOUT CLOSING",
     "a server that stops lets a head arrive": (
-        "HEAD_BEGINS HEAD STOP HEAD REQUEST BUSY LAST CLOSING"
+        "HEAD_BEGINS HEAD STOP HEAD REQUEST BUSY ANSWERED_CLOSE CLOSING"
     ),
     "a server that stops closes what is idle": "STOP CLOSING LOST CLOSED",
-    "a server that stops lets a request finish": "REQUEST BUSY STOP BUSY LAST CLOSING LOST CLOSED",
-    "a server that stops at once": "REQUEST BUSY ABORT ABORTED LOST GONE BROKEN CLOSED",
+    "a server that stops lets a request finish": (
+        "REQUEST BUSY STOP BUSY ANSWERED_CLOSE CLOSING LOST CLOSED"
+    ),
+    "a server that stops at once": "REQUEST BUSY ABORT ABORTED LOST DISCONNECTED BROKEN CLOSED",
     "a handler that ends before its connection": (
         "REQUEST BUSY ABORT ABORTED BROKEN CLOSING LOST CLOSED"
     ),
-    "a client that goes": "REQUEST BUSY LOST GONE ANSWERED CLOSED",
-    "a client that goes, and then the server": "REQUEST BUSY LOST GONE ABORT GONE BROKEN CLOSED",
+    "a client that goes": "REQUEST BUSY LOST DISCONNECTED ANSWERED CLOSED",
+    "a client that goes, and then the server": (
+        "REQUEST BUSY LOST DISCONNECTED ABORT DISCONNECTED BROKEN CLOSED"
+    ),
 }
 
 
@@ -125,8 +136,8 @@ def test_the_rest_of_a_body_is_thrown_away_failed_or_taken(
 ) -> None:
     following, actions = row
     leaves = state in TAKING_BODY and following not in TAKING_BODY
-    if leaves and event is not Event.BODY_ENDS and state is not State.SKIP:
-        cut = {Action.DROP_BODY, Action.FAIL_BODY, Action.BREAK}
+    if leaves and event is not Event.BODY_ENDS and state is not State.DISCARDING_BODY:
+        cut = {Action.DROP_BODY, Action.FAIL_BODY, Action.ABORT_TRANSPORT}
         assert cut & set(actions)
 
 
@@ -137,7 +148,7 @@ def test_a_connection_is_closed_and_forgotten_once(state: State, event: Event, r
     if following is State.LINGER:
         assert actions[-1] is Action.HALF_CLOSE
     if following in (State.CLOSING, State.ABORTED):
-        assert {Action.CLOSE, Action.BREAK} & set(actions)
+        assert {Action.CLOSE, Action.ABORT_TRANSPORT} & set(actions)
     if Action.REFUSE in actions:
         assert state not in _HANDLED, "an answer in the middle of another"
 
@@ -146,10 +157,10 @@ def test_a_connection_is_closed_and_forgotten_once(state: State, event: Event, r
 def test_every_state_hears_its_client_and_its_server(state: State) -> None:
     events = TABLE[state]
     if state is not State.CLOSED:
-        assert (Event.LOST in events) == (state is not State.GONE)
+        assert (Event.LOST in events) == (state is not State.DISCONNECTED)
         assert (Event.ABORT in events) == (state is not State.ABORTED)
     if state in _HANDLED:
-        assert {Event.LAST, Event.BROKEN} <= set(events)
+        assert {Event.ANSWERED_CLOSE, Event.BROKEN} <= set(events)
     if state not in _OVER or state is State.LINGER:
         assert Event.EOF in events
 
@@ -158,7 +169,7 @@ def test_every_state_hears_its_client_and_its_server(state: State) -> None:
 def test_no_client_is_waited_for_without_a_limit(state: State) -> None:
     timeout_s = timeouts_s(HttpSettings())[state]
     assert math.isinf(timeout_s) or Event.TIMEOUT in TABLE[state]
-    waits = {State.BUSY, State.ABORTED, State.GONE}  # states that wait for the handler
+    waits = {State.BUSY, State.ABORTED, State.DISCONNECTED}  # states that wait for the handler
     if math.isinf(timeout_s) and state not in waits | {State.CLOSED}:
         _, actions = TABLE[state][Event.BODY_WANTED]
         assert Action.WATCH_BODY in actions

@@ -47,10 +47,10 @@ def upload(size_bytes: int | None) -> Request:
 def test_what_can_be_released_is_but_not_all_the_time() -> None:
     process = Process()
     for _ in range(50):
-        process.pressure.failed()
+        process.pressure.allocation_failed()
     assert process.released == 1, "one release that fails does not keep the others from it"
     process.now_s += 2
-    process.pressure.failed()
+    process.pressure.allocation_failed()
     assert process.released == 2
 
 
@@ -58,7 +58,7 @@ def test_what_can_be_released_is_but_not_all_the_time() -> None:
 def test_uploads_are_refused_for_a_while_and_small_ones_never(size_bytes: int | None) -> None:
     process = Process()
     process.pressure.refuse_upload(upload(size_bytes))
-    process.pressure.failed()
+    process.pressure.allocation_failed()
     process.pressure.refuse_upload(upload(0))
     process.pressure.refuse_upload(upload(1000))
     with pytest.raises(StorageError) as refused:
@@ -71,55 +71,55 @@ def test_uploads_are_refused_for_a_while_and_small_ones_never(size_bytes: int | 
 def test_a_process_that_serves_nobody_gives_up() -> None:
     process = Process()
     for _ in range(10):
-        process.pressure.failed()
+        process.pressure.allocation_failed()
         process.now_s += GIVE_UP_S / 10
     assert process.why == []
-    process.pressure.failed()
+    process.pressure.allocation_failed()
     assert "memory ran out" in process.why[0]
 
 
 def test_a_process_that_serves_somebody_goes_on() -> None:
     process = Process()
     for _ in range(100):
-        process.pressure.failed()
+        process.pressure.allocation_failed()
         process.now_s += GIVE_UP_S / 10
-        process.pressure.served()
+        process.pressure.request_served()
     assert process.why == []
 
 
 def test_a_process_that_nobody_asks_goes_on() -> None:
     process = Process()
-    process.pressure.failed()
+    process.pressure.allocation_failed()
     for _ in range(20):
         process.now_s += GIVE_UP_S / 5
-        process.pressure.look(Health.SERVING)
+        process.pressure.observe_health(Health.SERVING)
     assert process.why == []
     for _ in range(20):
-        process.pressure.failed()
+        process.pressure.allocation_failed()
         process.now_s += GIVE_UP_S / 10
-        process.pressure.look(Health.SERVING)
+        process.pressure.observe_health(Health.SERVING)
     assert process.why
 
 
 def test_an_engine_that_stalls_counts_although_others_are_served() -> None:
     process = Process()
-    process.pressure.failed()
-    process.pressure.look(Health.STALLED)
-    process.pressure.served()
+    process.pressure.allocation_failed()
+    process.pressure.observe_health(Health.STALLED)
+    process.pressure.request_served()
     process.now_s += GIVE_UP_S + 1
-    process.pressure.look(Health.STALLED)
+    process.pressure.observe_health(Health.STALLED)
     assert len(process.why) == 1
     well = Process()
-    well.pressure.look(Health.STALLED)
-    well.pressure.look(Health.SERVING)
-    well.pressure.served()
+    well.pressure.observe_health(Health.STALLED)
+    well.pressure.observe_health(Health.SERVING)
+    well.pressure.request_served()
     well.now_s += GIVE_UP_S + 1
-    well.pressure.look(Health.SERVING)
+    well.pressure.observe_health(Health.SERVING)
     assert well.why == []
 
 
 def test_the_engine_is_asked_while_memory_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory_pressure, "_LOOK_EVERY_S", 0.001)
+    monkeypatch.setattr(memory_pressure, "_POLL_INTERVAL_S", 0.001)
     process = Process()
     asked = 0
 
@@ -135,7 +135,7 @@ def test_the_engine_is_asked_while_memory_is_short(monkeypatch: pytest.MonkeyPat
         watching = asyncio.create_task(process.pressure.watch(health))
         await asyncio.sleep(0.02)
         assert asked == 0, "nobody asks a process that is well"
-        process.pressure.failed()
+        process.pressure.allocation_failed()
         while not process.why:  # noqa: ASYNC110 - bounded by `run`
             await asyncio.sleep(0.001)
         watching.cancel()

@@ -35,7 +35,7 @@ def test_what_comes_puts_the_end_off_but_not_for_ever() -> None:
     pacing.linger()
     deadlines = [pacing.deadline]
     for time.now in (110.0, 129.0):
-        assert pacing.throw_away(1)
+        assert pacing.count_discarded(1)
         deadlines.append(pacing.deadline)
     assert deadlines == [102.0, 112.0, 130.0]
 
@@ -43,7 +43,7 @@ def test_what_comes_puts_the_end_off_but_not_for_ever() -> None:
 def test_so_many_bytes_may_come_and_no_more() -> None:
     pacing = Pacing(SETTINGS, Time())
     pacing.linger()
-    assert [pacing.throw_away(size_bytes) for size_bytes in (4, 6, 1)] == [True, True, False]
+    assert [pacing.count_discarded(size_bytes) for size_bytes in (4, 6, 1)] == [True, True, False]
 
 
 class Asking:
@@ -80,7 +80,7 @@ def _stalled(reads: bool, moved_bytes: int) -> tuple[bool, float]:
         reading = asyncio.create_task(body.__anext__()) if reads else None
         await asyncio.sleep(0)
         time.now = 130.0
-        pacing.judge_body(body, StorageError(REQUEST_TIMEOUT))
+        pacing.check_body(body, StorageError(REQUEST_TIMEOUT))
         failed = body.left_bytes is None
         if reading is not None and failed:
             with pytest.raises(StorageError):
@@ -120,6 +120,6 @@ def test_an_answer_that_is_read_too_slowly_is_given_up(is_blocked: bool, moved_b
     pacing.watch_writing(cast(Sender, sender))
     assert pacing.deadline == 160.0
     time.now, sender.flushed, sender.congested = 160.0, 1000 + moved_bytes, is_blocked
-    pacing.judge_writing(cast(Sender, sender), lambda: given_up.append("given up"))
+    pacing.check_writing(cast(Sender, sender), lambda: given_up.append("given up"))
     assert bool(given_up) == (is_blocked and moved_bytes < 100)
     assert pacing.deadline == 220.0

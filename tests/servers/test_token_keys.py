@@ -18,9 +18,9 @@ from strongroom.servers.copies.client import CopyClient
 from strongroom.servers.identities.identities import ServedIdentities
 from strongroom.servers.identities.roles_file import ServedRoles
 from strongroom.servers.identities.token_keys import (
-    BELIEVED_S,
+    FETCH_INTERVAL_MIN_S,
     FRESH_S,
-    PAUSE_S,
+    VALID_S,
     KeyFile,
     KeyUrl,
     fetch,
@@ -79,7 +79,7 @@ def test_an_unknown_key_is_looked_for_once_in_a_while() -> None:
         for _ in range(5):
             await published.keys.ready("new")
         assert published.asked == 1
-        published.now_s += PAUSE_S
+        published.now_s += FETCH_INTERVAL_MIN_S
         published.answer = tokens.key_set(tokens.jwk(tokens.key_for("RS256"), "new"))
         await published.keys.ready("new")
         assert published.asked == 2
@@ -121,7 +121,7 @@ def test_what_cannot_be_read_fails_closed(
         published.answer = tokens.key_set()
         await published.keys.ready("RSA")
         assert published.asked == 1
-        published.now_s += PAUSE_S
+        published.now_s += FETCH_INTERVAL_MIN_S
         await published.keys.ready("RSA")
         judge.verify(parse_token(tokens.token()))
 
@@ -140,7 +140,7 @@ def test_old_keys_are_believed_for_a_day() -> None:
         published = Published(tokens.key_set())
         await published.keys.ready("RSA")
         published.answer = OSError("gone")
-        published.now_s += BELIEVED_S - 1
+        published.now_s += VALID_S - 1
         await published.keys.ready("RSA")
         await asyncio.sleep(0.01)
         assert published.keys.current() is not None

@@ -54,7 +54,7 @@ def test_answers_leave_with_the_last_request() -> None:
     for _ in range(3):
         policy.begin()
     for number in range(3):
-        policy.put(sent.append, b"%d" % number)
+        policy.defer_write(sent.append, b"%d" % number)
         assert not sent
         policy.end()
     assert sent == [b"0", b"1", b"2"]
@@ -66,12 +66,12 @@ def test_answers_leave_in_the_next_turn_at_the_latest() -> None:
     policy = RequestTurns(loop.call_soon)
     policy.begin()
     policy.begin()
-    policy.put(sent.append, b"answer")
+    policy.defer_write(sent.append, b"answer")
     policy.end()
     assert not sent
     loop.turn()
     assert sent == [b"answer"]
-    policy.put(sent.append, b"next")
+    policy.defer_write(sent.append, b"next")
     loop.turn()
     assert sent == [b"answer", b"next"]
 
@@ -83,11 +83,11 @@ def test_many_answers_leave_at_once_and_each_only_once() -> None:
     policy.begin()
     policy.begin()
     for number in range(turns.WAITING_MAX + 2):
-        policy.put(sent.append, b"%d" % number)
+        policy.defer_write(sent.append, b"%d" % number)
     assert sent == [b"%d" % number for number in range(turns.WAITING_MAX)]
     loop.turn()
     loop.turn()
-    policy.empty()
+    policy.write_deferred()
     assert sent == [b"%d" % number for number in range(turns.WAITING_MAX + 2)]
 
 

@@ -29,7 +29,7 @@ from strongroom.operations.core import codec, fields, unserved
 from strongroom.operations.core.codec import Admitted
 from strongroom.operations.core.endpoint import Addressed, Endpoint
 from strongroom.operations.core.spec import Operation, Resource
-from strongroom.servers.identities.identities import PresentIdentities, ServedIdentities
+from strongroom.servers.identities.identities import IdentitiesSnapshot, ServedIdentities
 from strongroom.services.core import account
 from strongroom.services.core.calls import Call, Place, Reauthorize
 from strongroom.services.core.runner import Services
@@ -47,8 +47,8 @@ OLDEST_VERSION: Final = "2009-09-19"
 # Services in which a SAS may be for one blob or file.
 _SIGNED_BELOW: Final = (Service.BLOB, Service.FILE)
 # So many parsed URLs are cached, if their paths are short.
-_REMEMBERED: Final = 2048
-_REMEMBERED_PATH_CHARS_MAX: Final = 256
+_CACHED_URLS_MAX: Final = 2048
+_CACHED_PATH_CHARS_MAX: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class ServiceContext:
         object.__setattr__(self, "request_ids", RequestIds(self.clock))
 
 
-class _Named(msgspec.Struct, frozen=True):
+class _ResolvedUrl(msgspec.Struct, frozen=True):
     """The resource that a URL names: its address for the services, and the target that a signature
     covers."""
 
@@ -84,20 +84,20 @@ class _Named(msgspec.Struct, frozen=True):
 class Asked(msgspec.Struct):
     """A request whose URL has been parsed: the resource that it names, and the facts found later.
 
-    `sound` means that every name in the URL is valid. If it is False, the names are checked after
-    the caller is authorized. `identified` is the wall time in ticks at which its credentials were
-    judged. `whole_version` is the version of the batch that contains this request, used if the
-    request names none itself.
+    `has_valid_names` means that every name in the URL is valid. If it is False, the names are
+    checked after the caller is authorized. `authenticated_at` is the wall time in ticks at which
+    its credentials were judged. `whole_version` is the version of the batch that contains this
+    request. It is used if the request names none itself.
     """
 
     request: Request
     query: Query
     addressed: Addressed
     signed: Signed
-    sound: bool = False
+    has_valid_names: bool = False
     version: str | None = None
     operation: Operation | None = None
-    identified: int = 0
+    authenticated_at: int = 0
     whole_version: str | None = None
 
 
@@ -113,20 +113,20 @@ def read(context: ServiceContext, request: Request, full: FullPath | None = None
     asked = query.parse(request.query)
     account = account_of_host(request.headers.get("host"), context.suffixes)
     path, mount = (request.path, request.mount) if full is None else full
-    if asked.is_remembered and len(path) <= _REMEMBERED_PATH_CHARS_MAX:
+    if asked.is_remembered and len(path) <= _CACHED_PATH_CHARS_MAX:
         try:
-            named = _sound(context.endpoint, asked, path, account, mount)
+            named = _named_cached(context.endpoint, asked, path, account, mount)
         except StorageError:
             pass  # `_named` or a later check raises it
         else:
-            return Asked(request, asked, named.addressed, named.signed, sound=True)
+            return Asked(request, asked, named.addressed, named.signed, has_valid_names=True)
     named = _named(context.endpoint, asked, path, account, mount)
     return Asked(request, asked, named.addressed, named.signed)
 
 
 def _named(
     endpoint: Endpoint, asked: Query, raw_path: str, account: str | None, mount: str
-) -> _Named:
+) -> _ResolvedUrl:
     addressed = endpoint.address(parse_path(raw_path, account, mount), asked)
     target = addressed.target
     signed = Signed(
@@ -138,13 +138,13 @@ def _named(
         asked.get("snapshot"),
         asked.get("versionid"),
     )
-    return _Named(addressed, signed)
+    return _ResolvedUrl(addressed, signed)
 
 
-@lru_cache(maxsize=_REMEMBERED)
-def _sound(
+@lru_cache(maxsize=_CACHED_URLS_MAX)
+def _named_cached(
     endpoint: Endpoint, asked: Query, raw_path: str, account: str | None, mount: str
-) -> _Named:
+) -> _ResolvedUrl:
     """Return the cached result of `_named`, for valid names only."""
     named = _named(endpoint, asked, raw_path, account, mount)
     endpoint.check_names(named.addressed)
@@ -159,9 +159,9 @@ def identify(context: ServiceContext, asked: Asked) -> Claim:
     # A browser sends a preflight request before it may send credentials.
     if asked.request.method == "OPTIONS":
         return Anonymous(asked.addressed.target.account)
-    asked.identified = context.clock.wall_ticks()
+    asked.authenticated_at = context.clock.wall_ticks()
     claim = authenticate(
-        asked.request, asked.signed, context.accounts, asked.identified, context.identities
+        asked.request, asked.signed, context.accounts, asked.authenticated_at, context.identities
     )
     if asked.request.headers.repeats:
         # The operation that reads metadata refuses a repeated name with an error of its own.
@@ -195,17 +195,17 @@ async def admit(context: ServiceContext, asked: Asked, claim: Claim) -> tuple[Op
         if place is None and operation.waits and operation.resource is Resource.CONTAINER:
             place = await _awaited_place(context, operation, asked, claim, target.container)
     # As of the check of the credentials. After a wait for the container, they were judged again.
-    now = asked.identified or context.clock.wall_ticks()
+    now = asked.authenticated_at or context.clock.wall_ticks()
     grant = _judge(asked, claim, operation, place, now)
     _refuse_unserved(context, operation, asked)
     version = asked.version or DEFAULT_VERSION
     owner = isinstance(claim, SharedKeyClaim)
     bearer = claim if isinstance(claim, BearerClaim) else None
-    renew = partial(_present_judge, context, asked, claim, operation)
+    renew = partial(_snapshot_judge, context, asked, claim, operation)
     admitted = Admitted(
         endpoint.service, asked.addressed, place, grant, renew, version, owner, bearer
     )
-    if not asked.sound:
+    if not asked.has_valid_names:
         endpoint.check_names(asked.addressed)
     return operation, await codec.decode(
         operation, request, asked.query, admitted, context.services.turns
@@ -262,7 +262,7 @@ async def _awaited_place(
     _judge(asked, claim, operation, None, context.clock.wall_ticks())
     service, name = context.endpoint.service, asked.addressed.target.account
     place = await context.services.await_place(service, name, container, wait_s, asked.request)
-    _present_judge(context, asked, claim, operation)(place)
+    _snapshot_judge(context, asked, claim, operation)(place)
     return place
 
 
@@ -284,19 +284,19 @@ def _judge(
     )
 
 
-class _Found(msgspec.Struct, frozen=True):
+class _AuthSnapshot(msgspec.Struct, frozen=True):
     """Accounts with a snapshot of one account (None if it did not exist), and a snapshot of the
     identities."""
 
     account: Account | None
-    identities: PresentIdentities | None
+    identities: IdentitiesSnapshot | None
 
     def get(self, name: str) -> Account | None:
         """See Accounts.get."""
         return self.account
 
 
-def _present_judge(
+def _snapshot_judge(
     context: ServiceContext, asked: Asked, claim: Claim, operation: Operation
 ) -> Reauthorize:
     """Return a judge of a request that has waited, since its key or role may have been removed.
@@ -304,8 +304,8 @@ def _present_judge(
     The judge reads neither the clock nor accounts, issuers' keys and roles. It may therefore be
     called in decisions.
     """
-    identities = None if context.identities is None else context.identities.present(claim)
-    found = _Found(context.accounts.get(asked.signed.account), identities)
+    identities = None if context.identities is None else context.identities.snapshot(claim)
+    found = _AuthSnapshot(context.accounts.get(asked.signed.account), identities)
     return partial(_judge_again, asked, claim, operation, found, context.clock.wall_ticks())
 
 
@@ -313,13 +313,15 @@ def _judge_again(
     asked: Asked,
     claim: Claim,
     operation: Operation,
-    found: _Found,
+    found: _AuthSnapshot,
     now_wall_ticks: int,
     place: Place | None,
 ) -> Grant:
-    if asked.identified:  # a part of a batch has no credentials of its own
+    if asked.authenticated_at:  # a part of a batch has no credentials of its own
         # As of the first check: the time that this server let the request wait must not count.
-        claim = authenticate(asked.request, asked.signed, found, asked.identified, found.identities)
+        claim = authenticate(
+            asked.request, asked.signed, found, asked.authenticated_at, found.identities
+        )
     return _judge(asked, claim, operation, place, now_wall_ticks)
 
 

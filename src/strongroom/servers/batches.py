@@ -35,7 +35,7 @@ from strongroom.wire.core.path import FullPath, UrlTarget
 
 # So many parts of a batch run at the same time: enough to share one commit, and few enough that
 # other requests are served in between.
-SIDE_BY_SIDE_MAX: Final = 64
+CONCURRENT_PARTS_MAX: Final = 64
 _AUTHORIZATION: Final = "authorization"
 _VERSION: Final = "x-ms-version"
 _ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
@@ -168,7 +168,7 @@ async def answer(whole: Whole, respond: RespondToPart) -> Response:
     if len(requests) > limits.BLOB_BATCH_REQUESTS_MAX:
         raise StorageError(blob_errors.EXCEEDS_MAX_BATCH_REQUEST_COUNT)
     parts = await _read_all(whole, requests)
-    answers = await _side_by_side(whole.context, parts, respond)
+    answers = await _run_concurrently(whole.context, parts, respond)
     # A random boundary, so that no content of an answer can contain it.
     written = multipart.write_independent(
         map(_answered, requests, answers), guid(whole.context.clock)
@@ -186,7 +186,7 @@ async def _read_all(whole: Whole, requests: Sequence[PartRequest]) -> list[Asked
     for index, request in enumerate(requests):
         try:
             part = _read(whole, request)
-            _check_stands_here(whole, part)
+            _check_allowed(whole, part)
         except StorageError as error:
             raise _invalid(index, error.message) from None
         assert part.operation is not None
@@ -223,7 +223,7 @@ def _fits(whole: Whole, target: UrlTarget) -> bool:
     return outer.container is None or target.container == outer.container
 
 
-def _check_stands_here(whole: Whole, part: Asked) -> None:
+def _check_allowed(whole: Whole, part: Asked) -> None:
     allowed, target = whole.operation.parts, part.addressed.target
     if part.operation not in allowed:
         named = " or ".join(dict.fromkeys(_kind(one) for one in allowed))
@@ -239,15 +239,15 @@ def _invalid(index: int, reason: str) -> StorageError:
     return StorageError(errors.INVALID_INPUT, text)
 
 
-async def _side_by_side(
+async def _run_concurrently(
     context: ServiceContext, parts: Sequence[Asked], respond: RespondToPart
 ) -> list[Response]:
     """Return the answers in order; a bounded number of parts runs at once."""
     if len(parts) == 1:
         return [await respond(context, parts[0])]
     found: list[Response] = []
-    for at in range(0, len(parts), SIDE_BY_SIDE_MAX):
-        begun = [_in_turn(context, part, respond) for part in parts[at : at + SIDE_BY_SIDE_MAX]]
+    for at in range(0, len(parts), CONCURRENT_PARTS_MAX):
+        begun = [_in_turn(context, part, respond) for part in parts[at : at + CONCURRENT_PARTS_MAX]]
         some = await asyncio.gather(*begun, return_exceptions=True)
         for one in some:
             if isinstance(one, BaseException):

@@ -37,7 +37,7 @@ from strongroom.wire.core import path
 from strongroom.wire.core.http import Headers, Request
 
 
-class _Sources(NamedTuple):
+class _SourceKind(NamedTuple):
     """The kind of resource that a service can copy from, its permission and its error codes."""
 
     resource: Resource
@@ -47,13 +47,13 @@ class _Sources(NamedTuple):
 
 
 _SERVICES: Final = {
-    Service.BLOB: _Sources(
+    Service.BLOB: _SourceKind(
         Resource.BLOB,
         permissions.READ,
         blob_errors.BLOB_NOT_FOUND,
         blob_errors.CONTAINER_NOT_FOUND,
     ),
-    Service.FILE: _Sources(
+    Service.FILE: _SourceKind(
         Resource.FILE,
         permissions.FILE_READ,
         errors.RESOURCE_NOT_FOUND,
@@ -115,7 +115,7 @@ class CopyLocator:
         request = Request("GET", target, headers, _NoBody(), tls=parts.scheme == "https")
         try:
             is_routed = listener == one_port.NAME
-            service = self._router.take(request) if is_routed else Service(listener)
+            service = self._router.route_request(request) if is_routed else Service(listener)
             sources = _SERVICES.get(service)
             asked = None
             if sources is not None:

@@ -28,7 +28,7 @@ from strongroom.wire.core.http import Request, Response
 RULES_MAX: Final = 100
 SCRIPT_MAX: Final = 10_000
 _PATTERN_CHARS_MAX: Final = 1024
-_CHANCES: Final = 1 << 64
+_PSEUDORANDOM_VALUES: Final = 1 << 64
 
 Pattern = Annotated[str, msgspec.Meta(max_length=_PATTERN_CHARS_MAX)]
 
@@ -168,16 +168,16 @@ class FaultInjector:
                 return None
             count.hit += 1
             return rule.script[number]
-        if _chance(self.plan.seed, index, number) >= rule.probability:
+        if _pseudorandom(self.plan.seed, index, number) >= rule.probability:
             return None
         count.hit += 1
         return rule.fault
 
 
-def _chance(seed: int, index: int, number: int) -> float:
+def _pseudorandom(seed: int, index: int, number: int) -> float:
     """Return the pseudorandom number in [0, 1) for the `number`th match of the rule at `index`."""
     digest = hashlib.blake2b(f"{seed}/{index}/{number}".encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "big") / _CHANCES
+    return int.from_bytes(digest, "big") / _PSEUDORANDOM_VALUES
 
 
 def _operation_of(context: ServiceContext, request: Request) -> str:

@@ -48,7 +48,7 @@ def limit_arenas() -> None:
         return
 
 
-def give_back() -> None:
+def trim_heap() -> None:
     """Return all free memory to the system. Takes milliseconds if there is much of it."""
     if _trim is not None:
         _trim(0)
@@ -68,17 +68,17 @@ class MemoryReturn:
 
     Arguments:
         resident: see `resident_bytes`.
-        trim: see `give_back`.
+        trim: see `trim_heap`.
     """
 
     def __init__(
-        self, resident: Callable[[], int] = resident_bytes, trim: Callable[[], None] = give_back
+        self, resident: Callable[[], int] = resident_bytes, trim: Callable[[], None] = trim_heap
     ) -> None:
         self._resident = resident
         self._trim = trim
         self._least_bytes = resident()
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Compare the resident size with its minimum so far; from 8 MiB of growth on, return free
         memory."""
         now_bytes = self._resident()
@@ -87,7 +87,7 @@ class MemoryReturn:
             self._trim()
 
     async def run(self) -> None:
-        """Call `look` every ten seconds, until cancelled."""
+        """Call `check` every ten seconds, until cancelled."""
         while True:
             await asyncio.sleep(_INTERVAL_S)
-            self.look()
+            self.check()

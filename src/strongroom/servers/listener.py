@@ -49,7 +49,7 @@ class Listener(Protocol):
         ...
 
 
-class Opening(NamedTuple):
+class RequestedListener(NamedTuple):
     """A listener that is to be opened: its name among the others, and its port (0 = a free one)."""
 
     name: str

@@ -28,10 +28,10 @@ _RELEASE_EVERY_S: Final = 1.0
 _WARN_EVERY_S: Final = 30.0
 # The process ends if allocations failed and no request was served for this long.
 GIVE_UP_S: Final = 30.0
-_LOOK_EVERY_S: Final = 5.0
+_POLL_INTERVAL_S: Final = 5.0
 # Bodies of at most this size are never refused: they need little more memory than their request.
 _SMALL_BODY_BYTES: Final = 16 * KIB
-_GONE: Final = frozenset({errno.ENOTCONN, errno.EPIPE, errno.ECONNRESET})
+_DISCONNECT_ERRNOS: Final = frozenset({errno.ENOTCONN, errno.EPIPE, errno.ECONNRESET})
 
 
 class Pressure:
@@ -58,7 +58,7 @@ class Pressure:
         self._serves_nobody_since: float | None = None
         self._is_stalled = False
 
-    def failed(self) -> None:
+    def allocation_failed(self) -> None:
         """Note that an allocation has failed: free memory, and give up if no request is served any
         more."""
         now = self._failed_at = self._now()
@@ -76,12 +76,12 @@ class Pressure:
                     continue
         self._judge(now)
 
-    def served(self) -> None:
+    def request_served(self) -> None:
         """Note that a request was answered."""
         if not self._is_stalled:
             self._serves_nobody_since = None
 
-    def look(self, health: Health) -> None:
+    def observe_health(self, health: Health) -> None:
         """Note the engine's health.
 
         While the engine is stalled, answered requests do not count as service, since some need no
@@ -123,18 +123,18 @@ class Pressure:
         """
         while True:
             try:
-                await asyncio.sleep(_LOOK_EVERY_S)
+                await asyncio.sleep(_POLL_INTERVAL_S)
                 if self._is_stalled or self._now() - self._failed_at < 2 * GIVE_UP_S:
-                    self.look(await health())
+                    self.observe_health(await health())
             except MemoryError:
-                self.failed()
+                self.allocation_failed()
 
     def handle(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """Handle an error of the event loop (the loop's exception handler)."""
         error = context.get("exception")
         if isinstance(error, MemoryError):
-            self.failed()
-        elif isinstance(error, OSError) and error.errno in _GONE:
+            self.allocation_failed()
+        elif isinstance(error, OSError) and error.errno in _DISCONNECT_ERRNOS:
             _log.debug("a client has gone: %s", error)
         else:
             _log.error("%s", context.get("message"), exc_info=error)

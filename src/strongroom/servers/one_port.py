@@ -72,7 +72,7 @@ class OnePort:
             raise StorageError(errors.INVALID_URI, _MESSAGE)
         return Route(named, f"/{first}")
 
-    def take(self, request: Request) -> Service:
+    def route_request(self, request: Request) -> Service:
         """Return the service of a request, and set the request's `mount`.
 
         Raises: StorageError InvalidUri.

@@ -17,13 +17,13 @@ _OWN_FILES: Final = 256
 # A connection is a socket, and an upload of a large body writes to a file of its own.
 _FILES_PER_CONNECTION: Final = 2
 _CONNECTIONS_MIN: Final = 16
-_WANTED: Final = _OWN_FILES + _FILES_PER_CONNECTION * HttpSettings().connections_max
+_FILES_NEEDED: Final = _OWN_FILES + _FILES_PER_CONNECTION * HttpSettings().connections_max
 
 
 def raise_limit() -> None:
     """Raise the limit of open files to what the server may need, as far as the system allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _WANTED if hard == resource.RLIM_INFINITY else min(_WANTED, hard)
+    wanted = _FILES_NEEDED if hard == resource.RLIM_INFINITY else min(_FILES_NEEDED, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

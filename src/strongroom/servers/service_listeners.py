@@ -27,7 +27,7 @@ from strongroom.servers.admission import ServiceContext
 from strongroom.servers.faults import FaultInjector
 from strongroom.servers.http.server import Exchange, HttpServer, HttpSettings
 from strongroom.servers.identities.identities import ServedIdentities
-from strongroom.servers.listener import Opening
+from strongroom.servers.listener import RequestedListener
 from strongroom.servers.memory_pressure import Pressure
 from strongroom.servers.one_port import OnePort
 from strongroom.servers.own_endpoints import PREFIX, OwnEndpoints
@@ -107,7 +107,7 @@ def contexts(
 
 def listeners(
     contexts: Contexts, router: OnePort, shared: Shared, ports: Mapping[str, int]
-) -> list[Opening]:
+) -> list[RequestedListener]:
     """Return the listeners that `ports` names: services, and one_port.NAME for all of them."""
     wanted = []
     for name, port in ports.items():
@@ -115,25 +115,26 @@ def listeners(
             made = _server(partial(_routed, contexts, router), contexts[Service.BLOB], shared)
         else:
             context = contexts[Service(name)]
-            made = _server(partial(_always, context), context, shared)
-        wanted.append(Opening(name, made, port))
+            made = _server(partial(_single_service, context), context, shared)
+        wanted.append(RequestedListener(name, made, port))
     return wanted
 
 
-def _always(context: ServiceContext, request: Request) -> ServiceContext:
+def _single_service(context: ServiceContext, request: Request) -> ServiceContext:
     return context
 
 
 def _routed(contexts: Contexts, router: OnePort, request: Request) -> ServiceContext:
     """Return the context of the service that the request names. Raises StorageError InvalidUri."""
-    return contexts[router.take(request)]
+    return contexts[router.route_request(request)]
 
 
-def _server(context_of: _ContextOf, otherwise: ServiceContext, shared: Shared) -> HttpServer:
+def _server(context_of: _ContextOf, fallback_context: ServiceContext, shared: Shared) -> HttpServer:
     """Return a server that answers each request in the context that `context_of` returns.
 
     Arguments:
-        otherwise: the context of refusals if a request names no service or could not be read.
+        fallback_context: the context of refusals if a request names no service or could not be
+            read.
     """
     own, pressure = shared.own, shared.pressure
     answer: _Answer = pipeline.respond if shared.faults is None else shared.faults.respond
@@ -147,7 +148,7 @@ def _server(context_of: _ContextOf, otherwise: ServiceContext, shared: Shared) -
         return answer(context, request)
 
     def render(error: StorageError, request: Request | None) -> Response:
-        context = otherwise
+        context = fallback_context
         if request is not None:
             try:
                 context = context_of(request)
@@ -167,7 +168,7 @@ def _observer(shared: Shared) -> Callable[[Exchange], None]:
 
     def observe(exchange: Exchange) -> None:
         if exchange.complete:
-            pressure.served()
+            pressure.request_served()
         telemetry.observe(exchange)
 
     return observe

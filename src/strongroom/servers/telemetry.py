@@ -113,22 +113,22 @@ class Telemetry(Collector):
             seconds.add_metric((operation,), times.buckets(), times.sum_s)
         yield requests
         yield seconds
-        yield _counted("received_bytes", "Bytes of request bodies.", self._received_bytes)
-        yield _counted("sent_bytes", "Bytes of answers, heads included.", self._sent_bytes)
-        yield _counted("incomplete_answers", "Answers not sent whole.", self._incomplete)
-        yield _there("connections", "Connections open.", self._connections())
-        yield _there("waiters", "Records that requests wait for.", self._waiters())
+        yield _counter("received_bytes", "Bytes of request bodies.", self._received_bytes)
+        yield _counter("sent_bytes", "Bytes of answers, heads included.", self._sent_bytes)
+        yield _counter("incomplete_answers", "Answers not sent whole.", self._incomplete)
+        yield _gauge("connections", "Connections open.", self._connections())
+        yield _gauge("waiters", "Records that requests wait for.", self._waiters())
 
     def exposition(self) -> tuple[bytes, str]:
         """Return every metric as text, and the media type of that text."""
         return generate_latest(self._registry), CONTENT_TYPE_LATEST
 
 
-def _counted(name: str, what: str, count: int) -> Metric:
+def _counter(name: str, what: str, count: int) -> Metric:
     return CounterMetricFamily(f"strongroom_{name}", what, value=count)
 
 
-def _there(name: str, what: str, count: int) -> Metric:
+def _gauge(name: str, what: str, count: int) -> Metric:
     return GaugeMetricFamily(f"strongroom_{name}", what, value=count)
 
 
@@ -194,7 +194,7 @@ class TextLines(logging.Formatter):
         text = record.getMessage()
         if facts is not None:
             text = " ".join(f"{name}={value}" for name, value in facts.items())
-        line = f"{_moment(record)} {record.levelname} {record.name}: {text}"
+        line = f"{_timestamp(record)} {record.levelname} {record.name}: {text}"
         if record.exc_info:
             line += "\n" + self.formatException(record.exc_info)
         return line
@@ -206,7 +206,7 @@ class JsonLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return one record as a JSON object."""
         entry: dict[str, object] = {
-            "time": _moment(record),
+            "time": _timestamp(record),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
@@ -217,6 +217,6 @@ class JsonLines(logging.Formatter):
         return json.dumps(entry, ensure_ascii=True)
 
 
-def _moment(record: logging.LogRecord) -> str:
+def _timestamp(record: logging.LogRecord) -> str:
     moment = datetime.datetime.fromtimestamp(record.created, datetime.UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -76,28 +76,28 @@ class SourceHosts:
 
     def may_resolve(self, host: str, port: int) -> bool:
         """Whether the name of this host may be resolved, judged by the name alone."""
-        name = bare(host)
+        name = normalized_host(host)
         if name in _METADATA_NAMES:
             return False
         return not self.entries or _is_numeric(name) or self._is_named(name, port)
 
-    def may_ask(self, host: str, port: int, address: str) -> bool:
+    def allows_address(self, host: str, port: int, address: str) -> bool:
         """Whether a copy may read from `address`, to which `host` resolved.
 
         An allowed address matches every spelling of itself, but no name that resolves to it.
         """
-        name = bare(host)
+        name = normalized_host(host)
         listed = self._is_named(name, port)
         if not listed and _is_numeric(name):
             found = _parsed(address)
             listed = any(_fits(one, port) and one.address == found for one in self.entries)
-        return may_ask(address, listed) and (listed or not self.entries)
+        return is_address_allowed(address, listed) and (listed or not self.entries)
 
     def _is_named(self, name: str, port: int) -> bool:
         return any(_fits(one, port) and _matches(one.pattern, name) for one in self.entries)
 
 
-def may_ask(text: str, listed: bool) -> bool:
+def is_address_allowed(text: str, listed: bool) -> bool:
     """Whether a copy may read from this address.
 
     Arguments:
@@ -109,13 +109,13 @@ def may_ask(text: str, listed: bool) -> bool:
     if address is None:
         return False
     embedded = _embedded(address)
-    if _is_never(address) or any(map(_is_never, embedded)):
+    if _is_always_refused(address) or any(map(_is_always_refused, embedded)):
         return False
     # If an IPv6 address embeds an IPv4 address, the IPv4 address is judged.
     return listed or all(map(_is_public, embedded or (address,)))
 
 
-def bare(host: str) -> str:
+def normalized_host(host: str) -> str:
     """Return a host name in the form for comparisons: lower case, without a trailing dot."""
     return host.lower().rstrip(".")
 
@@ -133,7 +133,7 @@ def _entry(text: str) -> _Entry:
     address = _parsed(found[1].strip("[]"))
     if found[1].startswith("[") and address is None:
         raise ValueError(f"{text!r} is no host for copies; there is no such address")
-    return _Entry(bare(found[1]), port, address)
+    return _Entry(normalized_host(found[1]), port, address)
 
 
 def _fits(entry: _Entry, port: int) -> bool:
@@ -167,7 +167,7 @@ def _parsed(text: str) -> _Address | None:
         return None
 
 
-def _is_never(address: _Address) -> bool:
+def _is_always_refused(address: _Address) -> bool:
     if address.is_link_local or address.is_multicast or address == _BROADCAST:
         return True
     return address in _METADATA or address in _LOCAL_NAT64

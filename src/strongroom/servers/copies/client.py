@@ -24,7 +24,7 @@ from strongroom import blob_errors, errors
 from strongroom.errors import StorageError
 from strongroom.semantics.core import conditions as conditional
 from strongroom.semantics.core import names
-from strongroom.servers.copies.addresses import SourceHosts, bare
+from strongroom.servers.copies.addresses import SourceHosts, normalized_host
 from strongroom.servers.copies.exchange import BYTES_MAX, CopyExchange
 from strongroom.services.core.copies.parts import cut_range, length_of_answer
 from strongroom.services.core.copies.sources import (
@@ -105,7 +105,7 @@ class CopyClient:
             raise errors.invalid_header(HEADER, url_without_credentials(url), text)
         exchange = await self._connect(parts)
         try:
-            exchange.ask(parts, wanted)
+            exchange.send_request(parts, wanted)
             await exchange.read_head()
             return _source(exchange, wanted)
         except SourceBroken as broken:
@@ -121,7 +121,7 @@ class CopyClient:
             port = 443 if parts.scheme == "https" else 80
         try:
             async with asyncio.timeout(self._connect_timeout_s):
-                addresses = await self._judged(host, port)
+                addresses = await self._checked_addresses(host, port)
                 tls = self._context() if parts.scheme == "https" else None
                 reader, writer = await self._connect_any(addresses, host, port, tls)
         except (OSError, UnicodeError) as error:
@@ -130,14 +130,14 @@ class CopyClient:
             raise cannot_read(blob_errors.CANNOT_VERIFY_COPY_SOURCE, text) from None
         return CopyExchange(reader, writer, self._head_timeout_s, self._stall_timeout_s)
 
-    async def _judged(self, host: str, port: int) -> list[str]:
+    async def _checked_addresses(self, host: str, port: int) -> list[str]:
         """Return the addresses of the host, all of which are allowed. Raises: StorageError,
         OSError."""
         addresses: list[str] = []
         if self._hosts.may_resolve(host, port):
             addresses = await self._resolve(host, port)
         # One forbidden address is enough to refuse: such a name is a mistake or an attack.
-        if addresses and all(self._hosts.may_ask(host, port, one) for one in addresses):
+        if addresses and all(self._hosts.allows_address(host, port, one) for one in addresses):
             return addresses
         text = "This server does not copy from this host."
         raise cannot_read(blob_errors.COPY_SOURCE_FORBIDDEN, text)
@@ -147,7 +147,7 @@ class CopyClient:
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Return a connection to the first address that accepts one. Raises OSError, the last
         one's."""
-        name = bare(host) if tls else None
+        name = normalized_host(host) if tls else None
         tried = addresses[:_ATTEMPTS_MAX]
         refusal = OSError()
         for address in tried:

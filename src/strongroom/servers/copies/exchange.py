@@ -56,7 +56,7 @@ class CopyExchange:
         self.reason = ""
         self.fields: list[tuple[str, str]] = []
 
-    def ask(self, parts: SplitResult, wanted: SourceRequest) -> None:
+    def send_request(self, parts: SplitResult, wanted: SourceRequest) -> None:
         """Send the request. The connection is used for this request only."""
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         lines = [

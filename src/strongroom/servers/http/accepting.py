@@ -44,7 +44,7 @@ class Acceptor:
         self._tls = tls
         self._served = served
         self._make = make
-        self._arriving: set[asyncio.BaseProtocol] = set()  # accepted, setup not finished
+        self._in_setup: set[asyncio.BaseProtocol] = set()  # accepted, setup not finished
         self._has_room = asyncio.Event()
         self._listeners: list[socket.socket] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -81,7 +81,7 @@ class Acceptor:
     def made(self, connection: asyncio.BaseProtocol) -> None:
         """Note that the setup of a connection is finished, so that it counts among the served
         ones."""
-        self._arriving.discard(connection)
+        self._in_setup.discard(connection)
 
     def make_room(self) -> None:
         """Note that a connection has ended."""
@@ -112,7 +112,7 @@ class Acceptor:
             client.close()
             raise
         # Counted from here on, since a whole backlog may be accepted before one is set up.
-        self._arriving.add(connection)
+        self._in_setup.add(connection)
 
     async def _room(self) -> None:
         """Wait until another connection can be served, or answered 503.
@@ -121,7 +121,7 @@ class Acceptor:
         without a reason.
         """
         most = self._settings.connections_max + _REFUSALS_MAX
-        while len(self._served) + len(self._arriving) >= most:
+        while len(self._served) + len(self._in_setup) >= most:
             self._has_room.clear()
             await self._has_room.wait()
 
@@ -155,7 +155,7 @@ class Acceptor:
             client.close()
             raise
         finally:
-            self._arriving.discard(connection)
+            self._in_setup.discard(connection)
             self._has_room.set()
 
 

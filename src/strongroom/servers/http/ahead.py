@@ -7,19 +7,19 @@ Lives here: the buffer. Must not live here: its limit (http/protocol.py).
 from __future__ import annotations
 
 
-class Ahead:
+class PipelineBuffer:
     """The bytes of later requests, in order.
 
     Attributes:
-        is_all: whether the client will send no more.
+        is_at_eof: whether the client will send no more.
     """
 
-    __slots__ = ("_data", "_start", "is_all")
+    __slots__ = ("_data", "_start", "is_at_eof")
 
     def __init__(self) -> None:
         self._data = b""
         self._start = 0
-        self.is_all = False
+        self.is_at_eof = False
 
     def __len__(self) -> int:
         return len(self._data) - self._start
@@ -43,4 +43,4 @@ class Ahead:
 
     def end(self) -> None:
         """Note that the client sends no more."""
-        self.is_all = True
+        self.is_at_eof = True

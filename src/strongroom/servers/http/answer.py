@@ -50,7 +50,15 @@ class Responder:
         watch: called when a write begins that may have to wait for the client.
     """
 
-    __slots__ = ("_now", "_observe", "_render_error", "_sender", "_status", "_watch", "given_up")
+    __slots__ = (
+        "_now",
+        "_observe",
+        "_render_error",
+        "_sender",
+        "_status",
+        "_watch",
+        "is_abandoned",
+    )
 
     def __init__(
         self,
@@ -66,7 +74,7 @@ class Responder:
         self._now = now
         self._watch = watch
         self._status = 0
-        self.given_up = False  # whether a cancellation means that the client reads too slowly
+        self.is_abandoned = False  # whether a cancellation means that the client reads too slowly
 
     def render(self, error: Exception, request: Request | None) -> Response:
         """Return the response to a refusal or a defect. A defect is logged without query and
@@ -163,7 +171,7 @@ class Responder:
         except ConnectionError:
             return None
         except asyncio.CancelledError:
-            if not self.given_up:
+            if not self.is_abandoned:
                 raise
             return None
         except Exception as error:
@@ -179,7 +187,7 @@ class Responder:
         self, request: Request, head: Head, error: Exception, keep_alive: bool
     ) -> Plan | None:
         """Send the refusal instead, since no byte of the response has been sent yet."""
-        self._sender.drop_held()
+        self._sender.discard_buffered()
         response = self.render(error, request)
         self._status = response.status
         plan, data = self._whole(response, head, keep_alive=keep_alive)

@@ -14,7 +14,7 @@ from typing import Final, Protocol
 
 from strongroom.errors import INVALID_INPUT, StorageError, body_too_large
 from strongroom.servers.http.buffers import BodyBuffers, Share
-from strongroom.servers.http.documents import Documents
+from strongroom.servers.http.documents import DocumentBudget
 
 _SIZE_LINE: Final = re.compile(
     rb"([0-9A-Fa-f]{1,15})((?:;[\t\x21-\x7e\x80-\xff][\t\x20-\x7e\x80-\xff]*)?)\r\n"
@@ -235,7 +235,7 @@ class IncomingBody:
         size_bytes: int | None,
         source: BodyFeed,
         share: Share,
-        documents: Documents | None = None,
+        documents: DocumentBudget | None = None,
         buffers: BodyBuffers | None = None,
     ) -> None:
         self.size_bytes = size_bytes
@@ -343,7 +343,7 @@ class IncomingBody:
         self._chunks.clear()
         self._buffered = 0
         if self._documents is not None:
-            self._documents.drop(self)
+            self._documents.release(self)
         buffers, self._buffers = self._buffers, None
         if buffers is not None:
             buffers.end()
@@ -398,6 +398,6 @@ class IncomingBody:
             if total > max_bytes:
                 raise body_too_large(max_bytes)
             if self._documents is not None:
-                self._documents.keep(self, len(chunk))
+                self._documents.reserve(self, len(chunk))
             parts.append(chunk)
         return b"".join(parts)

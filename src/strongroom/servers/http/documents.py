@@ -22,7 +22,7 @@ class Growing(Protocol):
         """Refuse the body's reader with `error`."""
 
 
-class Documents:
+class DocumentBudget:
     """The large bodies that the handlers of one server hold in memory, complete or still arriving.
 
     Arguments:
@@ -31,23 +31,25 @@ class Documents:
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
-        self._kept: dict[Growing, int] = {}  # the oldest first
+        self._reserved: dict[Growing, int] = {}  # the oldest first
         self._bytes = 0
 
-    def keep(self, body: Growing, size_bytes: int) -> None:
+    def reserve(self, body: Growing, size_bytes: int) -> None:
         """Count `size_bytes` more bytes of a body.
 
         Raises: StorageError ServerBusy if all other bodies are complete and leave no room.
         """
         while self._bytes + size_bytes > self._bytes_max:
-            slowest = next((one for one in self._kept if not one.ended and one is not body), None)
+            slowest = next(
+                (one for one in self._reserved if not one.ended and one is not body), None
+            )
             if slowest is None:
                 raise StorageError(SERVER_BUSY)
             slowest.fail(StorageError(SERVER_BUSY))
-            self.drop(slowest)
-        self._kept[body] = self._kept.get(body, 0) + size_bytes
+            self.release(slowest)
+        self._reserved[body] = self._reserved.get(body, 0) + size_bytes
         self._bytes += size_bytes
 
-    def drop(self, body: Growing) -> None:
+    def release(self, body: Growing) -> None:
         """Forget a body that is no longer in memory. Idempotent."""
-        self._bytes -= self._kept.pop(body, 0)
+        self._bytes -= self._reserved.pop(body, 0)

@@ -80,8 +80,8 @@ class Handling:
 
     def give_up(self) -> None:
         """Stop writing the answer, since its client reads too slowly."""
-        if self._task is not None and not self._responder.given_up:
-            self._responder.given_up = True
+        if self._task is not None and not self._responder.is_abandoned:
+            self._responder.is_abandoned = True
             self._task.cancel()
 
     async def _run(self) -> None:
@@ -112,9 +112,9 @@ class Handling:
         finally:
             self.body.release()
         size_bytes = len(response.body) if isinstance(response.body, bytes) else 0
-        is_held = size_bytes > owner.settings.answer_large_bytes
-        if is_held:
-            owner.large_answers.hold(self, size_bytes)
+        is_large = size_bytes > owner.settings.answer_large_bytes
+        if is_large:
+            owner.large_answers.reserve(self, size_bytes)
         try:
             return await self._responder.answer(
                 request,
@@ -125,8 +125,8 @@ class Handling:
                 started=self._started,
             )
         finally:
-            if is_held:
-                owner.large_answers.let_go(self)
+            if is_large:
+                owner.large_answers.release(self)
 
     def _is_reusable(self) -> bool:
         """Whether the connection can be used again after this answer."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Protocol
 
 
-class GivesUp(Protocol):
+class Abandonable(Protocol):
     """A connection that sends a large answer."""
 
     def give_up(self) -> None:
@@ -17,7 +17,7 @@ class GivesUp(Protocol):
         ...
 
 
-class LargeAnswers:
+class LargeAnswerBudget:
     """The large answers of one server. It is used on the event loop.
 
     Arguments:
@@ -26,18 +26,18 @@ class LargeAnswers:
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
-        self._held: dict[GivesUp, int] = {}  # the oldest first
-        self._held_bytes = 0
+        self._reserved: dict[Abandonable, int] = {}  # the oldest first
+        self._reserved_bytes = 0
 
-    def hold(self, connection: GivesUp, size_bytes: int) -> None:
+    def reserve(self, connection: Abandonable, size_bytes: int) -> None:
         """Count a large answer that begins to be sent; above the limit, abort the oldest ones."""
-        self._held[connection] = size_bytes
-        self._held_bytes += size_bytes
-        while self._held_bytes > self._bytes_max and len(self._held) > 1:
-            oldest = next(iter(self._held))
-            self.let_go(oldest)
+        self._reserved[connection] = size_bytes
+        self._reserved_bytes += size_bytes
+        while self._reserved_bytes > self._bytes_max and len(self._reserved) > 1:
+            oldest = next(iter(self._reserved))
+            self.release(oldest)
             oldest.give_up()
 
-    def let_go(self, connection: GivesUp) -> None:
+    def release(self, connection: Abandonable) -> None:
         """Forget an answer that was sent or aborted. Idempotent."""
-        self._held_bytes -= self._held.pop(connection, 0)
+        self._reserved_bytes -= self._reserved.pop(connection, 0)

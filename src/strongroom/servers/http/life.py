@@ -31,11 +31,11 @@ class State(enum.IntEnum):
     """A request is handled, and its body still arrives."""
     BUSY = enum.auto()
     """A request is handled, and nothing more of it will arrive."""
-    EARLY = enum.auto()
+    SENDING_EARLY = enum.auto()
     """A long answer is being written, and the request's body still arrives."""
     SENDING = enum.auto()
     """A long answer is being written, and nothing more of its request will arrive."""
-    SKIP = enum.auto()
+    DISCARDING_BODY = enum.auto()
     """The answer is written. The rest of the request's body is thrown away as it arrives."""
     LINGER = enum.auto()
     """The last answer is written. What arrives is thrown away until the client has seen it."""
@@ -43,7 +43,7 @@ class State(enum.IntEnum):
     """What is buffered goes out."""
     ABORTED = enum.auto()
     """The server has broken the connection off, and its request has yet to end."""
-    GONE = enum.auto()
+    DISCONNECTED = enum.auto()
     """The client has gone, and its request has yet to end."""
     CLOSED = enum.auto()
     """The connection is over, and so is its last request."""
@@ -60,15 +60,15 @@ class Event(enum.IntEnum):
     REFUSED = enum.auto()  # the bytes are no request, or the server is full
     BODY_COMES = enum.auto()
     BODY_ENDS = enum.auto()
-    TOO_MUCH = enum.auto()  # more bytes were discarded than a lingering connection may send
+    DISCARD_LIMIT_EXCEEDED = enum.auto()  # a lingering connection has sent more than it may
     EOF = enum.auto()  # the client sends no more; it may still read
     LOST = enum.auto()  # the connection is gone in both directions
     # What the handler does.
     BODY_WANTED = enum.auto()  # it waits for bytes of the body
     WRITING = enum.auto()  # a write began that may have to wait for the client
     ANSWERED = enum.auto()  # the answer is written, and the connection may go on
-    LAST = enum.auto()  # the answer is written, and it said that the connection ends
-    LAST_UNREAD = enum.auto()  # as LAST, and the client has sent more bytes, which stay unread
+    ANSWERED_CLOSE = enum.auto()  # the answer is written, and it said that the connection ends
+    ANSWERED_CLOSE_UNREAD = enum.auto()  # the same, and the client sent bytes that stay unread
     BROKEN = enum.auto()  # the answer could not be written whole
     # What the server does.
     TIMEOUT = enum.auto()  # the deadline of the state has passed
@@ -83,43 +83,46 @@ class Action(enum.IntEnum):
     REFUSE = enum.auto()  # refuse bytes that are no request
     CONTINUE = enum.auto()
     WATCH_BODY = enum.auto()  # from now on the client must send the body quickly
-    JUDGE_BODY = enum.auto()  # fail the body when it came too slowly
+    CHECK_BODY = enum.auto()  # fail the body when it came too slowly
     FAIL_BODY = enum.auto()  # the handler's body ends here, incomplete
     DROP_BODY = enum.auto()  # discard the rest of the body, arrived or not
     WATCH_WRITING = enum.auto()  # from now on the client must read the answer quickly
-    JUDGE_WRITING = enum.auto()  # abandon the answer if the client reads too slowly
-    TELL_GONE = enum.auto()  # notify the handler that its client sends no more
+    CHECK_WRITING = enum.auto()  # abandon the answer if the client reads too slowly
+    NOTIFY_DISCONNECT = enum.auto()  # notify the handler that its client sends no more
     KEEP_EOF = enum.auto()  # remember the EOF until the earlier requests are answered
     CANCEL = enum.auto()
     NEXT = enum.auto()  # parse the bytes that arrived early
     HALF_CLOSE = enum.auto()  # close the sending side, and begin to discard incoming bytes
     CLOSE = enum.auto()  # close the connection after the buffered bytes
-    BREAK = enum.auto()
-    LOSE = enum.auto()  # wake everything that waits for the lost client
+    ABORT_TRANSPORT = enum.auto()
+    WAKE_WRITER = enum.auto()  # wake everything that waits for the lost client
     FORGET = enum.auto()  # remove the connection from the server
 
 
-ENDS: Final = (Event.ANSWERED, Event.LAST, Event.LAST_UNREAD, Event.BROKEN)
+ENDS: Final = (Event.ANSWERED, Event.ANSWERED_CLOSE, Event.ANSWERED_CLOSE_UNREAD, Event.BROKEN)
 """How the handling of a request ends."""
 
 Row = tuple[State, tuple[Action, ...]]
 """The next state, and what is then done, in this order."""
 
 _CLOSE: Final[Row] = State.CLOSING, (Action.CLOSE,)
-_BREAK: Final[Row] = State.CLOSING, (Action.BREAK,)
+_ABORT: Final[Row] = State.CLOSING, (Action.ABORT_TRANSPORT,)
 _LINGER: Final[Row] = State.LINGER, (Action.HALF_CLOSE,)
 _LINGER_IN_BODY: Final[Row] = State.LINGER, (Action.DROP_BODY, Action.HALF_CLOSE)
 _REFUSE: Final[Row] = State.LINGER, (Action.REFUSE, Action.HALF_CLOSE)
-_KEPT_EOF: Final = (Action.KEEP_EOF, Action.TELL_GONE)
+_KEPT_EOF: Final = (Action.KEEP_EOF, Action.NOTIFY_DISCONNECT)
 _CUT_BODY: Final = (Action.FAIL_BODY, *_KEPT_EOF)
-_GONE: Final[Row] = State.GONE, (Action.LOSE, Action.FAIL_BODY, Action.TELL_GONE)
-_SKIP: Final[Row] = State.SKIP, (Action.DROP_BODY,)
+_DISCONNECT: Final[Row] = (
+    State.DISCONNECTED,
+    (Action.WAKE_WRITER, Action.FAIL_BODY, Action.NOTIFY_DISCONNECT),
+)
+_DISCARD: Final[Row] = State.DISCARDING_BODY, (Action.DROP_BODY,)
 _NEXT: Final[Row] = State.IDLE, (Action.NEXT,)
 
 # Rows of states without a request in progress.
 _UNHANDLED: Final[dict[Event, Row]] = {
-    Event.LOST: (State.CLOSED, (Action.LOSE, Action.FORGET)),
-    Event.ABORT: _BREAK,
+    Event.LOST: (State.CLOSED, (Action.WAKE_WRITER, Action.FORGET)),
+    Event.ABORT: _ABORT,
 }
 # Rows of states in which a request begins.
 _BEGINNING: Final[dict[Event, Row]] = {
@@ -132,15 +135,15 @@ _BEGINNING: Final[dict[Event, Row]] = {
 }
 # Rows of states with a request in progress.
 _HANDLED: Final[dict[Event, Row]] = {
-    Event.BROKEN: _BREAK,
-    Event.LOST: _GONE,
-    Event.ABORT: (State.ABORTED, (Action.BREAK, Action.CANCEL)),
+    Event.BROKEN: _ABORT,
+    Event.LOST: _DISCONNECT,
+    Event.ABORT: (State.ABORTED, (Action.ABORT_TRANSPORT, Action.CANCEL)),
 }
 # Rows of states with a request in progress that has arrived completely.
 _HANDLED_WHOLE: Final[dict[Event, Row]] = {
     Event.ANSWERED: _NEXT,
-    Event.LAST: _CLOSE,
-    Event.LAST_UNREAD: _LINGER,
+    Event.ANSWERED_CLOSE: _CLOSE,
+    Event.ANSWERED_CLOSE_UNREAD: _LINGER,
     **_HANDLED,
 }
 
@@ -155,18 +158,18 @@ TABLE: Final[Mapping[State, Mapping[Event, Row]]] = {
     State.EXPECT: {
         Event.BODY_WANTED: (State.BODY, (Action.CONTINUE, Action.WATCH_BODY)),
         Event.BODY_COMES: (State.BODY, ()),
-        Event.WRITING: (State.EARLY, (Action.WATCH_WRITING,)),
-        Event.LAST: _LINGER_IN_BODY,
+        Event.WRITING: (State.SENDING_EARLY, (Action.WATCH_WRITING,)),
+        Event.ANSWERED_CLOSE: _LINGER_IN_BODY,
         Event.EOF: (State.BUSY, _CUT_BODY),
         **_HANDLED,
     },
     State.BODY: {
         Event.BODY_WANTED: (State.BODY, (Action.WATCH_BODY,)),
         Event.BODY_ENDS: (State.BUSY, ()),
-        Event.WRITING: (State.EARLY, (Action.WATCH_WRITING,)),
-        Event.ANSWERED: _SKIP,
-        Event.LAST: _LINGER_IN_BODY,
-        Event.TIMEOUT: (State.BODY, (Action.JUDGE_BODY,)),
+        Event.WRITING: (State.SENDING_EARLY, (Action.WATCH_WRITING,)),
+        Event.ANSWERED: _DISCARD,
+        Event.ANSWERED_CLOSE: _LINGER_IN_BODY,
+        Event.TIMEOUT: (State.BODY, (Action.CHECK_BODY,)),
         Event.EOF: (State.BUSY, _CUT_BODY),
         **_HANDLED,
     },
@@ -175,39 +178,39 @@ TABLE: Final[Mapping[State, Mapping[Event, Row]]] = {
         Event.EOF: (State.BUSY, _KEPT_EOF),
         **_HANDLED_WHOLE,
     },
-    State.EARLY: {
+    State.SENDING_EARLY: {
         Event.BODY_ENDS: (State.SENDING, ()),
-        Event.ANSWERED: _SKIP,
-        Event.LAST: _LINGER_IN_BODY,
-        Event.TIMEOUT: (State.EARLY, (Action.JUDGE_WRITING,)),
+        Event.ANSWERED: _DISCARD,
+        Event.ANSWERED_CLOSE: _LINGER_IN_BODY,
+        Event.TIMEOUT: (State.SENDING_EARLY, (Action.CHECK_WRITING,)),
         Event.EOF: (State.SENDING, _CUT_BODY),
         **_HANDLED,
     },
     State.SENDING: {
-        Event.TIMEOUT: (State.SENDING, (Action.JUDGE_WRITING,)),
+        Event.TIMEOUT: (State.SENDING, (Action.CHECK_WRITING,)),
         Event.EOF: (State.SENDING, _KEPT_EOF),
         **_HANDLED_WHOLE,
     },
-    State.SKIP: {
+    State.DISCARDING_BODY: {
         Event.BODY_ENDS: _NEXT,
-        Event.TIMEOUT: _BREAK,
+        Event.TIMEOUT: _ABORT,
         Event.EOF: _CLOSE,
         **_UNHANDLED,
     },
     State.LINGER: {
-        Event.TOO_MUCH: _BREAK,
-        Event.TIMEOUT: _BREAK,
+        Event.DISCARD_LIMIT_EXCEEDED: _ABORT,
+        Event.TIMEOUT: _ABORT,
         Event.EOF: _CLOSE,
         **_UNHANDLED,
     },
-    State.CLOSING: {Event.TIMEOUT: _BREAK, **_UNHANDLED},
+    State.CLOSING: {Event.TIMEOUT: _ABORT, **_UNHANDLED},
     State.ABORTED: {
-        **dict.fromkeys(ENDS, _BREAK),
-        Event.LOST: _GONE,
+        **dict.fromkeys(ENDS, _ABORT),
+        Event.LOST: _DISCONNECT,
     },
-    State.GONE: {
+    State.DISCONNECTED: {
         **dict.fromkeys(ENDS, (State.CLOSED, (Action.FORGET,))),
-        Event.ABORT: (State.GONE, (Action.CANCEL,)),
+        Event.ABORT: (State.DISCONNECTED, (Action.CANCEL,)),
     },
     State.CLOSED: {},
 }
@@ -218,7 +221,9 @@ REUSABLE: Final = frozenset({State.BODY, State.BUSY})
 # States in which an answer must still be written to a client that sends no more.
 ANSWERING: Final = frozenset({State.BUSY, State.SENDING})
 # States in which bytes of a body are consumed, so reading resumes when its buffer has room.
-TAKING_BODY: Final = frozenset({State.EXPECT, State.BODY, State.EARLY, State.SKIP})
+TAKING_BODY: Final = frozenset(
+    {State.EXPECT, State.BODY, State.SENDING_EARLY, State.DISCARDING_BODY}
+)
 
 
 def timeouts_s(settings: HttpSettings) -> Mapping[State, float]:
@@ -229,9 +234,9 @@ def timeouts_s(settings: HttpSettings) -> Mapping[State, float]:
     return dict.fromkeys(State, math.inf) | {
         State.IDLE: settings.idle_timeout_s,
         State.HEAD: settings.head_timeout_s,
-        State.EARLY: settings.write_stall_timeout_s,
+        State.SENDING_EARLY: settings.write_stall_timeout_s,
         State.SENDING: settings.write_stall_timeout_s,
-        State.SKIP: settings.discard_timeout_s,
+        State.DISCARDING_BODY: settings.discard_timeout_s,
         State.LINGER: settings.linger_timeout_s,
         State.CLOSING: settings.linger_timeout_s,
     }

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Protocol, TypeVar
 
 from strongroom.servers.http.buffers import BodyBuffers
-from strongroom.servers.http.documents import Documents
-from strongroom.servers.http.large_answers import LargeAnswers
+from strongroom.servers.http.documents import DocumentBudget
+from strongroom.servers.http.large_answers import LargeAnswerBudget
 from strongroom.servers.http.life import State
 from strongroom.servers.http.settings import Handler, HttpSettings, Observer, RenderError
 from strongroom.servers.http.turns import RequestTurns
@@ -28,9 +28,9 @@ class ConnectionOwner(Protocol[C_contra]):
     settings: HttpSettings
     observe: Observer | None
     draining: bool
-    documents: Documents
+    documents: DocumentBudget
     buffers: BodyBuffers
-    large_answers: LargeAnswers
+    large_answers: LargeAnswerBudget
     turns: RequestTurns
     timeouts_s: Mapping[State, float]
 

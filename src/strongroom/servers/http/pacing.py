@@ -38,7 +38,7 @@ class Pacing:
         self._linger_end = math.inf
         self._left_bytes = settings.linger_bytes_max
 
-    def allow(self, timeout_s: float) -> None:
+    def set_timeout(self, timeout_s: float) -> None:
         """Set the deadline to `timeout_s` seconds from now."""
         self.deadline = self._now() + timeout_s
 
@@ -47,7 +47,7 @@ class Pacing:
         if math.isinf(self.deadline):
             self._watch(body.received_bytes, self._settings.body_stall_timeout_s)
 
-    def judge_body(self, body: IncomingBody | EmptyBody, error: StorageError) -> None:
+    def check_body(self, body: IncomingBody | EmptyBody, error: StorageError) -> None:
         """Check the body after its deadline: fail it with `error` if it has stalled, or set the
         next deadline."""
         self.deadline = math.inf
@@ -60,7 +60,7 @@ class Pacing:
         """Require the client to read quickly from now on."""
         self._watch(sender.flushed_bytes(), self._settings.write_stall_timeout_s)
 
-    def judge_writing(self, sender: Sender, give_up: Callable[[], None]) -> None:
+    def check_writing(self, sender: Sender, give_up: Callable[[], None]) -> None:
         """Check the answer after its deadline: give it up if it has stalled, or set the next
         deadline."""
         is_blocked = sender.congested or sender.in_kernel
@@ -70,7 +70,7 @@ class Pacing:
 
     def _watch(self, moved_bytes: int, timeout_s: float) -> None:
         self._mark_bytes = moved_bytes
-        self.allow(timeout_s)
+        self.set_timeout(timeout_s)
 
     def _is_stalled(self, moved_bytes: int) -> bool:
         return moved_bytes - self._mark_bytes < self._settings.stall_bytes_min
@@ -80,7 +80,7 @@ class Pacing:
         self._linger_end = self._now() + self._settings.linger_timeout_s
         self._wait_for_more()
 
-    def throw_away(self, size_bytes: int) -> bool:
+    def count_discarded(self, size_bytes: int) -> bool:
         """Count discarded bytes; return False if they are more than a connection may send."""
         self._left_bytes -= size_bytes
         self._wait_for_more()

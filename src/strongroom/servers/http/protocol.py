@@ -15,7 +15,7 @@ from typing import Final
 
 from strongroom.errors import INCOMPLETE_BODY, REQUEST_TIMEOUT, SERVER_BUSY, StorageError
 from strongroom.servers.http import life
-from strongroom.servers.http.ahead import Ahead
+from strongroom.servers.http.ahead import PipelineBuffer
 from strongroom.servers.http.answer import Responder
 from strongroom.servers.http.body import EmptyBody, IncomingBody, WholeBody
 from strongroom.servers.http.buffers import limit_reads
@@ -56,7 +56,7 @@ class Connection(asyncio.Protocol):
         self._parser = HeadParser(owner.settings)
         self._state = State.IDLE
         self.pacing = Pacing(owner.settings, loop.time)
-        self._ahead = Ahead()
+        self._pipelined = PipelineBuffer()
         self._handling: Handling | None = None  # set from a request's head until the next request
 
     # asyncio.Protocol
@@ -76,19 +76,19 @@ class Connection(asyncio.Protocol):
         tell = owner.render_error, owner.observe
         writing = partial(self._on, Event.WRITING)
         self._responder = Responder(self._sender, *tell, self._loop.time, writing)
-        self.pacing.allow(settings.head_timeout_s)
+        self.pacing.set_timeout(settings.head_timeout_s)
         if not owner.admit(self):
             self._on(Event.REFUSED, StorageError(SERVER_BUSY, "Too many connections are open."))
 
     def data_received(self, data: bytes) -> None:
         """Handle bytes of the client. Each state consumes its part and leaves the rest to the next
         state."""
-        self._take(data, 0)
+        self._feed(data, 0)
 
     def eof_received(self) -> bool:
         """Handle the end of the client's data. It may still read, so received requests are
         answered."""
-        self._sender.catch_up()
+        self._sender.write_deferred()
         self._on(Event.EOF, StorageError(INCOMPLETE_BODY))
         return self._state in life.ANSWERING and not self._tls
 
@@ -118,11 +118,11 @@ class Connection(asyncio.Protocol):
         state, actions = row
         if state is not self._state:
             self._state = state
-            self.pacing.allow(self._owner.timeouts_s[state])
+            self.pacing.set_timeout(self._owner.timeouts_s[state])
         for action in actions:
             _ACTIONS[action](self, error)
 
-    def _take(self, data: bytes, position: int) -> None:
+    def _feed(self, data: bytes, position: int) -> None:
         while position < len(data):
             position = _TAKERS[self._state](self, data, position)
 
@@ -167,14 +167,14 @@ class Connection(asyncio.Protocol):
         assert self._handling is not None
         body = self._handling.body
         assert isinstance(body, IncomingBody)
-        if len(self._ahead):  # these bytes come after the buffered ones
-            return self._take_ahead(data, start)
+        if len(self._pipelined):  # these bytes come after the buffered ones
+            return self._take_pipelined(data, start)
         self._on(Event.BODY_COMES)
         position = body.receive(data, start)
         if body.ended:
             self._on(Event.BODY_ENDS)
         elif position < len(data):
-            self._ahead.add(data, position)
+            self._pipelined.add(data, position)
             self._transport.pause_reading()
             if not body.is_paused:
                 self._loop.call_soon(self._take_rest)
@@ -186,16 +186,16 @@ class Connection(asyncio.Protocol):
         again."""
         if self._state in life.TAKING_BODY:
             self._transport.resume_reading()
-            self._take(*self._ahead.take())
+            self._feed(*self._pipelined.take())
 
-    def _take_ahead(self, data: bytes, start: int) -> int:
-        if self._ahead.add(data, start) > self._owner.settings.pipeline_bytes_max:
+    def _take_pipelined(self, data: bytes, start: int) -> int:
+        if self._pipelined.add(data, start) > self._owner.settings.pipeline_bytes_max:
             self._transport.pause_reading()
         return len(data)
 
-    def _throw_away(self, data: bytes, start: int) -> int:
-        if self._state is State.LINGER and not self.pacing.throw_away(len(data) - start):
-            self._on(Event.TOO_MUCH)
+    def _discard(self, data: bytes, start: int) -> int:
+        if self._state is State.LINGER and not self.pacing.count_discarded(len(data) - start):
+            self._on(Event.DISCARD_LIMIT_EXCEEDED)
         return len(data)
 
     # For the request in progress (BodyFeed, RequestSource).
@@ -228,10 +228,10 @@ class Connection(asyncio.Protocol):
             self._on(Event.BROKEN)
         elif plan.keep_alive:
             self._on(_ANSWERED)
-        elif len(self._ahead) and not self._ahead.is_all:
-            self._on(Event.LAST_UNREAD)
+        elif len(self._pipelined) and not self._pipelined.is_at_eof:
+            self._on(Event.ANSWERED_CLOSE_UNREAD)
         else:
-            self._on(Event.LAST)
+            self._on(Event.ANSWERED_CLOSE)
 
     # For the server.
 
@@ -253,15 +253,15 @@ class Connection(asyncio.Protocol):
         """Wait for the next request, whose bytes may have arrived already."""
         self._handling = None
         self._transport.resume_reading()
-        self._take(*self._ahead.take())
-        if self._ahead.is_all:
+        self._feed(*self._pipelined.take())
+        if self._pipelined.is_at_eof:
             self._on(Event.EOF, StorageError(INCOMPLETE_BODY))
         elif self._owner.draining:
             self._on(Event.STOP)
 
     def _half_close(self) -> None:
         self.pacing.linger()
-        self._ahead.take()
+        self._pipelined.take()
         self._sender.end()
         self._transport.resume_reading()
 
@@ -295,24 +295,24 @@ _ACTIONS: Final[Mapping[Action, _Do]] = {
     Action.REFUSE: _refuse,
     Action.CONTINUE: lambda c, _: c._sender.write_now(CONTINUE),
     Action.WATCH_BODY: lambda c, _: c.pacing.watch_body(c._current.body),
-    Action.JUDGE_BODY: lambda c, e: c.pacing.judge_body(c._current.body, _given(e)),
+    Action.CHECK_BODY: lambda c, e: c.pacing.check_body(c._current.body, _given(e)),
     Action.FAIL_BODY: lambda c, e: c._current.body.fail(_given(e)),
     Action.DROP_BODY: lambda c, _: c._current.body.discard(),
     Action.WATCH_WRITING: lambda c, _: c.pacing.watch_writing(c._sender),
-    Action.JUDGE_WRITING: lambda c, _: c.pacing.judge_writing(c._sender, c._current.give_up),
-    Action.TELL_GONE: lambda c, _: c._current.request.mark_disconnected(),
-    Action.KEEP_EOF: lambda c, _: c._ahead.end(),
+    Action.CHECK_WRITING: lambda c, _: c.pacing.check_writing(c._sender, c._current.give_up),
+    Action.NOTIFY_DISCONNECT: lambda c, _: c._current.request.mark_disconnected(),
+    Action.KEEP_EOF: lambda c, _: c._pipelined.end(),
     Action.CANCEL: lambda c, _: c._current.cancel(),
     Action.NEXT: lambda c, _: c._next(),
     Action.HALF_CLOSE: lambda c, _: c._half_close(),
     Action.CLOSE: lambda c, _: c._sender.close(),
-    Action.BREAK: lambda c, _: c._sender.abort(),
-    Action.LOSE: lambda c, _: c._sender.lose(),
+    Action.ABORT_TRANSPORT: lambda c, _: c._sender.abort(),
+    Action.WAKE_WRITER: lambda c, _: c._sender.connection_lost(),
     Action.FORGET: lambda c, _: c._forget(),
 }
 _TAKERS: Final[Mapping[State, _Take]] = {
-    **dict.fromkeys(State, Connection._throw_away),
+    **dict.fromkeys(State, Connection._discard),
     **dict.fromkeys((State.IDLE, State.HEAD), Connection._take_head),
     **dict.fromkeys(life.TAKING_BODY, Connection._take_body),
-    **dict.fromkeys((State.BUSY, State.SENDING), Connection._take_ahead),
+    **dict.fromkeys((State.BUSY, State.SENDING), Connection._take_pipelined),
 }

@@ -136,7 +136,7 @@ class Sender:
     """
 
     __slots__ = (
-        "_held",
+        "_buffered",
         "_loop",
         "_paused",
         "_tls",
@@ -162,7 +162,7 @@ class Sender:
         self._loop = loop
         self._turns = turns
         self._tls = tls
-        self._held = b""
+        self._buffered = b""
         self._waiting_bytes = 0  # in `turns`
         self._paused = False
         self._waiter: asyncio.Future[None] | None = None
@@ -182,7 +182,7 @@ class Sender:
         self._paused = False
         self._wake()
 
-    def lose(self) -> None:
+    def connection_lost(self) -> None:
         """Note that the connection is lost."""
         self.lost = True
         self._wake()
@@ -193,15 +193,15 @@ class Sender:
 
     def flushed_bytes(self) -> int:
         """Return how many bytes have been handed to the kernel."""
-        kept_bytes = len(self._held) + self._waiting_bytes
+        kept_bytes = len(self._buffered) + self._waiting_bytes
         return self.bytes_out - kept_bytes - self._transport.get_write_buffer_size()
 
-    def catch_up(self) -> None:
+    def write_deferred(self) -> None:
         """Write the answers that wait in `turns`, before something that must come after them."""
         if self._waiting_bytes:
-            self._turns.empty()
+            self._turns.write_deferred()
 
-    def _leave(self, data: bytes) -> None:
+    def _write_in_turn(self, data: bytes) -> None:
         self._waiting_bytes -= len(data)
         if not self.lost:
             self._transport.write(data)
@@ -217,17 +217,17 @@ class Sender:
 
     def close(self) -> None:
         """Close the connection after the buffered bytes are written."""
-        self.catch_up()
+        self.write_deferred()
         self._transport.close()
 
     def abort(self) -> None:
         """Close the connection at once; only answers that wait in `turns` are still written."""
-        self.catch_up()
+        self.write_deferred()
         self._transport.abort()
 
     def end(self) -> None:
         """Close the sending side, if the transport can do that (TLS cannot)."""
-        self.catch_up()
+        self.write_deferred()
         if not self._transport.can_write_eof():
             return
         try:
@@ -255,12 +255,12 @@ class Sender:
                 self.write_now(data)
             else:
                 self._waiting_bytes += len(data)
-                self._turns.put(self._leave, data)
+                self._turns.defer_write(self._write_in_turn, data)
         return True
 
     def write_now(self, data: bytes) -> None:
         """Write a few bytes, after the answers that wait in `turns`."""
-        self.catch_up()
+        self.write_deferred()
         self._transport.write(data)
 
     async def send(self, plan: Plan, response: Response) -> None:
@@ -269,7 +269,7 @@ class Sender:
         Raises: ConnectionError, OSError: the client is gone. BodyMismatch: the body does not have
         the announced length. Every exception of the body's iterator.
         """
-        self._hold(plan.head)
+        self._buffer(plan.head)
         if plan.with_body:
             if isinstance(response.body, bytes):
                 await self._send_bytes(response.body)
@@ -289,28 +289,29 @@ class Sender:
         if self.lost:
             raise ConnectionResetError("the client is gone")
 
-    def _hold(self, data: bytes) -> None:
+    def _buffer(self, data: bytes) -> None:
         """Keep a few bytes for the next write, to save a system call and a packet."""
-        self._held += data
+        self._buffered += data
         self.bytes_out += len(data)
 
-    def drop_held(self) -> None:
+    def discard_buffered(self) -> None:
         """Drop the bytes kept for the next write, since their response will not be sent."""
-        self.bytes_out -= len(self._held)
-        self._held = b""
+        self.bytes_out -= len(self._buffered)
+        self._buffered = b""
 
     def _flush(self) -> None:
-        if self._held:
+        if self._buffered:
             self._write(b"")
 
     def _write(self, data: bytes | memoryview) -> None:
-        # A failed write closes the transport at once, but `lose` is called in the next turn only.
+        # A failed write closes the transport at once, but `connection_lost` is called only in the
+        # next turn.
         if self.lost or self._transport.is_closing():
             raise ConnectionResetError("the client is gone")
-        self.catch_up()
+        self.write_deferred()
         self.started = True
         self.bytes_out += len(data)
-        held, self._held = self._held, b""
+        held, self._buffered = self._buffered, b""
         if not held:
             self._transport.write(data)
         elif len(data) <= _JOINED_BYTES_MAX:
@@ -357,17 +358,17 @@ class Sender:
             if size_bytes is not None and sent > size_bytes:
                 raise BodyMismatch(f"the body has more than {size_bytes} bytes")
             if chunked:
-                self._hold(b"%x\r\n" % length)
+                self._buffer(b"%x\r\n" % length)
             if isinstance(piece, FileSlice):
                 await self._send_file(piece)
             else:
                 await self._send_bytes(piece)
             if chunked:
-                self._hold(b"\r\n")
+                self._buffer(b"\r\n")
         if size_bytes is not None and sent != size_bytes:
             raise BodyMismatch(f"the body has {sent} of {size_bytes} bytes")
         if chunked:
-            self._hold(b"0\r\n\r\n")
+            self._buffer(b"0\r\n\r\n")
 
     async def _send_file(self, piece: FileSlice) -> None:
         if piece.length <= _INLINE_FILE_BYTES_MAX:

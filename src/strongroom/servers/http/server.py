@@ -13,8 +13,8 @@ from functools import partial
 
 from strongroom.servers.http.accepting import Acceptor
 from strongroom.servers.http.buffers import BodyBuffers
-from strongroom.servers.http.documents import Documents
-from strongroom.servers.http.large_answers import LargeAnswers
+from strongroom.servers.http.documents import DocumentBudget
+from strongroom.servers.http.large_answers import LargeAnswerBudget
 from strongroom.servers.http.life import timeouts_s
 from strongroom.servers.http.protocol import Connection
 from strongroom.servers.http.settings import (
@@ -56,11 +56,11 @@ class HttpServer:
         self.settings = HttpSettings() if settings is None else settings
         self.observe = observe
         self.draining = False
-        self.documents = Documents(self.settings.documents_bytes_max)
+        self.documents = DocumentBudget(self.settings.documents_bytes_max)
         self.buffers = BodyBuffers(
             self.settings.body_buffer_bytes_max, self.settings.body_buffers_bytes
         )
-        self.large_answers = LargeAnswers(self.settings.answers_bytes_max)
+        self.large_answers = LargeAnswerBudget(self.settings.answers_bytes_max)
         self.timeouts_s = timeouts_s(self.settings)
         self.turns = RequestTurns(lambda call: asyncio.get_running_loop().call_soon(call))
         self._connections: set[Connection] = set()

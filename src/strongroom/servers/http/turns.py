@@ -42,23 +42,23 @@ class RequestTurns:
         """Count the end of a request. The last one writes all waiting answers."""
         self._running -= 1
         if self._running == 0 and self._waiting:
-            self.empty()
+            self.write_deferred()
 
     @property
     def is_alone(self) -> bool:
         """Whether at most one request is in progress, so that its answer need not wait."""
         return self._running <= 1
 
-    def put(self, write: Callable[[bytes], None], data: bytes) -> None:
+    def defer_write(self, write: Callable[[bytes], None], data: bytes) -> None:
         """Call `write(data)` within a turn of the loop, in the order of the calls."""
         waiting = self._waiting
         waiting.append((write, data))
         if len(waiting) >= WAITING_MAX:
-            self.empty()
+            self.write_deferred()
         elif len(waiting) == 1:
-            self._call_soon(self.empty)
+            self._call_soon(self.write_deferred)
 
-    def empty(self) -> None:
+    def write_deferred(self) -> None:
         """Write all waiting answers. Idempotent."""
         waiting, self._waiting = self._waiting, []
         for write, data in waiting:

@@ -20,7 +20,7 @@ FILE_BYTES_MAX: Final = 4 * 1024 * 1024
 
 Edit = Callable[[tuple[Account, ...]], tuple[Account, ...]]
 Admit = Callable[[tuple[Account, ...]], None]
-Soon = Callable[[Callable[[], None]], object]
+CallSoon = Callable[[Callable[[], None]], object]
 
 
 def read_accounts(path: Path) -> tuple[Account, ...]:
@@ -52,8 +52,9 @@ class ServedAccounts:
         file: the accounts file; it need not exist.
         fallback: the account that is served while there is no other account.
         admit: raises AccountsError for accounts that may not be served.
-        soon: calls a function in the next turn of the loop (a loop's `call_soon`). The file is then
-            checked once for all requests of one turn. None: each `get` checks the file.
+        call_soon: calls a function in the next turn of the loop, as a loop's `call_soon` does. The
+            file is then checked once for all requests of one turn. None: each `get` checks the
+            file.
 
     Raises: OSError, AccountsError: the file exists and cannot be used.
     """
@@ -64,12 +65,12 @@ class ServedAccounts:
         file: Path | None,
         fallback: Account | None,
         admit: Admit,
-        soon: Soon | None = None,
+        call_soon: CallSoon | None = None,
     ) -> None:
         self._fixed = {account.name: account for account in fixed}
         self._admit = admit
-        self._soon = soon
-        self._has_looked = False
+        self._call_soon = call_soon
+        self._is_checked_this_turn = False
         self._found = dict(self._fixed)
         if not self._found and fallback is not None:
             self._found = {fallback.name: fallback}
@@ -81,15 +82,15 @@ class ServedAccounts:
 
     def get(self, name: str) -> Account | None:
         """Return the account called `name`; None if there is none."""
-        if not self._has_looked and self._file is not None:
+        if not self._is_checked_this_turn and self._file is not None:
             self._found = self._file.get()
-            if self._soon is not None:
-                self._has_looked = True
-                self._soon(self._look_again)
+            if self._call_soon is not None:
+                self._is_checked_this_turn = True
+                self._call_soon(self._begin_turn)
         return self._found.get(name)
 
-    def _look_again(self) -> None:
-        self._has_looked = False
+    def _begin_turn(self) -> None:
+        self._is_checked_this_turn = False
 
     def switches(self, name: str) -> Switches:
         """Return the switches of the account called `name`; the defaults if there is no such

@@ -73,7 +73,7 @@ class ServedIdentities:
         """See Identities.assignments."""
         return self._roles.of(principals, account)
 
-    def present(self, claim: Claim) -> PresentIdentities:
+    def snapshot(self, claim: Claim) -> IdentitiesSnapshot:
         """Return a snapshot of the keys and roles, by which a request with this claim can be judged
         later."""
         keys, roles = None, None
@@ -83,10 +83,10 @@ class ServedIdentities:
             roles = self.assignments(claim.identity.principals, claim.account)
         elif isinstance(claim, SasClaim) and claim.kind is SasKind.USER_DELEGATION:
             roles = self.assignments((claim.sas.skoid,), claim.account)
-        return PresentIdentities(self.issuer, keys, roles or ())
+        return IdentitiesSnapshot(self.issuer, keys, roles or ())
 
 
-class PresentIdentities(msgspec.Struct, frozen=True):
+class IdentitiesSnapshot(msgspec.Struct, frozen=True):
     """A snapshot of the keys and roles for one request: the Identities of auth/bearer.py without
     IO. Decisions may therefore call it.
 

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 _PRIVATE: Final = 0o600
 _log = logging.getLogger(__name__)
-_Seen = tuple[int, int, int, int]
+_Fingerprint = tuple[int, int, int, int]
 
 
 def read(path: Path, bytes_max: int, parse: Callable[[bytes], T], refusal: type[ValueError]) -> T:
@@ -110,7 +110,7 @@ class WatchedFile(Generic[T]):
         self._load = load
         self._absent = absent
         self._outlives_file = outlives_file
-        self._seen = _stamp(self._text)
+        self._seen = _fingerprint(self._text)
         self._is_unread = False  # whether the last read of the file failed
         self._value = absent if self._seen is None else load(path)
 
@@ -126,18 +126,18 @@ class WatchedFile(Generic[T]):
         if self._seen is None and not os.access(self._text, os.F_OK):
             return self._value
         try:
-            seen = _stamp(self._text)
+            seen = _fingerprint(self._text)
         except OSError:  # a directory above the file is no longer accessible
             return self._value
         if seen != self._seen or self._is_unread:
             has_changed, self._seen = seen != self._seen, seen
             if seen is None:
-                self._lose()
+                self._on_deleted()
             else:
-                self._take(has_changed)
+                self._reload(has_changed)
         return self._value
 
-    def _lose(self) -> None:
+    def _on_deleted(self) -> None:
         self._is_unread = False
         if self._outlives_file:
             _log.warning("%s is gone; what it said before stays", self._path)
@@ -145,7 +145,7 @@ class WatchedFile(Generic[T]):
             _log.warning("%s is gone, and with it what it said", self._path)
             self._value = self._absent
 
-    def _take(self, has_changed: bool) -> None:
+    def _reload(self, has_changed: bool) -> None:
         try:
             self._value = self._load(self._path)
         except (OSError, ValueError) as error:
@@ -157,7 +157,7 @@ class WatchedFile(Generic[T]):
             self._is_unread = False
 
 
-def _stamp(path: str) -> _Seen | None:
+def _fingerprint(path: str) -> _Fingerprint | None:
     """Return a value that changes with each change of a file; None if there is no file.
 
     Raises: OSError.

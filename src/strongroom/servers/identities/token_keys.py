@@ -24,10 +24,10 @@ from strongroom.services.core.copies.sources import WHOLE, SourceBroken
 
 FRESH_S: Final = 3600.0
 """A key set that is older is read again beside the requests that use it."""
-BELIEVED_S: Final = 24 * 3600.0
-"""A key set that is older is not used: its issuer may have given up a stolen key."""
-PAUSE_S: Final = 60.0
-"""How long the URL is left alone after it was asked, whatever the answer was."""
+VALID_S: Final = 24 * 3600.0
+"""A key set that is older is not used, since its issuer may have withdrawn a stolen key."""
+FETCH_INTERVAL_MIN_S: Final = 60.0
+"""How long after the start of a fetch the next one may start, whether or not it succeeded."""
 FETCH_TIMEOUT_S: Final = 15.0
 _log = logging.getLogger(__name__)
 
@@ -80,13 +80,13 @@ class KeyUrl:
         self._time_s = time_s
         self._keys: KeySet | None = None
         self._read_at = 0.0
-        self._asked_at: float | None = None
-        self._asking: asyncio.Task[None] | None = None
+        self._fetch_started_at: float | None = None
+        self._fetching: asyncio.Task[None] | None = None
 
     def current(self) -> KeySet | None:
         """See TokenKeys."""
-        is_believed = self._time_s() - self._read_at < BELIEVED_S
-        return self._keys if is_believed else None
+        is_valid = self._time_s() - self._read_at < VALID_S
+        return self._keys if is_valid else None
 
     async def ready(self, kid: str | None) -> None:
         """See TokenKeys. Concurrent requests share one fetch."""
@@ -94,25 +94,28 @@ class KeyUrl:
         is_known = keys is not None and keys.find(kid) is not None
         if is_known and self._time_s() - self._read_at < FRESH_S:
             return
-        asking = self._ask()
-        if asking is not None and not is_known:
+        fetching = self._start_fetch()
+        if fetching is not None and not is_known:
             # The fetch goes on when this request is cancelled: other requests wait for it too.
-            await asyncio.shield(asking)
+            await asyncio.shield(fetching)
 
     async def close(self) -> None:
         """Cancel a fetch that is in progress."""
-        if self._asking is not None:
-            self._asking.cancel()
-            await asyncio.gather(self._asking, return_exceptions=True)
+        if self._fetching is not None:
+            self._fetching.cancel()
+            await asyncio.gather(self._fetching, return_exceptions=True)
 
-    def _ask(self) -> asyncio.Task[None] | None:
-        if self._asking is not None and not self._asking.done():
-            return self._asking
-        if self._asked_at is not None and self._time_s() - self._asked_at < PAUSE_S:
+    def _start_fetch(self) -> asyncio.Task[None] | None:
+        if self._fetching is not None and not self._fetching.done():
+            return self._fetching
+        if (
+            self._fetch_started_at is not None
+            and self._time_s() - self._fetch_started_at < FETCH_INTERVAL_MIN_S
+        ):
             return None
-        self._asked_at = self._time_s()
-        self._asking = asyncio.create_task(self._read())
-        return self._asking
+        self._fetch_started_at = self._time_s()
+        self._fetching = asyncio.create_task(self._read())
+        return self._fetching
 
     async def _read(self) -> None:
         try:
