@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from strongroom.auth import canonical
 from strongroom.auth.canonical import (
-    LIKELY,
+    DEFAULT_FORM,
     Form,
     Scheme,
     StringsToSign,
@@ -35,7 +35,7 @@ sdk_compare: Any = authentication.compare
 def _text(
     fields: Fields,
     target: str = "/a/c",
-    form: Form = LIKELY,
+    form: Form = DEFAULT_FORM,
     scheme: Scheme = Scheme.SHARED_KEY,
     service: Service = Service.BLOB,
 ) -> str:
@@ -81,7 +81,7 @@ def test_a_length_of_zero_by_version(version: str, line: str) -> None:
 def test_without_a_version_both_rules_are_tried() -> None:
     sent = request("PUT", "/a", [("Content-Length", "0"), ("x-ms-meta-a", "")])
     made = StringsToSign(Scheme.SHARED_KEY, Service.BLOB, sent, NAME)
-    texts = {made.of(form) for form in (LIKELY, *other_forms(sent, NAME))}
+    texts = {made.of(form) for form in (DEFAULT_FORM, *other_forms(sent, NAME))}
     tail = b"/devstoreaccount1/a"
     assert texts == {
         b"PUT\n\n\n0\n\n\n\n\n\n\n\n\n" + tail,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from strongroom.auth.policies import Effective, judge_times, resolve
+from strongroom.auth.policies import EffectiveRights, judge_times, resolve
 from strongroom.auth.sas import Sas
 from strongroom.errors import (
     AUTHENTICATION_FAILED,
@@ -40,11 +40,11 @@ POLICIES = (
     ],
 )
 def test_each_field_from_where_it_stands(sas: Sas) -> None:
-    assert resolve(sas, POLICIES) == Effective("rw", FIRST, LAST)
+    assert resolve(sas, POLICIES) == EffectiveRights("rw", FIRST, LAST)
 
 
 def test_the_start_may_be_absent() -> None:
-    assert resolve(Sas(sv=SV, sp="r", se=EXPIRY), ()) == Effective("r", None, LAST)
+    assert resolve(Sas(sv=SV, sp="r", se=EXPIRY), ()) == EffectiveRights("r", None, LAST)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_what_stands_nowhere_is_403(sas: Sas, says: str) -> None:
 @pytest.mark.parametrize("start", [FIRST, None])
 @pytest.mark.parametrize("now", [FIRST, FIRST + 1, LAST - 1])
 def test_from_start_up_to_expiry(now: int, start: int | None) -> None:
-    assert outcome(lambda: judge_times(Sas(sv=SV), Effective("r", start, LAST), now)) == OK
+    assert outcome(lambda: judge_times(Sas(sv=SV), EffectiveRights("r", start, LAST), now)) == OK
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_from_start_up_to_expiry(now: int, start: int | None) -> None:
 )
 def test_too_early_and_too_late_say_which_and_when(now: int, says: str) -> None:
     with pytest.raises(StorageError) as caught:
-        judge_times(Sas(sv=SV), Effective("r", FIRST, LAST), now)
+        judge_times(Sas(sv=SV), EffectiveRights("r", FIRST, LAST), now)
     detail = refused(caught, AUTHENTICATION_FAILED)
     assert says in detail
     assert "Start [2020-01-01T00:00:00.0000000Z]" in detail
@@ -112,10 +112,10 @@ def test_too_early_and_too_late_say_which_and_when(now: int, says: str) -> None:
 @pytest.mark.parametrize("sv", ["", "2011-08-18"])
 def test_old_tokens_without_a_policy_hold_for_an_hour(sv: str) -> None:
     hour = 3600 * TICKS_PER_S
-    judge_times(Sas(sv=sv), Effective("r", None, FIRST + hour), FIRST)
-    judge_times(Sas(sv=sv), Effective("r", FIRST, FIRST + hour), FIRST)
-    judge_times(Sas(sv=sv, si="full"), Effective("r", FIRST, LAST), FIRST)
+    judge_times(Sas(sv=sv), EffectiveRights("r", None, FIRST + hour), FIRST)
+    judge_times(Sas(sv=sv), EffectiveRights("r", FIRST, FIRST + hour), FIRST)
+    judge_times(Sas(sv=sv, si="full"), EffectiveRights("r", FIRST, LAST), FIRST)
     for start in (None, FIRST):
         with pytest.raises(StorageError) as caught:
-            judge_times(Sas(sv=sv), Effective("r", start, FIRST + hour + 1), FIRST)
+            judge_times(Sas(sv=sv), EffectiveRights("r", start, FIRST + hour + 1), FIRST)
         assert "one hour" in refused(caught, AUTHENTICATION_FAILED)

@@ -13,10 +13,10 @@ from strongroom.auth.roles import (
     ROLES,
     Assignment,
     RolesError,
-    everything,
-    held,
+    full_assignments,
     parse_document,
     permits,
+    permitted_actions,
     serialise_document,
 )
 
@@ -71,7 +71,7 @@ def test_a_document_that_is_too_long() -> None:
 
 def test_everything_is_every_action_of_every_service() -> None:
     for service in (Service.BLOB, Service.QUEUE, Service.TABLE):
-        actions = held(everything("user", "orders"), Target(service, "orders"))
+        actions = permitted_actions(full_assignments("user", "orders"), Target(service, "orders"))
         assert actions == {
             action for role in ROLES.values() if service in role.services for action in role.actions
         }

@@ -132,7 +132,7 @@ def test_all_pages_together_are_what_matches(
             one
             for one in there
             if (wanted is None or holds(wanted, one))
-            and (key_range is None or key_range.holds(one.partition_key, one.row_key))
+            and (key_range is None or key_range.contains(one.partition_key, one.row_key))
         ]
         assert keys_in(pages) == [(one.partition_key, one.row_key) for one in matches]
         assert all(len(page.rows) <= top for page in pages)

@@ -73,7 +73,7 @@ class Account:
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
             raise AccountsError(
-                f"account name {_shown(self.name)}: "
+                f"account name {_quoted_name(self.name)}: "
                 "it must have 3 to 24 lower-case letters or digits"
             )
         if not 1 <= len(self.keys) <= KEYS_MAX:
@@ -174,10 +174,10 @@ def _key(name: str, number: int, text: str) -> bytes:
     try:
         return base64.b64decode(text.strip(), validate=True)
     except ValueError:
-        raise AccountsError(f"account {_shown(name)}: key {number} is not base64") from None
+        raise AccountsError(f"account {_quoted_name(name)}: key {number} is not base64") from None
 
 
-def _shown(name: str) -> str:
+def _quoted_name(name: str) -> str:
     """Return a name for a message. A name that is too long may be a key in the wrong place."""
     return repr(name) if len(name) <= _NAME_CHARS_MAX else f"of {len(name)} characters"
 

@@ -94,7 +94,7 @@ def _bearer(
         found = _shared_access(parts.query, parts, target, account, identities)
         if found is not None and found.kind is SasKind.USER_DELEGATION:
             sas = found.sas
-            bearer.bound_user(identity, sas.sduoid, sas.skdutid or sas.sktid)
+            bearer.require_bound_user(identity, sas.sduoid, sas.skdutid or sas.sktid)
             return found
     roles = identities.assignments(identity.principals, account.name)
     return BearerClaim(account.name, identity, roles)

@@ -109,7 +109,7 @@ class KeyRange(msgspec.Struct, frozen=True):
     first: tuple[str, str | None] | None
     last: tuple[str, str | None] | None
 
-    def holds(self, partition_key: str, row_key: str) -> bool:
+    def contains(self, partition_key: str, row_key: str) -> bool:
         """Whether the range contains the entity with these keys."""
         if self.first is not None:
             partition, row = self.first
@@ -207,7 +207,7 @@ def _role_grant(claim: BearerClaim, needs: Permission, target: Target) -> Grant:
     if needs.bearer_only:
         # A SAS signed with such a key names no group, so only its user's own roles count.
         given = tuple(one for one in given if one.principal == claim.identity.object_id)
-    actions = roles.held(given, target, needs.anywhere)
+    actions = roles.permitted_actions(given, target, needs.anywhere)
     _judge_roles(needs, target, actions, who)
     letters = roles.letters_of(actions, target.service)
     return Grant(
@@ -221,7 +221,7 @@ def _role_grant(claim: BearerClaim, needs: Permission, target: Target) -> Grant:
 def _judge_roles(needs: Permission, target: Target, actions: set[str], who: str) -> None:
     if roles.permits(needs.actions, actions):
         return
-    able = [name for name in roles.ROLES if roles.may(name, needs.actions, target.service)]
+    able = [name for name in roles.ROLES if roles.role_permits(name, needs.actions, target.service)]
     text = f"It needs the role {' or '.join(able)}" if able else "No role can permit it"
     raise _refusal(AUTHORIZATION_PERMISSION_MISMATCH, f"{text}; this is what {who} lacks here.")
 
@@ -229,7 +229,7 @@ def _judge_roles(needs: Permission, target: Target, actions: set[str], who: str)
 def _delegated_grant(claim: SasClaim, needs: Permission, target: Target, letters: str) -> Grant:
     """Return the rights that both the token and the roles of the user who signed it permit."""
     granted = _sas_grant(claim, needs, target, letters)
-    actions = roles.held(claim.delegator, target, needs.anywhere)
+    actions = roles.permitted_actions(claim.delegator, target, needs.anywhere)
     _judge_roles(needs, target, actions, f"the delegator '{claim.sas.skoid}'")
     own = roles.letters_of(actions, target.service)
     both = "".join(letter for letter in granted.letters if letter in own)

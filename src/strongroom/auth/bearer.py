@@ -221,9 +221,11 @@ def judge_claims(
         claims = msgspec.json.decode(token.payload, type=_Claims)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise invalid_token("The token's claims cannot be read.", refused) from None
-    if issuer.name is not None and not _same(claims.iss, issuer.name):
+    if issuer.name is not None and not _equal_constant_time(claims.iss, issuer.name):
         raise invalid_token("Issuer validation failed. Issuer did not match.", refused)
-    if issuer.tenant is not None and not _same(claims.tid.lower(), issuer.tenant.lower()):
+    if issuer.tenant is not None and not _equal_constant_time(
+        claims.tid.lower(), issuer.tenant.lower()
+    ):
         raise invalid_token("Issuer validation failed. Tenant did not match.", refused)
     given = (claims.aud,) if isinstance(claims.aud, str) else claims.aud
     if not _is_audience(given, issuer, target):
@@ -232,7 +234,7 @@ def judge_claims(
     return _identity(claims, refused)
 
 
-def _same(given: str, wanted: str) -> bool:
+def _equal_constant_time(given: str, wanted: str) -> bool:
     return hmac.compare_digest(
         given.encode("utf-8", "surrogatepass"), wanted.encode("utf-8", "surrogatepass")
     )
@@ -276,13 +278,13 @@ def _identity(claims: _Claims, challenged: str) -> Identity:
     return Identity(object_id, claims.tid or NO_TENANT, claims.groups)
 
 
-def bound_user(identity: Identity, object_id: str, tenant: str) -> None:
+def require_bound_user(identity: Identity, object_id: str, tenant: str) -> None:
     """Refuse a bearer token of another user than a user delegation SAS was issued for.
 
     Raises: StorageError AuthenticationFailed.
     """
-    same_tenant = _same(identity.tenant.lower(), tenant.lower())
-    if not _same(identity.object_id, object_id) or not same_tenant:
+    same_tenant = _equal_constant_time(identity.tenant.lower(), tenant.lower())
+    if not _equal_constant_time(identity.object_id, object_id) or not same_tenant:
         raise authentication_failed(
             "The shared access signature is for another user than the bearer token (sduoid)."
         )

@@ -85,7 +85,7 @@ class Form:
     newest: bool = False
 
 
-LIKELY: Final = Form()
+DEFAULT_FORM: Final = Form()
 
 
 def collation_key(name: str) -> tuple[str, str]:
@@ -94,9 +94,10 @@ def collation_key(name: str) -> tuple[str, str]:
 
 
 def other_forms(parts: RequestParts, account: str) -> Iterator[Form]:
-    """Yield the forms other than LIKELY that change the string of this request.
+    """Yield the forms other than DEFAULT_FORM that change the string of this request.
 
-    If the request has much text to sign, only the forms with one difference from LIKELY are tried.
+    If the request has much text to sign, only the forms with one difference from DEFAULT_FORM are
+    tried.
     """
     headers = parts.headers
     names = sorted(name for name, _ in headers.lowered() if name.startswith("x-ms-"))
@@ -141,7 +142,7 @@ class StringsToSign:
         self._fields: dict[tuple[bool, bool], str] = {}
         self._queries: dict[bool, str] = {}
 
-    def of(self, form: Form = LIKELY) -> bytes:
+    def of(self, form: Form = DEFAULT_FORM) -> bytes:
         """Return the bytes that a client signs in `form`.
 
         Raises: UnicodeEncodeError if the parts contain characters beyond latin-1.

@@ -24,7 +24,7 @@ _LONG_TOKENS_SINCE: Final = "2012-02-12"
 _ONE_HOUR_TICKS: Final = 3600 * TICKS_PER_S
 
 
-class Effective(msgspec.Struct, frozen=True):
+class EffectiveRights(msgspec.Struct, frozen=True):
     """The rights of token and policy together. Times are in ticks; a `start` of None means at
     once."""
 
@@ -33,7 +33,7 @@ class Effective(msgspec.Struct, frozen=True):
     expiry: int
 
 
-def resolve(sas: Sas, policies: Sequence[AccessPolicy]) -> Effective:
+def resolve(sas: Sas, policies: Sequence[AccessPolicy]) -> EffectiveRights:
     """Return the permission and times of `sas`, completed by the stored policy that it names.
 
     Arguments:
@@ -47,11 +47,11 @@ def resolve(sas: Sas, policies: Sequence[AccessPolicy]) -> Effective:
 
 
 @lru_cache(maxsize=256)
-def _resolve_alone(sas: Sas) -> Effective:
+def _resolve_alone(sas: Sas) -> EffectiveRights:
     return _resolve(sas, AccessPolicy(""))
 
 
-def _resolve(sas: Sas, policy: AccessPolicy) -> Effective:
+def _resolve(sas: Sas, policy: AccessPolicy) -> EffectiveRights:
     permission = _one("sp", sas.sp, policy.permission, policy.id)
     start = _one("st", sas.st, policy.start, policy.id)
     expiry = _one("se", sas.se, policy.expiry, policy.id)
@@ -59,7 +59,7 @@ def _resolve(sas: Sas, policy: AccessPolicy) -> Effective:
         raise _absent("permission", "sp")
     if not expiry:
         raise _absent("expiry", "se")
-    return Effective(
+    return EffectiveRights(
         permission, _ticks("start", start) if start else None, _ticks("expiry", expiry)
     )
 
@@ -94,7 +94,7 @@ def _ticks(noun: str, text: str) -> int:
     return ticks
 
 
-def judge_times(sas: Sas, effective: Effective, now_wall_ticks: int) -> None:
+def judge_times(sas: Sas, effective: EffectiveRights, now_wall_ticks: int) -> None:
     """Refuse a token that is not valid yet or no longer valid.
 
     Raises: StorageError: 403 AuthenticationFailed with the token's times and this server's.

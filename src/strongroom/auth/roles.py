@@ -114,7 +114,7 @@ ROLES: Final[dict[str, Role]] = {
         "shares/delete",
     ),
 }
-"""By name: what each role may do."""
+"""Every role, by its name."""
 
 ACTIONS: Final = frozenset(action for role in ROLES.values() for action in role.actions)
 
@@ -195,7 +195,7 @@ class Assignment(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 Assignments = tuple[Assignment, ...]
 
 
-def everything(principal: str, account: str) -> Assignments:
+def full_assignments(principal: str, account: str) -> Assignments:
     """Return assignments that permit every action of an account that a role can permit."""
     names = (
         "Storage Blob Data Owner",
@@ -209,7 +209,9 @@ def everything(principal: str, account: str) -> Assignments:
     return tuple(Assignment(principal, name, account) for name in names)
 
 
-def held(assignments: Iterable[Assignment], target: Target, anywhere: bool = False) -> set[str]:
+def permitted_actions(
+    assignments: Iterable[Assignment], target: Target, anywhere: bool = False
+) -> set[str]:
     """Return the actions that assignments permit on a target.
 
     Arguments:
@@ -242,7 +244,7 @@ def permits(needed: Iterable[str], actions: Collection[str]) -> bool:
     return any(all(one in actions for one in alternative.split()) for alternative in needed)
 
 
-def may(name: str, needed: Iterable[str], service: Service) -> bool:
+def role_permits(name: str, needed: Iterable[str], service: Service) -> bool:
     """Whether a role alone permits one of the alternatives in a service."""
     role = ROLES[name]
     return service in role.services and permits(needed, role.actions)

@@ -15,7 +15,7 @@ import msgspec
 
 from strongroom.auth.accounts import Account
 from strongroom.auth.canonical import (
-    LIKELY,
+    DEFAULT_FORM,
     SIGNED_HEADERS,
     Scheme,
     StringsToSign,
@@ -93,7 +93,7 @@ def verify(
     try:
         likely = texts.of()
         if _is_signed(account, likely, given):
-            return texts.plus_sign(LIKELY)
+            return texts.plus_sign(DEFAULT_FORM)
         for form in other_forms(parts, account.name):
             if _is_signed(account, texts.of(form), given):
                 return texts.plus_sign(form)

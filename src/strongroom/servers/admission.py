@@ -27,7 +27,7 @@ from strongroom.clock import Clock, RequestIds
 from strongroom.errors import StorageError
 from strongroom.operations.core import codec, fields, unserved
 from strongroom.operations.core.codec import Admitted
-from strongroom.operations.core.endpoint import Addressed, Endpoint
+from strongroom.operations.core.endpoint import Endpoint, ResourceAddress
 from strongroom.operations.core.spec import Operation, Resource
 from strongroom.servers.identities.identities import IdentitiesSnapshot, ServedIdentities
 from strongroom.services.core import account
@@ -77,7 +77,7 @@ class _ResolvedUrl(msgspec.Struct, frozen=True):
     """The resource that a URL names: its address for the services, and the target that a signature
     covers."""
 
-    addressed: Addressed
+    addressed: ResourceAddress
     signed: Signed
 
 
@@ -92,7 +92,7 @@ class Asked(msgspec.Struct):
 
     request: Request
     query: Query
-    addressed: Addressed
+    addressed: ResourceAddress
     signed: Signed
     has_valid_names: bool = False
     version: str | None = None

@@ -74,7 +74,7 @@ APPEND_BLOCK: Final = Operation(
         give.APPENDED_BLOCKS,
         give.ENCRYPTED,
     ),
-    describes=give.upload_framing,
+    request_dependent_headers=give.upload_framing,
     fails=(
         errors.MISSING_CONTENT_LENGTH_HEADER,
         errors.REQUEST_BODY_TOO_LARGE,

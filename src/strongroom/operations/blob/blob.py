@@ -60,7 +60,7 @@ PUT_BLOB: Final = Operation(
         give.ENCRYPTED,
         give.VERSION_ID,
     ),
-    describes=give.upload_framing,
+    request_dependent_headers=give.upload_framing,
     fails=(
         errors.MISSING_CONTENT_LENGTH_HEADER,
         errors.REQUEST_BODY_TOO_LARGE,
@@ -91,8 +91,8 @@ GET_BLOB: Final = Operation(
         blob_fields.STRUCTURED_ANSWER,
     ),
     success=documents.download_status,
-    spreads=give.blob_headers,
-    describes=give.download_framing,
+    extra_headers=give.blob_headers,
+    request_dependent_headers=give.download_framing,
     content=documents.download,
     fails=(
         errors.INVALID_RANGE,
@@ -113,7 +113,7 @@ GET_BLOB_PROPERTIES: Final = Operation(
     snapshots=snapshot_time,
     versions=version_time,
     waits=True,
-    spreads=give.blob_headers,
+    extra_headers=give.blob_headers,
     content=documents.head_only,
     run=blobs.get_properties,
 )
@@ -130,7 +130,7 @@ GET_BLOB_METADATA: Final = Operation(
     versions=version_time,
     waits=True,
     returns=(give.BLOB_ETAG, give.BLOB_LAST_MODIFIED),
-    spreads=give.blob_metadata,
+    extra_headers=give.blob_metadata,
     run=blobs.get_properties,
 )
 

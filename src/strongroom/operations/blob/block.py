@@ -36,7 +36,7 @@ PUT_BLOCK: Final = Operation(
     body=blob_fields.CONTENT,
     success=201,
     returns=(give.BODY_MD5, give.BLOCK_CRC64, give.ENCRYPTED),
-    describes=give.upload_framing,
+    request_dependent_headers=give.upload_framing,
     fails=(
         blob_errors.INVALID_BLOB_OR_BLOCK,
         blob_errors.BLOCK_COUNT_EXCEEDS_LIMIT,

@@ -53,7 +53,7 @@ GET_CONTAINER_PROPERTIES: Final = Operation(
     rule=READS,
     waits=True,
     returns=(container.CONTAINER_ETAG, container.CONTAINER_LAST_MODIFIED),
-    spreads=container.container_headers,
+    extra_headers=container.container_headers,
     run=containers.get_container,
 )
 
@@ -68,7 +68,7 @@ GET_CONTAINER_METADATA: Final = Operation(
     rule=READS,
     waits=True,
     returns=(container.CONTAINER_ETAG, container.CONTAINER_LAST_MODIFIED),
-    spreads=metadata,
+    extra_headers=metadata,
     run=containers.get_container,
 )
 

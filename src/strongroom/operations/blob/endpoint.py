@@ -27,7 +27,7 @@ from strongroom.operations.blob import (
     tag,
 )
 from strongroom.operations.core import unserved
-from strongroom.operations.core.endpoint import Addressed, Endpoint
+from strongroom.operations.core.endpoint import Endpoint, ResourceAddress
 from strongroom.operations.core.routes import Routes
 from strongroom.operations.core.spec import Resource
 from strongroom.semantics.core import names
@@ -76,26 +76,26 @@ def _is_data_lake(asked: Query) -> bool:
     return any((asked.get(name) or "").lower() in words for name, words in _DATA_LAKE.items())
 
 
-def _address(target: UrlTarget, asked: Query) -> Addressed:
+def _address(target: UrlTarget, asked: Query) -> ResourceAddress:
     """Return the resource that a URL names.
 
     A single segment without `restype` is a blob of the root container. A backslash in a blob's name
     becomes a slash, even in the resource of a SAS. So no blob's name contains a backslash.
     """
     if _is_data_lake(asked):
-        return Addressed(target, Resource.DATA_LAKE)
+        return ResourceAddress(target, Resource.DATA_LAKE)
     if target.container is None:
-        return Addressed(target, Resource.SERVICE)
+        return ResourceAddress(target, Resource.SERVICE)
     if target.blob is None and "restype" not in asked and asked.get("comp") != "list":
         target = target.in_root()
     if target.blob is None:
-        return Addressed(target, Resource.CONTAINER)
+        return ResourceAddress(target, Resource.CONTAINER)
     if "\\" in target.blob:
         target = msgspec.structs.replace(target, blob=target.blob.replace("\\", "/"))
-    return Addressed(target, Resource.BLOB)
+    return ResourceAddress(target, Resource.BLOB)
 
 
-def _check_names(addressed: Addressed) -> None:
+def _check_names(addressed: ResourceAddress) -> None:
     target = addressed.target
     if target.container is not None:
         names.check_container(target.container)

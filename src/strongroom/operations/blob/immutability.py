@@ -31,7 +31,7 @@ SET_POLICY: Final = Operation(
     versions=version_time,
     input=immutability.SetPolicy,
     accepts=(protection_fields.POLICY,),
-    spreads=protection_fields.policy_headers,
+    extra_headers=protection_fields.policy_headers,
     fails=(blob_errors.BLOB_IMMUTABLE_DUE_TO_POLICY, blob_errors.IMMUTABILITY_NOT_ENABLED),
     run=immutability.set_policy,
 )

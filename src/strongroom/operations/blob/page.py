@@ -103,7 +103,7 @@ PUT_PAGE: Final = Operation(
     body=blob_fields.CONTENT,
     success=201,
     returns=_WRITTEN,
-    describes=give.upload_framing,
+    request_dependent_headers=give.upload_framing,
     fails=(*_PAGE_ERRORS, errors.REQUEST_BODY_TOO_LARGE),
     run=writing.put_page,
 )

@@ -18,7 +18,7 @@ from strongroom.auth.claims import BearerClaim
 from strongroom.auth.request import Service
 from strongroom.errors import StorageError, invalid_header, invalid_query, missing_header
 from strongroom.operations.core import fields, unserved
-from strongroom.operations.core.endpoint import Addressed
+from strongroom.operations.core.endpoint import ResourceAddress
 from strongroom.operations.core.spec import Defaults, Operation, Origin
 from strongroom.semantics.core import conditions as conditional
 from strongroom.semantics.core.conditions import NONE, Conditions
@@ -65,7 +65,7 @@ class Admitted(msgspec.Struct, frozen=True):
     """An admitted request: the resource that it names, its grant, and how to judge it again."""
 
     service: Service
-    addressed: Addressed
+    addressed: ResourceAddress
     place: Place | None
     grant: Grant
     authorize: Callable[[], Reauthorize]
@@ -99,14 +99,14 @@ async def decode(
         _take_structured(operation, request)
         snapshot, version = _states(operation, query, admitted.service)
         _check_timeout(query)
-    unsaid = operation.unsaid
-    if unsaid is not None and not (
-        request.headers.has_none_of(unsaid.headers) and query.has_none_of(unsaid.query)
+    defaults = operation.defaults
+    if defaults is not None and not (
+        request.headers.has_none_of(defaults.headers) and query.has_none_of(defaults.query)
     ):
-        unsaid = None
-    given = None if unsaid is None else unsaid.input
+        defaults = None
+    given = None if defaults is None else defaults.input
     if given is None:
-        given = await _input(operation, request, query, unsaid, turns)
+        given = await _input(operation, request, query, defaults, turns)
     named = CallTarget(
         admitted.service,
         target.account,
@@ -127,13 +127,13 @@ async def _input(
     operation: Operation,
     request: Request,
     query: Query,
-    unsaid: Defaults | None,
+    defaults: Defaults | None,
     turns: SliceTurns,
 ) -> Any:
     """Return the operation's input, made from its own fields, which may all be absent, and its
     document."""
-    if unsaid is not None:
-        values = dict(unsaid.values)
+    if defaults is not None:
+        values = dict(defaults.values)
     else:
         values = {field.name: field.read(request, query) for field in operation.accepts}
         values.pop("", None)
@@ -285,10 +285,10 @@ def encode(operation: Operation, result: Any, call: Call[Any], origin: Origin) -
         value = returned.of(result)
         if value is not None:
             headers.append((returned.header, value))
-    if operation.spreads is not None:
-        headers.extend(operation.spreads(result))
-    if operation.describes is not None:
-        headers.extend(operation.describes(result, call, origin))
+    if operation.extra_headers is not None:
+        headers.extend(operation.extra_headers(result))
+    if operation.request_dependent_headers is not None:
+        headers.extend(operation.request_dependent_headers(result, call, origin))
     if call.terms.scope:
         headers.append((fields.SCOPE_HEADER, call.terms.scope))
     if operation.content is None:

@@ -23,7 +23,7 @@ from strongroom.wire.core.path import UrlTarget
 from strongroom.wire.core.query import Query
 
 
-class Addressed(msgspec.Struct, frozen=True):
+class ResourceAddress(msgspec.Struct, frozen=True):
     """The resource that a URL names, and its kind.
 
     Attributes:
@@ -80,8 +80,8 @@ class Endpoint:
 
     service: Service
     routes: Routes
-    address: Callable[[UrlTarget, Query], Addressed]
-    check_names: Callable[[Addressed], None]
+    address: Callable[[UrlTarget, Query], ResourceAddress]
+    check_names: Callable[[ResourceAddress], None]
     refuse_unserved: Callable[[Headers, Query], None] = _any
     check_bearer: Callable[[Operation, Headers], None] = _any_bearer
     method: Callable[[Request], str] = _as_sent

@@ -45,7 +45,7 @@ def _held_id(request: Request, query: Query) -> None:
 
 
 HELD_ID: Final = Field("", _held_id, headers=(LEASE_ID_HEADER,))
-"""Sees to it that the lease's id was sent; it is in the call already, so this fills nothing."""
+"""Requires the id of the lease. The call contains the id already, so this field fills nothing."""
 
 LEASE_ID: Final = Returned("x-ms-lease-id", lambda result: result.lease_id)
 LEASE_TIME: Final = Returned(
@@ -78,7 +78,7 @@ ABSENT: Final = errors.LEASE_NOT_PRESENT_WITH_LEASE_OPERATION
 
 
 @dataclass(frozen=True, slots=True)
-class LeaseVerbRow:
+class LeaseActionRow:
     """A value of x-ms-lease-action: the fields it accepts, and its answer for every kind of
     resource."""
 
@@ -92,7 +92,7 @@ class LeaseVerbRow:
 
 
 ACTIONS: Final = (
-    LeaseVerbRow(
+    LeaseActionRow(
         "acquire",
         leasing.AcquireLease,
         (DURATION, PROPOSED_ID),
@@ -101,22 +101,22 @@ ACTIONS: Final = (
         success=201,
         waits=True,
     ),
-    LeaseVerbRow(
+    LeaseActionRow(
         "renew",
         leasing.RenewLease,
         (HELD_ID,),
         (MISMATCH, errors.LEASE_IS_BROKEN_AND_CANNOT_BE_RENEWED),
         (LEASE_ID,),
     ),
-    LeaseVerbRow(
+    LeaseActionRow(
         "change",
         leasing.ChangeLease,
         (HELD_ID, NEW_ID),
         (MISMATCH, ABSENT, errors.LEASE_IS_BREAKING_AND_CANNOT_BE_CHANGED),
         (LEASE_ID,),
     ),
-    LeaseVerbRow("release", leasing.ReleaseLease, (HELD_ID,), (MISMATCH,)),
-    LeaseVerbRow(
+    LeaseActionRow("release", leasing.ReleaseLease, (HELD_ID,), (MISMATCH,)),
+    LeaseActionRow(
         "break",
         leasing.BreakLease,
         (BREAK_PERIOD,),
@@ -145,7 +145,7 @@ class LeasedKind:
     fails: tuple[ErrorCode, ...] = ()
 
 
-def declared(kind: LeasedKind, action: LeaseVerbRow) -> Operation:
+def declared(kind: LeasedKind, action: LeaseActionRow) -> Operation:
     """Return the declaration of one action on one kind of resource."""
     return Operation(
         name=f"Lease {kind.title} ({action.word})",

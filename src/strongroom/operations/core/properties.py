@@ -40,7 +40,7 @@ def preflight(title: str) -> Operation:
         permission=permissions.ANYONE,
         input=account.Preflight,
         accepts=(ORIGIN, REQUEST_METHOD, REQUEST_HEADERS),
-        spreads=answers.cors_headers,
+        extra_headers=answers.cors_headers,
         fails=(CORS_PREFLIGHT_FAILURE,),
         run=account.preflight,
     )

@@ -23,7 +23,7 @@ _METHODS: Final = frozenset(
 
 # A required header or query parameter: whether it is a parameter, its name, and its value in lower
 # case (None = any).
-_Mark = tuple[bool, str, str | None]
+_Discriminator = tuple[bool, str, str | None]
 # Resource, restype and comp. A plain tuple, since each request makes one.
 _Place = tuple[Resource, str | None, str | None]
 _ANYWHERE: Final[_Place] = (Resource.ANY, None, None)
@@ -50,7 +50,9 @@ class Routes:
     ) -> None:
         self._verb_refused = verb_refused
         self.operations = tuple(operations)
-        self._index: dict[tuple[str, _Place], list[tuple[Operation, tuple[_Mark, ...]]]] = {}
+        self._index: dict[
+            tuple[str, _Place], list[tuple[Operation, tuple[_Discriminator, ...]]]
+        ] = {}
         self._allowed: dict[_Place, list[str]] = {}
         for operation in self.operations:
             place = (operation.resource, operation.restype, operation.comp)
@@ -59,7 +61,7 @@ class Routes:
                 for rival, _ in rivals:
                     if set(rival.when) <= set(operation.when):
                         raise Ambiguous(f"{rival.name} hides {operation.name}")
-                rivals.append((operation, tuple(map(_mark, operation.when))))
+                rivals.append((operation, tuple(map(_discriminator, operation.when))))
                 allowed = self._allowed.setdefault(place, [])
                 if method not in allowed:
                     allowed.append(method)
@@ -102,7 +104,7 @@ class Routes:
         return invalid_query("comp", comp, reason)
 
 
-def _mark(when: When) -> _Mark:
+def _discriminator(when: When) -> _Discriminator:
     value = None if when.value is None else when.value.lower()
     return when.name.startswith("?"), when.name.removeprefix("?"), value
 

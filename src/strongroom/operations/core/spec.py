@@ -17,7 +17,7 @@ from strongroom import blob_errors, errors, file_errors, queue_errors, table_err
 from strongroom.auth.authorize import Permission
 from strongroom.enums import Heading
 from strongroom.errors import ErrorCode
-from strongroom.operations.core import unsaid
+from strongroom.operations.core import defaults
 from strongroom.semantics.core.lease import GUARDS, LeaseUse
 from strongroom.services.core.calls import Call, ConditionUse, Existence, Rule
 from strongroom.services.core.runner import Services
@@ -178,15 +178,16 @@ class Operation:
         versions: the same of the parameter `versionid`.
         waits: whether the operation accepts `x-strongroom-wait`.
         success: the status, or a function of the result.
-        returns: response headers. `spreads` returns further (name, value) pairs (metadata).
-            `describes` returns those that depend on the request too, from (result, call, origin).
+        returns: response headers. `extra_headers` returns further (name, value) pairs (metadata).
+            `request_dependent_headers` returns those that depend on the request too, from (result,
+            call, origin).
         content: the answer's body, from (result, call, origin).
         fails: the errors that only this operation answers; the common errors follow from the other
             attributes.
         run: the service function; None = not served yet (501), unless it has `parts`.
         parts: the operations that the requests of a batch may ask for; all requests of a batch ask
             for the same one. Empty = the body is no batch.
-        unsaid: the defaults of a request that sends none of the fields; None if the fields have no
+        defaults: the input of a request that sends none of the fields; None if the fields have no
             fixed defaults.
         is_served: whether the server runs it; if not, the answer is 501.
     """
@@ -208,17 +209,19 @@ class Operation:
     waits: bool = False
     success: int | Callable[[Any], int] = 200
     returns: tuple[Returned, ...] = ()
-    spreads: Callable[[Any], tuple[tuple[str, str], ...]] | None = None
-    describes: Callable[[Any, Call[Any], Origin], tuple[tuple[str, str], ...]] | None = None
+    extra_headers: Callable[[Any], tuple[tuple[str, str], ...]] | None = None
+    request_dependent_headers: (
+        Callable[[Any, Call[Any], Origin], tuple[tuple[str, str], ...]] | None
+    ) = None
     content: Callable[[Any, Call[Any], Origin], Content] | None = None
     fails: tuple[ErrorCode, ...] = ()
     run: Callable[[Services, Call[Any]], Awaitable[Any]] | None = None
     parts: tuple[Operation, ...] = ()
-    unsaid: Defaults | None = field(init=False, default=None)
+    defaults: Defaults | None = field(init=False, default=None)
     is_served: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "unsaid", _unsaid(self))
+        object.__setattr__(self, "defaults", _defaults(self))
         object.__setattr__(self, "is_served", self.run is not None or bool(self.parts))
 
     def writes(self) -> bool:
@@ -230,11 +233,11 @@ class Operation:
         return row in self.fails or row in common_errors(self)
 
 
-def _unsaid(operation: Operation) -> Defaults | None:
+def _defaults(operation: Operation) -> Defaults | None:
     headers = frozenset(name for one in operation.accepts for name in one.headers)
     query = frozenset(name for one in operation.accepts for name in one.query)
     reads = [(one.name, one.read) for one in operation.accepts]
-    values = unsaid.values(reads, headers, query)
+    values = defaults.values(reads, headers, query)
     if values is None:
         return None
     has_document = operation.body is not None and operation.body.parse is not None

@@ -24,7 +24,7 @@ _DATA_LAKE: Final = "Data Lake (dfs)"
 _METHODS: Final = ("GET", "HEAD", "PUT", "PATCH", "POST", "DELETE")
 
 
-def _later(
+def _unserved(
     name: str,
     id: str,
     method: str,
@@ -48,16 +48,16 @@ def _later(
 
 _W, _R = permissions.WRITE, permissions.READ
 FIRST: Final = (
-    _later(_DATA_LAKE, "data_lake", "PUT", _BLOB, permissions.ANY_OF_BLOBS, None,
+    _unserved(_DATA_LAKE, "data_lake", "PUT", _BLOB, permissions.ANY_OF_BLOBS, None,
            When("x-ms-rename-source")),
 )  # fmt: skip
 """Tried before the served operations on the same URL, since they have a header more."""
 
 OPERATIONS: Final = (
-    _later("Rename Container", "container_rename", "PUT", _CONTAINER,
+    _unserved("Rename Container", "container_rename", "PUT", _CONTAINER,
            permissions.CONTAINER_WRITE, "rename", restype="container"),
-    _later("Set Blob Expiry", "blob_set_expiry", "PUT", _BLOB, _W, "expiry"),
-    _later("Query Blob Contents", "blob_query", "POST", _BLOB, _R, "query"),
+    _unserved("Set Blob Expiry", "blob_set_expiry", "PUT", _BLOB, _W, "expiry"),
+    _unserved("Query Blob Contents", "blob_query", "POST", _BLOB, _R, "query"),
     Operation(name=_DATA_LAKE, id="data_lake", methods=_METHODS, resource=Resource.DATA_LAKE,
               permission=permissions.ANY_OF_BLOBS),
 )  # fmt: skip

@@ -51,7 +51,7 @@ CREATE_DIRECTORY: Final = Operation(
     accepts=(METADATA, fields.SMB, fields.TRAILING_DOTS),
     success=201,
     returns=_CHANGED,
-    spreads=give.smb_headers,
+    extra_headers=give.smb_headers,
     fails=(*_SEEN, *SMB_VALUES, file_errors.FILE_ALREADY_EXISTS),
     run=creating.create_directory,
 )
@@ -88,7 +88,7 @@ GET_DIRECTORY_PROPERTIES: Final = Operation(
     input=OnPath,
     accepts=(fields.TRAILING_DOTS,),
     returns=(give.NODE_ETAG, give.NODE_LAST_MODIFIED),
-    spreads=give.directory_headers,
+    extra_headers=give.directory_headers,
     fails=(*_SEEN, file_errors.SHARE_SNAPSHOT_NOT_FOUND),
     run=files.get_directory,
 )
@@ -105,7 +105,7 @@ SET_DIRECTORY_PROPERTIES: Final = Operation(
     input=files.SetDirectoryProperties,
     accepts=(fields.SMB, fields.TRAILING_DOTS),
     returns=_CHANGED,
-    spreads=give.smb_headers,
+    extra_headers=give.smb_headers,
     fails=(*_SEEN, *SMB_VALUES),
     run=files.set_directory_properties,
 )
@@ -123,7 +123,7 @@ GET_DIRECTORY_METADATA: Final = Operation(
     input=OnPath,
     accepts=(fields.TRAILING_DOTS,),
     returns=(give.NODE_ETAG, give.NODE_LAST_MODIFIED),
-    spreads=give.metadata,
+    extra_headers=give.metadata,
     fails=(*_SEEN, file_errors.SHARE_SNAPSHOT_NOT_FOUND),
     run=files.get_directory,
 )

@@ -15,7 +15,7 @@ from strongroom.auth.request import Service
 from strongroom.errors import invalid_header, missing_header
 from strongroom.operations.core import properties
 from strongroom.operations.core.delegation import get_user_delegation_key
-from strongroom.operations.core.endpoint import Addressed, Endpoint
+from strongroom.operations.core.endpoint import Endpoint, ResourceAddress
 from strongroom.operations.core.routes import Routes
 from strongroom.operations.core.spec import Operation, Resource
 from strongroom.operations.file import (
@@ -58,24 +58,24 @@ ROUTES: Final = Routes(
 _OF_HANDLES: Final = ("listhandles", "forceclosehandles")
 
 
-def _address(target: UrlTarget, asked: Query) -> Addressed:
+def _address(target: UrlTarget, asked: Query) -> ResourceAddress:
     """Return the resource that a URL addresses: `/`, `/share` or `/share/path`. The share's root is
     a directory whose path is empty.
 
     A slash at the end of a path changes nothing.
     """
     if target.container is None:
-        return Addressed(target, Resource.SERVICE)
+        return ResourceAddress(target, Resource.SERVICE)
     path = (target.blob or "").removesuffix("/")
     named = msgspec.structs.replace(target, blob=path or None)
     if (asked.get("restype") or "").lower() == "directory":
-        return Addressed(named, Resource.DIRECTORY)
+        return ResourceAddress(named, Resource.DIRECTORY)
     if path or (asked.get("comp") or "").lower() in _OF_HANDLES:
-        return Addressed(named, Resource.FILE)
-    return Addressed(named, Resource.SHARE)
+        return ResourceAddress(named, Resource.FILE)
+    return ResourceAddress(named, Resource.SHARE)
 
 
-def _check_names(addressed: Addressed) -> None:
+def _check_names(addressed: ResourceAddress) -> None:
     target = addressed.target
     if target.container is not None:
         names.check_share(target.container)

@@ -112,7 +112,7 @@ RENAME_FILE: Final = Operation(
     input=renaming.RenameNode,
     accepts=(*_ACCEPTS, CONTENT_TYPE),
     returns=(give.NODE_ETAG, give.NODE_LAST_MODIFIED, give.ENCRYPTED),
-    spreads=give.smb_headers,
+    extra_headers=give.smb_headers,
     fails=_FAILS,
     run=renaming.rename_file,
 )
@@ -129,7 +129,7 @@ RENAME_DIRECTORY: Final = Operation(
     input=renaming.RenameNode,
     accepts=_ACCEPTS,
     returns=(give.NODE_ETAG, give.NODE_LAST_MODIFIED, give.ENCRYPTED),
-    spreads=give.smb_headers,
+    extra_headers=give.smb_headers,
     fails=_FAILS,
     run=renaming.rename_directory,
 )

@@ -14,7 +14,7 @@ from strongroom import errors
 from strongroom.auth.request import Service
 from strongroom.errors import StorageError
 from strongroom.operations.core import properties
-from strongroom.operations.core.endpoint import Addressed, Endpoint
+from strongroom.operations.core.endpoint import Endpoint, ResourceAddress
 from strongroom.operations.core.routes import Routes
 from strongroom.operations.core.spec import Resource
 from strongroom.operations.queue import message, queue
@@ -35,23 +35,23 @@ ROUTES: Final = Routes(
 )
 
 
-def _address(target: UrlTarget, asked: Query) -> Addressed:
+def _address(target: UrlTarget, asked: Query) -> ResourceAddress:
     """Return the resource of `/`, `/queue`, `/queue/messages` or `/queue/messages/{id}`.
 
     Raises: InvalidUri for any other path.
     """
     if target.container is None:
-        return Addressed(target, Resource.SERVICE)
+        return ResourceAddress(target, Resource.SERVICE)
     if target.blob is None:
-        return Addressed(target, Resource.QUEUE)
+        return ResourceAddress(target, Resource.QUEUE)
     word, _, message_id = target.blob.rstrip("/").partition("/")
     if word != _MESSAGES or "/" in message_id:
         raise StorageError(errors.INVALID_URI, None, (("UriPath", target.blob[:256]),))
     named = msgspec.structs.replace(target, blob=message_id or None)
-    return Addressed(named, Resource.MESSAGE if message_id else Resource.MESSAGES)
+    return ResourceAddress(named, Resource.MESSAGE if message_id else Resource.MESSAGES)
 
 
-def _check_names(addressed: Addressed) -> None:
+def _check_names(addressed: ResourceAddress) -> None:
     if addressed.target.container is not None:
         names.check_queue(addressed.target.container)
 

@@ -74,7 +74,7 @@ GET_QUEUE_METADATA: Final = Operation(
     permission=permissions.QUEUE_READ,
     rule=UNGUARDED,
     returns=(give.COUNT,),
-    spreads=metadata,
+    extra_headers=metadata,
     run=queues.count_queue,
 )
 

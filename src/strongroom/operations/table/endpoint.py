@@ -14,7 +14,7 @@ from strongroom import table_errors
 from strongroom.auth.request import Service
 from strongroom.errors import StorageError
 from strongroom.operations.core import properties
-from strongroom.operations.core.endpoint import Addressed, Endpoint, RefusalBody, xml_refusal
+from strongroom.operations.core.endpoint import Endpoint, RefusalBody, ResourceAddress, xml_refusal
 from strongroom.operations.core.routes import Routes
 from strongroom.operations.core.spec import Operation, Resource
 from strongroom.operations.table import entity, entity_query, entity_returned, table
@@ -41,32 +41,32 @@ ROUTES: Final = Routes(
 )
 
 
-def _address(target: UrlTarget, asked: Query) -> Addressed:
+def _address(target: UrlTarget, asked: Query) -> ResourceAddress:
     """Return the resource after the account's name; a slash can only be part of a key.
 
     Raises: InvalidUri.
     """
     if target.container is None:
-        return Addressed(target, Resource.SERVICE)
+        return ResourceAddress(target, Resource.SERVICE)
     text = target.container if target.blob is None else f"{target.container}/{target.blob}"
     found = table_path.parse_resource(text)
     if found.name == table_path.BATCH:
         # The table of a SAS, since its stored policies are needed to authorize the batch.
-        return Addressed(_of(target, asked.get("tn")), Resource.BATCH)
+        return ResourceAddress(_of(target, asked.get("tn")), Resource.BATCH)
     if found.name == table_path.TABLES:
         if isinstance(found.keyed, str):
-            return Addressed(_of(target, found.keyed), Resource.TABLE_NAMED)
-        return Addressed(_of(target, None), Resource.TABLES)
+            return ResourceAddress(_of(target, found.keyed), Resource.TABLE_NAMED)
+        return ResourceAddress(_of(target, None), Resource.TABLES)
     if isinstance(found.keyed, tuple):
-        return Addressed(_of(target, found.name), Resource.ENTITY, found.keyed)
-    return Addressed(_of(target, found.name), Resource.TABLE)
+        return ResourceAddress(_of(target, found.name), Resource.ENTITY, found.keyed)
+    return ResourceAddress(_of(target, found.name), Resource.TABLE)
 
 
 def _of(target: UrlTarget, table: str | None) -> UrlTarget:
     return msgspec.structs.replace(target, container=table, blob=None)
 
 
-def _check_names(addressed: Addressed) -> None:
+def _check_names(addressed: ResourceAddress) -> None:
     if addressed.target.container is not None:
         names.check_table(addressed.target.container)
 

@@ -84,11 +84,11 @@ def _top(request: Request, query: Query) -> int:
     return min(most, int(text or most), max(1, fitting))
 
 
-def _not_here(request: Request, query: Query) -> None:
+def _refuse_unknown_options(request: Request, query: Query) -> None:
     _refuse_others(query, _OPTIONS)
 
 
-def _not_of_one(request: Request, query: Query) -> None:
+def _refuse_set_options(request: Request, query: Query) -> None:
     _refuse_others(query, _OPTIONS_OF_ONE)
 
 
@@ -100,10 +100,10 @@ def _refuse_others(query: Query, options: frozenset[str]) -> None:
 
 FILTER: Final = parameter("filter", "$filter", _filter)
 TOP: Final = Field("top", _top, query=("$top",))
-NOT_HERE: Final = Field("", _not_here)
-"""Refuses query options that the service does not have ($orderby and its like)."""
-NOT_OF_ONE: Final = Field("", _not_of_one)
-"""Refuses what only a set can be asked for: a single entity is not filtered."""
+NO_UNKNOWN_OPTIONS: Final = Field("", _refuse_unknown_options)
+"""Refuses query options that the service does not have, such as $orderby."""
+NO_SET_OPTIONS: Final = Field("", _refuse_set_options)
+"""Refuses options that apply only to a set of entities, such as $filter."""
 
 
 def _next_table(name: str, value: str) -> str:

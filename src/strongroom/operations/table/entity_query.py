@@ -35,10 +35,10 @@ QUERY_ENTITIES: Final = Operation(
         fields.FILTER,
         fields.TOP,
         entity_pages.START,
-        fields.NOT_HERE,
+        fields.NO_UNKNOWN_OPTIONS,
     ),
-    spreads=entity_pages.next_page,
-    describes=give.content_type,
+    extra_headers=entity_pages.next_page,
+    request_dependent_headers=give.content_type,
     content=entity_pages.document,
     run=query_entities.query_entities,
 )

@@ -63,7 +63,7 @@ class ServedRoles:
         user's id."""
         found = {} if self._file is None else self._file.get()
         if self._open_without and (self._file is None or not self._file.exists):
-            return roles.everything(principals[0], account)
+            return roles.full_assignments(principals[0], account)
         return tuple(one for principal in principals for one in found.get((principal, account), ()))
 
 

@@ -115,7 +115,7 @@ def check_keys_in_range(call: Call[Any], partition_key: str, row_key: str) -> No
     """
     entities.check_key("PartitionKey", partition_key)
     entities.check_key("RowKey", row_key)
-    if call.caller.grant.key_range is not None and not call.caller.grant.key_range.holds(
+    if call.caller.grant.key_range is not None and not call.caller.grant.key_range.contains(
         partition_key, row_key
     ):
         message = (

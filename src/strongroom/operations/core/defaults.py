@@ -17,7 +17,7 @@ from strongroom.wire.core.query import Query
 Read = Callable[[Request, Query], Any]
 
 
-class _ReadsMore(AttributeError):
+class _UndeclaredRead(AttributeError):
     """A field reads a header or parameter that it does not declare.
 
     A field that reads all names, the method or the body fails in the same way.
@@ -27,7 +27,7 @@ class _ReadsMore(AttributeError):
 def _none_of(names: frozenset[str]) -> Callable[[Collection[str]], bool]:
     def has_none_of(asked: Collection[str]) -> bool:
         if not names.issuperset(asked):
-            raise _ReadsMore
+            raise _UndeclaredRead
         return True
 
     return has_none_of
@@ -59,7 +59,7 @@ class _NoQuery(Query):
         return not self.has_none_of(frozenset((name,)))
 
 
-class _Silent:
+class _HeadersOnlyRequest:
     """A request that has headers only, and no other attribute."""
 
     __slots__ = ("headers",)
@@ -79,7 +79,7 @@ def values(
 
     Returns: None if a field refuses such a request, or reads names that it does not declare.
     """
-    request, asked = cast("Request", _Silent(_NoHeaders(headers))), _NoQuery(query)
+    request, asked = cast("Request", _HeadersOnlyRequest(_NoHeaders(headers))), _NoQuery(query)
     try:
         found = {name: read(request, asked) for name, read in reads}
     except (StorageError, AttributeError):

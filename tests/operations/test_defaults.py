@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from strongroom.operations.blob import endpoint as blob_service
+from strongroom.operations.core.defaults import values
 from strongroom.operations.core.spec import Operation
-from strongroom.operations.core.unsaid import values
 from strongroom.operations.file import endpoint as file_service
 from strongroom.operations.queue import endpoint as queue_service
 from strongroom.operations.table import endpoint as table_service
@@ -23,15 +23,15 @@ ENDPOINTS = (
     table_service.ENDPOINT,
     file_service.ENDPOINT,
 )
-SILENT = [
+WITH_DEFAULTS = [
     operation
     for endpoint in ENDPOINTS
     for operation in endpoint.routes.operations
-    if operation.unsaid is not None
+    if operation.defaults is not None
 ]
 SAID = [
     pytest.param(operation, name, id=f"{operation.id}-{name}")
-    for operation in SILENT
+    for operation in WITH_DEFAULTS
     for field in operation.accepts
     for name in (*sorted(field.headers), *("?" + name for name in sorted(field.query)))
 ]
@@ -43,20 +43,20 @@ def _request(header: str | None = None) -> Request:
 
 def _holds(operation: Operation, request: Request, asked: query.Query) -> bool:
     """Whether a request says nothing, as codec.decode asks."""
-    unsaid = operation.unsaid
-    assert unsaid is not None
-    return request.headers.has_none_of(unsaid.headers) and asked.has_none_of(unsaid.query)
+    defaults = operation.defaults
+    assert defaults is not None
+    return request.headers.has_none_of(defaults.headers) and asked.has_none_of(defaults.query)
 
 
-@pytest.mark.parametrize("operation", SILENT, ids=lambda operation: operation.id)
+@pytest.mark.parametrize("operation", WITH_DEFAULTS, ids=lambda operation: operation.id)
 def test_it_is_what_its_fields_read_from_a_request_that_says_nothing(operation: Operation) -> None:
     request, asked = _request(), query.parse("comp=x&other=1")
-    assert operation.unsaid is not None and _holds(operation, request, asked)
+    assert operation.defaults is not None and _holds(operation, request, asked)
     values = {field.name: field.read(request, asked) for field in operation.accepts}
     values.pop("", None)
-    assert operation.unsaid.values == values
+    assert operation.defaults.values == values
     has_document = operation.body is not None and operation.body.parse is not None
-    assert operation.unsaid.input == (None if has_document else operation.input(**values))
+    assert operation.defaults.input == (None if has_document else operation.input(**values))
 
 
 @pytest.mark.parametrize(("operation", "name"), SAID)
@@ -97,5 +97,5 @@ def test_a_field_that_looks_at_what_it_names_is_read_once() -> None:
 
 
 def test_frequent_operations_are_among_them() -> None:
-    names = {operation.name for operation in SILENT}
+    names = {operation.name for operation in WITH_DEFAULTS}
     assert {"Get Blob", "Get Messages", "Put Message"} <= names
