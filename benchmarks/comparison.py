@@ -69,7 +69,7 @@ def throughput(
                 _turn(server, workload, next(numbers), count, turns.warm_up_s)
             raw: list[float] = []
             found: dict[str, list[Slice]] = {server.name: [] for server in servers}
-            slice_s = turns.slice_s * workload.stretch
+            slice_s = turns.slice_s * workload.slice_factor
             for server in turns.of(servers):
                 if workload.unit == "MB/s":
                     raw.append(disk.append_and_sync_mb_s(folder, slice_s / 4))

@@ -24,7 +24,7 @@ from urllib.parse import quote
 from benchmarks.endpoint import ACCOUNT, HOST
 from benchmarks.etcd import ETCD, MISSING, EtcdServer, etcd_version
 from benchmarks.gate_clients import Waiting, waiters
-from benchmarks.lock_clients import Clients, Crowd, Cycles, crowd, quantile
+from benchmarks.lock_clients import ClientProcesses, Clients, Cycles, client_processes, quantile
 from benchmarks.results import Row, ratio_of, row
 from benchmarks.sampling import cpu_s
 from benchmarks.servers import Server, ServerFailed
@@ -154,19 +154,19 @@ def _cycles(servers: dict[str, Server | EtcdServer], count: int, turns: Turns) -
         turns = _CONTENDED
     names, seconds = tuple(servers), turns.slice_s
     with ExitStack() as stack:
-        crowds: dict[str, Crowd] = {}
+        processes: dict[str, ClientProcesses] = {}
         for kind, server in servers.items():
             url = server.url if isinstance(server, EtcdServer) else store_url(server)
             clients = Clients(kind, url, fair=count > 1)
-            crowds[kind] = stack.enter_context(crowd(clients, count))
+            processes[kind] = stack.enter_context(client_processes(clients, count))
         stack.callback(_wake, servers)
         for server in servers.values():
             server.pause()
         found: dict[str, list[Turn]] = {kind: [] for kind in servers}
         for kind in names:
-            _turn(servers[kind], crowds[kind], turns.warm_up_s)
+            _turn(servers[kind], processes[kind], turns.warm_up_s)
         for kind in turns.of(names):
-            found[kind].append(_turn(servers[kind], crowds[kind], seconds))
+            found[kind].append(_turn(servers[kind], processes[kind], seconds))
     ours, theirs = found["strongroom"], found.get(ETCD, [])
     yield _rate_row(count, seconds, ours, theirs)
     if count > 1:
@@ -193,7 +193,7 @@ def _wake(servers: dict[str, Server | EtcdServer]) -> None:
             os.kill(server.pid, signal.SIGCONT)
 
 
-def _turn(server: Server | EtcdServer, members: Crowd, seconds: float) -> Turn:
+def _turn(server: Server | EtcdServer, members: ClientProcesses, seconds: float) -> Turn:
     with server.awake():
         before_s = cpu_s(server.pid)
         found: list[Cycles] = members.run(seconds)

@@ -115,7 +115,7 @@ def _slice(window: Window, take: Callable[[], Release]) -> Cycles:
     return Cycles(waits_s, count, time.process_time() - cpu_s)
 
 
-class Crowd:
+class ClientProcesses:
     """Several processes of one kind.
 
     Arguments:
@@ -167,9 +167,9 @@ class Crowd:
 
 
 @contextmanager
-def crowd(clients: Clients, count: int) -> Iterator[Crowd]:
-    """Provide a `Crowd` for a block."""
-    found = Crowd(clients, count)
+def client_processes(clients: Clients, count: int) -> Iterator[ClientProcesses]:
+    """Provide a `ClientProcesses` for a block."""
+    found = ClientProcesses(clients, count)
     try:
         yield found
     finally:

@@ -22,7 +22,7 @@ _PAGE_BLOB_BYTES: Final = 64 << 20
 BLOCK_BYTES: Final = 4 << 20
 BLOCKS: Final = 16
 _READ_BLOBS: Final = 1000
-_BULK_STRETCH: Final = 2.0
+_BULK_SLICE_FACTOR: Final = 2.0
 BATCHED: Final = 256
 SUPPLIED: Final = 4
 _SUPPLIED_LIMIT_S: Final = 60.0
@@ -40,7 +40,7 @@ class Workload:
         rate: the count in the measured time that is divided by that time.
         prologue: how many of the steps each connection runs only once.
         service: the measured service.
-        stretch: the factor by which its slices are longer, since a cycle takes long.
+        slice_factor: the factor by which its slices are longer, since a cycle takes long.
         supply: creates what the requests of a turn consume, from the endpoint and the number of the
             turn. It is not measured, and the turn ends after `SUPPLIED` cycles.
     """
@@ -52,7 +52,7 @@ class Workload:
     rate: Callable[[Report], float]
     prologue: int = 0
     service: str = "blob"
-    stretch: float = 1.0
+    slice_factor: float = 1.0
     supply: Callable[[Endpoint, int], None] | None = None
 
     def load(self, endpoint: Endpoint, turn: int, connections: int, slice_s: float) -> Load:
@@ -274,10 +274,10 @@ WORKLOADS: Final = (
     ),
     Workload(
         "64 MiB down", "MB/s", _prepare_big, _download, lambda report: report.bytes_in / 1e6,
-        stretch=_BULK_STRETCH,
+        slice_factor=_BULK_SLICE_FACTOR,
     ),
     Workload(
         "64 MiB up", "MB/s", make_container, _upload, lambda report: report.bytes_out / 1e6,
-        stretch=_BULK_STRETCH,
+        slice_factor=_BULK_SLICE_FACTOR,
     ),
 )  # fmt: skip

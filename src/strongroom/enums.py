@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 
 
-class Heading(enum.Enum):
+class FastHashEnum(enum.Enum):
     """An enumeration with a fast hash, for keys of lookup tables.
 
     The default hash of a member is a Python call, and each request makes several.

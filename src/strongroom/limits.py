@@ -92,7 +92,7 @@ LISTINGS_AT_ONCE_MAX: Final = 8
 BLOB_BATCH_BODY_BYTES_MAX: Final = 4 * MIB
 BLOB_BATCH_REQUESTS_MAX: Final = 256
 # How many index entries one page of Find Blobs by Tags may read; see LIST_SCANNED_RECORDS_MAX.
-FIND_LOOKED_MAX: Final = 20_000
+FIND_SCANNED_ENTRIES_MAX: Final = 20_000
 # Tables: the JSON of one entity (each character may be escaped), and of a batch.
 ENTITY_BODY_BYTES_MAX: Final = 4 * MIB
 BATCH_BODY_BYTES_MAX: Final = 4 * MIB

@@ -113,7 +113,7 @@ class SliceTurns:
         self._is_used = woken > 0
 
 
-def at_once(steps: Steps[T]) -> T:
+def run_to_completion(steps: Steps[T]) -> T:
     """Return the result of `steps` without a pause.
 
     It is for work that is known to be short, and for code outside of the loop.

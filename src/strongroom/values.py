@@ -103,7 +103,7 @@ class PlusSign(enum.Enum):
     """The signature does not cover the query, or there is none."""
 
 
-def is_remembered(query: str) -> bool:
+def is_cacheable(query: str) -> bool:
     """Whether the parsed form of a query may be cached.
 
     Anybody may send any query, so only short queries are cached.

@@ -17,7 +17,7 @@ from tests.conformance.appending import (
 )
 from tests.conformance.blobs import body, md5, put, seen, snapshot
 from tests.conformance.client import PUT_BLOB, Client
-from tests.conformance.crowd import Crowd
+from tests.conformance.concurrent_clients import ConcurrentClients
 from tests.conformance.leasing import IDS, A, Cell, Leased, table
 from tests.conformance.running import Running
 
@@ -102,8 +102,8 @@ def test_32_appenders_at_once(client: Client, container: str) -> None:
             found.append((*appended(one, target, data), data))
         return found
 
-    with Crowd(client) as crowd:
-        answers = [one for found in crowd.go(act) for one in found]
+    with ConcurrentClients(client) as clients:
+        answers = [one for found in clients.run(act) for one in found]
     whole, end = body(client, target), 0
     for number, (offset, blocks, data) in enumerate(sorted(answers, key=lambda one: one[1])):
         assert (offset, blocks) == (end, number + 1)
@@ -122,8 +122,8 @@ def test_32_appenders_at_one_position(client: Client, container: str) -> None:
             answer = append(one, target, b"%02d" % number, {POSITION: at})
             return answer.status, answer.code
 
-        with Crowd(client) as crowd:
-            found = crowd.go(act)
+        with ConcurrentClients(client) as clients:
+            found = clients.run(act)
         assert found.count((201, None)) == 1
         assert found.count((412, "AppendPositionConditionNotMet")) == 31
     assert len(body(client, target)) == 8

@@ -14,7 +14,7 @@ from tests.conformance.answer import GUID, Answer, expect
 from tests.conformance.blob_batches import WHOLE, Part, delete, of, post, send, tier
 from tests.conformance.blobs import put, snapshot, stage
 from tests.conformance.client import PUT_BLOB, Client
-from tests.conformance.crowd import Crowd
+from tests.conformance.concurrent_clients import ConcurrentClients
 from tests.conformance.leasing import A, Leased
 from tests.conformance.listing import names, page
 from tests.conformance.running import Running
@@ -196,8 +196,8 @@ def test_how_much_a_batch_may_hold(client: Client, container: str) -> None:
     """B-BAT-04."""
     found = [f"b{number:03}" for number in range(257)]
     targets = [f"/{container}/{name}" for name in found]
-    with Crowd(client, 8) as crowd:
-        crowd.go(lambda one, number: [put(one, target) for target in targets[number::8]])
+    with ConcurrentClients(client, 8) as clients:
+        clients.run(lambda one, number: [put(one, target) for target in targets[number::8]])
     parts = [delete(target) for target in targets]
     refused(post(client, batches.body(client, parts)), "ExceedsMaxBatchRequestCount")
     assert left(client, container) == found
@@ -360,15 +360,15 @@ def test_overlapping_batches_delete_each_blob_once(client: Client, container: st
     """B-BAT-08: 32 clients, each with a hundred blobs of which the next has half too."""
     found = [f"b{number:04}" for number in range(32 * 50)]
     targets = [f"/{container}/{name}" for name in found]
-    with Crowd(client) as crowd:
-        crowd.go(lambda one, number: [put(one, target, b"") for target in targets[number::32]])
+    with ConcurrentClients(client) as clients:
+        clients.run(lambda one, number: [put(one, target, b"") for target in targets[number::32]])
 
         def act(one: Client, number: int) -> list[tuple[str, tuple[int, str | None]]]:
             mine = [targets[(number * 50 + n) % len(targets)] for n in range(100)]
             answers = send(one, *[delete(target) for target in mine])
             return [(target, one.seen) for target, one in zip(mine, answers, strict=True)]
 
-        seen = [pair for pairs in crowd.go(act) for pair in pairs]
+        seen = [pair for pairs in clients.run(act) for pair in pairs]
     counts = Counter(seen)
     for target in targets:
         assert (counts[target, (202, None)], counts[target, (404, "BlobNotFound")]) == (1, 1)

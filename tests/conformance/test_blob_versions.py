@@ -12,7 +12,7 @@ from tests.conformance.answer import Answer, expect, expect_names, metadata
 from tests.conformance.blob_batches import delete as part
 from tests.conformance.blob_batches import send
 from tests.conformance.client import PUT_BLOB, Client
-from tests.conformance.crowd import Crowd
+from tests.conformance.concurrent_clients import ConcurrentClients
 from tests.conformance.rows import ROWS, request_of
 from tests.conformance.running import Running
 from tests.conformance.sas import account_sas, service_sas
@@ -453,8 +453,8 @@ def test_thirty_two_writers_make_a_version_each(versioned: Client) -> None:
         return found
 
     put(versioned, "/box/b", b"first")
-    with Crowd(versioned) as crowd:
-        written = dict(pair for pairs in crowd.go(write) for pair in pairs)
+    with ConcurrentClients(versioned) as clients:
+        written = dict(pair for pairs in clients.run(write) for pair in pairs)
     assert len(written) == 32 * rounds
     listed = ids(versioned, "b")
     assert listed[1:] == sorted(written)

@@ -29,7 +29,7 @@ from tests.conformance.answer import Answer, expect
 from tests.conformance.appending import MAX_SIZE, POSITION
 from tests.conformance.blobs import block_list, block_target, put
 from tests.conformance.client import PUT_BLOB, Client
-from tests.conformance.crowd import CLIENTS, Crowd
+from tests.conformance.concurrent_clients import CLIENTS, ConcurrentClients
 from tests.conformance.guarded_writes import APPENDING, BLOCKS, PAGING, GuardedWrites
 from tests.conformance.history_models import (
     CELL,
@@ -93,8 +93,8 @@ def play(client: Client, choose: Callable[[Client, int, int, random.Random], Cal
             record = history.invoke(f"client {number}", target, call)
             record.returned(send())
 
-    with Crowd(client) as crowd:
-        crowd.go(act)
+    with ConcurrentClients(client) as clients:
+        clients.run(act)
     assert len(history.operations()) == CLIENTS * scaled(OPERATIONS)
     return history
 
@@ -299,8 +299,8 @@ def test_parts_of_batches_are_linearizable(place: Place) -> None:
             deleted += send_batch(one, number, history, calls)
         return deleted
 
-    with Crowd(client) as crowd:
-        assert sum(crowd.go(act)) > 0
+    with ConcurrentClients(client) as clients:
+        assert sum(clients.run(act)) > 0
     verdict = check(history, BlobModel())
     assert verdict.linearizable, verdict.explain()
 
@@ -389,7 +389,7 @@ def test_of_a_lease_and_31_deletions_one_wins(each_engine: Running, place: Place
     """B-LOP-01: what is leased is not deleted, and what is deleted is not leased."""
     client, container = place
     target = f"/{container}/b"
-    with Crowd(client) as crowd:
+    with ConcurrentClients(client) as clients:
         for turn in range(scaled(12)):
             put(client, target)
 
@@ -399,7 +399,7 @@ def test_of_a_lease_and_31_deletions_one_wins(each_engine: Running, place: Place
                     return leased.act("acquire", lease_duration=-1)
                 return one.delete(target)
 
-            answers = crowd.go(act)
+            answers = clients.run(act)
             taken = answers.pop(turn % CLIENTS)
             seen = [(answer.status, answer.code) for answer in answers]
             if taken.status == 201:

@@ -11,8 +11,8 @@ import pytest
 from tests.conformance.answer import expect, expect_names, texts
 from tests.conformance.blobs import commit, put, snapshot, stage
 from tests.conformance.client import Client
+from tests.conformance.concurrent_clients import ConcurrentClients
 from tests.conformance.copying import copy, source_url
-from tests.conformance.crowd import Crowd
 from tests.conformance.running import Running
 from tests.conformance.sas import account_sas, service_sas
 from tests.conformance.tagging import find, found, names, pairs_of, set_tags, tags
@@ -314,9 +314,9 @@ def test_a_search_amid_churn(each_engine: Running, new_name: Callable[[], str]) 
                 assert not [name for name in seen if name.startswith("never")]
         return 1
 
-    with Crowd(client, 12) as crowd:
+    with ConcurrentClients(client, 12) as clients:
         try:
-            assert sum(crowd.go(act)) == 4
+            assert sum(clients.run(act)) == 4
         finally:
             done.set()
     client.close()

@@ -27,7 +27,7 @@ from strongroom.testing.models import (
 from tests.conformance.answer import expect
 from tests.conformance.blobs import put
 from tests.conformance.client import PUT_BLOB, Client
-from tests.conformance.crowd import Crowd
+from tests.conformance.concurrent_clients import ConcurrentClients
 from tests.conformance.leasing import Leased
 from tests.conformance.running import Running
 
@@ -106,8 +106,8 @@ def test_blobs_are_linearizable(place: tuple[Running, Client, str], seed: int) -
                 etags[target] = result.etag
         return answered
 
-    with Crowd(client) as crowd:
-        successes = sum(crowd.go(act))
+    with ConcurrentClients(client) as clients:
+        successes = sum(clients.run(act))
     operations = history.operations()
     assert len(operations) == 32 * OPERATIONS
     assert successes > OPERATIONS
@@ -149,8 +149,8 @@ def test_leases_are_linearizable(place: tuple[Running, Client, str]) -> None:
                     del held[target]
         return acquired
 
-    with Crowd(client) as crowd:
-        assert sum(crowd.go(act)) > 2
+    with ConcurrentClients(client) as clients:
+        assert sum(clients.run(act)) > 2
     verdict = check(history, LeaseModel())
     assert verdict.linearizable, verdict.explain()
 

@@ -7,7 +7,7 @@ import time
 
 from tests.conformance.answer import expect
 from tests.conformance.client import Client
-from tests.conformance.crowd import CLIENTS, Crowd
+from tests.conformance.concurrent_clients import CLIENTS, ConcurrentClients
 from tests.conformance.pages import PAGE, create, send
 
 NUMBER = "x-ms-blob-sequence-number"
@@ -23,8 +23,8 @@ def test_of_many_increments_none_is_lost(client: Client, container: str) -> None
         found = [one.put(f"{target}?comp=properties", headers) for _ in range(5)]
         return [int(expect(answer, 200)[NUMBER]) for answer in found]
 
-    with Crowd(client) as crowd:
-        numbers = [number for found in crowd.go(increment) for number in found]
+    with ConcurrentClients(client) as clients:
+        numbers = [number for found in clients.run(increment) for number in found]
     assert sorted(numbers) == list(range(1, 5 * CLIENTS + 1))
 
 
@@ -54,8 +54,8 @@ def test_each_number_has_one_winner_and_no_write_is_lost(client: Client, contain
                 done += 1
         return done
 
-    with Crowd(client, 8) as crowd:
-        done = sum(crowd.go(add))
+    with ConcurrentClients(client, 8) as clients:
+        done = sum(clients.run(add))
     assert done > 8
     found = client.get(target).body
     assert found == done.to_bytes(8, "big") * (PAGE // 8)
@@ -70,8 +70,8 @@ def test_of_many_writes_with_one_condition_one_wins(client: Client, container: s
         data = bytes([number]) * PAGE
         return send(one, target, 0, data, {"If-Match": made.etag}).status
 
-    with Crowd(client) as crowd:
-        statuses = crowd.go(write)
+    with ConcurrentClients(client) as clients:
+        statuses = clients.run(write)
     assert sorted(statuses) == [201] + [412] * (CLIENTS - 1)
     assert client.get(target).body == bytes([statuses.index(201)]) * PAGE
 
@@ -94,8 +94,8 @@ def test_overlapping_writes_leave_no_torn_page(client: Client, container: str) -
                 torn |= {page for page in split(body) if page != page[:2] * (PAGE // 2)}
         return torn
 
-    with Crowd(client) as crowd:
-        assert set().union(*crowd.go(write)) == set()
+    with ConcurrentClients(client) as clients:
+        assert set().union(*clients.run(write)) == set()
     body = client.get(target).body
     assert all(page == page[:2] * (PAGE // 2) for page in split(body))
 
@@ -115,8 +115,8 @@ def test_a_write_of_many_pages_is_seen_whole_or_not_at_all(client: Client, conta
                 kinds.add(len(set(expect(one.get(target), 200).body)))
         return kinds
 
-    with Crowd(client, 16) as crowd:
-        assert set().union(*crowd.go(act)) == {1}
+    with ConcurrentClients(client, 16) as clients:
+        assert set().union(*clients.run(act)) == {1}
 
 
 def split(body: bytes) -> list[bytes]:

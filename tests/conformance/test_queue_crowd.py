@@ -6,7 +6,7 @@ import itertools
 import threading
 
 from tests.conformance.client import Client
-from tests.conformance.crowd import Crowd
+from tests.conformance.concurrent_clients import ConcurrentClients
 from tests.conformance.messages import Message, count, delete, get, put
 from tests.conformance.running import Running
 
@@ -57,8 +57,8 @@ def test_each_message_has_one_consumer(each_engine: Running) -> None:
         if next(producing) == PRODUCERS:
             done.set()
 
-    with Crowd(client, PRODUCERS + CONSUMERS) as crowd:
-        crowd.go(act)
+    with ConcurrentClients(client, PRODUCERS + CONSUMERS) as clients:
+        clients.run(act)
     assert len(put_ids) == len(set(put_ids)) == PRODUCERS * EACH
     assert set(seen) == set(put_ids)
     assert all(counts == [1] for counts in seen.values())

@@ -21,7 +21,7 @@ from strongroom.testing.queue_model import (
 )
 from tests.conformance.answer import expect
 from tests.conformance.client import Client
-from tests.conformance.crowd import Crowd
+from tests.conformance.concurrent_clients import ConcurrentClients
 from tests.conformance.messages import Message, delete, get, put, update
 from tests.conformance.running import Running
 
@@ -108,8 +108,8 @@ def test_messages_are_received_once_within_their_visibility(each_engine: Running
                 running.advance(HIDDEN_S + 1)
                 history.time_passed("clock", begun)
 
-    with Crowd(client) as crowd:
-        crowd.go(act)
+    with ConcurrentClients(client) as clients:
+        clients.run(act)
     operations = history.operations()
     calls = [operation.call for operation in operations]
     for kind, least in ((PutStep, 100), (GetStep, 100), (DeleteStep, 30)):

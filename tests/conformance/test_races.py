@@ -14,7 +14,7 @@ import pytest
 from tests.conformance.answer import Answer, expect
 from tests.conformance.blobs import block_list, block_target, body, commit, md5, put
 from tests.conformance.client import PUT_BLOB, Client
-from tests.conformance.crowd import CLIENTS, Crowd
+from tests.conformance.concurrent_clients import CLIENTS, ConcurrentClients
 from tests.conformance.leasing import A, Leased
 from tests.conformance.listing import names, pages
 from tests.conformance.running import Running
@@ -69,10 +69,10 @@ def test_one_of_32_writers_with_one_etag_wins(place: Place, kind: str) -> None:
             return one.put(f"{target}?comp=blocklist", condition, block_list())
         return one.put(f"{target}?comp=metadata", {**condition, "x-ms-meta-a": str(number)})
 
-    with Crowd(client) as crowd:
+    with ConcurrentClients(client) as clients:
         for _ in range(scaled(6)):
             etag = put(client, target).etag
-            answers = crowd.go(write)
+            answers = clients.run(write)
             winners = [number for number, one in enumerate(answers) if one.status < 300]
             assert len(winners) == 1, codes(answers)
             lost = (404, "BlobNotFound") if kind == "delete" else (412, "ConditionNotMet")
@@ -103,8 +103,8 @@ def test_one_of_32_creators_wins(place: Place, kind: str) -> None:
                 return one.put(target, {**source, **absent})
             return one.put(f"{target}?comp=blocklist", absent, block_list())
 
-        with Crowd(client) as crowd:
-            answers = crowd.go(create)
+        with ConcurrentClients(client) as clients:
+            answers = clients.run(create)
         winners = [answer for answer in answers if answer.status in (201, 202)]
         assert len(winners) == 1, codes(answers)
         assert codes(answers)[(409, "BlobAlreadyExists")] == CLIENTS - 1, codes(answers)
@@ -127,8 +127,8 @@ def test_no_increment_is_lost(place: Place) -> None:
             done += answer.status == 201
         return done
 
-    with Crowd(client) as crowd:
-        total = sum(crowd.go(increment))
+    with ConcurrentClients(client) as clients:
+        total = sum(clients.run(increment))
     assert 0 < total == int(body(client, target))
 
 
@@ -138,9 +138,9 @@ def test_one_of_32_gets_the_lease(place: Place) -> None:
     target = f"/{container}/b"
     put(client, target)
     acquire = {"x-ms-lease-action": "acquire", "x-ms-lease-duration": "60"}
-    with Crowd(client) as crowd:
+    with ConcurrentClients(client) as clients:
         for _ in range(scaled(6)):
-            answers = crowd.go(lambda one, _: one.put(f"{target}?comp=lease", acquire))
+            answers = clients.run(lambda one, _: one.put(f"{target}?comp=lease", acquire))
             (winner,) = [answer for answer in answers if answer.status == 201]
             assert codes(answers)[(409, "LeaseAlreadyPresent")] == CLIENTS - 1, codes(answers)
             held = Leased(running, client, target)
@@ -199,8 +199,8 @@ def test_no_read_is_torn(place: Place, size: int, writes: int, made_by: str) -> 
         return []
 
     write(client)
-    with Crowd(client, 8) as crowd:
-        reads = [seen for one in crowd.go(act) for seen in one]
+    with ConcurrentClients(client, 8) as clients:
+        reads = [seen for one in clients.run(act) for seen in one]
     assert reads
     for etag, version, meta in reads:
         assert written.get(etag) == version == int(meta)
@@ -237,8 +237,8 @@ def test_a_listing_while_others_write(place: Place) -> None:
                 done.set()
         return 1
 
-    with Crowd(client, 8) as crowd:
-        assert sum(crowd.go(act)) == 2
+    with ConcurrentClients(client, 8) as clients:
+        assert sum(clients.run(act)) == 2
 
 
 def test_a_marker_works_though_its_blob_is_gone(client: Client, container: str) -> None:
@@ -290,8 +290,8 @@ def test_a_copy_of_a_source_that_changes(place: Place, kind: dict[str, str], sta
         return copies
 
     put_version(client, 1)
-    with Crowd(client, 5) as crowd:
-        assert sum(crowd.go(act)) > 0
+    with ConcurrentClients(client, 5) as clients:
+        assert sum(clients.run(act)) > 0
 
 
 def test_blocks_of_a_source_that_changes(place: Place) -> None:
@@ -331,8 +331,8 @@ def test_blocks_of_a_source_that_changes(place: Place) -> None:
         return whole, refused
 
     put(client, source, bytes(2 * half))
-    with Crowd(client, 8) as crowd:
-        crowd.go(act)
+    with ConcurrentClients(client, 8) as clients:
+        clients.run(act)
     # The source is no longer replaced.
     assert act(client, 8) == (20, 0)
 
@@ -350,8 +350,8 @@ def test_one_of_32_blobs_from_a_url_is_the_first(place: Place) -> None:
     def create(one: Client, number: int) -> Answer:
         return one.put(f"/{container}/b", {**headers, "x-ms-meta-by": str(number)})
 
-    with Crowd(client) as crowd:
-        answers = crowd.go(create)
+    with ConcurrentClients(client) as clients:
+        answers = clients.run(create)
     assert codes(answers) == {(201, None): 1, (409, "BlobAlreadyExists"): CLIENTS - 1}
     winner = [number for number, one in enumerate(answers) if one.status == 201]
     assert client.head(f"/{container}/b")["x-ms-meta-by"] == str(winner[0])
@@ -368,9 +368,9 @@ def test_a_lease_keeps_31_others_out(place: Place) -> None:
         headers = {**PUT_BLOB, "x-ms-lease-id": A} if number == 7 else PUT_BLOB
         return one.put(target, headers, str(number).encode())
 
-    with Crowd(client) as crowd:
+    with ConcurrentClients(client) as clients:
         for _ in range(3):
-            answers = crowd.go(write)
+            answers = clients.run(write)
             assert codes(answers) == {(201, None): 1, (412, "LeaseIdMissing"): CLIENTS - 1}
     assert body(client, target) == b"7"
 
@@ -395,9 +395,9 @@ def test_one_of_32_writers_of_one_state_of_tags_wins(place: Place, kind: str) ->
             return one.put(f"{target}?comp=blocklist", headers, block_list())
         return one.put(target, {**headers, "x-ms-copy-source": f"{client.url}{target}"})
 
-    with Crowd(client) as crowd:
+    with ConcurrentClients(client) as clients:
         for state in range(scaled(6)):
-            answers = crowd.go(write)
+            answers = clients.run(write)
             winners = [number for number, one in enumerate(answers) if one.status < 300]
             unmet = "TargetConditionNotMet" if kind == "copy" else "ConditionNotMet"
             losers = [one for one in answers if (one.status, one.code) == (412, unmet)]

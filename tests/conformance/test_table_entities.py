@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.conformance.answer import Answer, expect
-from tests.conformance.crowd import Crowd
+from tests.conformance.concurrent_clients import ConcurrentClients
 from tests.conformance.table_client import (
     JSON_SENT,
     MINIMAL,
@@ -45,10 +45,10 @@ def write(
     return tables.send(method, entity(table, "p", row), fields, body)
 
 
-def crowd(tables: TableClient, act: Any, count: int = 32) -> list[Answer]:
+def run_together(tables: TableClient, act: Any, count: int = 32) -> list[Answer]:
     """Return the answers of many concurrent clients, in the order of their numbers."""
-    with Crowd(tables, count) as clients:
-        return clients.go(act)
+    with ConcurrentClients(tables, count) as clients:
+        return clients.run(act)
 
 
 def test_insert(tables: TableClient, table: str) -> None:
@@ -371,7 +371,7 @@ def test_of_32_writers_with_one_tag_one_wins(tables: TableClient, table: str) ->
     insert(tables, table, KEYS)
     for _ in range(3):
         tag = tables.get(entity(table, "p", "r"), READ)["ETag"]
-        answers = crowd(tables, lambda one, n, t=tag: write(one, "PUT", table, {"A": n}, t))
+        answers = run_together(tables, lambda one, n, t=tag: write(one, "PUT", table, {"A": n}, t))
         statuses = sorted(answer.status for answer in answers)
         assert statuses == [204] + [412] * 31
         (winner,) = (n for n, answer in enumerate(answers) if answer.status == 204)
@@ -380,7 +380,7 @@ def test_of_32_writers_with_one_tag_one_wins(tables: TableClient, table: str) ->
 
 def test_of_32_inserters_one_wins(tables: TableClient, table: str) -> None:
     """T-WRI-09."""
-    answers = crowd(tables, lambda one, n: one.post(f"/{table}", {**KEYS, "A": n}))
+    answers = run_together(tables, lambda one, n: one.post(f"/{table}", {**KEYS, "A": n}))
     assert sorted(answer.status for answer in answers) == [201] + [409] * 31
 
 
@@ -396,7 +396,7 @@ def test_a_write_to_a_deleted_table_is_not_in_its_successor(
     """T-TAB-05."""
     for turn in range(5):
         expect_json(table_account.post("/Tables", {"TableName": "Turns"}), 201)
-        answers = crowd(table_account, _delete_or_write, 16)
+        answers = run_together(table_account, _delete_or_write, 16)
         assert {answer.status for answer in answers} <= {204, 404}, turn
         expect_json(table_account.post("/Tables", {"TableName": "Turns"}), 201)
         found = expect_json(table_account.get("/Turns()", READ), 200)

@@ -25,7 +25,7 @@ from strongroom.testing.models import (
     PutIfMatch,
 )
 from tests.conformance.answer import Answer as Sent
-from tests.conformance.crowd import Crowd
+from tests.conformance.concurrent_clients import ConcurrentClients
 from tests.conformance.running import Running
 from tests.conformance.table_client import JSON_SENT, TableClient, entity, expect_json, query
 from tests.conformance.test_histories import next_call
@@ -109,8 +109,8 @@ def test_entities_are_linearizable(place: TableClient, seed: int) -> None:
                 etags[row] = result.etag
         return answered
 
-    with Crowd(place) as crowd:
-        successes = sum(crowd.go(act))  # type: ignore[arg-type]  # act may count
+    with ConcurrentClients(place) as clients:
+        successes = sum(clients.run(act))  # type: ignore[arg-type]  # act may count
     assert len(history.operations()) == 32 * OPERATIONS
     assert successes > OPERATIONS
     verdict = check(history, BlobModel())
@@ -156,8 +156,8 @@ def test_a_partition_that_batches_write_is_one_register(place: TableClient) -> N
                     record.returned(read_all(one))
         return OPERATIONS
 
-    with Crowd(place) as crowd:
-        crowd.go(act)  # type: ignore[arg-type]  # act may count
+    with ConcurrentClients(place) as clients:
+        clients.run(act)  # type: ignore[arg-type]  # act may count
     verdict = check(history, BlobModel())
     assert verdict.linearizable, verdict.explain()
 

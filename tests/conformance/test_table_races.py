@@ -14,7 +14,7 @@ import pytest
 
 from tests.conformance.answer import Answer
 from tests.conformance.client import Client
-from tests.conformance.crowd import CLIENTS, Crowd
+from tests.conformance.concurrent_clients import CLIENTS, ConcurrentClients
 from tests.conformance.running import Running
 from tests.conformance.table_client import (
     JSON_SENT,
@@ -65,8 +65,8 @@ def test_one_of_32_writers_with_one_tag_wins(races: TableClient, method: str) ->
         document = None if method == "DELETE" else {"N": number}
         return send(one, method, {**JSON_SENT, "If-Match": tag}, document)
 
-    with Crowd(races) as crowd:
-        answers = crowd.go(write)
+    with ConcurrentClients(races) as clients:
+        answers = clients.run(write)
     if method == "DELETE":
         missing = codes(answers)[(404, "ResourceNotFound")]
         assert codes(answers)[(204, None)] == 1
@@ -85,8 +85,8 @@ def test_one_of_32_creators_wins(races: TableClient) -> None:
         document = {"PartitionKey": "p", "RowKey": "r", "N": number}
         return one.send("POST", "/Races", JSON_SENT, json.dumps(document).encode())
 
-    with Crowd(races) as crowd:
-        answers = crowd.go(create)
+    with ConcurrentClients(races) as clients:
+        answers = clients.run(create)
     assert codes(answers) == {(201, None): 1, (409, "EntityAlreadyExists"): CLIENTS - 1}
     (winner,) = (n for n, answer in enumerate(answers) if answer.status == 201)
     assert get(races)["N"] == winner
@@ -99,8 +99,8 @@ def test_one_of_32_creators_of_a_table_wins(races: TableClient) -> None:
         name = "Wanted".swapcase() if number % 2 else "Wanted"
         return one.send("POST", "/Tables", JSON_SENT, json.dumps({"TableName": name}).encode())
 
-    with Crowd(races) as crowd:
-        answers = crowd.go(create)
+    with ConcurrentClients(races) as clients:
+        answers = clients.run(create)
     assert codes(answers) == {(201, None): 1, (409, "TableAlreadyExists"): CLIENTS - 1}
 
 
@@ -118,9 +118,9 @@ def test_a_counter_under_optimistic_control_loses_nothing(races: TableClient) ->
             assert (answer.status, answer.code) == UNMET
         raise AssertionError("never a turn")
 
-    with Crowd(races, 16) as crowd:
+    with ConcurrentClients(races, 16) as clients:
         for _ in range(3):
-            crowd.go(add)
+            clients.run(add)
     assert get(races)["N"] == 48
 
 
@@ -138,8 +138,8 @@ def test_merges_at_the_same_time_lose_nothing_of_each_other(
         value = "y" * 5_000 if large and number % 4 == 0 else number
         return send(one, "MERGE", headers, {f"P{number}": value})
 
-    with Crowd(races) as crowd:
-        answers = crowd.go(merge)
+    with ConcurrentClients(races) as clients:
+        answers = clients.run(merge)
     assert codes(answers) == {(204, None): CLIENTS}
     found = get(races)
     assert {name for name in found if name[0] == "P" and name[1:].isdigit()} == {
@@ -183,8 +183,8 @@ def test_a_reader_never_sees_half_of_a_write(races: TableClient) -> None:
             seen += 1
         return seen
 
-    with Crowd(races, 6) as crowd:
-        seen = crowd.go(act)
+    with ConcurrentClients(races, 6) as clients:
+        seen = clients.run(act)
     assert all(count > 0 for count in seen[2:])
 
 

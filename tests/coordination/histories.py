@@ -31,14 +31,14 @@ from tests.coordination.history_client import (
     play_register,
     with_expiries,
 )
-from tests.coordination.history_models import Failed, LockModel, RegisterModel, Took
+from tests.coordination.history_models import Acquired, Failed, LockModel, RegisterModel
 
 _REPOSITORY: Final = Path(__file__).resolve().parents[2]
 _END_S: Final = 90.0
 
 
 @dataclass(frozen=True)
-class Told:
+class JudgedHistory:
     """The result of judging a history.
 
     Arguments:
@@ -63,19 +63,19 @@ class Told:
         )
 
 
-def judge(kind: Kind, operations: Sequence[CompletedCall]) -> Told:
+def judge(kind: Kind, operations: Sequence[CompletedCall]) -> JudgedHistory:
     """Search for a linear order of all operations, and return the result."""
     lost = sum(operation.result is UNKNOWN for operation in operations)
     failed = sum(isinstance(operation.result, Failed) for operation in operations)
-    taken = sum(isinstance(operation.result, Took) for operation in operations)
+    taken = sum(isinstance(operation.result, Acquired) for operation in operations)
     if kind == "register":
         verdict = check(operations, RegisterModel())
     else:
         verdict = check(with_expiries(operations), LockModel())
-    return Told(verdict, len(operations), lost, failed, taken)
+    return JudgedHistory(verdict, len(operations), lost, failed, taken)
 
 
-class Crowd:
+class ClientProcesses:
     """Client processes that run until the end of the `with` block.
 
     Arguments:
@@ -149,7 +149,7 @@ class Crowd:
         finally:
             client.send_signal(signal.SIGCONT)
 
-    def finish(self) -> Told:
+    def finish(self) -> JudgedHistory:
         """Let all clients end, and judge their history."""
         self._stop.touch()
         codes = [client.wait(_END_S) for client in self._clients]
@@ -164,23 +164,23 @@ class Crowd:
                 client.wait()
 
 
-def told_by_processes(
-    crowds: Sequence[Crowd], disturb: Callable[[Sequence[Crowd]], None]
-) -> list[Told]:
-    """Run crowds while they are disturbed, and judge the history of each."""
+def judge_processes(
+    groups: Sequence[ClientProcesses], disturb: Callable[[Sequence[ClientProcesses]], None]
+) -> list[JudgedHistory]:
+    """Run groups of clients while they are disturbed, and judge the history of each."""
     try:
-        for crowd in crowds:
-            crowd.await_play()
-        disturb(crowds)
-        return [crowd.finish() for crowd in crowds]
+        for group in groups:
+            group.await_play()
+        disturb(groups)
+        return [group.finish() for group in groups]
     finally:
-        for crowd in crowds:
-            crowd.end()
+        for group in groups:
+            group.end()
 
 
-def told_by_threads(
+def judge_threads(
     kind: Kind, store: Store, folder: Path, seed: int, seconds: float, *, ttl_s: float = 2.0
-) -> Told:
+) -> JudgedHistory:
     """Run four clients of one store object in threads, and judge their history."""
     until_s = time.monotonic() + seconds
     chance = random.Random(seed)

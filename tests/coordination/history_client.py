@@ -32,19 +32,19 @@ from strongroom.coordination.recipes.register_core import Swap as Swapped
 from strongroom.coordination.recipes.register_core import Versioned
 from strongroom.testing.linearizability import NEVER, UNKNOWN, CompletedCall
 from tests.coordination.history_models import (
-    Believe,
-    Differs,
+    Acquire,
+    Acquired,
+    CheckHeld,
     Expire,
     Failed,
-    Give,
+    HeldState,
     Put,
     Read,
-    Saw,
-    Says,
+    ReadResult,
+    Release,
     Swap,
-    Take,
-    Took,
-    Wrote,
+    SwapRefused,
+    WriteResult,
 )
 
 Kind = Literal["register", "lock"]
@@ -120,15 +120,15 @@ def with_expiries(operations: Sequence[CompletedCall]) -> list[CompletedCall]:
     """
     found = list(operations)
     for taken in operations:
-        if not isinstance(taken.result, Took):
+        if not isinstance(taken.result, Acquired):
             continue
         fence, believed = taken.result.fence, taken.returned
         given = False
         for operation in operations:
-            if operation.object_key != taken.object_key or operation.result != Says(True):
+            if operation.object_key != taken.object_key or operation.result != HeldState(True):
                 continue
-            given |= operation.call == Give(fence)
-            if operation.call == Believe(fence):
+            given |= operation.call == Release(fence)
+            if operation.call == CheckHeld(fence):
                 believed = max(believed, operation.returned)
         if not given:
             expire = CompletedCall(
@@ -159,7 +159,7 @@ def play_register(
         elif dice < 0.55:
             number = journal.invoke(key, Put(new))
             with _told(journal, number):
-                journal.returned(number, Wrote(register.put(new).version))
+                journal.returned(number, WriteResult(register.put(new).version))
         else:
             version = last.version if last is not None and chance.random() < 0.5 else None
             number = journal.invoke(key, Swap(new, last.value if last else None, version))
@@ -171,12 +171,12 @@ def play_register(
         time.sleep(_PAUSE_S * chance.random())
 
 
-def _saw(found: Versioned | None) -> Saw:
-    return Saw(None, None) if found is None else Saw(found.value, found.version)
+def _saw(found: Versioned | None) -> ReadResult:
+    return ReadResult(None, None) if found is None else ReadResult(found.value, found.version)
 
 
-def _swapped(swap: Swapped) -> Wrote | Differs:
-    return Wrote(swap.version) if swap.swapped else Differs(swap.version)
+def _swapped(swap: Swapped) -> WriteResult | SwapRefused:
+    return WriteResult(swap.version) if swap.swapped else SwapRefused(swap.version)
 
 
 def play_locks(
@@ -190,17 +190,17 @@ def play_locks(
     """Acquire, hold for a while, and release, until `stop` returns True."""
     while not stop():
         key = chance.choice(keys)
-        number = journal.invoke(key, Take())
+        number = journal.invoke(key, Acquire())
         with _told(journal, number):
             fair = client.promises().fair_queue and chance.random() < 0.2
             held = client.lock(key, ttl=ttl_s, wait=1.0, fair=fair).acquire()
-            journal.returned(number, Took(held.fence))
+            journal.returned(number, Acquired(held.fence))
             for _ in range(chance.randrange(4)):
-                number = journal.invoke(key, Believe(held.fence))
-                journal.returned(number, Says(held.remaining() > 0))
+                number = journal.invoke(key, CheckHeld(held.fence))
+                journal.returned(number, HeldState(held.remaining() > 0))
                 time.sleep(5 * _PAUSE_S * chance.random())
-            number = journal.invoke(key, Give(held.fence))
-            journal.returned(number, Says(held.release()))
+            number = journal.invoke(key, Release(held.fence))
+            journal.returned(number, HeldState(held.release()))
         time.sleep(_PAUSE_S * chance.random())
 
 

@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Final
 
-from tests.coordination.histories import Crowd
+from tests.coordination.histories import ClientProcesses
 from tests.coordination.real_stores import RealStore
 
-Fault = Callable[[RealStore, Sequence[Crowd]], None]
+Fault = Callable[[RealStore, Sequence[ClientProcesses]], None]
 
 
-def lose_some(store: RealStore, crowds: Sequence[Crowd]) -> None:
+def lose_some(store: RealStore, groups: Sequence[ClientProcesses]) -> None:
     """Lose requests and answers."""
     for proxy in store.proxies:
         proxy.lose_requests = proxy.lose_answers = 0.1
@@ -22,7 +22,7 @@ def lose_some(store: RealStore, crowds: Sequence[Crowd]) -> None:
     heal(store)
 
 
-def delay(store: RealStore, crowds: Sequence[Crowd]) -> None:
+def delay(store: RealStore, groups: Sequence[ClientProcesses]) -> None:
     """Delay everything."""
     for proxy in store.proxies:
         proxy.delay_s = 0.05
@@ -30,7 +30,7 @@ def delay(store: RealStore, crowds: Sequence[Crowd]) -> None:
     heal(store)
 
 
-def hold_back(store: RealStore, crowds: Sequence[Crowd]) -> None:
+def hold_back(store: RealStore, groups: Sequence[ClientProcesses]) -> None:
     """Hold everything back for longer than any request waits, then deliver it."""
     for proxy in store.proxies:
         proxy.hold()
@@ -38,7 +38,7 @@ def hold_back(store: RealStore, crowds: Sequence[Crowd]) -> None:
     heal(store)
 
 
-def reset(store: RealStore, crowds: Sequence[Crowd]) -> None:
+def reset(store: RealStore, groups: Sequence[ClientProcesses]) -> None:
     """Reset all connections several times."""
     for _ in range(5):
         for proxy in store.proxies:
@@ -46,22 +46,22 @@ def reset(store: RealStore, crowds: Sequence[Crowd]) -> None:
         time.sleep(0.1)
 
 
-def kill_client(store: RealStore, crowds: Sequence[Crowd]) -> None:
-    """Kill a client of each crowd, and start another."""
-    for crowd in crowds:
-        crowd.kill_one()
+def kill_client(store: RealStore, groups: Sequence[ClientProcesses]) -> None:
+    """Kill a client of each group, and start another."""
+    for group in groups:
+        group.kill_one()
     time.sleep(0.5)
 
 
-def stop_client(store: RealStore, crowds: Sequence[Crowd]) -> None:
+def stop_client(store: RealStore, groups: Sequence[ClientProcesses]) -> None:
     """Pause a client for longer than a short TTL."""
     with ExitStack() as stack:
-        for crowd in crowds:
-            stack.enter_context(crowd.one_stopped())
+        for group in groups:
+            stack.enter_context(group.one_stopped())
         time.sleep(min(1.3 * store.ttl_s, 3.0))
 
 
-def kill_server(store: RealStore, crowds: Sequence[Crowd]) -> None:
+def kill_server(store: RealStore, groups: Sequence[ClientProcesses]) -> None:
     """Kill the server, or the leader, and start it again."""
     if store.can_be_killed:
         store.kill()
@@ -70,7 +70,7 @@ def kill_server(store: RealStore, crowds: Sequence[Crowd]) -> None:
     time.sleep(0.5)
 
 
-def stop_server(store: RealStore, crowds: Sequence[Crowd]) -> None:
+def stop_server(store: RealStore, groups: Sequence[ClientProcesses]) -> None:
     """Pause the server, or the leader."""
     if store.can_be_killed:
         store.pause()
@@ -97,12 +97,12 @@ def heal(store: RealStore) -> None:
         proxy.heal()
 
 
-def each_once(store: RealStore, seed: int) -> Callable[[Sequence[Crowd]], None]:
+def each_once(store: RealStore, seed: int) -> Callable[[Sequence[ClientProcesses]], None]:
     """Return a function that applies every fault once, in an order given by the seed."""
 
-    def disturb(crowds: Sequence[Crowd]) -> None:
+    def disturb(groups: Sequence[ClientProcesses]) -> None:
         for fault in random.Random(seed).sample(FAULTS, len(FAULTS)):
-            fault(store, crowds)
+            fault(store, groups)
             time.sleep(0.2)
 
     return disturb

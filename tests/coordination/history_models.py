@@ -37,19 +37,19 @@ class Swap:
 
 
 @dataclass(frozen=True, slots=True)
-class Take:
+class Acquire:
     """Acquire the lock."""
 
 
 @dataclass(frozen=True, slots=True)
-class Believe:
+class CheckHeld:
     """Ask the handle with this fence whether it holds the lock."""
 
     fence: int
 
 
 @dataclass(frozen=True, slots=True)
-class Give:
+class Release:
     """Release the handle with this fence."""
 
     fence: int
@@ -63,7 +63,7 @@ class Expire:
 
 
 @dataclass(frozen=True, slots=True)
-class Saw:
+class ReadResult:
     """The answer of a read: value and version, both None if there is no value."""
 
     value: str | None
@@ -71,28 +71,28 @@ class Saw:
 
 
 @dataclass(frozen=True, slots=True)
-class Wrote:
+class WriteResult:
     """The answer of a write: its version, None if it was overwritten before that was known."""
 
     version: str | None
 
 
 @dataclass(frozen=True, slots=True)
-class Differs:
+class SwapRefused:
     """The answer of a failed swap: the present version, None if there is no value."""
 
     version: str | None
 
 
 @dataclass(frozen=True, slots=True)
-class Took:
+class Acquired:
     """The answer of a successful acquire."""
 
     fence: int
 
 
 @dataclass(frozen=True, slots=True)
-class Says:
+class HeldState:
     """The state that a handle reports."""
 
     held: bool
@@ -128,13 +128,13 @@ class RegisterModel:
         match call, result:
             case _, Failed():
                 return (state,)
-            case Read(), Saw(value, version):
+            case Read(), ReadResult(value, version):
                 return _shown(state, value, version)
             case Read(), _:
                 return (state,)
             case Put(new), _:
                 return (RegisterState(new, _version(result)),)
-            case Swap(), Differs(version):
+            case Swap(), SwapRefused(version):
                 return _differs(state, call, version)
             case Swap(new, expected, version), _ if state.value == expected:
                 if version is None or state.version in (None, version):
@@ -143,7 +143,7 @@ class RegisterModel:
 
     def never_changes(self, call: Hashable, result: Hashable) -> bool:
         """Whether the call is a read, or was not applied."""
-        return isinstance(call, Read) or isinstance(result, Failed | Differs)
+        return isinstance(call, Read) or isinstance(result, Failed | SwapRefused)
 
     def version(self, state: RegisterState) -> Hashable | None:
         """Return the version, once it was seen."""
@@ -152,15 +152,15 @@ class RegisterModel:
     def needs(self, call: Hashable, result: Hashable) -> Hashable | None:
         """Return the version that the answer shows, or that the write required."""
         match call, result:
-            case _, Saw(_, version) | Differs(version):
+            case _, ReadResult(_, version) | SwapRefused(version):
                 return version
-            case Swap(_, _, version), Wrote():
+            case Swap(_, _, version), WriteResult():
                 return version
         return None
 
     def simplify(self, operations: Sequence[CompletedCall]) -> Sequence[CompletedCall]:
         """Treat all lost writes as equal whose value appears in no other operation."""
-        mentioned = {op.result.value for op in operations if isinstance(op.result, Saw)}
+        mentioned = {op.result.value for op in operations if isinstance(op.result, ReadResult)}
         mentioned |= {op.call.expected for op in operations if isinstance(op.call, Swap)}
         return [_plain(operation, mentioned) for operation in operations]
 
@@ -173,7 +173,7 @@ def _plain(operation: CompletedCall, mentioned: set[str | None]) -> CompletedCal
 
 
 def _version(result: Hashable) -> str | None:
-    return result.version if isinstance(result, Wrote) else None
+    return result.version if isinstance(result, WriteResult) else None
 
 
 def _shown(
@@ -217,11 +217,11 @@ class LockModel:
     def step(self, state: LockState, call: Hashable, result: Hashable) -> Iterable[LockState]:
         """See `Model.step`."""
         match call, result:
-            case Take(), Took(fence):
+            case Acquire(), Acquired(fence):
                 free = state.holder == 0 and fence > state.highest
                 return (LockState(fence, fence),) if free else ()
-            case ((Believe(fence) | Give(fence)), Says(True)) if state.holder != fence:
+            case ((CheckHeld(fence) | Release(fence)), HeldState(True)) if state.holder != fence:
                 return ()
-            case Give(fence) | Expire(fence), _ if state.holder == fence:
+            case Release(fence) | Expire(fence), _ if state.holder == fence:
                 return (LockState(0, state.highest),)
         return (state,)

@@ -25,7 +25,7 @@ from strongroom.coordination.effects import (
 from strongroom.coordination.store import Promises
 from strongroom.coordination.stores.memory import MemoryStore
 from strongroom.coordination.threaded_store import StoreBase
-from tests.coordination.histories import Crowd, told_by_processes, told_by_threads
+from tests.coordination.histories import ClientProcesses, judge_processes, judge_threads
 from tests.coordination.history_client import Kind
 
 KINDS: tuple[Kind, ...] = ("register", "lock")
@@ -187,17 +187,17 @@ MUTANTS: tuple[tuple[Kind, type[Unsteady]], ...] = (
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_memory(kind: Kind, tmp_path: Path) -> None:
-    told = told_by_threads(kind, MemoryStore(), tmp_path / "journals", 1, 1.0)
-    assert told.verdict.linearizable, told
-    assert told.operations > 100
+    judged = judge_threads(kind, MemoryStore(), tmp_path / "journals", 1, 1.0)
+    assert judged.verdict.linearizable, judged
+    assert judged.operations > 100
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_memory_with_lost_answers_and_late_writes(kind: Kind, tmp_path: Path) -> None:
     for seed in range(3):
-        told = told_by_threads(kind, Unsteady(seed), tmp_path / f"{seed}", seed, 1.0, ttl_s=0.3)
-        assert told.verdict.linearizable, told
-        assert told.operations > 50
+        judged = judge_threads(kind, Unsteady(seed), tmp_path / f"{seed}", seed, 1.0, ttl_s=0.3)
+        assert judged.verdict.linearizable, judged
+        assert judged.operations > 50
 
 
 @pytest.mark.parametrize(("kind", "mutant"), MUTANTS)
@@ -205,8 +205,8 @@ def test_a_store_that_breaks_its_promise_is_found_out(
     kind: Kind, mutant: type[Unsteady], tmp_path: Path
 ) -> None:
     for seed in SEEDS:
-        told = told_by_threads(kind, mutant(seed), tmp_path / f"{seed}", seed, 0.5, ttl_s=0.3)
-        if not told.verdict.linearizable:
+        judged = judge_threads(kind, mutant(seed), tmp_path / f"{seed}", seed, 0.5, ttl_s=0.3)
+        if not judged.verdict.linearizable:
             return
     pytest.fail(f"{mutant.__name__} survives {len(SEEDS)} histories")
 
@@ -214,15 +214,15 @@ def test_a_store_that_breaks_its_promise_is_found_out(
 def test_file_with_clients_that_are_killed_and_stopped(tmp_path: Path) -> None:
     url = f"file://{tmp_path}/store?sync=0"
 
-    def disturb(crowds: Sequence[Crowd]) -> None:
+    def disturb(groups: Sequence[ClientProcesses]) -> None:
         time.sleep(0.5)
-        for crowd in crowds:
-            crowd.kill_one()
-            with crowd.one_stopped():
+        for group in groups:
+            group.kill_one()
+            with group.one_stopped():
                 time.sleep(1.0)
         time.sleep(0.5)
 
-    crowds = [Crowd(kind, url, tmp_path / kind, seed=3, ttl_s=0.6) for kind in KINDS]
-    for told in told_by_processes(crowds, disturb):
-        assert told.verdict.linearizable, told
-        assert told.operations > 100
+    groups = [ClientProcesses(kind, url, tmp_path / kind, seed=3, ttl_s=0.6) for kind in KINDS]
+    for judged in judge_processes(groups, disturb):
+        assert judged.verdict.linearizable, judged
+        assert judged.operations > 100

@@ -10,18 +10,18 @@ from strongroom.testing.linearizability import NEVER, UNKNOWN, CompletedCall
 from tests.coordination.histories import judge
 from tests.coordination.history_client import Kind
 from tests.coordination.history_models import (
-    Believe,
-    Differs,
+    Acquire,
+    Acquired,
+    CheckHeld,
     Failed,
-    Give,
+    HeldState,
     Put,
     Read,
-    Saw,
-    Says,
+    ReadResult,
+    Release,
     Swap,
-    Take,
-    Took,
-    Wrote,
+    SwapRefused,
+    WriteResult,
 )
 
 # The call, its answer, its start and its end.
@@ -31,85 +31,97 @@ ALLOWED: dict[str, tuple[Kind, list[Line]]] = {
         "register",
         [
             (Put("a"), UNKNOWN, 1, NEVER),
-            (Read(), Saw(None, None), 2, 3),
-            (Read(), Saw("a", "1"), 4, 5),
+            (Read(), ReadResult(None, None), 2, 3),
+            (Read(), ReadResult("a", "1"), 4, 5),
         ],
     ),
     "a lost write that never comes": (
         "register",
-        [(Put("a"), UNKNOWN, 1, NEVER), (Read(), Saw(None, None), 2, 3)],
+        [(Put("a"), UNKNOWN, 1, NEVER), (Read(), ReadResult(None, None), 2, 3)],
     ),
     "a swap on what another one wrote at the same time": (
         "register",
-        [(Put("a"), Wrote("1"), 1, 4), (Swap("b", "a", None), Wrote("2"), 2, 3)],
+        [(Put("a"), WriteResult("1"), 1, 4), (Swap("b", "a", None), WriteResult("2"), 2, 3)],
     ),
     "a hold that ended by time": (
         "lock",
         [
-            (Take(), Took(1), 1, 2),
-            (Believe(1), Says(True), 3, 4),
-            (Take(), Took(2), 5, 6),
-            (Believe(1), Says(False), 7, 8),
+            (Acquire(), Acquired(1), 1, 2),
+            (CheckHeld(1), HeldState(True), 3, 4),
+            (Acquire(), Acquired(2), 5, 6),
+            (CheckHeld(1), HeldState(False), 7, 8),
         ],
     ),
     "a fence that was left out": (
         "lock",
-        [(Take(), Took(1), 1, 2), (Give(1), Says(True), 3, 4), (Take(), Took(3), 5, 6)],
+        [
+            (Acquire(), Acquired(1), 1, 2),
+            (Release(1), HeldState(True), 3, 4),
+            (Acquire(), Acquired(3), 5, 6),
+        ],
     ),
 }
 REFUSED: dict[str, tuple[Kind, list[Line]]] = {
     "a stale read": (
         "register",
         [
-            (Put("a"), Wrote("1"), 1, 2),
-            (Put("b"), Wrote("2"), 3, 4),
-            (Read(), Saw("a", "1"), 5, 6),
+            (Put("a"), WriteResult("1"), 1, 2),
+            (Put("b"), WriteResult("2"), 3, 4),
+            (Read(), ReadResult("a", "1"), 5, 6),
         ],
     ),
     "a write that was answered and is gone": (
         "register",
-        [(Put("a"), Wrote("1"), 1, 2), (Read(), Saw(None, None), 3, 4)],
+        [(Put("a"), WriteResult("1"), 1, 2), (Read(), ReadResult(None, None), 3, 4)],
     ),
     "a write that was certainly not done, and is there": (
         "register",
-        [(Put("a"), Failed(), 1, 2), (Read(), Saw("a", "1"), 3, 4)],
+        [(Put("a"), Failed(), 1, 2), (Read(), ReadResult("a", "1"), 3, 4)],
     ),
     "two swaps of one value": (
         "register",
         [
-            (Put("a"), Wrote("1"), 1, 2),
-            (Swap("b", "a", None), Wrote("2"), 3, 4),
-            (Swap("c", "a", None), Wrote("3"), 5, 6),
+            (Put("a"), WriteResult("1"), 1, 2),
+            (Swap("b", "a", None), WriteResult("2"), 3, 4),
+            (Swap("c", "a", None), WriteResult("3"), 5, 6),
         ],
     ),
     "a swap that was refused though the value was there": (
         "register",
-        [(Put("a"), Wrote("1"), 1, 2), (Swap("b", "a", "1"), Differs("1"), 3, 4)],
+        [(Put("a"), WriteResult("1"), 1, 2), (Swap("b", "a", "1"), SwapRefused("1"), 3, 4)],
     ),
     "a lost write that comes twice": (
         "register",
         [
             (Put("a"), UNKNOWN, 1, NEVER),
-            (Read(), Saw("a", "1"), 2, 3),
-            (Put("b"), Wrote("2"), 4, 5),
-            (Read(), Saw("a", "3"), 6, 7),
+            (Read(), ReadResult("a", "1"), 2, 3),
+            (Put("b"), WriteResult("2"), 4, 5),
+            (Read(), ReadResult("a", "3"), 6, 7),
         ],
     ),
     "two believers": (
         "lock",
         [
-            (Take(), Took(1), 1, 2),
-            (Take(), Took(2), 3, 4),
-            (Believe(1), Says(True), 5, 6),
+            (Acquire(), Acquired(1), 1, 2),
+            (Acquire(), Acquired(2), 3, 4),
+            (CheckHeld(1), HeldState(True), 5, 6),
         ],
     ),
     "a fence that goes back": (
         "lock",
-        [(Take(), Took(2), 1, 2), (Give(2), Says(True), 3, 4), (Take(), Took(1), 5, 6)],
+        [
+            (Acquire(), Acquired(2), 1, 2),
+            (Release(2), HeldState(True), 3, 4),
+            (Acquire(), Acquired(1), 5, 6),
+        ],
     ),
     "a release of what another one has": (
         "lock",
-        [(Take(), Took(1), 1, 2), (Take(), Took(2), 3, 4), (Give(1), Says(True), 5, 6)],
+        [
+            (Acquire(), Acquired(1), 1, 2),
+            (Acquire(), Acquired(2), 3, 4),
+            (Release(1), HeldState(True), 5, 6),
+        ],
     ),
 }
 

@@ -19,7 +19,7 @@ from strongroom.values import TICKS_PER_S
 from tests.conformance.answer import Answer, texts
 from tests.conformance.blobs import block_list, block_target
 from tests.conformance.client import PUT_BLOB
-from tests.durability.power_cuts import Door
+from tests.durability.power_cuts import SocketlessClient
 
 BOX: Final = "/kept"
 NAMES: Final = "ab"
@@ -105,18 +105,18 @@ class KeptPlay:
     known: dict[str, Blob] = field(default_factory=dict)
     pending: dict[str, Blob] = field(default_factory=dict)
 
-    async def prepare(self, door: Door) -> None:
+    async def prepare(self, client: SocketlessClient) -> None:
         """Create the container and set the retention; existing data stays."""
-        made = await door.ask("PUT", f"{BOX}?restype=container")
+        made = await client.ask("PUT", f"{BOX}?restype=container")
         assert made.status in (201, 409), made
         target = "/?restype=service&comp=properties"
-        assert (await door.ask("PUT", target, {}, _POLICY)).status == 202
+        assert (await client.ask("PUT", target, {}, _POLICY)).status == 202
         self.ready = True
 
-    async def act(self, door: Door, worker: int, chance: random.Random) -> None:
+    async def act(self, client: SocketlessClient, worker: int, chance: random.Random) -> None:
         """Send one request on one of the client's blobs, or let time pass."""
         if not chance.randrange(12):
-            door.clock.advance(DAY_S / 3)
+            client.clock.advance(DAY_S / 3)
             return
         name = f"{worker}{chance.choice(NAMES)}"
         blob, target = self.known.setdefault(name, Blob()), f"{BOX}/{name}"
@@ -125,10 +125,10 @@ class KeptPlay:
         if blob.head is not None:
             kinds += ["snapshot", "snapshot", "delete", "delete", "delete snapshots"]
         kind = chance.choice(kinds)
-        before = await door.services.store.now()
+        before = await client.services.store.now()
         self.pending[name] = _after(blob, kind, content, (before, _EVER - _DAY))
-        answer = await _send(door, target, kind, content)
-        after = await door.services.store.now()
+        answer = await _send(client, target, kind, content)
+        after = await client.services.store.now()
         if answer.status == 404 and kind == "undelete":
             assert blob.fits(None, (), (before, after)), f"{name} was not restored"
             del self.pending[name]
@@ -137,12 +137,12 @@ class KeptPlay:
         self.known[name] = _after(blob, kind, content, (before, after))
         del self.pending[name]
         if kind == "undelete":
-            await self._look(door, name, (before, after))
+            await self._look(client, name, (before, after))
 
-    async def _look(self, door: Door, name: str, span: Span) -> None:
+    async def _look(self, client: SocketlessClient, name: str, span: Span) -> None:
         """Compare the state after an Undelete Blob with the expected one. It becomes the known
         state."""
-        head, snapshots = await _found(door, name)
+        head, snapshots = await _found(client, name)
         candidates = [self.known[name], self.pending.pop(name, self.known[name])]
         fits = any(one.fits(head, snapshots, span) for one in candidates)
         assert fits, f"{name}: found {_short(head)} {list(map(_short, snapshots))} of {candidates}"
@@ -153,25 +153,25 @@ class KeptPlay:
             return
         self.known[name] = Blob(head, None, tuple(snapshots), ())
 
-    async def judge(self, door: Door) -> None:
+    async def judge(self, client: SocketlessClient) -> None:
         """See Play. After the last life everything is deleted, and nothing is left a day later."""
         if not self.ready:
             return
         self.judged += 1
         for name in self.known:
-            before = await door.services.store.now()
-            await door.ask("PUT", f"{BOX}/{name}?comp=undelete")
-            await self._look(door, name, (before, await door.services.store.now()))
+            before = await client.services.store.now()
+            await client.ask("PUT", f"{BOX}/{name}?comp=undelete")
+            await self._look(client, name, (before, await client.services.store.now()))
         if self.judged < 2:
             return
         for name, blob in self.known.items():
             if blob.head is not None:
-                answer = await _send(door, f"{BOX}/{name}", "delete", b"")
+                answer = await _send(client, f"{BOX}/{name}", "delete", b"")
                 assert answer.status == 202, answer
-        door.clock.advance(2 * DAY_S)  # store time may run a little slower than the clock
-        await Sweeper(door.services).run_once()
+        client.clock.advance(2 * DAY_S)  # store time may run a little slower than the clock
+        await Sweeper(client.services).run_once()
         self.known.clear()
-        assert await _listed(door, "") == [], "a state is kept though its retention has ended"
+        assert await _listed(client, "") == [], "a state is kept though its retention has ended"
 
 
 def _after(blob: Blob, kind: str, content: bytes, span: Span) -> Blob:
@@ -185,42 +185,42 @@ def _after(blob: Blob, kind: str, content: bytes, span: Span) -> Blob:
     return blob.without_all(span) if kind == "delete" else blob.without_snapshots(span)
 
 
-async def _send(door: Door, target: str, kind: str, content: bytes) -> Answer:
+async def _send(client: SocketlessClient, target: str, kind: str, content: bytes) -> Answer:
     match kind:
         case "put":
-            return await door.ask("PUT", target, PUT_BLOB, content)
+            return await client.ask("PUT", target, PUT_BLOB, content)
         case "list":
             half = len(content) // 2
             for number, part in enumerate((content[:half], content[half:])):
-                staged = await door.ask("PUT", block_target(target, str(number)), {}, part)
+                staged = await client.ask("PUT", block_target(target, str(number)), {}, part)
                 assert staged.status == 201, staged
-            return await door.ask("PUT", f"{target}?comp=blocklist", {}, block_list("0", "1"))
+            return await client.ask("PUT", f"{target}?comp=blocklist", {}, block_list("0", "1"))
         case "snapshot" | "undelete":
-            return await door.ask("PUT", f"{target}?comp={kind}")
+            return await client.ask("PUT", f"{target}?comp={kind}")
         case _:
             option = "include" if kind == "delete" else "only"
-            return await door.ask("DELETE", target, {"x-ms-delete-snapshots": option})
+            return await client.ask("DELETE", target, {"x-ms-delete-snapshots": option})
 
 
-async def _found(door: Door, name: str) -> tuple[bytes | None, list[bytes]]:
+async def _found(client: SocketlessClient, name: str) -> tuple[bytes | None, list[bytes]]:
     """Return the contents of the head (None if there is none) and of the live snapshots."""
-    head = await _content(door, f"{BOX}/{name}")
-    times = await _listed(door, f"&include=snapshots&prefix={name}")
-    snapshots = [await _content(door, f"{BOX}/{name}?snapshot={time}") for time in times]
+    head = await _content(client, f"{BOX}/{name}")
+    times = await _listed(client, f"&include=snapshots&prefix={name}")
+    snapshots = [await _content(client, f"{BOX}/{name}?snapshot={time}") for time in times]
     return head, [content for content in snapshots if content is not None]
 
 
-async def _content(door: Door, target: str) -> bytes | None:
-    answer = await door.ask("GET", target)
+async def _content(client: SocketlessClient, target: str) -> bytes | None:
+    answer = await client.ask("GET", target)
     assert answer.status in (200, 404), answer
     return answer.body if answer.status == 200 else None
 
 
-async def _listed(door: Door, query: str) -> list[str]:
+async def _listed(client: SocketlessClient, query: str) -> list[str]:
     """Return the times of snapshots; with an empty query, the names of all states, even deleted
     ones."""
     wanted = query or "&include=snapshots,deleted"
-    answer = await door.ask("GET", f"{BOX}?restype=container&comp=list{wanted}")
+    answer = await client.ask("GET", f"{BOX}?restype=container&comp=list{wanted}")
     assert answer.status == 200, answer
     return texts(answer.xml, "Blobs/Blob/Snapshot" if query else "Blobs/Blob/Name")
 

@@ -17,7 +17,7 @@ from typing import Final
 from strongroom.auth.request import Service
 from tests.conformance.answer import Answer
 from tests.conformance.messages import Message, document, messages, one, target
-from tests.durability.power_cuts import WORKERS, Door, NoAnswer
+from tests.durability.power_cuts import WORKERS, NoAnswer, SocketlessClient
 
 QUEUE: Final = "cut"
 HIDDEN_S: Final = 600
@@ -62,14 +62,14 @@ class QueuePlay:
     own: dict[int, list[str]] = field(default_factory=dict)
     own_after: dict[int, list[str]] = field(default_factory=dict)
 
-    async def prepare(self, door: Door) -> None:
+    async def prepare(self, client: SocketlessClient) -> None:
         """Create the queues; existing ones stay."""
         for name in (QUEUE, *(f"own-{worker}" for worker in range(WORKERS))):
-            made = await door.ask("PUT", f"/{name}")
+            made = await client.ask("PUT", f"/{name}")
             assert made.status in (201, 204), made
         self.ready = True
 
-    async def act(self, door: Door, worker: int, chance: random.Random) -> None:
+    async def act(self, client: SocketlessClient, worker: int, chance: random.Random) -> None:
         """Send one random request."""
         verbs = [self._put, self._own, self._get, self._peek]
         if len(self.known) > MESSAGES_MAX:
@@ -78,12 +78,12 @@ class QueuePlay:
             verbs += [self._update, self._update, self._delete]
         if self.dead:
             verbs.append(self._use_dead)
-        await chance.choice(verbs)(door, worker, chance)
+        await chance.choice(verbs)(client, worker, chance)
 
-    async def _put(self, door: Door, worker: int, chance: random.Random) -> None:
+    async def _put(self, client: SocketlessClient, worker: int, chance: random.Random) -> None:
         text = f"{chance.getrandbits(64):x} " + "p" * chance.choice(CHARS)
         self.putting.add(text)
-        answer = await door.ask("POST", target(QUEUE), None, document(text))
+        answer = await client.ask("POST", target(QUEUE), None, document(text))
         assert answer.status == 201, answer
         self.putting.discard(text)
         (made,) = messages(answer)
@@ -91,10 +91,10 @@ class QueuePlay:
         if made.id not in self.gone:
             self.known.setdefault(made.id, Known(text, receipt=made.receipt or ""))
 
-    async def _get(self, door: Door, worker: int, chance: random.Random) -> None:
+    async def _get(self, client: SocketlessClient, worker: int, chance: random.Random) -> None:
         self.gets_under_way += 1
         wanted = target(QUEUE, numofmessages=chance.randint(1, 4), visibilitytimeout=HIDDEN_S)
-        answer = await door.ask("GET", wanted)
+        answer = await client.ask("GET", wanted)
         self.gets_under_way -= 1
         for message in _messages(answer):
             assert message.count is not None
@@ -105,9 +105,9 @@ class QueuePlay:
                 self.dead.append((message.id, known.receipt))
             known.dequeued, known.receipt, known.hidden = message.count, message.receipt or "", True
 
-    async def _peek(self, door: Door, worker: int, chance: random.Random) -> None:
+    async def _peek(self, client: SocketlessClient, worker: int, chance: random.Random) -> None:
         before = {message_id: len(known.past) for message_id, known in self.known.items()}
-        answer = await door.ask("GET", target(QUEUE, peekonly="true", numofmessages=8))
+        answer = await client.ask("GET", target(QUEUE, peekonly="true", numofmessages=8))
         for message in _messages(answer):
             assert message.count is not None
             if message.id not in self.gone:
@@ -125,7 +125,7 @@ class QueuePlay:
         known.now_has(message.text or "")
         return known
 
-    async def _update(self, door: Door, worker: int, chance: random.Random) -> None:
+    async def _update(self, client: SocketlessClient, worker: int, chance: random.Random) -> None:
         """Update once, or twice with one receipt: the later update is refused."""
         message_id, known = self._pick(chance)
         receipt, count, text = known.receipt, known.dequeued, known.text
@@ -144,10 +144,10 @@ class QueuePlay:
                 known.receipt = answer["x-ms-popreceipt"]
                 known.hidden = seconds > 0
 
-        await _once_or_twice(chance, lambda: door.ask("PUT", where, None, body), seen)
+        await _once_or_twice(chance, lambda: client.ask("PUT", where, None, body), seen)
         known.busy, known.new_text = False, None
 
-    async def _delete(self, door: Door, worker: int, chance: random.Random) -> None:
+    async def _delete(self, client: SocketlessClient, worker: int, chance: random.Random) -> None:
         """Delete once, or twice with one receipt: after any answer, the message is deleted."""
         message_id, known = self._pick(chance)
         known.busy = known.deleting = True
@@ -159,7 +159,7 @@ class QueuePlay:
                 self.gone.add(message_id)
                 self.known.pop(message_id, None)
 
-        await _once_or_twice(chance, lambda: door.ask("DELETE", where), seen)
+        await _once_or_twice(chance, lambda: client.ask("DELETE", where), seen)
         if message_id not in self.gone:
             # Another client got the message at the same time, and has or will have its new receipt.
             assert known.dequeued >= count
@@ -168,46 +168,46 @@ class QueuePlay:
     def _pick(self, chance: random.Random) -> tuple[str, Known]:
         return chance.choice([item for item in self.known.items() if _usable(item[1])])
 
-    async def _use_dead(self, door: Door, worker: int, chance: random.Random) -> None:
+    async def _use_dead(self, client: SocketlessClient, worker: int, chance: random.Random) -> None:
         message_id, receipt = chance.choice(self.dead)
-        answer = await door.ask("DELETE", one(QUEUE, message_id, receipt))
+        answer = await client.ask("DELETE", one(QUEUE, message_id, receipt))
         assert answer.status == 404, "a receipt came back to life"
 
-    async def _own(self, door: Door, worker: int, chance: random.Random) -> None:
+    async def _own(self, client: SocketlessClient, worker: int, chance: random.Random) -> None:
         texts = self.own.setdefault(worker, [])
         queue = f"own-{worker}"
         if len(texts) >= OWN_MAX or (texts and chance.random() < 0.2):
             self.own_after[worker] = []
-            answer = await door.ask("DELETE", target(queue))
+            answer = await client.ask("DELETE", target(queue))
             assert answer.status == 204, answer
         else:
             text = f"{chance.getrandbits(64):x} " + "o" * chance.choice(CHARS)
             self.own_after[worker] = [*texts, text]
-            answer = await door.ask("POST", target(queue), None, document(text))
+            answer = await client.ask("POST", target(queue), None, document(text))
             assert answer.status == 201, answer
         self.own[worker] = self.own_after.pop(worker)
 
-    async def judge(self, door: Door) -> None:
+    async def judge(self, client: SocketlessClient) -> None:
         """See Play."""
         if not self.ready:
             return
         for message_id, receipt in self.dead[-DEAD_JUDGED:]:
-            answer = await door.ask("DELETE", one(QUEUE, message_id, receipt))
+            answer = await client.ask("DELETE", one(QUEUE, message_id, receipt))
             assert answer.status == 404, "a receipt came back to life"
         for message_id, known in self.known.items():
             if known.receipt and known.hidden and not known.busy:
                 where = f"{one(QUEUE, message_id, known.receipt)}&visibilitytimeout={HIDDEN_S}"
-                answer = await door.ask("PUT", where)
+                answer = await client.ask("PUT", where)
                 assert answer.status == 204, f"a receipt that was given is answered {answer.code}"
         # All hidden messages are visible again.
-        door.clock.advance(HIDDEN_S + 1)
-        found = await _drained(door)
+        client.clock.advance(HIDDEN_S + 1)
+        found = await _drained(client)
         self._judge_found(found)
-        counted = await door.ask("GET", f"/{QUEUE}?comp=metadata")
+        counted = await client.ask("GET", f"/{QUEUE}?comp=metadata")
         assert int(counted["x-ms-approximate-messages-count"]) == len(found)
         for worker, own in self.own.items():
-            await self._judge_own(door, worker, own)
-        await self._settle(door, found)
+            await self._judge_own(client, worker, own)
+        await self._settle(client, found)
 
     def _judge_found(self, found: dict[str, Message]) -> None:
         assert not self.gone & set(found), "a deleted message is there again"
@@ -226,13 +226,13 @@ class QueuePlay:
                 assert message.text in self.putting, "a message that nobody has put"
                 self.putting.discard(message.text)
 
-    async def _judge_own(self, door: Door, worker: int, texts: list[str]) -> None:
-        answer = await door.ask("GET", target(f"own-{worker}", peekonly="true", numofmessages=32))
+    async def _judge_own(self, client: SocketlessClient, worker: int, texts: list[str]) -> None:
+        answer = await client.ask("GET", target(f"own-{worker}", peekonly="true", numofmessages=32))
         found = [message.text for message in _messages(answer)]
         assert found in (texts, self.own_after.pop(worker, texts)), "a clearing is torn or undone"
         self.own[worker] = [text for text in found if text is not None]
 
-    async def _settle(self, door: Door, found: dict[str, Message]) -> None:
+    async def _settle(self, client: SocketlessClient, found: dict[str, Message]) -> None:
         """Make the found messages the known state of the next life, all of them visible."""
         self.known.clear()
         self.putting.clear()
@@ -240,7 +240,7 @@ class QueuePlay:
         for message_id, message in found.items():
             assert message.count is not None and message.text is not None
             where = f"{one(QUEUE, message_id, message.receipt)}&visibilitytimeout=0"
-            answer = await door.ask("PUT", where)
+            answer = await client.ask("PUT", where)
             self.known[message_id] = Known(message.text, message.count, answer["x-ms-popreceipt"])
 
 
@@ -274,12 +274,12 @@ def _messages(answer: Answer) -> list[Message]:
     return messages(answer)
 
 
-async def _drained(door: Door) -> dict[str, Message]:
+async def _drained(client: SocketlessClient) -> dict[str, Message]:
     """Return all messages, each once."""
     found: dict[str, Message] = {}
     while True:
         wanted = target(QUEUE, numofmessages=32, visibilitytimeout=HIDDEN_S)
-        batch = _messages(await door.ask("GET", wanted))
+        batch = _messages(await client.ask("GET", wanted))
         if not batch:
             return found
         assert not {message.id for message in batch} & set(found), "a message was got twice"

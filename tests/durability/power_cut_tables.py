@@ -21,7 +21,7 @@ from strongroom.auth.request import Service
 from tests.conformance.answer import Answer
 from tests.conformance.table_client import JSON_SENT, entity
 from tests.conformance.transactions import BATCH_TYPE, Change, Part, changeset, insert, parts
-from tests.durability.power_cuts import Door, NoAnswer
+from tests.durability.power_cuts import NoAnswer, SocketlessClient
 
 TABLE: Final = "Cut"
 TRIO: Final = ("x", "y", "z")
@@ -67,39 +67,43 @@ class TablePlay:
     under_way: dict[int, dict[str, str | None]] = field(default_factory=dict)
     last_etag: str = ""
 
-    async def prepare(self, door: Door) -> None:
+    async def prepare(self, client: SocketlessClient) -> None:
         """Create the table, the counter and the trio; existing ones stay."""
-        made = await _post(door, "/Tables", {"TableName": TABLE})
+        made = await _post(client, "/Tables", {"TableName": TABLE})
         assert made.status in (201, 409), made
-        first = await _post(door, f"/{TABLE}", {"PartitionKey": "one", "RowKey": "c", "N": 0})
+        first = await _post(client, f"/{TABLE}", {"PartitionKey": "one", "RowKey": "c", "N": 0})
         assert first.status in (201, 409), first
-        answered = await _transact(door, [insert(TABLE, "trio", row, N=0) for row in TRIO])
+        answered = await _transact(client, [insert(TABLE, "trio", row, N=0) for row in TRIO])
         assert answered[0].status in (204, 409), answered
         self.ready = True
 
-    async def act(self, door: Door, worker: int, chance: random.Random) -> None:
+    async def act(self, client: SocketlessClient, worker: int, chance: random.Random) -> None:
         """Play one of the four games."""
         kinds = (self._raise_counter, self._raise_trio, self._go_on, self._write_own)
-        await chance.choice((*kinds, self._write_own))(door, worker, chance)
+        await chance.choice((*kinds, self._write_own))(client, worker, chance)
 
-    async def _raise_counter(self, door: Door, worker: int, chance: random.Random) -> None:
+    async def _raise_counter(
+        self, client: SocketlessClient, worker: int, chance: random.Random
+    ) -> None:
         target = entity(TABLE, "one", "c")
-        found = await door.ask("GET", target, JSON_SENT)
+        found = await client.ask("GET", target, JSON_SENT)
         number = json.loads(found.body)["N"]
         self.counter.show(number)
-        await self._raised(door, target, found["ETag"], number)
+        await self._raised(client, target, found["ETag"], number)
 
-    async def _raised(self, door: Door, target: str, etag: str, number: int) -> None:
+    async def _raised(self, client: SocketlessClient, target: str, etag: str, number: int) -> None:
         self.counter.attempt(number + 1)
         body = json.dumps({"N": number + 1}).encode()
-        answer = await door.ask("PUT", target, {**JSON_SENT, "If-Match": etag}, body)
+        answer = await client.ask("PUT", target, {**JSON_SENT, "If-Match": etag}, body)
         assert answer.status in (204, 412), answer
         # Refused or not, the counter has a higher number now.
         self.counter.show(number + 1)
         self._remember(answer.get("ETag") or "")
 
-    async def _raise_trio(self, door: Door, worker: int, chance: random.Random) -> None:
-        found = await _partition(door, "trio")
+    async def _raise_trio(
+        self, client: SocketlessClient, worker: int, chance: random.Random
+    ) -> None:
+        found = await _partition(client, "trio")
         number, etag = _one(found)
         self.trio.show(number)
         self.trio.attempt(number + 1)
@@ -107,11 +111,11 @@ class TablePlay:
             Change("PUT", entity(TABLE, "trio", row), {"N": number + 1}, (("If-Match", match),))
             for row, match in zip(TRIO, ("*", etag, "*"), strict=True)
         ]
-        statuses = [part.status for part in await _transact(door, changes)]
+        statuses = [part.status for part in await _transact(client, changes)]
         assert statuses in ([204] * 3, [412]), statuses
         self.trio.show(number + 1)
 
-    async def _go_on(self, door: Door, worker: int, chance: random.Random) -> None:
+    async def _go_on(self, client: SocketlessClient, worker: int, chance: random.Random) -> None:
         number = chance.randrange(PHASES)
         phase = self.phases.setdefault(number, Between())
         row = f"{number:02}"
@@ -119,7 +123,7 @@ class TablePlay:
             phase.attempt(1)
             self.inserting[number] = self.inserting.get(number, 0) + 1
             document = {"PartitionKey": "phases", "RowKey": row}
-            answer = await _post(door, f"/{TABLE}", document)
+            answer = await _post(client, f"/{TABLE}", document)
             self.inserting[number] -= 1
             assert answer.status in (201, 409), answer
             phase.show(1)
@@ -127,11 +131,13 @@ class TablePlay:
             # No insert in progress can restore the entity.
             phase.attempt(2)
             target = entity(TABLE, "phases", row)
-            answer = await door.ask("DELETE", target, {"If-Match": "*"})
+            answer = await client.ask("DELETE", target, {"If-Match": "*"})
             assert answer.status in (204, 404), answer
             phase.show(2)
 
-    async def _write_own(self, door: Door, worker: int, chance: random.Random) -> None:
+    async def _write_own(
+        self, client: SocketlessClient, worker: int, chance: random.Random
+    ) -> None:
         known = self.own.setdefault(worker, {})
         names = [str(row) for row in range(ROWS)]
         changes, wanted = [], dict[str, str | None]()
@@ -146,7 +152,7 @@ class TablePlay:
                 wanted[row] = content
                 changes.append(Change("PUT", target, {"T": content, "U": content}, match))
         self.under_way[worker] = wanted
-        etags = await _write(door, changes)
+        etags = await _write(client, changes)
         del self.under_way[worker]
         for (row, text), etag in zip(wanted.items(), etags, strict=True):
             known.pop(row, None)
@@ -157,31 +163,31 @@ class TablePlay:
     def _remember(self, etag: str) -> None:
         self.last_etag = max(self.last_etag, etag)
 
-    async def judge(self, door: Door) -> None:
+    async def judge(self, client: SocketlessClient) -> None:
         """See Play."""
         if not self.ready:
             return
-        found = await door.ask("GET", entity(TABLE, "one", "c"), JSON_SENT)
+        found = await client.ask("GET", entity(TABLE, "one", "c"), JSON_SENT)
         assert found.status == 200, "the counter is lost"
         self.counter.settle(json.loads(found.body)["N"], "the counter")
-        self.trio.settle(_one(await _partition(door, "trio"))[0], "the trio")
-        await self._judge_phases(door)
+        self.trio.settle(_one(await _partition(client, "trio"))[0], "the trio")
+        await self._judge_phases(client)
         for worker in self.own:
-            await self._judge_own(door, worker)
-        written = await door.ask("PUT", entity(TABLE, "judge", "j"), JSON_SENT, b"{}")
+            await self._judge_own(client, worker)
+        written = await client.ask("PUT", entity(TABLE, "judge", "j"), JSON_SENT, b"{}")
         assert written["ETag"] > self.last_etag, "a Timestamp was given twice"
         self._remember(written["ETag"])
 
-    async def _judge_phases(self, door: Door) -> None:
-        there = await _partition(door, "phases")
+    async def _judge_phases(self, client: SocketlessClient) -> None:
+        there = await _partition(client, "phases")
         for number, phase in self.phases.items():
             present = f"{number:02}" in there
             begun = phase.shown > 0 or phase.tried == 2
             phase.settle(1 if present else 2 * begun, f"the phase of {number}")
         self.inserting.clear()
 
-    async def _judge_own(self, door: Door, worker: int) -> None:
-        found = await _partition(door, f"worker {worker}")
+    async def _judge_own(self, client: SocketlessClient, worker: int) -> None:
+        found = await _partition(client, f"worker {worker}")
         known, wanted = self.own[worker], self.under_way.pop(worker, {})
         texts = {row: content for row, (content, _) in found.items()}
         before = {row: content for row, (content, _) in known.items()}
@@ -197,38 +203,38 @@ def _shown(texts: dict[str, Any]) -> dict[str, str]:
     return {row: str(text)[:20] for row, text in texts.items()}
 
 
-async def _post(door: Door, target: str, document: object) -> Answer:
-    return await door.ask("POST", target, JSON_SENT, json.dumps(document).encode())
+async def _post(client: SocketlessClient, target: str, document: object) -> Answer:
+    return await client.ask("POST", target, JSON_SENT, json.dumps(document).encode())
 
 
-async def _transact(door: Door, changes: list[Change]) -> list[Part]:
-    body = changeset(door.client, changes)
-    answered = parts(await door.ask("POST", "/$batch", BATCH_TYPE, body))
+async def _transact(client: SocketlessClient, changes: list[Change]) -> list[Part]:
+    body = changeset(client.signing_client, changes)
+    answered = parts(await client.ask("POST", "/$batch", BATCH_TYPE, body))
     if answered[0].status >= 500:
         raise NoAnswer(answered[0].code)
     return answered
 
 
-async def _write(door: Door, changes: list[Change]) -> list[str]:
+async def _write(client: SocketlessClient, changes: list[Change]) -> list[str]:
     """Write one entity, or several in a transaction, and return their ETags."""
     if len(changes) > 1:
-        answered = await _transact(door, changes)
+        answered = await _transact(client, changes)
         assert [part.status for part in answered] == [204] * len(changes), answered
         return [part.headers.get("ETag", "") for part in answered]
     (one,) = changes
     body = b"" if one.document is None else json.dumps(one.document).encode()
-    answer = await door.ask(one.method, one.target, {**JSON_SENT, **dict(one.headers)}, body)
+    answer = await client.ask(one.method, one.target, {**JSON_SENT, **dict(one.headers)}, body)
     assert answer.status == 204, answer
     return [answer.get("ETag") or ""]
 
 
-async def _partition(door: Door, name: str) -> Rows:
+async def _partition(client: SocketlessClient, name: str) -> Rows:
     condition = quote(f"PartitionKey eq '{name}'", safe="")
     target = f"/{TABLE}()?$filter={condition}"
     rows: Rows = {}
     token = ""
     while True:
-        answer = await door.ask("GET", target + token, JSON_SENT)
+        answer = await client.ask("GET", target + token, JSON_SENT)
         assert answer.status == 200, answer
         for one in json.loads(answer.body)["value"]:
             assert one.get("T") == one.get("U"), "an entity is torn"

@@ -74,7 +74,7 @@ class _OneAccount:
         return development_account() if name == DEVELOPMENT_ACCOUNT_NAME else None
 
 
-class Door:
+class SocketlessClient:
     """The whole path of a request to one service, without a socket.
 
     Arguments:
@@ -84,7 +84,7 @@ class Door:
 
     def __init__(self, services: Services, clock: ManualClock, service: Service) -> None:
         kind = TableClient if service is Service.TABLE else Client
-        self.client = kind(1, _CREDENTIAL)
+        self.signing_client = kind(1, _CREDENTIAL)
         self.services = services
         self.clock = clock
         self._context = ServiceContext(
@@ -99,9 +99,9 @@ class Door:
         body: bytes = b"",
     ) -> Answer:
         """Send a signed request. Raises NoAnswer if the server could not serve it."""
-        full = self.client.prefix + target
+        full = self.signing_client.prefix + target
         given = {**(headers or {}), "x-ms-date": rfc1123(self.clock.wall_ticks())}
-        fields = self.client.fields(method, full, given, body, "SharedKey")
+        fields = self.signing_client.fields(method, full, given, body, "SharedKey")
         request = Request(method, full, Headers(fields), _Body(body))
         response = await respond(self._context, request)
         if response.status >= 500:
@@ -134,13 +134,13 @@ class Play(Protocol):
 
     service: Service
 
-    async def prepare(self, door: Door) -> None:
+    async def prepare(self, client: SocketlessClient) -> None:
         """Create what the clients need; called again after each cut."""
 
-    async def act(self, door: Door, worker: int, chance: random.Random) -> None:
+    async def act(self, client: SocketlessClient, worker: int, chance: random.Random) -> None:
         """Send one request, or a few, of one client."""
 
-    async def judge(self, door: Door) -> None:
+    async def judge(self, client: SocketlessClient) -> None:
         """Check after a cut that every shown state is there, and that nothing is torn.
 
         The found state is the start of the next life.
@@ -158,26 +158,26 @@ async def _live(disk: Disk, clock: ManualClock, play: Play, seed: int, rounds: i
                 raise
             return
         try:
-            door = Door(Services(store, clock), clock, play.service)
-            await _serve(door, disk, play, seed, rounds)
+            client = SocketlessClient(Services(store, clock), clock, play.service)
+            await _serve(client, disk, play, seed, rounds)
         finally:
             await store.close()
 
 
-async def _serve(door: Door, disk: Disk, play: Play, seed: int, rounds: int) -> None:
+async def _serve(client: SocketlessClient, disk: Disk, play: Play, seed: int, rounds: int) -> None:
     async def work(worker: int) -> None:
         chance = random.Random(seed * 100 + worker)
         for _ in range(rounds):
-            await play.act(door, worker, chance)
+            await play.act(client, worker, chance)
 
     async def sweep() -> None:
         for _ in range(rounds):
-            door.clock.advance(1)
-            await Sweeper(door.services).run_once()
+            client.clock.advance(1)
+            await Sweeper(client.services).run_once()
             await asyncio.sleep(0.005)
 
     async def all_of_it() -> None:
-        await play.prepare(door)
+        await play.prepare(client)
         working = [asyncio.create_task(work(worker)) for worker in range(WORKERS)]
         working.append(asyncio.create_task(sweep()))
         for outcome in await asyncio.gather(*working, return_exceptions=True):
@@ -198,7 +198,7 @@ async def _judge(root: Path, clock: ManualClock, play: Play) -> None:
     options = EmbeddedOptions(ballast_bytes=BALLAST_BYTES)
     store = await open_store(root / "data", clock, options=options)
     try:
-        await play.judge(Door(Services(store, clock), clock, play.service))
+        await play.judge(SocketlessClient(Services(store, clock), clock, play.service))
     finally:
         await store.close()
     with Inspection(root / "data") as inspection:

@@ -34,7 +34,7 @@ HIDDEN_S: Final = 600
 
 
 @dataclass(frozen=True, slots=True)
-class Perhaps:
+class LostCall:
     """A call whose answer was lost in a crash: it happened before the crash, or never."""
 
     call: Hashable
@@ -44,8 +44,8 @@ class CrashModel(MessageModel):
     """One message on servers that crash."""
 
     def step(self, state: MessageState, call: Hashable, result: Hashable) -> Iterable[MessageState]:
-        """Return the states of MessageModel; Perhaps leaves the state, or applies its call."""
-        if not isinstance(call, Perhaps):
+        """Return the states of MessageModel; LostCall leaves the state, or applies its call."""
+        if not isinstance(call, LostCall):
             return super().step(state, call, result)
         return [state, *super().step(state, call.call, UNKNOWN)]
 
@@ -103,7 +103,7 @@ class Recorder:
 
 
 def _perhaps(number: int, key: str, call: Hashable, begun: int, ended: int) -> CompletedCall:
-    return CompletedCall(number, "a client", key, Perhaps(call), None, begun, ended)
+    return CompletedCall(number, "a client", key, LostCall(call), None, begun, ended)
 
 
 @dataclass

@@ -42,7 +42,7 @@ _vfs_numbers = itertools.count()
 
 
 @dataclass
-class Shown:
+class ObservedState:
     """The facts that answers have shown, and the operations in progress when the power was cut."""
 
     heads: dict[int, bytes | None] = field(default_factory=dict)
@@ -70,13 +70,15 @@ def _proof(worker: int) -> Ref:
     return hidden(b"proof", _partition(worker).name, b"blobs")
 
 
-async def _replace(store: StorageEngine, worker: int, shown: Shown, chance: random.Random) -> None:
+async def _replace(
+    store: StorageEngine, worker: int, observed: ObservedState, chance: random.Random
+) -> None:
     """Write a body, and make it the worker's content in place of its earlier one."""
     body = chance.randbytes(chance.choice((0, 700, 20_000, 70_000)))
     known = len(body) if chance.random() < 0.7 else None
     written = await store.contents.write(pieces(body, 16_000), known)
     head = b"%d" % written.id
-    shown.bodies[head] = body
+    observed.bodies[head] = body
 
     def decide(records: Sequence[Record | None], stamp: int) -> Commit[int]:
         old = records[0]
@@ -88,24 +90,26 @@ async def _replace(store: StorageEngine, worker: int, shown: Shown, chance: rand
         )
         return Commit(stamp, (step,))
 
-    shown.under_way[worker] = head
+    observed.under_way[worker] = head
     stamp = await store.update(_partition(worker), [_head(worker)], decide)
-    shown.heads[worker] = head
-    del shown.under_way[worker]
-    shown.stamp = max(shown.stamp, stamp)
+    observed.heads[worker] = head
+    del observed.under_way[worker]
+    observed.stamp = max(observed.stamp, stamp)
 
 
-async def _count(store: StorageEngine, shown: Shown) -> None:
+async def _count(store: StorageEngine, observed: ObservedState) -> None:
     def decide(records: Sequence[Record | None], stamp: int) -> Commit[int]:
         number = int(records[0].value) + 1 if records[0] else 1
-        shown.counter_tried = max(shown.counter_tried, number)
+        observed.counter_tried = max(observed.counter_tried, number)
         step = Step(_COUNTER.partition, (Write(_COUNTER.key, b"%d" % number),))
         return Commit(number, (step,))
 
-    shown.counter = max(shown.counter, await store.update(_COUNTER.partition, [_COUNTER], decide))
+    observed.counter = max(
+        observed.counter, await store.update(_COUNTER.partition, [_COUNTER], decide)
+    )
 
 
-async def _be_refused(store: StorageEngine, shown: Shown) -> None:
+async def _be_refused(store: StorageEngine, observed: ObservedState) -> None:
     """Provoke a refusal, which shows the counter's value: that must be durable too."""
 
     def decide(records: Sequence[Record | None], stamp: int) -> Commit[None]:
@@ -114,29 +118,33 @@ async def _be_refused(store: StorageEngine, shown: Shown) -> None:
     try:
         await store.update(_COUNTER.partition, [_COUNTER], decide)
     except _TooLow as refusal:
-        shown.counter = max(shown.counter, int(str(refusal)))
+        observed.counter = max(observed.counter, int(str(refusal)))
 
 
-async def _look(store: StorageEngine, shown: Shown) -> None:
-    shown.counter = max(shown.counter, int(await value(store, _COUNTER) or b"0"))
-    shown.now = max(shown.now, await store.now())
+async def _look(store: StorageEngine, observed: ObservedState) -> None:
+    observed.counter = max(observed.counter, int(await value(store, _COUNTER) or b"0"))
+    observed.now = max(observed.now, await store.now())
 
 
-async def _work(store: StorageEngine, worker: int, shown: Shown, seed: int, rounds: int) -> None:
+async def _work(
+    store: StorageEngine, worker: int, observed: ObservedState, seed: int, rounds: int
+) -> None:
     chance = random.Random(seed * 100 + worker)
     for _ in range(rounds):
         choice = chance.random()
         if choice < 0.5:
-            await _replace(store, worker, shown, chance)
+            await _replace(store, worker, observed, chance)
         elif choice < 0.7:
-            await _count(store, shown)
+            await _count(store, observed)
         elif choice < 0.85:
-            await _be_refused(store, shown)
+            await _be_refused(store, observed)
         else:
-            await _look(store, shown)
+            await _look(store, observed)
 
 
-async def live(disk: Disk, clock: ManualClock, shown: Shown, seed: int, rounds: int) -> None:
+async def live(
+    disk: Disk, clock: ManualClock, observed: ObservedState, seed: int, rounds: int
+) -> None:
     """Open a store on the disk and work until the rounds or the power end."""
     with DiskVfs(disk, f"strongroom-cut-{next(_vfs_numbers)}") as vfs:
         options = options_on(disk, vfs, _LARGE_BODY_BYTES, BALLAST_BYTES, files=DiskFiles)
@@ -148,7 +156,7 @@ async def live(disk: Disk, clock: ManualClock, shown: Shown, seed: int, rounds: 
             return
         try:
             working = [
-                asyncio.create_task(_work(store, worker, shown, seed, rounds))
+                asyncio.create_task(_work(store, worker, observed, seed, rounds))
                 for worker in range(_WORKERS)
             ]
             for outcome in await asyncio.gather(*working, return_exceptions=True):
@@ -160,32 +168,35 @@ async def live(disk: Disk, clock: ManualClock, shown: Shown, seed: int, rounds: 
             await store.close()
 
 
-async def judge(root: Path, clock: ManualClock, shown: Shown) -> None:
-    """Check after the cut: all shown facts hold, nothing is torn, time did not go back."""
+async def judge(root: Path, clock: ManualClock, observed: ObservedState) -> None:
+    """Check after the cut: all observed facts hold, nothing is torn, time did not go back."""
     store = await open_store(
         root / "data", clock, options=EmbeddedOptions(ballast_bytes=BALLAST_BYTES)
     )
     try:
-        await _judge_records(store, shown)
+        await _judge_records(store, observed)
         for worker in range(_WORKERS):
-            await _judge_worker(store, worker, shown)
+            await _judge_worker(store, worker, observed)
     finally:
         await store.close()
     findings = list(check(root / "data"))
     assert not findings, findings
 
 
-async def _judge_records(store: EmbeddedEngine, shown: Shown) -> None:
+async def _judge_records(store: EmbeddedEngine, observed: ObservedState) -> None:
     counter = int(await value(store, _COUNTER) or b"0")
-    assert shown.counter <= counter <= shown.counter_tried, "an answer was taken back"
-    assert await store.now() >= shown.now, "time went back"
+    assert observed.counter <= counter <= observed.counter_tried, "an answer was taken back"
+    assert await store.now() >= observed.now, "time went back"
     stamp = await store.update(Partition(b"x", b"x"), [], lambda _, stamp: Commit(stamp))
-    assert stamp > shown.stamp, "a stamp was given twice"
+    assert stamp > observed.stamp, "a stamp was given twice"
 
 
-async def _judge_worker(store: EmbeddedEngine, worker: int, shown: Shown) -> None:
+async def _judge_worker(store: EmbeddedEngine, worker: int, observed: ObservedState) -> None:
     head, proof = await store.read([_head(worker), _proof(worker)])
-    allowed = {shown.heads.get(worker), shown.under_way.get(worker, shown.heads.get(worker))}
+    allowed = {
+        observed.heads.get(worker),
+        observed.under_way.get(worker, observed.heads.get(worker)),
+    }
     found = None if head is None else head.value
     assert found in allowed, "an acknowledged write is lost, or one that never was appeared"
     if found is None:
@@ -193,10 +204,10 @@ async def _judge_worker(store: EmbeddedEngine, worker: int, shown: Shown) -> Non
         return
     assert proof is not None
     assert proof.value == _digest(found), "half of a commit happened"
-    assert await content(store, int(found)) == shown.bodies[found], "a body is torn or lost"
-    # The judge's reads are shown facts too: the next life must keep them.
-    shown.heads[worker] = found
-    shown.under_way.pop(worker, None)
+    assert await content(store, int(found)) == observed.bodies[found], "a body is torn or lost"
+    # The judge's reads are observed facts too: the next life must keep them.
+    observed.heads[worker] = found
+    observed.under_way.pop(worker, None)
 
 
 def _digest(head: bytes) -> bytes:
@@ -208,7 +219,7 @@ def run_round(directory: Path, seed: int, rounds: int) -> int:
     operations seen."""
     chance = random.Random(seed)
     clock = ManualClock()
-    shown = Shown()
+    observed = ObservedState()
     operations = 0
     for life in range(2):
         root = directory / f"life-{life}"
@@ -216,7 +227,7 @@ def run_round(directory: Path, seed: int, rounds: int) -> int:
         disk = Disk(root)
         # The cut may also come while the store is created, opened or closed.
         disk.cut_at = chance.choice((chance.randrange(1, 80), chance.randrange(80, 1200)))
-        asyncio.run(live(disk, clock, shown, seed + life, rounds))
+        asyncio.run(live(disk, clock, observed, seed + life, rounds))
         operations += disk.operations
         clock.step_wall(chance.choice((-3600.0, 30.0)))
         for variant in (0, 1, chance.randrange(2, 1 << 30), chance.randrange(2, 1 << 30)):
@@ -225,18 +236,18 @@ def run_round(directory: Path, seed: int, rounds: int) -> int:
                 target.rename(directory / f"before-{life}-{variant}")
             target.mkdir()
             disk.after_power_cut(target, variant)
-            asyncio.run(judge(target, clock, _copy(shown)))
-        asyncio.run(judge(directory / f"life-{life + 1}", clock, shown))
+            asyncio.run(judge(target, clock, _copy(observed)))
+        asyncio.run(judge(directory / f"life-{life + 1}", clock, observed))
     return operations
 
 
-def _copy(shown: Shown) -> Shown:
-    return Shown(
-        dict(shown.heads),
-        dict(shown.under_way),
-        shown.bodies,
-        shown.counter,
-        shown.counter_tried,
-        shown.stamp,
-        shown.now,
+def _copy(observed: ObservedState) -> ObservedState:
+    return ObservedState(
+        dict(observed.heads),
+        dict(observed.under_way),
+        observed.bodies,
+        observed.counter,
+        observed.counter_tried,
+        observed.stamp,
+        observed.now,
     )

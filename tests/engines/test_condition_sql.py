@@ -23,7 +23,7 @@ from strongroom.engines.conditions import (
 from strongroom.engines.embedded.records.condition_sql import expression_of as sql_of
 from strongroom.engines.embedded.records.face_scan import _SLICE_EXAMINED_RECORDS, ScanRequest
 from strongroom.engines.embedded.records.sqlite import Reader, Writer
-from strongroom.slices import at_once
+from strongroom.slices import run_to_completion
 
 NUMBERS = (
     *("0", "-0.0", "1", "0.1", "1e300", "-1.7976931348623157e308", "5e-324", "9007199254740993"),
@@ -77,7 +77,7 @@ def _pages(
     first, until = ends
     pages = []
     while True:
-        page = at_once(reader.scan(ScanRequest(b"k", first, until, most, 1 << 22, where)))
+        page = run_to_completion(reader.scan(ScanRequest(b"k", first, until, most, 1 << 22, where)))
         pages.append(page)
         if page.resume is None:
             return pages
@@ -131,5 +131,7 @@ def test_a_condition_that_nothing_satisfies_pauses_while_it_looks(database: Read
 def test_a_condition_of_too_many_parts_is_not_used(database: Reader) -> None:
     where = AnyOf(tuple(Contains(b"no %d" % one) for one in range(40)))
     assert sql_of(where) is None
-    page = at_once(database.scan(ScanRequest(b"k", Position(b"", b""), None, 5000, 1 << 22, where)))
+    page = run_to_completion(
+        database.scan(ScanRequest(b"k", Position(b"", b""), None, 5000, 1 << 22, where))
+    )
     assert len(page.values) > 3000

@@ -29,7 +29,7 @@ from strongroom.engines.embedded.records.checksummed_pages import CHECKSUM_VFS, 
 from strongroom.engines.embedded.records.face_scan import ScanRequest
 from strongroom.engines.embedded.records.sqlite import Reader
 from strongroom.engines.embedded.store import EmbeddedEngine, EmbeddedOptions, open_store
-from strongroom.slices import at_once
+from strongroom.slices import run_to_completion
 from strongroom.testing.contract_subject import (
     commit,
     content,
@@ -91,7 +91,9 @@ def test_no_flipped_byte_makes_a_wrong_record(tmp_path: Path) -> None:
     first = Position(b"", b"")
     ways: list[Callable[[], object]] = [
         lambda: reader.get(_face(7)),
-        lambda: at_once(reader.scan(ScanRequest(b"k", first, None, 100, 1 << 20))).faces(),
+        lambda: run_to_completion(
+            reader.scan(ScanRequest(b"k", first, None, 100, 1 << 20))
+        ).faces(),
         lambda: reader.get(hidden(b"large")),
         lambda: [reader.locate(one) for one in ids],
     ]

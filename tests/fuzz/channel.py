@@ -29,7 +29,7 @@ Fields = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class FuzzRequest:
     """A request. Names, values and target are text; non-ASCII characters are sent as UTF-8.
 
     `scheme` is None for a request without Authorization.
@@ -44,7 +44,7 @@ class Sent:
 
 
 @dataclass(frozen=True, slots=True)
-class Got:
+class ReceivedAnswer:
     """An answer as received."""
 
     status: int
@@ -76,7 +76,7 @@ class Channel:
     _socket: socket.socket | None = None
     _rest: bytes = field(default=b"")
 
-    def ask(self, sent: Sent) -> Got:
+    def ask(self, sent: FuzzRequest) -> ReceivedAnswer:
         """Send a request, check its answer, and return it."""
         raw = encode(sent, self.credential, self.port)
         try:
@@ -88,7 +88,7 @@ class Channel:
         check(sent, got)
         return got
 
-    def _answer(self, raw: bytes, sent: Sent) -> Got:
+    def _answer(self, raw: bytes, sent: FuzzRequest) -> ReceivedAnswer:
         kept = self._socket is not None
         try:
             return self._exchange(raw, sent.method)
@@ -101,7 +101,7 @@ class Channel:
     def is_well(self) -> None:
         """Fail unless the server reports that it is ready."""
         self.close()
-        got = self.ask(Sent("GET", "/.strongroom/health", scheme=None))
+        got = self.ask(FuzzRequest("GET", "/.strongroom/health", scheme=None))
         assert got.status == 200, got
 
     def close(self) -> None:
@@ -110,7 +110,7 @@ class Channel:
             self._socket.close()
         self._socket, self._rest = None, b""
 
-    def _exchange(self, raw: bytes, method: str) -> Got:
+    def _exchange(self, raw: bytes, method: str) -> ReceivedAnswer:
         if self._socket is None:
             self._socket = socket.create_connection(("127.0.0.1", self.port), _TIMEOUT_S)
         assert self._rest == b"", f"came unasked: {self._rest[:200]!r}"
@@ -119,10 +119,10 @@ class Channel:
         while head.startswith(b"HTTP/1.1 100 "):
             head = self._until(b"\r\n\r\n")
         status, headers = _parse(head)
-        got = Got(status, headers, b"")
+        got = ReceivedAnswer(status, headers, b"")
         length = int(got.get("Content-Length") or 0)
         bodiless = method == "HEAD" or status in (204, 304)
-        got = Got(status, headers, b"" if bodiless else self._exactly(length))
+        got = ReceivedAnswer(status, headers, b"" if bodiless else self._exactly(length))
         if method == "HEAD" or (got.get("Connection") or "").lower() == "close":
             self._end()
         return got
@@ -159,7 +159,7 @@ class Channel:
         self._rest += data
 
 
-def encode(sent: Sent, credential: Credential, port: int) -> bytes:
+def encode(sent: FuzzRequest, credential: Credential, port: int) -> bytes:
     """Return the bytes of a request, signed unless it is anonymous."""
     names = {name.lower() for name, _ in sent.headers}
     added = [("Host", f"127.0.0.1:{port}"), ("x-ms-version", "2025-11-05")]
@@ -203,14 +203,14 @@ def _parse(head: bytes) -> tuple[int, Fields]:
 class Shown:
     """Request and answer for a message, formatted only if a check fails."""
 
-    sent: Sent
-    got: Got
+    sent: FuzzRequest
+    got: ReceivedAnswer
 
     def __str__(self) -> str:
         return f"{self.sent}\n{self.got}"
 
 
-def check(sent: Sent, got: Got) -> None:
+def check(sent: FuzzRequest, got: ReceivedAnswer) -> None:
     """Check the rules for every answer. Raises AssertionError that shows both."""
     shown = Shown(sent, got)
     assert got.status < 500 or got.status == 501, shown
@@ -231,14 +231,14 @@ def check(sent: Sent, got: Got) -> None:
         _check_error(sent, got, code, shown)
 
 
-def _check_success(got: Got, shown: Shown) -> None:
+def _check_success(got: ReceivedAnswer, shown: Shown) -> None:
     # A blob may have the type XML too, but it is no document of the server.
     own = got.get("x-ms-blob-type") is None
     if own and got.body and got.get("Content-Type") == "application/xml":
         assert ET.fromstring(got.body.decode("utf-8-sig")).tag, shown
 
 
-def _check_error(sent: Sent, got: Got, code: str | None, shown: Shown) -> None:
+def _check_error(sent: FuzzRequest, got: ReceivedAnswer, code: str | None, shown: Shown) -> None:
     if code is not None:
         assert (got.status, code) in _CODES, shown
     if sent.method == "HEAD" or got.status == 304:

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from hypothesis import strategies as st
 
-from tests.fuzz.channel import Fields, Sent
+from tests.fuzz.channel import Fields, FuzzRequest
 
 LEASE_ID = "00000000-1111-2222-3333-444444444444"
 SNAPSHOT = "2020-01-01T00:00:00.0000000Z"
@@ -275,13 +275,13 @@ class Recipe:
     latin1: bool
     scheme: str | None
 
-    def sent(self, endpoint: str) -> Sent:
+    def sent(self, endpoint: str) -> FuzzRequest:
         """The request, at `http://HOST:PORT/ACCOUNT`."""
         form = self.form
         for change in self.changes:
             form = apply(form, change)
         account = endpoint.rpartition("/")[2]
-        return Sent(
+        return FuzzRequest(
             form.method,
             target(form, account, self.container, self.blob, self.raw),
             sendable(form.headers, f"{endpoint}/{self.container}/{self.blob}"),

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from strongroom.testing.server import InProcessServer
-from tests.fuzz.channel import Channel, Fields, Got, Sent
+from tests.fuzz.channel import Channel, Fields, FuzzRequest, ReceivedAnswer
 
 _runs = itertools.count(1)
 NAMES = ("a", "a/b", "é ☃")
@@ -90,7 +90,7 @@ class Sequences(RuleBasedStateMachine):
         lease_id: str | None = None,
         guard: Guard = None,
         at: tuple[int, str | None] | None = None,
-    ) -> Got:
+    ) -> ReceivedAnswer:
         """Send a request, with the lease id `HELD` replaced by that of the lease held at `at`."""
         fields: Fields = headers
         if lease_id == HELD:
@@ -99,7 +99,7 @@ class Sequences(RuleBasedStateMachine):
             fields = (*fields, ("x-ms-lease-id", lease_id))
         if guard is not None:
             fields = (*fields, guard)
-        return self.channel.ask(Sent(method, target, fields, body))
+        return self.channel.ask(FuzzRequest(method, target, fields, body))
 
     def wrote(self, container: int, name: str, blob: Blob) -> None:
         there = self.known[container]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.fuzz.channel import Channel, Sent
+from tests.fuzz.channel import Channel, FuzzRequest
 
 BODY = b"some body"
 
@@ -10,6 +10,8 @@ BODY = b"some body"
 def stock(channel: Channel, container: str, *blobs: str) -> None:
     """Create the container and its blobs, if possible."""
     target = f"/{channel.credential.account}/{container}"
-    channel.ask(Sent("PUT", f"{target}?restype=container"))
+    channel.ask(FuzzRequest("PUT", f"{target}?restype=container"))
     for blob in blobs:
-        channel.ask(Sent("PUT", f"{target}/{blob}", (("x-ms-blob-type", "BlockBlob"),), BODY))
+        channel.ask(
+            FuzzRequest("PUT", f"{target}/{blob}", (("x-ms-blob-type", "BlockBlob"),), BODY)
+        )

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.effort import examples
-from tests.fuzz.channel import Channel, Got, Sent
+from tests.fuzz.channel import Channel, FuzzRequest, ReceivedAnswer
 from tests.fuzz.requests import ACL, BLOCK_LIST, HOSTILE, SERVICE_PROPERTIES, TAGS
 
 BOMB = (
@@ -51,8 +51,8 @@ PLACES = (
 )
 
 
-def send(channel: Channel, place: Place, body: bytes) -> Got:
-    return channel.ask(Sent("PUT", f"/{channel.credential.account}{place.query}", (), body))
+def send(channel: Channel, place: Place, body: bytes) -> ReceivedAnswer:
+    return channel.ask(FuzzRequest("PUT", f"/{channel.credential.account}{place.query}", (), body))
 
 
 edits = st.lists(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from strongroom.testing.server import InProcessServer
 from tests.effort import examples, pairs
-from tests.fuzz.channel import Channel, Sent
+from tests.fuzz.channel import Channel, FuzzRequest
 from tests.fuzz.conftest import CREDENTIAL
 from tests.fuzz.requests import HOSTILE, METHODS, hostile
 from tests.fuzz.test_documents import BOMB, EXTERNAL, edited, edits
@@ -44,7 +44,7 @@ REQUESTS: tuple[tuple[str, str, dict[str, str]], ...] = (
 def queues(server: InProcessServer) -> Iterator[Channel]:
     """A connection to the Queue service, where there is a queue."""
     made = Channel(int(server.queue_url.rpartition(":")[2]), CREDENTIAL)
-    made.ask(Sent("PUT", _target("/fuzz-q")))
+    made.ask(FuzzRequest("PUT", _target("/fuzz-q")))
     yield made
     made.is_well()
     made.close()
@@ -80,7 +80,7 @@ def test_changed_requests(
     if changed.get("timeout", "1").isdigit() and len(changed.get("timeout", "1")) > 3:
         changed = {**changed, "timeout": "1"}
     sent = b"" if (method or verb) in ("GET", "HEAD", "OPTIONS", "DELETE") else body
-    queues.ask(Sent(method or verb, _target(path, {**parameters, **changed}), (), sent))
+    queues.ask(FuzzRequest(method or verb, _target(path, {**parameters, **changed}), (), sent))
 
 
 @examples(300)
@@ -90,14 +90,14 @@ def test_changed_requests(
 )
 def test_any_path(queues: Channel, path: list[str], method: str) -> None:
     parts = (quote(part, safe="", errors="surrogatepass") for part in path)
-    queues.ask(Sent(method, _target("/" + "/".join(parts))))
+    queues.ask(FuzzRequest(method, _target("/" + "/".join(parts))))
 
 
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_each_parameter_with_each_hostile_value(queues: Channel, name: str) -> None:
     for (verb, path, parameters), value in pairs(REQUESTS, HOSTILE):
         body = DOCUMENT if verb in ("POST", "PUT") else b""
-        queues.ask(Sent(verb, _target(path, {**parameters, name: value}), (), body))
+        queues.ask(FuzzRequest(verb, _target(path, {**parameters, name: value}), (), body))
 
 
 def test_each_hostile_receipt_id_and_wait(queues: Channel) -> None:
@@ -105,21 +105,21 @@ def test_each_hostile_receipt_id_and_wait(queues: Channel) -> None:
         text = quote(value, safe="", errors="surrogatepass")
         for verb, path, parameters in REQUESTS[-3:-1]:
             given_id = path.rpartition("/")[0] + "/" + (text or "x")
-            queues.ask(Sent(verb, _target(given_id, parameters), (), b""))
+            queues.ask(FuzzRequest(verb, _target(given_id, parameters), (), b""))
         if value.isascii() and value.isprintable() and not value.isdigit():
             wait = (("x-strongroom-wait", value),)
-            queues.ask(Sent("GET", _target("/fuzz-q/messages"), wait))
+            queues.ask(FuzzRequest("GET", _target("/fuzz-q/messages"), wait))
 
 
 @examples(500)
 @given(body=st.one_of(bodies, st.binary(max_size=200)))
 def test_edited_messages(queues: Channel, body: bytes) -> None:
-    queues.ask(Sent("POST", _target("/fuzz-q/messages", {"messagettl": "1"}), (), body))
+    queues.ask(FuzzRequest("POST", _target("/fuzz-q/messages", {"messagettl": "1"}), (), body))
 
 
 def test_every_prefix_of_a_message(queues: Channel) -> None:
     for end in range(len(DOCUMENT)):
-        got = queues.ask(Sent("POST", _target("/fuzz-q/messages"), (), DOCUMENT[:end]))
+        got = queues.ask(FuzzRequest("POST", _target("/fuzz-q/messages"), (), DOCUMENT[:end]))
         assert got.status == 400
 
 
@@ -128,5 +128,5 @@ def test_document_types_are_never_expanded(queues: Channel) -> None:
     for prologue in (BOMB, EXTERNAL, b"<!DOCTYPE x>"):
         for entity in (b"", b"&e;", b"&m;"):
             body = prologue + bare.replace(b"text", entity)
-            got = queues.ask(Sent("POST", _target("/fuzz-q/messages"), (), body))
+            got = queues.ask(FuzzRequest("POST", _target("/fuzz-q/messages"), (), body))
             assert got.status == 400

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.effort import examples, pairs
-from tests.fuzz.channel import Channel, Sent
+from tests.fuzz.channel import Channel, FuzzRequest
 from tests.fuzz.requests import (
     HEADERS,
     HOSTILE,
@@ -55,7 +55,7 @@ headers = st.lists(st.tuples(st.sampled_from(HEADERS), hostile), max_size=5).map
 @examples(400)
 @given(
     sent=st.builds(
-        Sent,
+        FuzzRequest,
         st.sampled_from(METHODS),
         targets,
         headers.map(lambda pairs: tuple((n, v) for n, v in pairs if n != "x-strongroom-wait")),
@@ -64,7 +64,7 @@ headers = st.lists(st.tuples(st.sampled_from(HEADERS), hostile), max_size=5).map
         st.booleans(),
     )
 )
-def test_random_requests(channel: Channel, sent: Sent) -> None:
+def test_random_requests(channel: Channel, sent: FuzzRequest) -> None:
     channel.ask(sent)
 
 
@@ -75,7 +75,7 @@ def test_names(channel: Channel, name: str, container: str, raw: bool, method: s
         return text.replace("\r", "").replace("\n", "") if raw else quote(text, safe="")
 
     target = f"/{channel.credential.account}/{part(container)}/{part(name)}"
-    channel.ask(Sent(method, target, (("x-ms-blob-type", "BlockBlob"),)))
+    channel.ask(FuzzRequest(method, target, (("x-ms-blob-type", "BlockBlob"),)))
 
 
 def test_each_header_with_each_hostile_value(stocked: Channel) -> None:
@@ -91,7 +91,7 @@ def test_each_header_with_each_hostile_value(stocked: Channel) -> None:
         text = value.replace("{blob}", f"{endpoint(stocked)}/fuzz-a/blocks")
         for method, target, given_headers in kinds:
             kept = tuple(one for one in given_headers if one[0] != header)
-            stocked.ask(Sent(method, target, (*kept, (header, text))))
+            stocked.ask(FuzzRequest(method, target, (*kept, (header, text))))
 
 
 def test_each_parameter_with_each_hostile_value(stocked: Channel) -> None:
@@ -101,4 +101,4 @@ def test_each_parameter_with_each_hostile_value(stocked: Channel) -> None:
     for (place, query, name), value in pairs(reads, (*HOSTILE, INJECTION)):
         kept = [f"{key}={given}" for key, given in query if key != name]
         target = f"{base}{place}?" + "&".join([*kept, f"{name}={quote(value, safe='')}"])
-        stocked.ask(Sent("GET", target))
+        stocked.ask(FuzzRequest("GET", target))

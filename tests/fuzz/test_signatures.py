@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.conformance.sas import account_sas, service_sas
 from tests.effort import examples, pairs
-from tests.fuzz.channel import Channel, Sent
+from tests.fuzz.channel import Channel, FuzzRequest
 from tests.fuzz.requests import HOSTILE, INJECTION, words
 from tests.fuzz.stock import BODY
 
@@ -25,7 +25,7 @@ OVERRIDES = ("rscc", "rscd", "rsce", "rscl", "rsct")
 def ask(channel: Channel, method: str, token: str, blob: str = "plain") -> int:
     target = f"/{channel.credential.account}/fuzz-a/{blob}?{token}"
     headers = (("x-ms-blob-type", "BlockBlob"),)
-    return channel.ask(Sent(method, target, headers, scheme=None)).status
+    return channel.ask(FuzzRequest(method, target, headers, scheme=None)).status
 
 
 def signed(channel: Channel, field: str, value: str) -> str:
@@ -66,7 +66,7 @@ def test_signed_hostile_values(stocked: Channel, field: str, value: str) -> None
 def test_overrides_that_nobody_signed_count_for_nothing(stocked: Channel) -> None:
     token = account_sas(stocked.credential) + "&rscc=planted&rsct=planted&rscd=planted"
     target = f"/{stocked.credential.account}/fuzz-a/plain?{token}"
-    got = stocked.ask(Sent("GET", target, scheme=None))
+    got = stocked.ask(FuzzRequest("GET", target, scheme=None))
     assert got.status == 200 and "planted" not in dict(got.headers).values()
 
 
@@ -75,7 +75,7 @@ def test_overrides_never_add_a_header(stocked: Channel) -> None:
         for value in (*HOSTILE, INJECTION, "\r\nX-Injected: yes", "a\nX-Injected: yes", "\0"):
             token = signed(stocked, field, value)
             target = f"/{stocked.credential.account}/fuzz-a/plain?{token}"
-            got = stocked.ask(Sent("GET", target, scheme=None))
+            got = stocked.ask(FuzzRequest("GET", target, scheme=None))
             assert got.status != 200 or got.body == BODY
 
 

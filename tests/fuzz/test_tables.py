@@ -21,7 +21,7 @@ from tests.conformance.answer import Answer
 from tests.conformance.sas import account_sas
 from tests.conformance.transactions import parts
 from tests.effort import examples
-from tests.fuzz.channel import Channel, Got, Sent, encode
+from tests.fuzz.channel import Channel, FuzzRequest, ReceivedAnswer, encode
 from tests.fuzz.conftest import CREDENTIAL
 from tests.fuzz.requests import HOSTILE, hostile
 from tests.fuzz.test_documents import edited, edits
@@ -38,11 +38,13 @@ Pairs = tuple[tuple[str, str], ...]
 class Tables(Channel):
     """A connection to the tables, with a token in place of signatures."""
 
-    def ask(self, sent: Sent) -> Got:
+    def ask(self, sent: FuzzRequest) -> ReceivedAnswer:
         """Send a request; return its answer, which has been checked."""
         mark = "&" if "?" in sent.target else "?"
         token = account_sas(self.credential, ss="t", srt="sco", sp="rwdlacu")
-        whole = Sent(sent.method, f"{sent.target}{mark}{token}", sent.headers, sent.body, None)
+        whole = FuzzRequest(
+            sent.method, f"{sent.target}{mark}{token}", sent.headers, sent.body, None
+        )
         try:
             got = self._answer(encode(whole, self.credential, self.port), whole)
         except BaseException:
@@ -52,7 +54,7 @@ class Tables(Channel):
         return got
 
 
-def check(sent: Sent, got: Got) -> None:
+def check(sent: FuzzRequest, got: ReceivedAnswer) -> None:
     """Check the rules for every answer."""
     shown = f"{sent}\n{got}"
     assert got.status < 500 or got.status == 501, shown
@@ -79,12 +81,12 @@ def check(sent: Sent, got: Got) -> None:
 def tables(server: InProcessServer) -> Iterator[Tables]:
     """A table with a few entities to go wrong about."""
     made = Tables(int(server.table_url.rpartition(":")[2]), CREDENTIAL)
-    made.ask(Sent("POST", f"/{ACCOUNT}/Tables", (JSON_TYPE,), b'{"TableName":"Fuzzed"}'))
+    made.ask(FuzzRequest("POST", f"/{ACCOUNT}/Tables", (JSON_TYPE,), b'{"TableName":"Fuzzed"}'))
     for number in range(3):
         row = {"PartitionKey": "p", "RowKey": str(number), "N": number, "S": "s", "F": True}
-        made.ask(Sent("POST", f"/{ACCOUNT}/{TABLE}", (JSON_TYPE,), json.dumps(row).encode()))
+        made.ask(FuzzRequest("POST", f"/{ACCOUNT}/{TABLE}", (JSON_TYPE,), json.dumps(row).encode()))
     yield made
-    assert made.ask(Sent("GET", f"/{ACCOUNT}/Tables")).status == 200
+    assert made.ask(FuzzRequest("GET", f"/{ACCOUNT}/Tables")).status == 200
     made.close()
 
 
@@ -112,7 +114,7 @@ tokens = st.one_of(
 @given(text=filters)
 def test_filters(tables: Tables, text: str) -> None:
     for path in (f"{TABLE}()", "Tables"):
-        tables.ask(Sent("GET", f"/{ACCOUNT}/{path}?$filter={quote(text, safe='')}"))
+        tables.ask(FuzzRequest("GET", f"/{ACCOUNT}/{path}?$filter={quote(text, safe='')}"))
 
 
 @examples(300)
@@ -121,7 +123,7 @@ def test_tokens(tables: Tables, partition: str | None, row: str | None, text: st
     given_pairs = {"NextPartitionKey": partition, "NextRowKey": row, "NextTableName": row}
     pairs = [f"{n}={quote(v, safe='')}" for n, v in given_pairs.items() if v is not None]
     for path in (f"{TABLE}()", "Tables"):
-        tables.ask(Sent("GET", f"/{ACCOUNT}/{path}?$top=2&" + "&".join(pairs)))
+        tables.ask(FuzzRequest("GET", f"/{ACCOUNT}/{path}?$top=2&" + "&".join(pairs)))
 
 
 OPTIONS = ("$filter", "$top", "$select", "$format", "$orderby", "NextRowKey", "api-version", "comp",
@@ -149,11 +151,11 @@ class Recipe:
     headers: Pairs
     body: bytes
 
-    def sent(self) -> Sent:
+    def sent(self) -> FuzzRequest:
         path = self.shape.replace("{}", quote(self.name, safe="'"))
         query = "&".join(f"{name}={quote(value, safe='')}" for name, value in self.options)
         headers = tuple((name, sendable(value)) for name, value in self.headers)
-        return Sent(self.method, f"/{ACCOUNT}/{path}?{query}", headers, self.body)
+        return FuzzRequest(self.method, f"/{ACCOUNT}/{path}?{query}", headers, self.body)
 
 
 recipes = st.builds(
@@ -177,7 +179,7 @@ def test_requests(tables: Tables, recipe: Recipe) -> None:
 
 def test_every_prefix_of_an_entity_is_refused_or_taken(tables: Tables) -> None:
     for end in range(len(ENTITY)):
-        tables.ask(Sent("POST", f"/{ACCOUNT}/{TABLE}", (JSON_TYPE,), ENTITY[:end]))
+        tables.ask(FuzzRequest("POST", f"/{ACCOUNT}/{TABLE}", (JSON_TYPE,), ENTITY[:end]))
 
 
 PART = "Content-Type: application/http\r\nContent-Transfer-Encoding: binary\r\nContent-ID: 1\r\n"
@@ -196,9 +198,9 @@ QUERY = (
 ).encode()
 
 
-def post(tables: Tables, body: bytes, content_type: str = BATCH_TYPE[1]) -> Got:
+def post(tables: Tables, body: bytes, content_type: str = BATCH_TYPE[1]) -> ReceivedAnswer:
     headers = (("Content-Type", content_type),)
-    return tables.ask(Sent("POST", f"/{ACCOUNT}/$batch", headers, body))
+    return tables.ask(FuzzRequest("POST", f"/{ACCOUNT}/$batch", headers, body))
 
 
 @examples(1200)

@@ -11,7 +11,7 @@ import pytest
 
 from strongroom import limits
 from strongroom.errors import StorageError
-from strongroom.slices import at_once
+from strongroom.slices import run_to_completion
 from strongroom.wire.core import multipart
 from tests.conformance.answer import Answer
 from tests.conformance.table_client import TableClient, entity, expect_json, query, table_sas
@@ -141,7 +141,7 @@ BULK: dict[str, tuple[Callable[[int], str], int]] = {
 
 def _taken_apart(body: bytes) -> None:
     with suppress(StorageError):
-        at_once(multipart.parse(TYPE, body, limits.BATCH_OPERATIONS_MAX))
+        run_to_completion(multipart.parse(TYPE, body, limits.BATCH_OPERATIONS_MAX))
 
 
 @pytest.mark.parametrize("name", BULK)

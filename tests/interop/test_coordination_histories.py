@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.coordination.histories import Crowd, told_by_processes
+from tests.coordination.histories import ClientProcesses, judge_processes
 from tests.coordination.history_client import Kind
 from tests.coordination.history_faults import each_once
 from tests.coordination.real_stores import STORES
@@ -22,13 +22,13 @@ KINDS: tuple[Kind, ...] = ("register", "lock")
 def test_linearizable_under_faults(name: str, tmp_path: Path) -> None:
     (tmp_path / "server").mkdir()
     with STORES[name](tmp_path / "server") as store:
-        crowds = [
-            Crowd(kind, store.url, tmp_path / kind, seed, ttl_s=store.ttl_s)
+        groups = [
+            ClientProcesses(kind, store.url, tmp_path / kind, seed, ttl_s=store.ttl_s)
             for seed, kind in enumerate(KINDS)
         ]
-        both = told_by_processes(crowds, each_once(store, seed=1))
+        both = judge_processes(groups, each_once(store, seed=1))
         assert any(proxy.lost_count for proxy in store.proxies), "nothing was lost"
-    for kind, told in zip(KINDS, both, strict=True):
-        print(f"{store.name}, {kind}: {told}")
-        assert told.verdict.linearizable, told
-        assert told.operations > 50
+    for kind, judged in zip(KINDS, both, strict=True):
+        print(f"{store.name}, {kind}: {judged}")
+        assert judged.verdict.linearizable, judged
+        assert judged.operations > 50

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.coordination.histories import Crowd, Told, told_by_processes
+from tests.coordination.histories import ClientProcesses, JudgedHistory, judge_processes
 from tests.coordination.history_client import Kind
 from tests.coordination.history_faults import each_once
 from tests.coordination.real_stores import STORES
@@ -22,20 +22,22 @@ KINDS: tuple[Kind, ...] = ("register", "lock")
 @pytest.mark.parametrize("name", STORES)
 def test_linearizable_under_faults(name: str, tmp_path: Path) -> None:
     first = random.SystemRandom().getrandbits(32)
-    found: list[Told] = []
+    found: list[JudgedHistory] = []
     (tmp_path / "server").mkdir()
     with STORES[name](tmp_path / "server") as store:
         for seed in range(first, first + HISTORIES):
-            crowds = [
-                Crowd(kind, store.url, tmp_path / f"{kind}-{seed}", seed, keys=3, ttl_s=store.ttl_s)
+            groups = [
+                ClientProcesses(
+                    kind, store.url, tmp_path / f"{kind}-{seed}", seed, keys=3, ttl_s=store.ttl_s
+                )
                 for kind in KINDS
             ]
-            both = told_by_processes(crowds, each_once(store, seed))
-            assert all(told.verdict.linearizable for told in both), f"seed {seed}: {both}"
+            both = judge_processes(groups, each_once(store, seed))
+            assert all(judged.verdict.linearizable for judged in both), f"seed {seed}: {both}"
             found += both
     print(
         f"{store.name}: {len(found)} histories with seeds from {first},"
-        f" {sum(told.operations for told in found):,} operations,"
-        f" {sum(told.taken for told in found):,} holds,"
-        f" {sum(told.lost for told in found)} answers lost: linearizable"
+        f" {sum(judged.operations for judged in found):,} operations,"
+        f" {sum(judged.taken for judged in found):,} holds,"
+        f" {sum(judged.lost for judged in found)} answers lost: linearizable"
     )

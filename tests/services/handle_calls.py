@@ -43,7 +43,7 @@ STAT = accesses.READ_ATTRIBUTES
 LEASES = {"-": Caching.NONE, "R": oplocks.R, "RH": oplocks.RH, "RW": oplocks.RW, "RWH": oplocks.RWH}
 
 
-class Patient:
+class WaitingRequest:
     """A request that waits until it is answered, or cancelled by the test."""
 
     def __init__(self) -> None:
@@ -101,7 +101,7 @@ class Mount:
         share: Use = ALL,
         disposition: Disposition = Disposition.OPEN,
         *,
-        request: Patient | None = None,
+        request: WaitingRequest | None = None,
         lease: str | None = None,
         wanted: Caching | str = Caching.NONE,
         kind: CachingKind = CachingKind.LEASE_V2,
@@ -115,7 +115,9 @@ class Mount:
             path=parts(path), access=access, share=share, disposition=disposition, cache=cache,
             **more,
         )  # fmt: skip
-        return await opening.open_node(self.on, self.access, asked, self, request or Patient())
+        return await opening.open_node(
+            self.on, self.access, asked, self, request or WaitingRequest()
+        )
 
     async def handle(self, path: str, *args: Any, **more: Any) -> Handle:
         return (await self.open(path, *args, **more)).handle
@@ -127,10 +129,10 @@ class Mount:
         return await self.create(path, must_be_directory=True, **more)
 
     async def read(self, handle: Handle, offset: int = 0, length: int = 1 << 20) -> bytes:
-        return b"".join(await transfers.read(self.on, handle, offset, length, Patient()))
+        return b"".join(await transfers.read(self.on, handle, offset, length, WaitingRequest()))
 
     async def write(self, handle: Handle, offset: int, data: bytes) -> None:
-        await transfers.write(self.on, handle, offset, data, Patient())
+        await transfers.write(self.on, handle, offset, data, WaitingRequest())
 
     async def close(self, handle: Handle, **more: Any) -> NodeInfo | None:
         return await closing.close(self.on, handle, **more)
@@ -139,7 +141,7 @@ class Mount:
         return await information.attributes(self.on, handle)
 
     async def dispose(self, handle: Handle, *, delete: bool = True) -> None:
-        await renaming.set_disposition(self.on, handle, delete=delete, request=Patient())
+        await renaming.set_disposition(self.on, handle, delete=delete, request=WaitingRequest())
 
     async def leave(self) -> None:
         self.alive = False

@@ -32,7 +32,7 @@ from strongroom.services.file.held import durable_handles
 from tests.services import container_calls as given
 from tests.services import file_calls
 from tests.services import handle_calls as do
-from tests.services.handle_calls import ALL, LEASES, Mount, Patient, mounted
+from tests.services.handle_calls import ALL, LEASES, Mount, WaitingRequest, mounted
 from tests.services.test_handle_breaks import pass_time
 from tests.services.test_handle_rest import SENDS
 
@@ -96,7 +96,7 @@ def is_waiting(handle: Handle) -> bool:
 
 def lock(on: Services, handle: Handle) -> Awaitable[None]:
     wanted = [LockWanted(0, 10, is_exclusive=True)]
-    return locking.lock(on, handle, wanted, Patient(), fails_immediately=True)
+    return locking.lock(on, handle, wanted, WaitingRequest(), fails_immediately=True)
 
 
 def test_all_that_a_handle_has_survives_its_connection() -> None:
@@ -214,7 +214,7 @@ async def _write(on: Services, bob: Mount) -> None:
 
 async def _rename(on: Services, bob: Mount) -> None:
     handle = await bob.handle("f")
-    await renaming.rename(on, handle, RenameWanted(("g",)), Patient())
+    await renaming.rename(on, handle, RenameWanted(("g",)), WaitingRequest())
 
 
 async def _dispose(on: Services, bob: Mount) -> None:
@@ -310,7 +310,7 @@ def test_a_rename_of_a_directory_above_closes_a_handle_without_a_client(
         _, handle = await lost(on, path="d/f", **more)
         bob = await mounted(on, "bob")
         directory = await bob.handle("d")
-        await renaming.rename(on, directory, RenameWanted(("e",)), Patient())
+        await renaming.rename(on, directory, RenameWanted(("e",)), WaitingRequest())
         assert handle.is_closed and await file_calls.names(on, "e") == ["f"]
 
     given.run(scenario)

@@ -22,7 +22,7 @@ from strongroom.services.file.handles.model import Handle, LockWanted, NodeInfo
 from tests.services import container_calls as given
 from tests.services import file_calls
 from tests.services import handle_calls as do
-from tests.services.handle_calls import Patient, mounted
+from tests.services.handle_calls import WaitingRequest, mounted
 from tests.services.test_durable_handles import (
     GUID,
     NOT_FOUND,
@@ -39,7 +39,7 @@ def test_a_handle_that_is_asked_for_when_its_connection_is_lost_is_closed() -> N
         on = await file_calls.services()
         ann = await mounted(on, "ann", answers=False)
         handle = (await opened(ann)).handle
-        bob, request = await mounted(on, "bob"), Patient()
+        bob, request = await mounted(on, "bob"), WaitingRequest()
         second = asyncio.ensure_future(bob.open("f", request=request))
         await asyncio.wait_for(request.has_waited.wait(), 60)
         await ann.leave()
@@ -98,7 +98,7 @@ def test_a_lock_that_waits_gives_up_with_its_session_and_the_handle_stays(
         first = (await opened(ann, lease="a")).handle
         second = (await opened(ann, lease="a")).handle
         await lock(on, first)
-        request, wanted = Patient(), [LockWanted(0, 10, is_exclusive=True)]
+        request, wanted = WaitingRequest(), [LockWanted(0, 10, is_exclusive=True)]
         taking = locking.lock(on, second, wanted, request, fails_immediately=False)
         waiting = asyncio.ensure_future(do.status(taking))
         await asyncio.wait_for(request.has_waited.wait(), 60)

@@ -129,7 +129,7 @@ def test_a_search_looks_at_the_blobs_of_the_rarest_tag(where: str) -> None:
 
 def test_a_page_looks_at_no_more_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
     """B-FND-08, B-FND-11."""
-    monkeypatch.setattr(limits, "FIND_LOOKED_MAX", 100)
+    monkeypatch.setattr(limits, "FIND_SCANNED_ENTRIES_MAX", 100)
     monkeypatch.setattr(find_blobs, "_TOGETHER", 40)
 
     async def test() -> None:
@@ -154,7 +154,7 @@ def test_a_page_looks_at_no_more_than_it_may(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_containers_without_hits_are_work_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """B-FND-08."""
-    monkeypatch.setattr(limits, "FIND_LOOKED_MAX", 20)
+    monkeypatch.setattr(limits, "FIND_SCANNED_ENTRIES_MAX", 20)
 
     async def test() -> None:
         on = services()

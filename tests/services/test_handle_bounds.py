@@ -16,7 +16,7 @@ from strongroom.services.file.held.changes import Watches, added
 from tests.services import container_calls as given
 from tests.services import file_calls
 from tests.services import handle_calls as do
-from tests.services.handle_calls import Patient, mounted
+from tests.services.handle_calls import WaitingRequest, mounted
 from tests.services.test_handle_breaks import held, pass_time, waits
 from tests.services.test_handle_locks import lock, pair, unlock
 from tests.services.test_handle_watches import asked
@@ -51,7 +51,7 @@ def test_locks_of_a_file_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         for offset in range(3):
             await lock(on, one, offset, 1)
         assert await do.status(lock(on, other, 9, 1)) == FULL
-        assert await do.status(lock(on, other, 9, 1, request=Patient())) == FULL
+        assert await do.status(lock(on, other, 9, 1, request=WaitingRequest())) == FULL
         await unlock(on, one, 0, 1)
         await lock(on, other, 9, 1)
 
@@ -74,7 +74,7 @@ def test_locks_of_all_files_are_bounded_and_counted(monkeypatch: pytest.MonkeyPa
         ann, one, bob, other = await pair(on)
         opens = on.held.of(Opens)
         await lock(on, one, 0, 1)
-        request = Patient()
+        request = WaitingRequest()
         waiting = await waits(lock(on, other, 0, 1, request=request), request.has_waited)
         await lock(on, await ann.create("g"), 0, 1)
         assert opens.counts.locks == 3
@@ -97,7 +97,7 @@ def test_watches_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         ann = await mounted(on)
         first, second, third = [await ann.handle("") for _ in range(3)]
         tasks = [await asked(on, one) for one in (first, second, second)]
-        refused = watch(on, third, WatchWanted(0xFFF, True, 4096), Patient())
+        refused = watch(on, third, WatchWanted(0xFFF, True, 4096), WaitingRequest())
         assert await do.status(refused) == FULL
         await ann.close(first)
         await asked(on, third)
@@ -151,7 +151,7 @@ def test_it_is_counted_how_breaks_end() -> None:
         await bob.leave()
         await file_calls.delete(on, "f")
         _, first = await held(on, "RWH")
-        request = Patient()
+        request = WaitingRequest()
         second = await waits(bob.open("f", request=request), request.has_waited)
         await pass_time(on, 36)
         await second

@@ -20,7 +20,7 @@ from strongroom.services.file.handles.model import LockWanted, OpenedHandle, Ren
 from tests.services import container_calls as given
 from tests.services import file_calls
 from tests.services import handle_calls as do
-from tests.services.handle_calls import STAT, Mount, Patient, R, mounted
+from tests.services.handle_calls import STAT, Mount, R, WaitingRequest, mounted
 
 VIOLATION = file_errors.STATUS_SHARING_VIOLATION
 RWH, RH, RW = oplocks.RWH, oplocks.RH, oplocks.RW
@@ -57,7 +57,7 @@ def test_an_open_waits_until_a_lease_is_acknowledged() -> None:
         on = await file_calls.services()
         ann, first = await held(on, "RWH")
         bob = await mounted(on, "bob")
-        request = Patient()
+        request = WaitingRequest()
         opening = bob.open("f", request=request, lease="b", wanted="RWH")
         second = await waits(opening, request.has_waited)
         ((handle, notice),) = ann.notices
@@ -96,7 +96,7 @@ def test_answers_that_are_refused() -> None:
         idle = status_now(lambda: answer(on, guid, key, int(RH)))
         assert idle == file_errors.STATUS_UNSUCCESSFUL
         bob = await mounted(on, "bob")
-        request = Patient()
+        request = WaitingRequest()
         second = await waits(bob.open("f", request=request), request.has_waited)
         wide = status_now(lambda: answer(on, guid, key, int(RWH)))
         assert wide == file_errors.STATUS_REQUEST_NOT_ACCEPTED
@@ -123,7 +123,7 @@ def test_answers_for_oplocks(level: int, left: OplockLevel | None, expected: int
         ann, bob = await mounted(on, "ann", answers=False), await mounted(on, "bob")
         first = await ann.open("f", disposition=Disposition.CREATE, wanted=RWH)
         assert first.caching == RWH and first.kind is CachingKind.OPLOCK
-        request = Patient()
+        request = WaitingRequest()
         second = await waits(bob.open("f", request=request), request.has_waited)
         found: list[OplockLevel] = []
 
@@ -142,7 +142,7 @@ def test_a_holder_that_never_answers_loses_its_cache_after_35_seconds() -> None:
         on = await file_calls.services()
         ann, first = await held(on, "RWH")
         bob = await mounted(on, "bob")
-        request = Patient()
+        request = WaitingRequest()
         second = await waits(bob.open("f", request=request), request.has_waited)
         await pass_time(on, 34.9)
         assert not second.done()
@@ -169,7 +169,7 @@ def test_a_holder_that_closes_instead_is_out_of_the_way() -> None:
             "f", accesses.READ_DATA, R, Disposition.CREATE, lease="a", wanted="RH"
         )
         bob = await mounted(on, "bob")
-        request = Patient()
+        request = WaitingRequest()
         opening = do.status(bob.open("f", accesses.WRITE_DATA, request=request))
         second = await waits(opening, request.has_waited)
         await ann.close(made.handle)
@@ -196,7 +196,7 @@ def test_a_waiting_open_ends_when_it_is_cancelled_or_the_holder_goes(how: str) -
         on = await file_calls.services()
         ann, _ = await held(on, "RWH")
         bob = await mounted(on, "bob")
-        request = Patient()
+        request = WaitingRequest()
         opening = do.status(bob.open("f", request=request))
         second = await waits(opening, request.has_waited)
         if how == "cancelled":
@@ -230,37 +230,37 @@ def test_opens_for_attributes_break_nothing_and_same_keys_neither() -> None:
     given.run(scenario)
 
 
-async def by_write(bob: Mount, request: Patient) -> None:
+async def by_write(bob: Mount, request: WaitingRequest) -> None:
     handle = await bob.handle("f", request=request)
     await bob.write(handle, 0, b"x")
 
 
-async def by_read(bob: Mount, request: Patient) -> None:
+async def by_read(bob: Mount, request: WaitingRequest) -> None:
     await bob.read(await bob.handle("f", request=request), 0, 0)
 
 
-async def by_lock(bob: Mount, request: Patient) -> None:
+async def by_lock(bob: Mount, request: WaitingRequest) -> None:
     handle = await bob.handle("f", request=request)
     wanted = [LockWanted(0, 1, True)]
     await locking.lock(bob.on, handle, wanted, request, fails_immediately=True)
 
 
-async def by_size(bob: Mount, request: Patient) -> None:
+async def by_size(bob: Mount, request: WaitingRequest) -> None:
     handle = await bob.handle("f", request=request)
     await information.set_end_of_file(bob.on, handle, 1, request)
 
 
-async def by_rename(bob: Mount, request: Patient) -> None:
+async def by_rename(bob: Mount, request: WaitingRequest) -> None:
     handle = await bob.handle("f", request=request)
     await renaming.rename(bob.on, handle, RenameWanted(("g",)), request)
 
 
-async def by_disposition(bob: Mount, request: Patient) -> None:
+async def by_disposition(bob: Mount, request: WaitingRequest) -> None:
     handle = await bob.handle("f", request=request)
     await renaming.set_disposition(bob.on, handle, delete=True, request=request)
 
 
-async def by_overwrite(bob: Mount, request: Patient) -> None:
+async def by_overwrite(bob: Mount, request: WaitingRequest) -> None:
     await bob.open("f", disposition=Disposition.OVERWRITE, request=request)
 
 
@@ -278,7 +278,7 @@ async def by_overwrite(bob: Mount, request: Patient) -> None:
     ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_what_each_operation_of_another_leaves_to_a_lease(
-    operation: Callable[[Mount, Patient], Awaitable[None]], left: list[Caching]
+    operation: Callable[[Mount, WaitingRequest], Awaitable[None]], left: list[Caching]
 ) -> None:
     """smb.md 3.6: the table of operations by another key."""
 
@@ -286,7 +286,7 @@ def test_what_each_operation_of_another_leaves_to_a_lease(
         on = await file_calls.services()
         ann, _ = await held(on, "RWH", answers=True)
         bob = await mounted(on, "bob")
-        await operation(bob, Patient())
+        await operation(bob, WaitingRequest())
         assert [notice.to for _, notice in ann.notices] == left
 
     given.run(scenario)
@@ -299,7 +299,7 @@ def test_causes_that_come_during_a_break_add_up() -> None:
         on = await file_calls.services()
         ann, _ = await held(on, "RWH")
         bob, eve = await mounted(on, "bob"), await mounted(on, "eve")
-        one, two = Patient(), Patient()
+        one, two = WaitingRequest(), WaitingRequest()
         plain = await waits(bob.open("f", request=one), one.has_waited)
         overwriting = eve.open("f", disposition=Disposition.OVERWRITE, request=two)
         second = await waits(overwriting, two.has_waited)
@@ -331,7 +331,7 @@ def test_a_rename_above_asks_those_who_cache_their_handles_below() -> None:
         await ann.close(await ann.mkdir("d"))
         inner = await ann.open("d/f", disposition=Disposition.CREATE, lease="a", wanted="RWH")
         folder = await bob.handle("d")
-        request = Patient()
+        request = WaitingRequest()
         moving = renaming.rename(on, folder, RenameWanted(("x",)), request)
         renamed = await waits(do.status(moving), request.has_waited)
         assert [notice.to for _, notice in ann.notices] == [RW]

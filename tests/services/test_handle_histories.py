@@ -29,7 +29,7 @@ from tests.effort import scaled
 from tests.services import container_calls as given
 from tests.services import file_calls
 from tests.services import handle_calls as do
-from tests.services.handle_calls import ALL, D, Mount, Patient, R, W, mounted
+from tests.services.handle_calls import ALL, D, Mount, R, W, WaitingRequest, mounted
 
 VIOLATION = file_errors.STATUS_SHARING_VIOLATION
 PENDING = file_errors.STATUS_DELETE_PENDING
@@ -306,7 +306,7 @@ async def whole(mount: Mount) -> None:
     one = await mount.create("f", share=Use.NONE)
     await mount.write(one, 0, b"text")
     wanted = RenameWanted(("g",))
-    await renaming.rename(mount.on, one, wanted, Patient())
+    await renaming.rename(mount.on, one, wanted, WaitingRequest())
     await mount.close(one)
     other = await mount.handle("g", disposition=Disposition.OVERWRITE)
     await mount.dispose(other)

@@ -19,7 +19,7 @@ from strongroom.wire.file.list_directory import ListedHandle, write_handles
 from tests.services import container_calls as given
 from tests.services import file_calls
 from tests.services import handle_calls as do
-from tests.services.handle_calls import STAT, Patient, mounted
+from tests.services.handle_calls import STAT, WaitingRequest, mounted
 from tests.services.test_handle_locks import lock
 
 
@@ -74,7 +74,7 @@ def test_a_forced_close_ends_everything_that_depends_on_the_handle() -> None:
         one = await ann.create("f", deletes_on_close=True)
         other = await bob.handle("f")
         await lock(on, one, 0, 10)
-        request = Patient()
+        request = WaitingRequest()
         waiting = asyncio.ensure_future(do.status(lock(on, other, 0, 10, request=request)))
         await request.has_waited.wait()
         assert await force(on, "f", handle=5) == 0

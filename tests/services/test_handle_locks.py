@@ -14,7 +14,7 @@ from strongroom.values import ByteRange
 from tests.services import container_calls as given
 from tests.services import file_calls
 from tests.services import handle_calls as do
-from tests.services.handle_calls import Patient, mounted
+from tests.services.handle_calls import WaitingRequest, mounted
 
 CONFLICT = file_errors.STATUS_FILE_LOCK_CONFLICT
 NOT_GRANTED = file_errors.STATUS_LOCK_NOT_GRANTED
@@ -30,14 +30,14 @@ async def lock(
     length: int,
     *,
     shared: bool = False,
-    request: Patient | None = None,
+    request: WaitingRequest | None = None,
 ) -> None:
     """Take a lock; with a request, wait for it."""
     await locking.lock(
         on,
         handle,
         [LockWanted(offset, length, not shared)],
-        request or Patient(),
+        request or WaitingRequest(),
         fails_immediately=request is None,
     )
 
@@ -88,14 +88,14 @@ def test_requests_that_cannot_be() -> None:
         on = await file_calls.services()
         _, one, _, other = await pair(on)
         ranges = [LockWanted(0, 1, True), LockWanted(1, 1, True)]
-        several = locking.lock(on, one, ranges, Patient(), fails_immediately=False)
+        several = locking.lock(on, one, ranges, WaitingRequest(), fails_immediately=False)
         assert await do.status(several) == INVALID
-        nothing = locking.lock(on, one, [], Patient(), fails_immediately=True)
+        nothing = locking.lock(on, one, [], WaitingRequest(), fails_immediately=True)
         assert await do.status(nothing) == INVALID
         too_far = lock(on, one, (1 << 64) - 1, 2)
         assert await do.status(too_far) == file_errors.STATUS_INVALID_LOCK_RANGE
         await lock(on, other, 1, 1)
-        both = locking.lock(on, one, ranges, Patient(), fails_immediately=True)
+        both = locking.lock(on, one, ranges, WaitingRequest(), fails_immediately=True)
         assert await do.status(both) == NOT_GRANTED
         await lock(on, other, 0, 1)
 
@@ -108,7 +108,7 @@ def test_waiters_get_their_locks_in_order_of_arrival() -> None:
         ann, one, bob, other = await pair(on)
         third = await bob.handle("f")
         await lock(on, one, 0, 10)
-        first, second = Patient(), Patient()
+        first, second = WaitingRequest(), WaitingRequest()
         waiting = asyncio.ensure_future(lock(on, other, 0, 5, request=first))
         await first.has_waited.wait()
         behind = asyncio.ensure_future(lock(on, third, 0, 5, request=second))
@@ -133,7 +133,7 @@ def test_who_gives_up_waiting_has_no_lock(how: str) -> None:
         on = await file_calls.services()
         ann, one, bob, other = await pair(on)
         await lock(on, one, 0, 10)
-        request = Patient()
+        request = WaitingRequest()
         waiting = asyncio.ensure_future(do.status(lock(on, other, 0, 5, request=request)))
         await request.has_waited.wait()
         if how == "cancelled":
@@ -158,7 +158,7 @@ def test_the_end_of_a_session_grants_what_waits_for_its_locks() -> None:
         on = await file_calls.services()
         ann, one, _, other = await pair(on)
         await lock(on, one, 0, 10)
-        request = Patient()
+        request = WaitingRequest()
         waiting = asyncio.ensure_future(lock(on, other, 0, 5, request=request))
         await request.has_waited.wait()
         await ann.leave()
@@ -183,7 +183,7 @@ def test_no_lock_is_granted_over_a_write_that_is_under_way() -> None:
         on.store.update = slow  # type: ignore[method-assign, assignment]  # a double
         writing = asyncio.ensure_future(bob.write(other, 0, b"late"))
         await began.wait()
-        request = Patient()
+        request = WaitingRequest()
         locked = asyncio.ensure_future(lock(on, one, 3, 1, request=request))
         await lock(on, one, 4, 1)
         await request.has_waited.wait()

@@ -15,7 +15,7 @@ from strongroom.services.file.handles.model import Handle, RenameWanted
 from tests.services import container_calls as given
 from tests.services import file_calls
 from tests.services import handle_calls as do
-from tests.services.handle_calls import ALL, STAT, D, Mount, Patient, R, W, mounted
+from tests.services.handle_calls import ALL, STAT, D, Mount, R, W, WaitingRequest, mounted
 from tests.services.test_file_renames import move
 
 DENIED = file_errors.STATUS_ACCESS_DENIED
@@ -26,7 +26,7 @@ PENDING = file_errors.STATUS_DELETE_PENDING
 
 async def rename(mount: Mount, handle: Handle, path: str, *, replaces: bool = False) -> None:
     wanted = RenameWanted(do.parts(path), replaces)
-    await renaming.rename(mount.on, handle, wanted, Patient())
+    await renaming.rename(mount.on, handle, wanted, WaitingRequest())
 
 
 def test_a_disposition_deletes_with_the_last_handle_and_can_be_taken_back() -> None:

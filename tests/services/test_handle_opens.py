@@ -22,7 +22,7 @@ from strongroom.services.file.shares.shares import CreateShare, SetShareProperti
 from tests.services import container_calls as given
 from tests.services import file_calls
 from tests.services import handle_calls as do
-from tests.services.handle_calls import ALL, FULL, Patient, R, W, mounted
+from tests.services.handle_calls import ALL, FULL, R, W, WaitingRequest, mounted
 
 NOT_FOUND = file_errors.STATUS_OBJECT_NAME_NOT_FOUND
 COLLISION = file_errors.STATUS_OBJECT_NAME_COLLISION
@@ -167,16 +167,16 @@ def test_bytes_by_handle_are_those_over_rest() -> None:
         assert await ann.read(one, 0, 8 << 20) == await file_calls.read(on, "f")
         found, is_all = await transfers.allocated_ranges(on, one, 0, 1 << 40, 10)
         assert is_all and [start for start, _ in found] == [0, 1 << 20]
-        await transfers.zero_data(on, one, 0, 4, Patient())
+        await transfers.zero_data(on, one, 0, 4, WaitingRequest())
         assert await ann.read(one, 0, 5) == b"\0\0\0\0n"
-        await information.set_end_of_file(on, one, 5, Patient())
-        await information.set_end_of_file(on, one, 7, Patient())
+        await information.set_end_of_file(on, one, 5, WaitingRequest())
+        await information.set_end_of_file(on, one, 7, WaitingRequest())
         assert await file_calls.read(on, "f") == b"\0\0\0\0n\0\0"
         info = await ann.info(one)
         assert (info.size_bytes, info.allocation_bytes) == (7, 4096)
-        await information.set_allocation(on, one, 10_000, Patient())
+        await information.set_allocation(on, one, 10_000, WaitingRequest())
         assert (await ann.info(one)).allocation_bytes == 12288
-        await information.set_allocation(on, one, 2, Patient())
+        await information.set_allocation(on, one, 2, WaitingRequest())
         closed = await ann.close(one, wants_attributes=True)
         assert closed is not None and closed.size_bytes == 2
         for refused in (ann.read(one), ann.write(one, 0, b"x"), ann.close(one), ann.info(one)):
@@ -202,15 +202,15 @@ def test_rights_are_asked_for_by_each_operation() -> None:
             ann.write(reads, 0, b"x"),
             ann.read(appends),
             ann.write(appends, 3, b"x"),
-            transfers.flush(on, reads, Patient()),
-            information.set_end_of_file(on, appends, 1, Patient()),
+            transfers.flush(on, reads, WaitingRequest()),
+            information.set_end_of_file(on, appends, 1, WaitingRequest()),
             information.set_basic(on, reads, BasicWanted(attributes=2)),
-            information.set_security(on, reads, "O:BAG:BAD:", Patient()),
+            information.set_security(on, reads, "O:BAG:BAD:", WaitingRequest()),
         ):
             assert await do.status(refused) == DENIED
         await ann.write(appends, 4, b"!")
         await ann.write(writes, 0, b"T")
-        await transfers.flush(on, appends, Patient())
+        await transfers.flush(on, appends, WaitingRequest())
         assert await ann.read(reads) == b"Text!"
         root = await ann.handle("")
         assert await do.status(ann.read(root)) == file_errors.STATUS_INVALID_DEVICE_REQUEST
@@ -231,12 +231,12 @@ def test_what_handles_write_counts_for_the_quota_of_the_share() -> None:
         await file_calls.run(on, share.SET_SHARE_PROPERTIES, "", wanted)
         ann, gib = await mounted(on), 1 << 30
         one, other = await ann.create("f"), await ann.create("g", deletes_on_close=True)
-        await information.set_end_of_file(on, other, gib - 10, Patient())
+        await information.set_end_of_file(on, other, gib - 10, WaitingRequest())
         await ann.write(one, 0, b"0123456789")
         for refused in (
             ann.write(one, 9, b"xx"),
-            information.set_end_of_file(on, one, 11, Patient()),
-            information.set_allocation(on, one, gib + 1, Patient()),
+            information.set_end_of_file(on, one, 11, WaitingRequest()),
+            information.set_allocation(on, one, gib + 1, WaitingRequest()),
             ann.create("h", allocation_bytes=gib + 1),
         ):
             assert await do.status(refused) == file_errors.STATUS_DISK_FULL
@@ -311,11 +311,11 @@ def test_security_descriptors_are_those_of_rest() -> None:
         one = await ann.create("f", permission=text)
         assert await information.security(on, one) == text
         other = "O:BAG:BAD:(A;;FR;;;BA)"
-        await information.set_security(on, one, other, Patient())
+        await information.set_security(on, one, other, WaitingRequest())
         assert await information.security(on, one) == other
         key = (await file_calls.look(on, "f")).record.permission
         assert key == (await ann.info(one)).record.permission
-        refused = information.set_security(on, one, "nonsense", Patient())
+        refused = information.set_security(on, one, "nonsense", WaitingRequest())
         assert await do.status(refused) == file_errors.STATUS_INVALID_SECURITY_DESCR
 
     given.run(scenario)
@@ -415,7 +415,7 @@ def test_what_is_created_is_opened_by_nobody_else_before() -> None:
         on.store.update = late  # type: ignore[method-assign]  # a double
         creating = asyncio.ensure_future(ann.create("f", share=Use.NONE))
         await committed.wait()
-        request = Patient()
+        request = WaitingRequest()
         opening_it = asyncio.ensure_future(do.status(bob.open("f", request=request)))
         await request.has_waited.wait()
         goes_on.set()

@@ -17,7 +17,7 @@ from strongroom.services.file.held.changes import Aspect, Watches, added
 from tests.services import container_calls as given
 from tests.services import file_calls
 from tests.services import handle_calls as do
-from tests.services.handle_calls import Patient, mounted
+from tests.services.handle_calls import WaitingRequest, mounted
 from tests.services.test_file_renames import move
 
 NAMES = Aspect.FILE_NAME | Aspect.DIRECTORY_NAME
@@ -32,10 +32,10 @@ async def asked(
     *,
     tree: bool = True,
     room: int = ROOM,
-    request: Patient | None = None,
+    request: WaitingRequest | None = None,
 ) -> asyncio.Task[NotifyResult]:
     """Start a request that waits."""
-    request = request or Patient()
+    request = request or WaitingRequest()
     wanted = WatchWanted(int(aspects), tree, room)
     task = asyncio.ensure_future(watch(on, handle, wanted, request))
     async with asyncio.timeout(60):
@@ -77,10 +77,10 @@ def test_changes_of_both_protocols_are_told_in_their_order() -> None:
         assert told == ["1 d/f", "3 d/f", "4 d/f", "5 d/g", "2 d/g", "1 h", "2 h"]
         one = await bob.create("d/s")
         await bob.write(one, 0, b"x")
-        await information.set_end_of_file(on, one, 0, Patient())
+        await information.set_end_of_file(on, one, 0, WaitingRequest())
         hidden = BasicWanted(attributes=int(Attribute.HIDDEN))
         await information.set_basic(on, one, hidden)
-        await renaming.rename(on, one, RenameWanted(("d", "t")), Patient())
+        await renaming.rename(on, one, RenameWanted(("d", "t")), WaitingRequest())
         await bob.dispose(one)
         await bob.close(one)
         await file_calls.rmdir(on, "d")
@@ -123,7 +123,7 @@ def test_requests_are_answered_in_turn_and_too_much_is_not_told() -> None:
         ann = await mounted(on)
         root = await ann.handle("")
         first, second = await asked(on, root), await asked(on, root)
-        cancelled = Patient()
+        cancelled = WaitingRequest()
         third = await asked(on, root, request=cancelled)
         await file_calls.create(on, "a")
         assert shown(await first) == ["1 a"]
@@ -177,10 +177,10 @@ def test_the_end_of_a_handle_or_of_its_directory_ends_its_requests() -> None:
         assert await do.status(task) == file_errors.STATUS_DELETE_PENDING
         plain = await ann.create("f")
         wanted = WatchWanted(EVERYTHING, False, ROOM)
-        refused = watch(on, plain, wanted, Patient())
+        refused = watch(on, plain, wanted, WaitingRequest())
         assert await do.status(refused) == file_errors.STATUS_INVALID_PARAMETER
         looks = await ann.handle("", accesses.READ_ATTRIBUTES)
-        refused = watch(on, looks, wanted, Patient())
+        refused = watch(on, looks, wanted, WaitingRequest())
         assert await do.status(refused) == file_errors.STATUS_ACCESS_DENIED
         await ann.leave()
         await bob.leave()

@@ -16,7 +16,7 @@ from strongroom.services.file.handles.model import DurableWanted, OpenedHandle
 from tests.services import container_calls as given
 from tests.services import file_calls
 from tests.services import handle_calls as do
-from tests.services.handle_calls import Mount, Patient, R, mounted
+from tests.services.handle_calls import Mount, R, WaitingRequest, mounted
 from tests.services.test_durable_handles import DENIED, GUID, NOT_FOUND, back, opened
 
 
@@ -69,7 +69,7 @@ def test_a_create_that_waits_is_not_carried_out_twice() -> None:
         on = await file_calls.services()
         ann = await mounted(on, "ann", answers=False)
         held = (await ann.open("f", disposition=Disposition.CREATE, wanted="RWH")).handle
-        bob, request = await mounted(on, "bob"), Patient()
+        bob, request = await mounted(on, "bob"), WaitingRequest()
         wanted = DurableWanted(GUID, 0)
         second = asyncio.ensure_future(bob.open("f", request=request, durable=wanted))
         await asyncio.wait_for(request.has_waited.wait(), 60)

@@ -189,7 +189,7 @@ def test_a_paused_gateway_opens_and_locks_nothing_that_another_has_by_now() -> N
         wanted = [LockWanted(0, 1, is_exclusive=True)]
         for attempt in (
             old.handle("f", share=ALONE),
-            locking.lock(holder, opened, wanted, smb.Patient(), fails_immediately=True),
+            locking.lock(holder, opened, wanted, smb.WaitingRequest(), fails_immediately=True),
             old.write(opened, 0, b"old!!"),
             old.read(opened),
         ):
@@ -338,7 +338,7 @@ def test_what_a_late_gateway_waits_for_ends_when_it_serves_again(
         await bob.create("g", lease="b", wanted="RWH")
         await ann.leave()
         carl = await smb.mounted(holder, "carl")
-        request = smb.Patient()
+        request = smb.WaitingRequest()
         opening = asyncio.ensure_future(carl.open("g", request=request))
         await asyncio.wait_for(request.has_waited.wait(), 60)
         await settle()

@@ -390,7 +390,7 @@ def test_what_smb_changes_is_kept_for_snapshots_too() -> None:
         before = await held(on)
         await mount.write(opened, 10, b"x" * 100_000)
         renamed = await mount.handle("g")
-        await renaming.rename(on, renamed, RenameWanted(("h",)), smb.Patient())
+        await renaming.rename(on, renamed, RenameWanted(("h",)), smb.WaitingRequest())
         await mount.close(renamed)
         await mount.create("new")
         assert await held(on, taken.snapshot) == before

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from strongroom.slices import at_once
+from strongroom.slices import run_to_completion
 from strongroom.store.blob.bodies.blocks import ListedBlock, ListWriter, Span, StoredBlockList
 from strongroom.store.core.records import DamagedRecord
 
@@ -18,7 +18,7 @@ _EARLIER = b"\x01" + msgspec.msgpack.encode(
 
 def _as_now() -> StoredBlockList:
     writer = ListWriter()
-    at_once(writer.add(_BLOCKS))
+    run_to_completion(writer.add(_BLOCKS))
     return StoredBlockList.decode(writer.end().encode())
 
 
@@ -27,9 +27,13 @@ def test_a_list_of_either_form_has_the_same_blocks(form: str) -> None:
     found = StoredBlockList.decode(_EARLIER) if form == "earlier" else _as_now()
     assert (found.count, found.size_bytes) == (1200, 12_000)
     assert [block for segment in found.segments for block in segment.blocks()] == _BLOCKS
-    assert at_once(found.contents()) == frozenset(range(600))
-    assert list(at_once(found.locate(15, 30))) == [Span(0, 15, 5), Span(1, 0, 20), Span(2, 0, 5)]
-    assert list(at_once(found.locate(4995, 10))) == [Span(249, 15, 5), Span(250, 0, 5)]
+    assert run_to_completion(found.contents()) == frozenset(range(600))
+    assert list(run_to_completion(found.locate(15, 30))) == [
+        Span(0, 15, 5),
+        Span(1, 0, 20),
+        Span(2, 0, 5),
+    ]
+    assert list(run_to_completion(found.locate(4995, 10))) == [Span(249, 15, 5), Span(250, 0, 5)]
 
 
 def test_a_list_of_the_earlier_form_is_stored_in_the_present_one() -> None:

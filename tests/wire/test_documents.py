@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from strongroom import blob_errors, service_properties
 from strongroom.errors import StorageError
 from strongroom.service_properties import CorsRule, ServiceProperties
-from strongroom.slices import at_once
+from strongroom.slices import run_to_completion
 from strongroom.values import UNIX_EPOCH_TICKS, AccessPolicy
 from strongroom.wire.blob.block_list import read_block_list, write_block_list
 from strongroom.wire.core import service_properties_xml as properties_xml
@@ -34,13 +34,13 @@ def test_block_lists_keep_kind_and_order() -> None:
       <Latest>YQ==</Latest><Committed> Yg== </Committed>
       <Uncommitted>YQ&#x3D;=</Uncommitted><Latest></Latest>
     </BlockList>"""
-    assert at_once(read_block_list(body.encode())) == [
+    assert run_to_completion(read_block_list(body.encode())) == [
         ("Latest", "YQ=="),
         ("Committed", "Yg=="),
         ("Uncommitted", "YQ=="),
         ("Latest", ""),
     ]
-    assert at_once(read_block_list(b"<BlockList />")) == []
+    assert run_to_completion(read_block_list(b"<BlockList />")) == []
 
 
 BLOCK_LISTS = [
@@ -57,7 +57,7 @@ BLOCK_LISTS = [
 
 @pytest.mark.parametrize(("body", "expected"), BLOCK_LISTS, ids=lambda value: value[:40])
 def test_block_lists(body: str, expected: str) -> None:
-    assert outcome(lambda: at_once(read_block_list(body.encode()))) == expected
+    assert outcome(lambda: run_to_completion(read_block_list(body.encode()))) == expected
 
 
 def test_only_the_sections_that_were_asked_for_are_written() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strongroom.errors import StorageError
-from strongroom.slices import at_once
+from strongroom.slices import run_to_completion
 from strongroom.wire.core import multipart
 from strongroom.wire.core.multipart import Batch, PartRequest, PartResponse
 from tests.refusals import outcome
@@ -35,7 +35,7 @@ def query(request: str) -> str:
 
 
 def parsed(text: str, content_type: str = MIXED, requests_max: int = 100) -> Batch:
-    return at_once(multipart.parse(content_type, text.encode("latin-1"), requests_max))
+    return run_to_completion(multipart.parse(content_type, text.encode("latin-1"), requests_max))
 
 
 INSERTED = PartRequest(
@@ -188,7 +188,7 @@ def test_answers_to_a_changeset() -> None:
         PartResponse(204, (("ETag", 'W/"1"'), ("DataServiceVersion", "3.0;")), content_id="1"),
         PartResponse(201, (("Content-Type", "application/json"),), b'{"a":1}'),
     ]
-    content_type, body = at_once(multipart.write(answers, True, "B", "C"))
+    content_type, body = run_to_completion(multipart.write(answers, True, "B", "C"))
     assert content_type == "multipart/mixed; boundary=batchresponse_B"
     assert body.decode() == (
         "--batchresponse_B\r\n"
@@ -219,7 +219,7 @@ def test_answers_to_a_changeset() -> None:
 
 
 def test_the_answer_to_a_query_stands_by_itself() -> None:
-    _, body = at_once(multipart.write([PartResponse(200, (), b"{}")], False, "B", "C"))
+    _, body = run_to_completion(multipart.write([PartResponse(200, (), b"{}")], False, "B", "C"))
     assert body.decode() == (
         "--batchresponse_B\r\n"
         "Content-Type: application/http\r\n"
@@ -239,7 +239,7 @@ def each(*requests: str, part: str = PART) -> str:
 
 
 def parsed_each(text: str, content_type: str = MIXED, most: int = 256) -> tuple[PartRequest, ...]:
-    return at_once(multipart.parse_independent(content_type, text.encode("latin-1"), most))
+    return run_to_completion(multipart.parse_independent(content_type, text.encode("latin-1"), most))
 
 
 PLAIN = PartRequest("DELETE", "/c/b", (("x-ms-date", "now"),))
@@ -308,7 +308,7 @@ def test_answers_to_requests_that_stand_by_themselves() -> None:
         PartResponse(202, (("x-ms-request-id", "1"),), content_id="0"),
         PartResponse(404, (("Content-Length", "4"),), b"<E/>", reason="There is none."),
     ]
-    content_type, body = at_once(multipart.write_independent(answers, "B"))
+    content_type, body = run_to_completion(multipart.write_independent(answers, "B"))
     assert content_type == "multipart/mixed; boundary=batchresponse_B"
     assert body.decode() == (
         "--batchresponse_B\r\n"

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strongroom.errors import StorageError
-from strongroom.slices import at_once
+from strongroom.slices import run_to_completion
 from strongroom.wire.blob import block_list
 from strongroom.wire.core import service_properties_xml, signed_identifiers, xml
 from tests.refusals import outcome
@@ -42,7 +42,7 @@ def test_a_refusal_tells_the_place() -> None:
 
 def test_a_refusal_of_what_is_well_formed_tells_the_place_too() -> None:
     with pytest.raises(StorageError) as caught:
-        at_once(block_list.read_block_list(b"<BlockList>\n <Newest/></BlockList>"))
+        run_to_completion(block_list.read_block_list(b"<BlockList>\n <Newest/></BlockList>"))
     extras = dict(caught.value.extras)
     assert extras["LineNumber"] == "2"
     assert "Newest" in extras["Reason"]
@@ -127,7 +127,7 @@ MARKUP = st.lists(
 def test_any_body_is_read_or_refused(root: str, inner: bytes) -> None:
     for body in (inner, f"<{root}>".encode() + inner + f"</{root}>".encode()):
         for read in (
-            lambda body: at_once(block_list.read_block_list(body)),
+            lambda body: run_to_completion(block_list.read_block_list(body)),
             signed_identifiers.read_signed_identifiers,
             service_properties_xml.read_service_properties,
         ):

@@ -32,7 +32,7 @@ from strongroom.auth.sas import Sas, decode_query, is_sas, parse_sas, token_of
 from strongroom.auth.sas_signature import kind_of, verify_signature
 from strongroom.auth.shared_key import parse_authorization, verify
 from strongroom.errors import StorageError
-from strongroom.values import is_remembered
+from strongroom.values import is_cacheable
 
 
 def authenticate(
@@ -149,7 +149,7 @@ def _shared_access(
     identities: Identities | None,
 ) -> SasClaim | None:
     """Return the claim of the token in a query; None if there is none."""
-    if is_remembered(query) and "+" not in query:
+    if is_cacheable(query) and "+" not in query:
         sas = _account_sas(query, target.service, account)
         if sas is not None:
             return SasClaim(account.name, SasKind.ACCOUNT, sas, target)

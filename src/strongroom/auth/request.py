@@ -12,7 +12,7 @@ from typing import Protocol
 
 import msgspec
 
-from strongroom.enums import Heading
+from strongroom.enums import FastHashEnum
 
 
 class HeaderFields(Protocol):
@@ -66,7 +66,7 @@ class RequestParts(Protocol):
         ...
 
 
-class Service(Heading):
+class Service(FastHashEnum):
     """A storage service; the value is its name in the canonicalised resource of a SAS."""
 
     BLOB = "blob"

@@ -21,7 +21,7 @@ from strongroom.auth.refusals import authentication_failed
 from strongroom.auth.request import Service
 from strongroom.errors import invalid_query
 from strongroom.times import parse_iso8601
-from strongroom.values import is_encryption_scope, is_remembered
+from strongroom.values import is_cacheable, is_encryption_scope
 
 ACCOUNT_SAS_SINCE: Final = "2015-04-05"
 SCOPE_SINCE: Final = "2020-12-06"
@@ -129,7 +129,7 @@ def decode_query(query: str | None, plus_is_space: bool = False) -> Pairs:
     """
     if not query:
         return ()
-    decoded = _decoded_remembered if is_remembered(query) else _decoded
+    decoded = _decoded_remembered if is_cacheable(query) else _decoded
     return decoded(query, plus_is_space)
 
 
@@ -151,7 +151,7 @@ def _unquoted(text: str) -> str:
 
 def is_sas(query: str) -> bool:
     """Whether a query is meant to contain a SAS: a signature, or parameters that accompany one."""
-    return _is_sas_remembered(query) if is_remembered(query) else _is_sas(query)
+    return _is_sas_remembered(query) if is_cacheable(query) else _is_sas(query)
 
 
 def _is_sas(query: str) -> bool:

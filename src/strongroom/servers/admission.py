@@ -113,7 +113,7 @@ def read(context: ServiceContext, request: Request, full: FullPath | None = None
     asked = query.parse(request.query)
     account = account_of_host(request.headers.get("host"), context.suffixes)
     path, mount = (request.path, request.mount) if full is None else full
-    if asked.is_remembered and len(path) <= _CACHED_PATH_CHARS_MAX:
+    if asked.is_cached and len(path) <= _CACHED_PATH_CHARS_MAX:
         try:
             named = _named_cached(context.endpoint, asked, path, account, mount)
         except StorageError:

@@ -47,14 +47,16 @@ async def drop(on: Services, stamp: int) -> None:
     await Sweeper(on).run_once()
 
 
-def warp(stamp: int, *others: tuple[bytes, bytes]) -> bytes:
+def snapshot_context(stamp: int, *others: tuple[bytes, bytes]) -> bytes:
     """Return the context TWrp, and others."""
     return write_chain([(SNAPSHOT, struct.pack("<Q", filetime(stamp))), *others])
 
 
-async def look_back(ann: SmbCaller, stamp: int, name: str = "", **more: Any) -> FileId:
+async def open_in_snapshot(ann: SmbCaller, stamp: int, name: str = "", **more: Any) -> FileId:
     """Open a file or directory in a snapshot to read it."""
-    opened = await ann.open(name, chain=warp(stamp), access=more.pop("access", READS), **more)
+    opened = await ann.open(
+        name, chain=snapshot_context(stamp), access=more.pop("access", READS), **more
+    )
     return opened.file_id
 
 
@@ -63,4 +65,4 @@ async def past(ann: SmbCaller) -> tuple[int, FileId]:
     await do.write(ann.on, "f", b"before")
     stamp = await take(ann.on)
     await do.write(ann.on, "f", b"AFTER")
-    return stamp, await look_back(ann, stamp, "f", access=smb.FULL)
+    return stamp, await open_in_snapshot(ann, stamp, "f", access=smb.FULL)

@@ -30,7 +30,15 @@ from strongroom.wire.smb.requests.ioctl import Fsctl, IoctlRequest, write_ioctl
 from strongroom.wire.smb.requests.lock import EXCLUSIVE, FAIL_IMMEDIATELY
 from tests.servers.smb import command_calls as smb
 from tests.servers.smb.command_calls import SmbCaller
-from tests.servers.smb.past_calls import READS, drop, look_back, past, run, take, warp
+from tests.servers.smb.past_calls import (
+    READS,
+    drop,
+    open_in_snapshot,
+    past,
+    run,
+    snapshot_context,
+    take,
+)
 from tests.services import file_calls as do
 
 PROTECTED = file_errors.STATUS_MEDIA_WRITE_PROTECTED
@@ -76,7 +84,7 @@ def test_security_of_a_snapshot_is_shown_and_stays() -> None:
 def test_the_access_that_is_granted_in_a_snapshot_is_that_of_reading() -> None:
     async def scenario(ann: SmbCaller) -> None:
         stamp, _ = await past(ann)
-        contexts = warp(stamp, (MAXIMAL_ACCESS, b""), (DISK_ID, b""))
+        contexts = snapshot_context(stamp, (MAXIMAL_ACCESS, b""), (DISK_ID, b""))
         opened = await ann.open("f", access=0x0200_0000, chain=contexts)
         answers = {name: bytes(data) for name, data in chain(memoryview(opened.contexts))}
         assert answers[MAXIMAL_ACCESS] == struct.pack("<II", 0, READS)
@@ -92,10 +100,10 @@ def test_nothing_is_cached_of_a_snapshot() -> None:
     async def scenario(ann: SmbCaller) -> None:
         stamp, _ = await past(ann)
         lease = LeaseContext(b"k" * 16, 7, 0, bytes(16), 0, is_v2=True)
-        contexts = warp(stamp, (LEASE, lease_data(lease)))
+        contexts = snapshot_context(stamp, (LEASE, lease_data(lease)))
         opened = await ann.open("f", access=READS, oplock_level=0xFF, chain=contexts)
         assert (opened.oplock_level, bytes(opened.contexts)) == (0, b"")
-        durable = warp(stamp, (DURABLE_REQUEST, bytes(16)))
+        durable = snapshot_context(stamp, (DURABLE_REQUEST, bytes(16)))
         opened = await ann.open("f", access=READS, oplock_level=9, chain=durable)
         assert (opened.oplock_level, bytes(opened.contexts)) == (0, b"")
 
@@ -107,14 +115,14 @@ def test_handles_end_when_their_snapshot_is_deleted() -> None:
         await do.mkdir(ann.on, "d")
         stamp, file_id = await past(ann)
         other = await take(ann.on)
-        directory = await look_back(ann, stamp, "d")
+        directory = await open_in_snapshot(ann, stamp, "d")
         await drop(ann.on, other)
         assert await ann.read(file_id, 0, 100) == b"before"
         await drop(ann.on, stamp)
         assert await smb.status(ann.read(file_id, 0, 100)) == CLOSED
         assert await smb.status(ann.names(directory)) == CLOSED
         assert await smb.status(ann.query(file_id, 1, 5)) == CLOSED
-        assert await smb.status(look_back(ann, stamp, "f")) == NOT_FOUND
+        assert await smb.status(open_in_snapshot(ann, stamp, "f")) == NOT_FOUND
         # They are closed like others, without attributes in the answer.
         assert await ann.close(file_id, wants_attributes=True) is None
         await ann.close(directory)
@@ -127,13 +135,13 @@ def test_share_modes_hold_within_a_snapshot_and_not_beyond_it() -> None:
     async def scenario(ann: SmbCaller) -> None:
         stamp, file_id = await past(ann)
         await ann.close(file_id)
-        alone = await look_back(ann, stamp, "f", share=0)
-        assert await smb.status(look_back(ann, stamp, "f")) == VIOLATION
+        alone = await open_in_snapshot(ann, stamp, "f", share=0)
+        assert await smb.status(open_in_snapshot(ann, stamp, "f")) == VIOLATION
         await ann.write((await ann.open("f", share=0)).file_id, 0, b"x")
-        other = await look_back(ann, await take(ann.on), "f")
+        other = await open_in_snapshot(ann, await take(ann.on), "f")
         assert await ann.read(other, 0, 1) == b"x"
         await ann.close(alone)
-        await look_back(ann, stamp, "f")
+        await open_in_snapshot(ann, stamp, "f")
 
     run(scenario)
 
@@ -141,7 +149,7 @@ def test_share_modes_hold_within_a_snapshot_and_not_beyond_it() -> None:
 def test_locks_hold_within_a_snapshot_and_not_beyond_it() -> None:
     async def scenario(ann: SmbCaller) -> None:
         stamp, first = await past(ann)
-        second = await look_back(ann, stamp, "f")
+        second = await open_in_snapshot(ann, stamp, "f")
         now = EXCLUSIVE | FAIL_IMMEDIATELY
         await ann.lock(first, (0, 10, now))
         conflict = file_errors.STATUS_FILE_LOCK_CONFLICT
@@ -156,7 +164,7 @@ def test_the_present_file_may_go_while_its_past_is_open() -> None:
         await do.mkdir(ann.on, "d")
         await do.write(ann.on, "d/f", b"before")
         stamp = await take(ann.on)
-        file_id = await look_back(ann, stamp, r"d\f")
+        file_id = await open_in_snapshot(ann, stamp, r"d\f")
         await ann.rename((await ann.open("d")).file_id, "e")
         await do.delete(ann.on, "e/f")
         assert await ann.read(file_id, 0, 100) == b"before"
@@ -188,7 +196,7 @@ def test_allocated_ranges_of_a_snapshot_are_those_of_then() -> None:
         await do.put(ann.on, "f", 0, bytes([1]) * 512)
         stamp = await take(ann.on)
         await do.put(ann.on, "f", 8192, bytes([1]) * 512)
-        file_id = await look_back(ann, stamp, "f")
+        file_id = await open_in_snapshot(ann, stamp, "f")
         data = await ann.control(
             Fsctl.QUERY_ALLOCATED_RANGES, file_id, struct.pack("<qq", 0, 1 << 20)
         )
@@ -200,7 +208,7 @@ def test_allocated_ranges_of_a_snapshot_are_those_of_then() -> None:
 def test_nobody_is_told_of_changes_below_a_directory_of_a_snapshot() -> None:
     async def scenario(ann: SmbCaller) -> None:
         await do.mkdir(ann.on, "d")
-        directory = await look_back(ann, await take(ann.on), "d")
+        directory = await open_in_snapshot(ann, await take(ann.on), "d")
         body = write_change_notify(ChangeNotifyRequest(directory, 0x1, 4096, True))
         watching = asyncio.ensure_future(ann.send(Command.CHANGE_NOTIFY, body))
         await ann.waits.wait()

@@ -25,7 +25,7 @@ from strongroom.wire.smb.requests.query_directory import (
 )
 from tests.servers.smb import command_calls as smb
 from tests.servers.smb.command_calls import SmbCaller
-from tests.servers.smb.past_calls import READS, look_back, past, run, take, warp
+from tests.servers.smb.past_calls import READS, open_in_snapshot, past, run, snapshot_context, take
 from tests.services import file_calls as do
 
 PROTECTED = file_errors.STATUS_MEDIA_WRITE_PROTECTED
@@ -78,7 +78,7 @@ def test_a_file_of_a_snapshot_is_read_as_it_was() -> None:
         await do.write(ann.on, "f", bytes(range(256)) * 1000)
         stamp = await take(ann.on)
         await do.write(ann.on, "f", b"AFTER")
-        file_id = await look_back(ann, stamp, "F")
+        file_id = await open_in_snapshot(ann, stamp, "F")
         assert await ann.read(file_id, 255_000, 1 << 20) == (bytes(range(256)) * 1000)[255_000:]
         assert await ann.read(file_id, 1, 2) == b"\1\2"
         end = statuses.STATUS_END_OF_FILE
@@ -101,7 +101,7 @@ def test_two_snapshots_of_one_second_are_both_reached_by_token_and_by_stamp() ->
         await do.delete(ann.on, "f")
         _, _, _, tokens = await enumerated(ann)
         for content, stamp, token in zip(contents, stamps, reversed(tokens), strict=True):
-            by_stamp = await look_back(ann, stamp, "f")
+            by_stamp = await open_in_snapshot(ann, stamp, "f")
             assert await ann.read(by_stamp, 0, 100) == content
             by_token = (await ann.open(rf"{token}\f", access=READS)).file_id
             assert await ann.read(by_token, 0, 100) == content
@@ -128,7 +128,7 @@ def test_a_path_that_names_two_times_is_refused() -> None:
         stamp = await take(ann.on)
         token = previous_versions.token(stamp)
         invalid = file_errors.STATUS_INVALID_PARAMETER
-        assert await smb.status(ann.open(rf"{token}\f", chain=warp(stamp))) == invalid
+        assert await smb.status(ann.open(rf"{token}\f", chain=snapshot_context(stamp))) == invalid
         twice = ann.open(rf"{token}\{token}\f")
         assert await smb.status(twice) == file_errors.STATUS_OBJECT_NAME_INVALID
 
@@ -140,7 +140,7 @@ def test_a_time_without_a_snapshot_is_not_found() -> None:
         await do.write(ann.on, "f", b"before")
         stamp = await take(ann.on)
         for other in (stamp + 1, stamp - 1, stamp + 10**9):
-            assert await smb.status(look_back(ann, other, "f")) == NOT_FOUND
+            assert await smb.status(open_in_snapshot(ann, other, "f")) == NOT_FOUND
         zero = write_chain([(SNAPSHOT, bytes(8))])
         latest = write_chain([(SNAPSHOT, b"\xff" * 8)])
         assert await smb.status(ann.open("f", chain=zero)) == NOT_FOUND
@@ -156,8 +156,8 @@ def test_what_a_snapshot_does_not_have_is_not_found_in_it() -> None:
         await do.mkdir(ann.on, "d")
         await do.write(ann.on, "d/new", b"x")
         path = file_errors.STATUS_OBJECT_PATH_NOT_FOUND
-        assert await smb.status(look_back(ann, stamp, "d")) == NOT_FOUND
-        assert await smb.status(look_back(ann, stamp, r"d\new")) == path
+        assert await smb.status(open_in_snapshot(ann, stamp, "d")) == NOT_FOUND
+        assert await smb.status(open_in_snapshot(ann, stamp, r"d\new")) == path
 
     run(scenario)
 
@@ -166,7 +166,7 @@ def test_what_a_snapshot_does_not_have_is_not_found_in_it() -> None:
 def test_an_open_that_would_overwrite_is_refused(disposition: int) -> None:
     async def scenario(ann: SmbCaller) -> None:
         stamp, _ = await past(ann)
-        opening = ann.open("f", disposition, chain=warp(stamp))
+        opening = ann.open("f", disposition, chain=snapshot_context(stamp))
         assert await smb.status(opening) == PROTECTED
 
     run(scenario)
@@ -176,14 +176,14 @@ def test_an_open_that_would_create_or_delete_is_refused() -> None:
     async def scenario(ann: SmbCaller) -> None:
         stamp, _ = await past(ann)
         for disposition in (0, 2, 3, 5):
-            opening = ann.open("new", disposition, chain=warp(stamp))
+            opening = ann.open("new", disposition, chain=snapshot_context(stamp))
             assert await smb.status(opening) == PROTECTED
-        assert await smb.status(ann.open("new", 4, chain=warp(stamp))) == NOT_FOUND
+        assert await smb.status(ann.open("new", 4, chain=snapshot_context(stamp))) == NOT_FOUND
         exists = file_errors.STATUS_OBJECT_NAME_COLLISION
-        assert await smb.status(ann.open("f", 2, chain=warp(stamp))) == exists
-        deleting = ann.open("f", options=0x1000, chain=warp(stamp))
+        assert await smb.status(ann.open("f", 2, chain=snapshot_context(stamp))) == exists
+        deleting = ann.open("f", options=0x1000, chain=snapshot_context(stamp))
         assert await smb.status(deleting) == PROTECTED
-        opened = await ann.open("f", Disposition.OPEN_IF, chain=warp(stamp))
+        opened = await ann.open("f", Disposition.OPEN_IF, chain=snapshot_context(stamp))
         assert (opened.action, opened.node.size) == (1, 6)
         assert await do.names(ann.on) == ["f"]
 
@@ -201,7 +201,7 @@ def test_a_directory_of_a_snapshot_is_listed_as_it_was() -> None:
             await do.delete(ann.on, f"d/{name}")
         await do.create(ann.on, "d/new")
         await do.create(ann.on, "d/f001", 7)
-        directory = await look_back(ann, stamp, "d")
+        directory = await open_in_snapshot(ann, stamp, "d")
         found = await ann.names(directory, room=4096)
         while (more := await after(ann, directory)) is not None:
             found += more

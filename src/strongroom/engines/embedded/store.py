@@ -69,7 +69,7 @@ from strongroom.engines.embedded.store_time import ContentIds, DurableTime
 from strongroom.engines.embedded.threads import started_pool
 from strongroom.engines.gateways import OnlyGateway
 from strongroom.engines.watchers import WaitingEngine
-from strongroom.slices import Steps, at_once
+from strongroom.slices import Steps, run_to_completion
 from strongroom.values import TICKS_PER_S, Health, Purpose
 
 T = TypeVar("T")
@@ -319,7 +319,7 @@ class EmbeddedEngine(WaitingEngine):
             if not inline:
                 return await self._scans.read(ask)
             self._committer.turns.hold_reader()
-            return at_once(ask(self._reader))
+            return run_to_completion(ask(self._reader))
         except apsw.Error as error:
             raise unreadable(error) from error
 

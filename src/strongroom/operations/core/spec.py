@@ -15,7 +15,7 @@ import msgspec
 
 from strongroom import blob_errors, errors, file_errors, queue_errors, table_errors
 from strongroom.auth.authorize import Permission
-from strongroom.enums import Heading
+from strongroom.enums import FastHashEnum
 from strongroom.errors import ErrorCode
 from strongroom.operations.core import defaults
 from strongroom.semantics.core.lease import GUARDS, LeaseUse
@@ -26,7 +26,7 @@ from strongroom.wire.core.path import SECONDARY, UrlTarget
 from strongroom.wire.core.query import Query
 
 
-class Resource(Heading):
+class Resource(FastHashEnum):
     """The kind of resource that a URL names, by the depth of its path."""
 
     SERVICE = "/"

@@ -12,14 +12,14 @@ import enum
 from typing import Final
 
 from strongroom import errors, file_errors, limits
-from strongroom.enums import Heading
+from strongroom.enums import FastHashEnum
 from strongroom.errors import ErrorCode, StorageError
 from strongroom.values import TICKS_PER_S, Lease
 
 INFINITE: Final = -1
 
 
-class LeaseState(Heading):
+class LeaseState(FastHashEnum):
     """The state that x-ms-lease-state reports."""
 
     AVAILABLE = "available"
@@ -38,7 +38,7 @@ class LeaseKind(enum.Enum):
     FILE = "file"
 
 
-class LeaseVerb(Heading):
+class LeaseVerb(FastHashEnum):
     """The five values of x-ms-lease-action."""
 
     ACQUIRE = "acquire"
@@ -48,7 +48,7 @@ class LeaseVerb(Heading):
     BREAK = "break"
 
 
-class IdRelation(Heading):
+class IdRelation(FastHashEnum):
     """The relation of a request's ids (for a break: of its period) to the lease."""
 
     NO_ID = "no id"
@@ -59,7 +59,7 @@ class IdRelation(Heading):
     LATER = "break later"
 
 
-class LeaseUse(Heading):
+class LeaseUse(FastHashEnum):
     """The lease condition of an operation other than Lease.
 
     NONE: the id is ignored. READ and the other READ members: no id is needed, but a given one must

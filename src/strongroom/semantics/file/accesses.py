@@ -12,7 +12,7 @@ import enum
 from dataclasses import dataclass
 from typing import Final
 
-from strongroom.enums import Heading
+from strongroom.enums import FastHashEnum
 
 READ_DATA: Final = 0x1
 WRITE_DATA: Final = 0x2
@@ -152,7 +152,7 @@ def stake_of_handle(mask: int, share: Use, disposition: Disposition = Dispositio
 RENAME_PARENT: Final = Stake(Use.WRITE, Use.DELETE)
 
 
-class FileOperation(Heading):
+class FileOperation(FastHashEnum):
     """The operations of REST on one file. An operation on two files counts as one on each."""
 
     LIST_FILES = "List Directories and Files"

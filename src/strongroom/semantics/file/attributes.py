@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from strongroom import file_errors
-from strongroom.enums import Heading
+from strongroom.enums import FastHashEnum
 from strongroom.errors import StorageError
 from strongroom.times import parse_iso8601
 from strongroom.values import LATEST_TICKS
@@ -171,7 +171,7 @@ def rest_time(given: str | None, now: int, stored: int | None) -> int:
     return ticks
 
 
-class Touch(Heading):
+class Touch(FastHashEnum):
     """The kinds of operations on a file or directory, as far as its times depend on them."""
 
     CREATE = "it is created"
@@ -185,7 +185,7 @@ class Touch(Heading):
     CHILD = "a name below it is added, removed or changed"
 
 
-class TimeField(Heading):
+class TimeField(FastHashEnum):
     """The four times of a file."""
 
     CREATION = "creation"

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from strongroom import file_errors
-from strongroom.enums import Heading
+from strongroom.enums import FastHashEnum
 from strongroom.errors import ErrorCode
 from strongroom.semantics.file.accesses import FileOperation
 
@@ -69,7 +69,7 @@ class LockTable:
 NO_LOCKS: Final = LockTable()
 
 
-class LockUse(Heading):
+class LockUse(FastHashEnum):
     """The uses that an operation makes of a range."""
 
     LOCK_SHARED = "lock it, shared"

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from strongroom import errors, file_errors
-from strongroom.enums import Heading
+from strongroom.enums import FastHashEnum
 from strongroom.errors import ErrorCode
 from strongroom.semantics.file import names
 from strongroom.semantics.file.deletion import DeletionState
@@ -31,7 +31,7 @@ LOCK_SEQUENCE_BUCKETS: Final = range(1, 65)
 _NO_GUID: Final = bytes(16)
 
 
-class DisconnectReason(Heading):
+class DisconnectReason(FastHashEnum):
     """How a client leaves its handle without a CLOSE."""
 
     DISCONNECTED = "the connection was lost, or another session took the place of this one"

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from strongroom import file_errors
-from strongroom.enums import Heading
+from strongroom.enums import FastHashEnum
 from strongroom.semantics.file.accesses import FileOperation
 
 SMB_BREAK_LIMIT_S: Final = 35
@@ -36,7 +36,7 @@ class Caching(enum.IntFlag):
     WRITE = 4
 
 
-class CachingKind(Heading):
+class CachingKind(FastHashEnum):
     """The kind of caching that a client has requested."""
 
     LEASE_V1 = "lease, version 1"
@@ -54,7 +54,7 @@ class OplockLevel(enum.IntEnum):
     LEASE = 0xFF
 
 
-class Cause(Heading):
+class Cause(FastHashEnum):
     """The kinds of operations that break others' caches."""
 
     OPEN = "an open that is neither for attributes only nor overwrites"

@@ -15,7 +15,7 @@ from urllib.parse import unquote_to_bytes
 
 from strongroom import errors
 from strongroom.errors import StorageError, invalid_query, out_of_range_query
-from strongroom.values import PlusSign, is_remembered
+from strongroom.values import PlusSign, is_cacheable
 
 _BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,18}")
@@ -24,10 +24,10 @@ _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,18}")
 class Query:
     """The parameters of one request: names in lower case, values decoded.
 
-    `is_remembered`: the object is cached, so the next request with the same text gets it too.
+    `is_cached`: the object is cached, so the next request with the same text gets it too.
     """
 
-    __slots__ = ("_raw", "_values", "get", "has_none_of", "is_remembered")
+    __slots__ = ("_raw", "_values", "get", "has_none_of", "is_cached")
 
     get: Callable[[str], str | None]
     """get(name) -> the value of the parameter called `name` (lower case), None when it was not
@@ -38,11 +38,11 @@ class Query:
     """has_none_of(names) -> whether no parameter of these names (lower case) was sent."""
 
     def __init__(
-        self, values: dict[str, list[str]], raw: str | None, is_remembered: bool = False
+        self, values: dict[str, list[str]], raw: str | None, is_cached: bool = False
     ) -> None:
         self._values = values
         self._raw = raw
-        self.is_remembered = is_remembered
+        self.is_cached = is_cached
         self.has_none_of = values.keys().isdisjoint
         is_plain = all(len(found) == 1 for found in values.values())
         self.get = {name: one for name, (one,) in values.items()}.get if is_plain else self._only
@@ -129,14 +129,14 @@ def parse(raw: str | None, plus: PlusSign = PlusSign.ITSELF) -> Query:
 
     Raises: InvalidUri for a bad escape or text that is not UTF-8.
     """
-    if raw is None or is_remembered(raw):
+    if raw is None or is_cacheable(raw):
         return _parse_remembered(raw, plus)
     return Query(_values(raw, plus), raw)
 
 
 @lru_cache(_REMEMBERED)
 def _parse_remembered(raw: str | None, plus: PlusSign) -> Query:
-    return Query(_values(raw, plus), raw, is_remembered=True)
+    return Query(_values(raw, plus), raw, is_cached=True)
 
 
 def _values(raw: str | None, plus: PlusSign) -> dict[str, list[str]]:

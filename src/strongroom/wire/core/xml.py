@@ -20,7 +20,7 @@ from xml.parsers import expat
 
 from strongroom import errors, limits
 from strongroom.errors import StorageError
-from strongroom.slices import Steps, at_once
+from strongroom.slices import Steps, run_to_completion
 
 DECLARATION: Final = '<?xml version="1.0" encoding="utf-8"?>'
 _DEPTH_MAX: Final = 16
@@ -154,7 +154,7 @@ def parse(body: bytes, max_bytes: int, handlers: Handlers) -> None:
 
     Raises: InvalidXmlDocument, RequestBodyTooLarge, and what else the handlers raise.
     """
-    at_once(_parse_steps(body, max_bytes, handlers, len(body)))
+    run_to_completion(_parse_steps(body, max_bytes, handlers, len(body)))
 
 
 def parse_long(body: bytes, max_bytes: int, handlers: Handlers) -> Steps[None]:

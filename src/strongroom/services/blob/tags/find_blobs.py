@@ -188,7 +188,7 @@ class _Search:
         return [one for one in both if left is None or one < left], left
 
     def _is_limit_reached(self) -> bool:
-        return self.scanned >= limits.FIND_LOOKED_MAX
+        return self.scanned >= limits.FIND_SCANNED_ENTRIES_MAX
 
     async def _interval(self, generation: int, entry: bytes) -> tuple[bytes, bytes]:
         """Return (first, until) of the entries of the rarest tag; of the marker's tag if there

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from strongroom.engines.base import Key
-from strongroom.slices import at_once
+from strongroom.slices import run_to_completion
 from strongroom.store.blob.bodies.appended import Appended, NewAppended, appended_contents
 from strongroom.store.blob.bodies.blocks import StoredBlockList
 from strongroom.store.blob.bodies.body import HEAD, Body, NewBody
@@ -49,7 +49,7 @@ class HiddenKind(NamedTuple):
 
 
 def _listed_contents(name: bytes, value: bytes) -> Collection[int]:
-    return at_once(StoredBlockList.decode(value).contents())
+    return run_to_completion(StoredBlockList.decode(value).contents())
 
 
 MAP_KINDS: Final = frozenset((keys.MAP_CLEARS, keys.MAP_LEAF, keys.MAP_PAST, keys.MAP_DATA))

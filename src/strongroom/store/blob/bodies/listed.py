@@ -13,7 +13,7 @@ from typing import ClassVar, Final
 import msgspec
 
 from strongroom.engines.base import ContentMissing, Contents, Ref
-from strongroom.slices import SliceTurns, Steps, at_once
+from strongroom.slices import SliceTurns, Steps, run_to_completion
 from strongroom.store.blob.bodies.blocks import ListedBlock, ListWriter, StoredBlockList
 from strongroom.store.blob.bodies.body import (
     Body,
@@ -89,7 +89,7 @@ class Listed(Body, frozen=True, array_like=True, tag=3):
         problem = f"{found.which} says {self.count} blocks, but has {count}"
         return BodyFindings(
             blocks.size_bytes,
-            {*named, *at_once(blocks.contents())},
+            {*named, *run_to_completion(blocks.contents())},
             () if count == self.count else (problem,),
         )
 

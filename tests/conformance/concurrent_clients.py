@@ -17,7 +17,7 @@ T = TypeVar("T")
 CLIENTS = 32
 
 
-class Crowd:
+class ConcurrentClients:
     """Clients that act at the same time; used in a `with` statement.
 
     Arguments:
@@ -29,19 +29,19 @@ class Crowd:
         self.clients = [client.another() for _ in range(count)]
         self._threads = ThreadPoolExecutor(count)
 
-    def go(self, act: Callable[[Client, int], T]) -> list[T]:
+    def run(self, act: Callable[[Client, int], T]) -> list[T]:
         """Run `act(client, its number)` on every client at once, and return the results in that
         order."""
         together = threading.Barrier(len(self.clients))
 
-        def run(number: int) -> T:
+        def run_one(number: int) -> T:
             together.wait(timeout=20)
             return act(self.clients[number], number)
 
-        futures = [self._threads.submit(run, number) for number in range(len(self.clients))]
+        futures = [self._threads.submit(run_one, number) for number in range(len(self.clients))]
         return [future.result(timeout=60) for future in futures]
 
-    def __enter__(self) -> Crowd:
+    def __enter__(self) -> ConcurrentClients:
         return self
 
     def __exit__(self, *_: object) -> None:
