@@ -95,4 +95,4 @@ DEFAULTS: Final = {
         hour_metrics=Metrics(), minute_metrics=Metrics(), cors=(), smb_multichannel=False
     ),
 }
-"""What a service has before anything was set, by its name."""
+"""The properties of a service that has none set, by the service's name."""

@@ -36,7 +36,7 @@ MONTH_NAMES: Final = (
 )
 
 Scalar = str | bool | int | float
-"""A value of JSON that is neither null nor made of others."""
+"""A JSON value that is neither null, an array nor an object."""
 Metadata = tuple[tuple[str, str], ...]
 
 
@@ -268,9 +268,9 @@ class Health(enum.Enum):
     FULL = "full"
     """No space is left: reads and deletes are served, writes of new data are refused."""
     STALLED = "stalled"
-    """It did not answer in time."""
+    """The engine did not answer in time."""
     STOPPED = "stopped"
-    """It is closed or broken, and will not serve again."""
+    """The engine is closed or broken, and will not serve again."""
 
 
 class Purpose(enum.IntEnum):
@@ -280,7 +280,7 @@ class Purpose(enum.IntEnum):
     """
 
     GROWTH = 0
-    """It stores more: it may use none of the reserve."""
+    """The update stores more data, and may use none of the reserve."""
     UPKEEP = 1
     """It keeps alive what is stored, such as a lease: it may use the first half."""
     FREEING = 2
@@ -289,7 +289,7 @@ class Purpose(enum.IntEnum):
 
 
 ACCOUNT_SCOPE: Final = "$account-encryption-key"
-"""The encryption scope of what is encrypted with the account's own key."""
+"""The encryption scope of content that is encrypted with the account's own key."""
 _SCOPE: Final = re.compile(r"[A-Za-z0-9](?:-?[A-Za-z0-9]){2,62}")
 _SCOPE_CHARS_MAX: Final = 63
 

@@ -44,7 +44,7 @@ Fits = Callable[[UrlTarget], bool]
 """Whether a part may name this resource."""
 
 RespondToPart = Callable[[ServiceContext, Asked], Awaitable[Response]]
-"""The way of one request, from its credentials to its answer. Never raises a StorageError."""
+"""Processes one part, from its credentials to its answer. Never raises a StorageError."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,15 +37,15 @@ class Fault(enum.Enum):
     """The fault that a request meets."""
 
     PASS = "pass"  # noqa: S105 - no password
-    """Nothing; for scripts."""
+    """No fault; used in scripts."""
     BUSY = "busy"
     """503 ServerBusy; nothing was done."""
     ERROR = "error"
     """500 InternalError; nothing was done."""
     LOST_REPLY = "lost-reply"
-    """It is done, durably, and answered 500 InternalError all the same."""
+    """The request is done durably, and yet answered 500 InternalError."""
     CUT = "cut"
-    """It is done; the connection ends in the middle of the answer, or before one without a body."""
+    """The request is done. The connection ends within the answer, or before one without a body."""
     HOLD_COPY = "hold-copy"
     """Copy Blob starts a copy that stays pending until another plan is ordered."""
 

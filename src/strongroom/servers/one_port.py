@@ -22,7 +22,7 @@ from strongroom.wire.core.http import Request
 from strongroom.wire.core.path import account_of_host
 
 NAME: Final = "all"
-"""The listener's name among the others."""
+"""The name of this listener among all listeners."""
 _MESSAGE: Final = (
     "This port serves all services: begin the path with /blob/ACCOUNT/, /queue/ACCOUNT/, "
     "/table/ACCOUNT/ or /file/ACCOUNT/, or use a host name like ACCOUNT.blob.localhost."

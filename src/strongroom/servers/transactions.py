@@ -36,7 +36,7 @@ from strongroom.wire.core.multipart import Batch, PartRequest, PartResponse
 from strongroom.wire.core.query import Query
 
 Run = Callable[[ServiceContext, Operation, Call[Any], Query], Awaitable[Any]]
-"""How the path of a request runs what was admitted: (context, operation, call, query)."""
+"""Runs an admitted call: run(context, operation, call, query) returns its result."""
 
 TOO_MANY: Final = "The batch request operation exceeds the maximum 100 changes per change set."
 _QUERIES: Final = (Resource.TABLE, Resource.ENTITY)

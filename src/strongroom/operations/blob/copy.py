@@ -125,5 +125,5 @@ ABORT_COPY: Final = Operation(
 )
 
 FIRST: Final = (COPY_FROM_URL,)
-"""Tried before Put Blob From URL, which may have the same headers but one."""
+"""Matched before Put Blob From URL, whose requests may lack only one of these headers."""
 OPERATIONS: Final = (COPY_BLOB, ABORT_COPY)

@@ -32,7 +32,7 @@ SOURCE_ERRORS: Final = (
     blob_errors.BLOB_ARCHIVED,
     errors.INVALID_RANGE,
 )
-"""What the source of a From URL operation may be refused with."""
+"""The errors that concern the source of a From URL operation."""
 
 PUT_BLOB_FROM_URL: Final = Operation(
     name="Put Blob From URL",
@@ -126,4 +126,4 @@ OPERATIONS: Final = (
     APPEND_BLOCK_FROM_URL,
     PUT_PAGE_FROM_URL,
 )
-"""Tried before the operations on the same URL without a source, which have a header less."""
+"""Matched before the operations on the same URL without a source, which need a header less."""

@@ -131,5 +131,5 @@ ANY_OF_ENTITIES: Final = Permission(
 
 DELEGATE: Final = Permission(actions=("generateUserDelegationKey/action",), bearer_only=True)
 NOBODY: Final = PublicAccess.NONE
-"""Public access where there is no container."""
+"""The public access of a container that does not exist."""
 ANYONE: Final = Permission(public=PublicAccess.BLOB)

@@ -22,9 +22,9 @@ class State(enum.IntEnum):
     """
 
     IDLE = enum.auto()
-    """Nothing of a request is here."""
+    """No byte of a request has arrived."""
     HEAD = enum.auto()
-    """A part of a request's head is here."""
+    """A part of a request's head has arrived."""
     EXPECT = enum.auto()
     """A request is handled. Its client waits for 100 Continue before it sends the body."""
     BODY = enum.auto()
@@ -36,11 +36,11 @@ class State(enum.IntEnum):
     SENDING = enum.auto()
     """A long answer is being written, and nothing more of its request will arrive."""
     DISCARDING_BODY = enum.auto()
-    """The answer is written. The rest of the request's body is thrown away as it arrives."""
+    """The answer is written. The rest of the request's body is discarded as it arrives."""
     LINGER = enum.auto()
-    """The last answer is written. What arrives is thrown away until the client has seen it."""
+    """The last answer is written. Incoming bytes are discarded until the client has seen it."""
     CLOSING = enum.auto()
-    """What is buffered goes out."""
+    """The buffered bytes are sent."""
     ABORTED = enum.auto()
     """The server has broken the connection off, and its request has yet to end."""
     DISCONNECTED = enum.auto()
@@ -100,10 +100,10 @@ class Action(enum.IntEnum):
 
 
 ENDS: Final = (Event.ANSWERED, Event.ANSWERED_CLOSE, Event.ANSWERED_CLOSE_UNREAD, Event.BROKEN)
-"""How the handling of a request ends."""
+"""The events that end the handling of a request."""
 
 Row = tuple[State, tuple[Action, ...]]
-"""The next state, and what is then done, in this order."""
+"""The next state, and the actions to run then, in this order."""
 
 _CLOSE: Final[Row] = State.CLOSING, (Action.CLOSE,)
 _ABORT: Final[Row] = State.CLOSING, (Action.ABORT_TRANSPORT,)

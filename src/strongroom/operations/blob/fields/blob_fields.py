@@ -166,7 +166,7 @@ TIER_UNMODIFIED_SINCE: Final = header(
     "tier_unmodified_since", "x-ms-access-tier-if-unmodified-since", wire.date
 )
 DELETION: Final = (DELETE_SNAPSHOTS, DELETE_TYPE, TIER_MODIFIED_SINCE, TIER_UNMODIFIED_SINCE)
-"""What each form of Delete Blob takes."""
+"""The fields that every form of Delete Blob accepts."""
 RANGE_MD5: Final = header("range_md5", "x-ms-range-get-content-md5", flag, default=False)
 RANGE_CRC64: Final = header("range_crc64", "x-ms-range-get-content-crc64", flag, default=False)
 TAGS: Final = header("tags", "x-ms-tags", lambda name, value: tags.from_header(value), default=())

@@ -87,7 +87,7 @@ def _no_authorization(request: Request, query: Query) -> None:
 NOT_OF_PENDING_COPIES: Final = Field(
     "", _no_authorization, headers=(AUTHORIZATION_HEADER, _TAG_OPTION)
 )
-"""Refuses what only copies have that are complete when they are answered; fills nothing."""
+"""Refuses headers that apply only to copies that are complete when answered; fills nothing."""
 
 
 def _require_no_body(request: Request) -> None:

@@ -83,7 +83,7 @@ def _no_digests(request: Request, query: Query) -> None:
 
 
 NO_DIGESTS: Final = Field("", _no_digests)
-"""Refuses digests of a body that there is not; fills nothing."""
+"""Refuses digests, since the request has no body; fills nothing."""
 
 
 def _conditions(request: Request, query: Query) -> SequenceConditions:

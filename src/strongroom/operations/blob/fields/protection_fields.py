@@ -32,9 +32,9 @@ REFUSALS: Final = (
     blob_errors.BLOB_IMMUTABLE_DUE_TO_POLICY,
     blob_errors.BLOB_IMMUTABLE_DUE_TO_LEGAL_HOLD,
 )
-"""What a write may be refused with that protects a blob, or replaces one."""
+"""The errors of a write that protects a blob, or replaces one."""
 PROTECTED: Final = REFUSALS[1:]
-"""What any change or deletion of a blob may be refused with."""
+"""The errors that protection causes in any change or deletion of a blob."""
 
 
 def _policy(request: Request, query: Query) -> Immutability:
@@ -65,7 +65,7 @@ def _protection(request: Request, query: Query) -> Immutability | None:
 POLICY: Final = Field("policy", _policy, headers=_POLICY_NAMES)
 HOLD: Final = header("hold", HOLD_HEADER, flag, required=True)
 PROTECTION: Final = Field("immutability", _protection, headers=_NAMES)
-"""The policy and the hold that come along with a write."""
+"""The immutability policy and the legal hold that a write sets."""
 HELD: Final = Returned(HOLD_HEADER, lambda result: str(result.hold).lower())
 
 
