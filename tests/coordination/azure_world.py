@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from strongroom.coordination.clock import Chance
+from strongroom.coordination.clock import SeededRandom
 from strongroom.coordination.clock_rules import ClockRules
 from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.drivers_sync import run_steps
@@ -46,7 +46,7 @@ class World:
     """
 
     def __init__(self, seed: int) -> None:
-        self.chance = Chance(seed)
+        self.chance = SeededRandom(seed)
         self.now_s = 0.0
         self._due: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = itertools.count()
@@ -360,7 +360,7 @@ class Node:
                 if self.perform(hold.keeper.renew(hold)):
                     return
             except CoordinationError as error:
-                hold.trouble = str(error)
+                hold.last_error = str(error)
             retry_s = rules.retry_after_s(TTL_S, self._clock.random())
             self._world.sleep(retry_s / self._clock.rate)
 

@@ -15,11 +15,11 @@ from concurrent.futures import ThreadPoolExecutor
 from strongroom.coordination.clock import SystemClocks
 from strongroom.coordination.effects import (
     UNCHANGED,
-    Act,
     Applied,
     CasOutcome,
     Conflict,
     Entry,
+    LeaseAction,
     LeaseTerms,
 )
 from strongroom.coordination.names import key_of
@@ -181,8 +181,8 @@ def _watch_until_changed(store: Store, key: str, version: str | None) -> Entry |
     return None
 
 
-def _terms(act: Act, nonce: str, ttl_s: float | None = None) -> LeaseTerms:
-    return LeaseTerms(act, ttl_s or 15.0, nonce)
+def _terms(action: LeaseAction, nonce: str, ttl_s: float | None = None) -> LeaseTerms:
+    return LeaseTerms(action, ttl_s or 15.0, nonce)
 
 
 def _hold_nonce() -> str:
@@ -193,52 +193,54 @@ def lease_excludes_others(store: Store) -> None:
     if not store.promises().server_lease:
         return
     key, mine, other = fresh_key(), _hold_nonce(), _hold_nonce()
-    version = applied(store.cas(key, None, b"mine", TIMEOUT_S, _terms(Act.TAKE, mine)))
+    version = applied(store.cas(key, None, b"mine", TIMEOUT_S, _terms(LeaseAction.ACQUIRE, mine)))
     left_s = entry_of(store, key).expires_in_s
     assert left_s is not None and left_s > 0
-    outcome = store.cas(key, version, b"other", TIMEOUT_S, _terms(Act.TAKE, other))
+    outcome = store.cas(key, version, b"other", TIMEOUT_S, _terms(LeaseAction.ACQUIRE, other))
     assert isinstance(outcome, Conflict)
-    version = applied(store.cas(key, version, b"kept", TIMEOUT_S, _terms(Act.KEEP, mine)))
-    outcome = store.cas(key, version, b"other", TIMEOUT_S, _terms(Act.KEEP, other))
+    version = applied(store.cas(key, version, b"kept", TIMEOUT_S, _terms(LeaseAction.RENEW, mine)))
+    outcome = store.cas(key, version, b"other", TIMEOUT_S, _terms(LeaseAction.RENEW, other))
     assert isinstance(outcome, Conflict)
     version = entry_of(store, key).version
-    version = applied(store.cas(key, version, b"given", TIMEOUT_S, _terms(Act.GIVE, mine)))
+    version = applied(
+        store.cas(key, version, b"given", TIMEOUT_S, _terms(LeaseAction.RELEASE, mine))
+    )
     entry = entry_of(store, key)
     assert (entry.value, entry.version) == (b"given", version)
     assert entry.expires_in_s is not None and entry.expires_in_s <= 0
-    outcome = store.cas(key, version, b"again", TIMEOUT_S, _terms(Act.KEEP, mine))
+    outcome = store.cas(key, version, b"again", TIMEOUT_S, _terms(LeaseAction.RENEW, mine))
     assert isinstance(outcome, Conflict)
-    applied(store.cas(key, version, b"other", TIMEOUT_S, _terms(Act.TAKE, other)))
+    applied(store.cas(key, version, b"other", TIMEOUT_S, _terms(LeaseAction.ACQUIRE, other)))
 
 
 def lease_can_be_broken(store: Store) -> None:
     if not store.promises().server_lease:
         return
     key, mine, other = fresh_key(), _hold_nonce(), _hold_nonce()
-    version = applied(store.cas(key, None, b"mine", TIMEOUT_S, _terms(Act.TAKE, mine)))
-    breaking = _terms(Act.BREAK, _hold_nonce())
+    version = applied(store.cas(key, None, b"mine", TIMEOUT_S, _terms(LeaseAction.ACQUIRE, mine)))
+    breaking = _terms(LeaseAction.BREAK, _hold_nonce())
     version = applied(store.cas(key, version, b"broken", TIMEOUT_S, breaking))
-    outcome = store.cas(key, version, b"kept", TIMEOUT_S, _terms(Act.KEEP, mine))
+    outcome = store.cas(key, version, b"kept", TIMEOUT_S, _terms(LeaseAction.RENEW, mine))
     assert isinstance(outcome, Conflict)
-    applied(store.cas(key, version, b"other", TIMEOUT_S, _terms(Act.TAKE, other)))
+    applied(store.cas(key, version, b"other", TIMEOUT_S, _terms(LeaseAction.ACQUIRE, other)))
 
 
 def a_hold_is_taken_over_where_its_end_can_be_wrong(store: Store) -> None:
     if not store.promises().server_lease:
         return
     key, mine, other = fresh_key(), _hold_nonce(), _hold_nonce()
-    old = applied(store.cas(key, None, b"mine", TIMEOUT_S, _terms(Act.TAKE, mine)))
-    version = applied(store.cas(key, old, b"kept", TIMEOUT_S, _terms(Act.KEEP, mine)))
-    over = _terms(Act.TAKE_OVER, other)
+    old = applied(store.cas(key, None, b"mine", TIMEOUT_S, _terms(LeaseAction.ACQUIRE, mine)))
+    version = applied(store.cas(key, old, b"kept", TIMEOUT_S, _terms(LeaseAction.RENEW, mine)))
+    over = _terms(LeaseAction.TAKE_OVER, other)
     if math.isfinite(entry_of(store, key).expires_in_s or 0.0):
         assert version != old, "a renewal is a version of its own"
         assert isinstance(store.cas(key, old, b"late", TIMEOUT_S, over), Conflict)
         version = applied(store.cas(key, version, b"other", TIMEOUT_S, over))
         mine, other = other, mine
-    outcome = store.cas(key, version, b"no", TIMEOUT_S, _terms(Act.TAKE, other))
+    outcome = store.cas(key, version, b"no", TIMEOUT_S, _terms(LeaseAction.ACQUIRE, other))
     assert isinstance(outcome, Conflict)
     version = entry_of(store, key).version
-    applied(store.cas(key, version, b"kept", TIMEOUT_S, _terms(Act.KEEP, mine)))
+    applied(store.cas(key, version, b"kept", TIMEOUT_S, _terms(LeaseAction.RENEW, mine)))
     fresh = fresh_key()
     applied(store.cas(fresh, None, b"mine", TIMEOUT_S, over))
     assert (entry_of(store, fresh).expires_in_s or 0.0) > 0

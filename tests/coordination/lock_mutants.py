@@ -13,7 +13,7 @@ from typing import Any
 from unittest.mock import patch
 
 from strongroom.coordination.clock_rules import ClockRules
-from strongroom.coordination.effects import Act, Applied, Entry, Steps, Unknown, cas, get
+from strongroom.coordination.effects import Applied, Entry, LeaseAction, Steps, Unknown, cas, get
 from strongroom.coordination.errors import StoreUnavailable
 from strongroom.coordination.handles import HELD, Hold
 from strongroom.coordination.recipes.locks.lock_core import Acquisition
@@ -129,7 +129,7 @@ def _renewal_unknown_is_success(self: LockKeeper, hold: Hold, record: LockRecord
     self._sent[record.seq] = sent_s
     try:
         value = encode_lock(record)
-        terms = self._terms(Act.KEEP)
+        terms = self._terms(LeaseAction.RENEW)
         outcome = yield from cas(self._key, self.version, value, self._timeout_s, terms)
         if isinstance(outcome, Applied | Unknown):
             if isinstance(outcome, Applied):

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from strongroom import coordination as coord
 from strongroom.coordination.clock import SystemClocks
-from strongroom.coordination.effects import UNCHANGED, Act, Conflict, Entry, LeaseTerms
+from strongroom.coordination.effects import UNCHANGED, Conflict, Entry, LeaseAction, LeaseTerms
 from tests.coordination.conformance import TIMEOUT_S, applied, entry_of, fresh_key
 
 PATIENCE_S = 30.0
@@ -202,12 +202,18 @@ def an_end_by_the_servers_clock_wakes_and_frees(url: str) -> None:
 def a_late_renewal_is_refused(url: str) -> None:
     store = coord.open_store(url)
     key = fresh_key()
-    version = applied(store.cas(key, None, b"x", TIMEOUT_S, LeaseTerms(Act.TAKE, 0.2, "me-1")))
+    version = applied(
+        store.cas(key, None, b"x", TIMEOUT_S, LeaseTerms(LeaseAction.ACQUIRE, 0.2, "me-1"))
+    )
     until(lambda: (entry_of(store, key).expires_in_s or 0) <= 0, "it does not end")
-    late = store.cas(key, version, b"late", TIMEOUT_S, LeaseTerms(Act.KEEP, 15.0, "me-1"))
+    late = store.cas(key, version, b"late", TIMEOUT_S, LeaseTerms(LeaseAction.RENEW, 15.0, "me-1"))
     assert isinstance(late, Conflict)
-    version = applied(store.cas(key, version, b"y", TIMEOUT_S, LeaseTerms(Act.TAKE, 9, "you-1")))
-    give = store.cas(key, version, b"late", TIMEOUT_S, LeaseTerms(Act.GIVE, 15.0, "me-1"))
+    version = applied(
+        store.cas(key, version, b"y", TIMEOUT_S, LeaseTerms(LeaseAction.ACQUIRE, 9, "you-1"))
+    )
+    give = store.cas(
+        key, version, b"late", TIMEOUT_S, LeaseTerms(LeaseAction.RELEASE, 15.0, "me-1")
+    )
     assert isinstance(give, Conflict)
     store.close()
 
@@ -215,13 +221,15 @@ def a_late_renewal_is_refused(url: str) -> None:
 def a_plain_write_leaves_the_hold(url: str) -> None:
     store = coord.open_store(url)
     key = fresh_key()
-    version = applied(store.cas(key, None, b"x", TIMEOUT_S, LeaseTerms(Act.TAKE, 15.0, "me-1")))
+    version = applied(
+        store.cas(key, None, b"x", TIMEOUT_S, LeaseTerms(LeaseAction.ACQUIRE, 15.0, "me-1"))
+    )
     version = applied(store.cas(key, version, b"x, and a queue", TIMEOUT_S))
     entry = entry_of(store, key)
     assert entry.version == version and entry.expires_in_s is not None and entry.expires_in_s > 10
-    taken = store.cas(key, version, b"y", TIMEOUT_S, LeaseTerms(Act.TAKE, 15.0, "you-1"))
+    taken = store.cas(key, version, b"y", TIMEOUT_S, LeaseTerms(LeaseAction.ACQUIRE, 15.0, "you-1"))
     assert isinstance(taken, Conflict)
-    applied(store.cas(key, version, b"z", TIMEOUT_S, LeaseTerms(Act.KEEP, 15.0, "me-1")))
+    applied(store.cas(key, version, b"z", TIMEOUT_S, LeaseTerms(LeaseAction.RENEW, 15.0, "me-1")))
     store.close()
 
 

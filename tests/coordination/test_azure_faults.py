@@ -18,7 +18,7 @@ import pytest
 from strongroom import coordination as coord
 from strongroom.coordination import Client
 from strongroom.coordination.clock import SystemClocks
-from strongroom.coordination.effects import UNCHANGED, Act, Applied, LeaseTerms, Unknown
+from strongroom.coordination.effects import UNCHANGED, Applied, LeaseAction, LeaseTerms, Unknown
 from strongroom.coordination.stores.connections.http_pool import HttpPool
 from strongroom.testing import InProcessServer
 from strongroom.testing.faults import Fault, FaultRule
@@ -142,7 +142,7 @@ def test_a_take_whose_answer_is_lost_at_any_step_may_be_repeated(
     applied(store.cas(fresh_key("ids"), None, b"", TIMEOUT_S))
     operation = ("Put Blob", "Lease Blob*", "Put Blob")[step]
     server.faults.order(FaultRule(operation=operation, fault=fault, skip=step // 2, times=1))
-    key, terms = fresh_key(), LeaseTerms(Act.TAKE, 15.0, _clock.nonce())
+    key, terms = fresh_key(), LeaseTerms(LeaseAction.ACQUIRE, 15.0, _clock.nonce())
     outcome = store.cas(key, None, b"mine", TIMEOUT_S, terms)
     assert [count.hit for count in server.faults.counts()] == [1]
     entry = store.get(key, TIMEOUT_S)
@@ -152,7 +152,7 @@ def test_a_take_whose_answer_is_lost_at_any_step_may_be_repeated(
         assert isinstance(outcome, Applied)
     entry = entry_of(store, key)
     assert entry.value == b"mine" and (entry.expires_in_s or 0) > 0
-    other = LeaseTerms(Act.TAKE, 15.0, _clock.nonce())
+    other = LeaseTerms(LeaseAction.ACQUIRE, 15.0, _clock.nonce())
     assert not isinstance(store.cas(key, entry.version, b"other", TIMEOUT_S, other), Applied)
     store.close()
 

@@ -17,11 +17,11 @@ from strongroom import coordination as coord
 from strongroom.coordination.clock import SystemClocks
 from strongroom.coordination.effects import (
     UNCHANGED,
-    Act,
     Applied,
     CasOutcome,
     Conflict,
     Entry,
+    LeaseAction,
     LeaseTerms,
     Unknown,
 )
@@ -61,7 +61,7 @@ def lease_store(server: InProcessServer) -> AzureLeaseStore:
     return store
 
 
-def terms(act: Act, nonce: str) -> LeaseTerms:
+def terms(act: LeaseAction, nonce: str) -> LeaseTerms:
     return LeaseTerms(act, 15.0, nonce)
 
 
@@ -136,7 +136,7 @@ def test_an_absent_key_stays_absent_while_it_is_being_leased(server: InProcessSe
     assert store.list_keys(key, TIMEOUT_S) == []
     assert store.watch(key, None, 0.3) is UNCHANGED
     nonce = _clock.nonce()
-    applied(store.cas(key, None, b"taken", TIMEOUT_S, terms(Act.TAKE, nonce)))
+    applied(store.cas(key, None, b"taken", TIMEOUT_S, terms(LeaseAction.ACQUIRE, nonce)))
     assert entry_of(store, key).value == b"taken"
     assert store.list_keys(key, TIMEOUT_S) == [key]
 
@@ -154,14 +154,16 @@ def test_a_plain_write_leaves_a_hold_as_it_is(server: InProcessServer) -> None:
     """Others queue in the record of a running hold; they name its lease, and cannot prolong it."""
     store, other = lease_store(server), lease_store(server)
     key, nonce = fresh_key(), _clock.nonce()
-    version = applied(store.cas(key, None, b"mine", TIMEOUT_S, terms(Act.TAKE, nonce)))
+    version = applied(store.cas(key, None, b"mine", TIMEOUT_S, terms(LeaseAction.ACQUIRE, nonce)))
     assert isinstance(other.cas(key, version, b"blind", TIMEOUT_S), Conflict)
     assert entry_of(other, key).version == version
     queued = applied(other.cas(key, version, b"queued", TIMEOUT_S))
     assert entry_of(store, key).expires_in_s == math.inf
-    assert isinstance(store.cas(key, version, b"x", TIMEOUT_S, terms(Act.KEEP, nonce)), Conflict)
-    version = applied(store.cas(key, queued, b"kept", TIMEOUT_S, terms(Act.KEEP, nonce)))
-    applied(store.cas(key, version, b"given", TIMEOUT_S, terms(Act.GIVE, nonce)))
+    assert isinstance(
+        store.cas(key, version, b"x", TIMEOUT_S, terms(LeaseAction.RENEW, nonce)), Conflict
+    )
+    version = applied(store.cas(key, queued, b"kept", TIMEOUT_S, terms(LeaseAction.RENEW, nonce)))
+    applied(store.cas(key, version, b"given", TIMEOUT_S, terms(LeaseAction.RELEASE, nonce)))
     assert entry_of(store, key)[:3:2] == (b"given", 0.0)
 
 
@@ -171,51 +173,54 @@ def test_a_renewal_that_says_nothing_new_wakes_nobody(server: InProcessServer) -
     first, second, other = (
         f'{{"seq":{n},"value":{v}}}'.encode() for n, v in ((1, 5), (2, 5), (3, 6))
     )
-    version = applied(store.cas(key, None, first, TIMEOUT_S, terms(Act.TAKE, nonce)))
-    assert applied(store.cas(key, version, second, TIMEOUT_S, terms(Act.KEEP, nonce))) == version
+    version = applied(store.cas(key, None, first, TIMEOUT_S, terms(LeaseAction.ACQUIRE, nonce)))
+    assert (
+        applied(store.cas(key, version, second, TIMEOUT_S, terms(LeaseAction.RENEW, nonce)))
+        == version
+    )
     assert entry_of(store, key).value == first
-    changed = applied(store.cas(key, version, other, TIMEOUT_S, terms(Act.KEEP, nonce)))
+    changed = applied(store.cas(key, version, other, TIMEOUT_S, terms(LeaseAction.RENEW, nonce)))
     assert changed != version and entry_of(store, key).value == other
 
 
 def test_a_break_meets_only_the_hold_that_was_seen(server: InProcessServer) -> None:
     store = lease_store(server)
     key, first, second = fresh_key(), _clock.nonce(), _clock.nonce()
-    seen = applied(store.cas(key, None, b"first", TIMEOUT_S, terms(Act.TAKE, first)))
-    given = applied(store.cas(key, seen, b"free", TIMEOUT_S, terms(Act.GIVE, first)))
-    held = applied(store.cas(key, given, b"second", TIMEOUT_S, terms(Act.TAKE, second)))
-    breaking = terms(Act.BREAK, _clock.nonce())
+    seen = applied(store.cas(key, None, b"first", TIMEOUT_S, terms(LeaseAction.ACQUIRE, first)))
+    given = applied(store.cas(key, seen, b"free", TIMEOUT_S, terms(LeaseAction.RELEASE, first)))
+    held = applied(store.cas(key, given, b"second", TIMEOUT_S, terms(LeaseAction.ACQUIRE, second)))
+    breaking = terms(LeaseAction.BREAK, _clock.nonce())
     assert isinstance(store.cas(key, seen, b"broken", TIMEOUT_S, breaking), Conflict)
-    applied(store.cas(key, held, b"kept", TIMEOUT_S, terms(Act.KEEP, second)))
+    applied(store.cas(key, held, b"kept", TIMEOUT_S, terms(LeaseAction.RENEW, second)))
 
 
 def test_a_release_that_is_overtaken_was_one_all_the_same(server: InProcessServer) -> None:
     """Between the end of the lease and the tombstone the next one may take it."""
     store, other = lease_store(server), lease_store(server)
     key, first, second = fresh_key(), _clock.nonce(), _clock.nonce()
-    seen = applied(store.cas(key, None, b"first", TIMEOUT_S, terms(Act.TAKE, first)))
+    seen = applied(store.cas(key, None, b"first", TIMEOUT_S, terms(LeaseAction.ACQUIRE, first)))
     plain, taken = store._store, []
 
     def overtaken(
         write: _Write, version: str | None, held: str, in_lease_mode: bool = True
     ) -> CasOutcome:
-        take = terms(Act.TAKE, second)
+        take = terms(LeaseAction.ACQUIRE, second)
         taken.append(applied(other.cas(key, seen, b"second", TIMEOUT_S, take)))
         return plain(write, version, held, in_lease_mode)
 
     store._store = overtaken  # type: ignore[method-assign]  # a double
-    applied(store.cas(key, seen, b"free", TIMEOUT_S, terms(Act.GIVE, first)))
+    applied(store.cas(key, seen, b"free", TIMEOUT_S, terms(LeaseAction.RELEASE, first)))
     assert entry_of(other, key)[:2] == (b"second", taken[0])
-    applied(other.cas(key, taken[0], b"kept", TIMEOUT_S, terms(Act.KEEP, second)))
+    applied(other.cas(key, taken[0], b"kept", TIMEOUT_S, terms(LeaseAction.RENEW, second)))
 
 
 def test_a_release_on_an_old_version_is_no_release_yet(server: InProcessServer) -> None:
     store, other = lease_store(server), lease_store(server)
     key, nonce = fresh_key(), _clock.nonce()
-    version = applied(store.cas(key, None, b"mine", TIMEOUT_S, terms(Act.TAKE, nonce)))
+    version = applied(store.cas(key, None, b"mine", TIMEOUT_S, terms(LeaseAction.ACQUIRE, nonce)))
     assert entry_of(other, key).version == version
     queued = applied(other.cas(key, version, b"queued", TIMEOUT_S))
-    giving = terms(Act.GIVE, nonce)
+    giving = terms(LeaseAction.RELEASE, nonce)
     assert isinstance(store.cas(key, version, b"free", TIMEOUT_S, giving), Conflict)
     applied(store.cas(key, queued, b"free", TIMEOUT_S, giving))
     assert entry_of(store, key)[:3:2] == (b"free", 0.0)
@@ -226,7 +231,9 @@ def test_a_waiter_is_woken_when_a_lease_runs_out(server: InProcessServer) -> Non
     with InProcessServer.start() as moved:
         store = lease_store(moved)
         key = fresh_key()
-        version = applied(store.cas(key, None, b"x", TIMEOUT_S, terms(Act.TAKE, _clock.nonce())))
+        version = applied(
+            store.cas(key, None, b"x", TIMEOUT_S, terms(LeaseAction.ACQUIRE, _clock.nonce()))
+        )
         timer = threading.Timer(0.3, moved.clock.advance, (16,))
         timer.start()
         started_s = _clock.monotonic_s()
@@ -241,7 +248,7 @@ def test_a_take_on_an_old_version_leaves_no_lease_behind(server: InProcessServer
     key = fresh_key()
     old = applied(store.cas(key, None, b"1", TIMEOUT_S))
     applied(store.cas(key, old, b"2", TIMEOUT_S))
-    outcome = store.cas(key, old, b"3", TIMEOUT_S, terms(Act.TAKE, _clock.nonce()))
+    outcome = store.cas(key, old, b"3", TIMEOUT_S, terms(LeaseAction.ACQUIRE, _clock.nonce()))
     assert isinstance(outcome, Conflict)
     assert entry_of(store, key).expires_in_s == 0.0
 

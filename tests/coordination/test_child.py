@@ -65,7 +65,7 @@ def test_after_the_deadline_it_is_not_said_that_others_could_not_have_it() -> No
 def test_why_it_was_not_renewed_is_said() -> None:
     hold = _hold()
     clock, child = _apart(hold), _child(hold, "true")
-    hold.trouble = "no answer came"
+    hold.last_error = "no answer came"
     clock.advance(2 * TTL_S)
     assert child.wait() == LOST_EXIT
     assert child.reason == f"{EXPIRED}: no answer came"

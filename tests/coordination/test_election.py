@@ -100,7 +100,7 @@ def test_a_dead_leader_is_reported_and_replaced(server_lease: bool) -> None:
     watch = Client(store).election("e").observe(timeout=20)
     assert next(watch).leader == "dead"
     dead._driver._closed = True  # no renewal from now on
-    dead._driver._renew_parking.wake()
+    dead._driver._renewal_sleep.wake()
     assert not next(watch).leading
     heir = Client(store).election("e", value="heir", ttl=0.3, wait=20).campaign()
     assert heir.fence == 2

@@ -13,7 +13,7 @@ import pytest
 
 from strongroom import coordination as coord
 from strongroom.coordination.clock import SystemClocks
-from strongroom.coordination.effects import Act, CasOutcome, Conflict, LeaseTerms, Unknown
+from strongroom.coordination.effects import CasOutcome, Conflict, LeaseAction, LeaseTerms, Unknown
 from strongroom.coordination.stores.connections.http_connection import BadAnswer
 from strongroom.coordination.stores.etcd import stream as etcd_stream
 from strongroom.coordination.stores.etcd.stream import LineStream
@@ -163,7 +163,7 @@ def test_a_write_that_may_have_been_done_is_unknown(
 def test_a_write_that_was_not_done_says_why(
     serve: Callable[[socket.socket], None], error: type[coord.CoordinationError], words: str
 ) -> None:
-    taking = LeaseTerms(Act.TAKE, 15.0, "me-1")
+    taking = LeaseTerms(LeaseAction.ACQUIRE, 15.0, "me-1")
     with member(serve) as running:
         for terms in (None, taking):
             with pytest.raises(error, match=words):
@@ -175,7 +175,7 @@ def test_a_lost_answer_about_a_lease_leaves_the_register_alone() -> None:
         assert request_of(connection)[0] == "/v3/lease/grant"
 
     with member(serve) as running, pytest.raises(coord.StoreUnavailable):
-        write(running.address, LeaseTerms(Act.TAKE, 15.0, "me-1"))
+        write(running.address, LeaseTerms(LeaseAction.ACQUIRE, 15.0, "me-1"))
 
 
 def test_a_refused_comparison_is_a_conflict() -> None:

@@ -124,9 +124,9 @@ def test_a_dead_holder_is_replaced(server_lease: bool) -> None:
     store = MemoryStore(server_lease=server_lease)
     dead, heir = Client(store), Client(store)
     dead.lock("a", ttl=0.3).acquire()
-    dead.driver.renewal_table.take_due()  # nothing is due yet, and there is no renewal from now on
+    dead.driver.renewal_table.pop_due()  # nothing is due yet, and there is no renewal from now on
     dead.driver._closed = True
-    dead.driver._renew_parking.wake()
+    dead.driver._renewal_sleep.wake()
     with heir.lock("a", ttl=0.3, wait=20) as held:
         assert held.fence == 2
 

@@ -66,7 +66,7 @@ def test_an_outage_is_told_once_and_the_next_one_again() -> None:
             clock.now_s += 0.3
         assert told == ["the store does not answer; retrying: the store of the test: no answer"]
         outage.answered()
-        assert not outage.lasts
+        assert not outage.is_ongoing
     told.clear()
     for _ in range(50):  # single lost answers are none
         outage.failed(StoreUnavailable("no answer"))
@@ -107,7 +107,7 @@ def test_whoever_waits_for_ever_is_told_of_a_store_that_is_away(
             if what == "election" or lap:
                 break  # it has what it waited for as soon as the store is back
             store.cut = False
-            until(lambda: not client.context.outage.lasts, "nobody notices that it is back")
+            until(lambda: not client.context.outage.is_ongoing, "nobody notices that it is back")
     finally:
         store.cut = False
         held.release()

@@ -30,10 +30,10 @@ def test_short_holds_do_not_wake_the_task_each_time() -> None:
     table = Timetable(clock, lambda: wakes.append(clock.boot_s()))
     for number in range(1, 1001):
         hold = new_hold(clock, number)
-        hold.on_end = table.ended
+        hold.on_end = table.note_ended
         table.add(clock.boot_s() + 5.0, hold)
         hold.end()
-        assert table.take_due() is None  # what the task does when it was woken, which takes a while
+        assert table.pop_due() is None  # what the task does when it was woken, which takes a while
         clock.advance(0.001)
     assert len(wakes) <= 1000 / 50
     assert len(table) < 200
@@ -47,10 +47,10 @@ def test_what_is_over_is_not_due() -> None:
     table.add(clock.boot_s() + 2.0, active)
     over.end()
     clock.advance(1.5)
-    assert table.take_due() is None
+    assert table.pop_due() is None
     assert table.next_s() == clock.boot_s() + 0.5
     clock.advance(0.5)
-    assert table.take_due() is active
+    assert table.pop_due() is active
     assert table.next_s() is None
 
 

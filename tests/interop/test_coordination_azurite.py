@@ -15,7 +15,7 @@ import pytest
 from benchmarks import servers
 from strongroom import coordination as coord
 from strongroom.coordination.clock import SystemClocks
-from strongroom.coordination.effects import Act, Conflict, LeaseTerms
+from strongroom.coordination.effects import Conflict, LeaseAction, LeaseTerms
 from strongroom.coordination.store import Store
 from tests.coordination.conformance import (
     CASES,
@@ -103,16 +103,16 @@ def test_an_administrator_ends_a_hold(azurite: str, mode: str) -> None:
 def test_a_lease_runs_out_by_azurites_clock(azurite: str) -> None:
     store = coord.open_store(url_of(azurite, "lease"))
     key, dead, other = fresh_key(), _clock.nonce(), _clock.nonce()
-    take = LeaseTerms(Act.TAKE, 15.0, dead)
+    take = LeaseTerms(LeaseAction.ACQUIRE, 15.0, dead)
     version = applied(store.cas(key, None, b"dead", TIMEOUT_S, take))
     taken_s = _clock.monotonic_s()
     while (entry_of(store, key).expires_in_s or 0) > 0:
         assert _clock.monotonic_s() - taken_s < 30
         threading.Event().wait(0.5)
     assert _clock.monotonic_s() - taken_s > 13
-    take = LeaseTerms(Act.TAKE, 15.0, other)
+    take = LeaseTerms(LeaseAction.ACQUIRE, 15.0, other)
     version = applied(store.cas(key, version, b"other", TIMEOUT_S, take))
-    late = store.cas(key, version, b"late", TIMEOUT_S, LeaseTerms(Act.KEEP, 15.0, dead))
+    late = store.cas(key, version, b"late", TIMEOUT_S, LeaseTerms(LeaseAction.RENEW, 15.0, dead))
     assert isinstance(late, Conflict)
     store.close()
 

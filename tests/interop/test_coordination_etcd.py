@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from strongroom import coordination as coord
-from strongroom.coordination.effects import UNCHANGED, Act, Conflict, Entry, LeaseTerms
+from strongroom.coordination.effects import UNCHANGED, Conflict, Entry, LeaseAction, LeaseTerms
 from strongroom.coordination.stores.connections.http_pool import NoAnswer
 from strongroom.coordination.stores.etcd.http import EtcdHttp
 from strongroom.coordination.stores.etcd.store import EtcdStore
@@ -54,7 +54,7 @@ def leases(cluster: EtcdCluster) -> set[str]:
 
 
 def taken(ttl_s: float = 15.0, nonce: str = "me-1") -> LeaseTerms:
-    return LeaseTerms(Act.TAKE, ttl_s, nonce)
+    return LeaseTerms(LeaseAction.ACQUIRE, ttl_s, nonce)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -79,7 +79,7 @@ def test_the_end_of_a_hold_is_a_new_version(store: coord.Store, cluster: EtcdClu
     cluster.call("/v3/lease/revoke", {"ID": hold_lease(cluster, key)})
     entry = entry_of(store, key)
     assert entry.version != held and entry.expires_in_s == 0
-    for terms in (None, taken(nonce="other-1"), LeaseTerms(Act.KEEP, 15.0, "me-1")):
+    for terms in (None, taken(nonce="other-1"), LeaseTerms(LeaseAction.RENEW, 15.0, "me-1")):
         assert isinstance(store.cas(key, held, b"late", TIMEOUT_S, terms), Conflict)
     applied(store.cas(key, entry.version, b"other", TIMEOUT_S, taken(nonce="other-1")))
 
@@ -89,7 +89,7 @@ def test_a_hold_that_is_over_can_be_given_back(store: coord.Store, cluster: Etcd
     applied(store.cas(key, None, b"mine", TIMEOUT_S, taken()))
     cluster.call("/v3/lease/revoke", {"ID": hold_lease(cluster, key)})
     over = entry_of(store, key).version
-    applied(store.cas(key, over, b"", TIMEOUT_S, LeaseTerms(Act.GIVE, 15.0, "me-1")))
+    applied(store.cas(key, over, b"", TIMEOUT_S, LeaseTerms(LeaseAction.RELEASE, 15.0, "me-1")))
     assert entry_of(store, key).value == b""
 
 
@@ -114,7 +114,7 @@ def test_a_plain_write_leaves_the_hold(store: coord.Store) -> None:
     queued = applied(store.cas(key, held, b"mine, and a queue", TIMEOUT_S))
     entry = entry_of(store, key)
     assert entry.version == queued and entry.expires_in_s is not None and entry.expires_in_s > 0
-    kept = store.cas(key, queued, b"kept", TIMEOUT_S, LeaseTerms(Act.KEEP, 15.0, "me-1"))
+    kept = store.cas(key, queued, b"kept", TIMEOUT_S, LeaseTerms(LeaseAction.RENEW, 15.0, "me-1"))
     applied(kept)
 
 
@@ -124,13 +124,13 @@ def test_every_renewal_has_a_lease_of_its_own(store: coord.Store, cluster: EtcdC
     version = applied(store.cas(key, None, b"mine", TIMEOUT_S, taken()))
     first = hold_lease(cluster, key)
     time.sleep(0.6)  # as good as new no more
-    keep = LeaseTerms(Act.KEEP, 15.0, "me-1")
+    keep = LeaseTerms(LeaseAction.RENEW, 15.0, "me-1")
     version = applied(store.cas(key, version, b"kept", TIMEOUT_S, keep))
     second = hold_lease(cluster, key)
     assert first != second
     assert first not in leases(cluster) and second in leases(cluster)
     time.sleep(0.6)
-    applied(store.cas(key, version, b"", TIMEOUT_S, LeaseTerms(Act.GIVE, 15.0, "me-1")))
+    applied(store.cas(key, version, b"", TIMEOUT_S, LeaseTerms(LeaseAction.RELEASE, 15.0, "me-1")))
     assert hold_lease(cluster, key) == "" and second not in leases(cluster)
 
 
@@ -144,7 +144,7 @@ def test_few_leases_serve_many_short_holds(
         key, mine = fresh_key(), f"me-{number}"
         version = applied(store.cas(key, None, b"x", TIMEOUT_S, taken(5.0, mine)))
         seen.add(hold_lease(cluster, key))
-        applied(store.cas(key, version, b"", TIMEOUT_S, LeaseTerms(Act.GIVE, 5.0, mine)))
+        applied(store.cas(key, version, b"", TIMEOUT_S, LeaseTerms(LeaseAction.RELEASE, 5.0, mine)))
     assert len(seen) == 1
     held = [fresh_key() for _ in range(4)]
     for number, key in enumerate(held):

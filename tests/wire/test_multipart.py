@@ -239,7 +239,9 @@ def each(*requests: str, part: str = PART) -> str:
 
 
 def parsed_each(text: str, content_type: str = MIXED, most: int = 256) -> tuple[PartRequest, ...]:
-    return run_to_completion(multipart.parse_independent(content_type, text.encode("latin-1"), most))
+    return run_to_completion(
+        multipart.parse_independent(content_type, text.encode("latin-1"), most)
+    )
 
 
 PLAIN = PartRequest("DELETE", "/c/b", (("x-ms-date", "now"),))

@@ -13,7 +13,7 @@ from typing import Final
 
 from strongroom.coordination.client import Client
 from strongroom.coordination.clock import Clocks
-from strongroom.coordination.effects import Act, Applied, CasOutcome, LeaseTerms
+from strongroom.coordination.effects import Applied, CasOutcome, LeaseAction, LeaseTerms
 from strongroom.coordination.errors import CoordinationError
 from strongroom.coordination.store import Store
 
@@ -174,11 +174,11 @@ class _Trial:
         key, nonce = self._key("clock"), f"{self._clock.nonce()}-1"
         ttl_s = max(15.0, self._store.promises().ttl_min_s)
         sent_s = self._clock.boot_s()
-        terms = LeaseTerms(Act.TAKE, ttl_s, nonce)
+        terms = LeaseTerms(LeaseAction.ACQUIRE, ttl_s, nonce)
         version = self._must(self._write(key, None, b"x", terms))
         entry = self._store.get(key, _TIMEOUT_S)
         passed_s = self._clock.boot_s() - sent_s
-        self._write(key, version, b"y", LeaseTerms(Act.GIVE, ttl_s, nonce))
+        self._write(key, version, b"y", LeaseTerms(LeaseAction.RELEASE, ttl_s, nonce))
         if entry is None or entry.expires_in_s is None or entry.expires_in_s <= 0:
             raise _Broken("a hold that was just taken is not alive")
         if entry.expires_in_s == float("inf"):

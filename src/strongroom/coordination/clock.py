@@ -74,7 +74,7 @@ class SystemClocks:
         return os.urandom(8).hex()
 
 
-Chance = random.Random
+SeededRandom = random.Random
 """A repeatable source of chance, for simulations."""
 
 

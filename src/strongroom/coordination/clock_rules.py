@@ -71,17 +71,17 @@ class ClockRules:
         """Return the timeout of one request: a hung request must not cost the hold."""
         return min(ttl_s / 10, 1.5)
 
-    def renew_after_s(self, ttl_s: float, chance: float) -> float:
+    def renew_after_s(self, ttl_s: float, jitter: float) -> float:
         """Return the delay from a successful write to the next renewal: a third of the TTL.
 
         Arguments:
             ttl_s: the TTL.
-            chance: a random number in [0, 1). It delays the renewal by up to 10 %, so that many
+            jitter: a random number in [0, 1). It delays the renewal by up to 10 %, so that many
                 holders do not renew in step. It is never earlier, since each renewal wakes the
                 waiters.
         """
-        return ttl_s / 3 * (1 + chance / 10)
+        return ttl_s / 3 * (1 + jitter / 10)
 
-    def retry_after_s(self, ttl_s: float, chance: float) -> float:
+    def retry_after_s(self, ttl_s: float, jitter: float) -> float:
         """Return the delay from a failed renewal to the next attempt."""
-        return min(ttl_s / 20, 0.5) * (0.5 + chance)
+        return min(ttl_s / 20, 0.5) * (0.5 + jitter)

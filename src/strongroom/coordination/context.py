@@ -36,19 +36,19 @@ class Sightings:
         self._seen: OrderedDict[str, tuple[Hashable, float]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def since_s(self, place: str, mark: Hashable, received_s: float) -> float:
-        """Return the time since which `mark` has been seen at `place` without a change.
+    def since_s(self, place: str, observed_state: Hashable, received_s: float) -> float:
+        """Return the time since which `observed_state` has been seen at `place` without a change.
 
         Arguments:
             place: a key, or a key and a slot.
-            mark: the observed state; it must differ between any two writes of the observed holder.
+            observed_state: it must differ between any two writes of the observed holder.
             received_s: `rules.observer_start_s` of this read, by the monotonic clock.
         """
         with self._lock:
             known = self._seen.get(place)
-            if known is not None and known[0] == mark:
+            if known is not None and known[0] == observed_state:
                 return known[1]
-            self._seen[place] = (mark, received_s)
+            self._seen[place] = (observed_state, received_s)
             self._seen.move_to_end(place)
             if len(self._seen) > _SIGHTINGS_MAX:
                 self._seen.popitem(last=False)
@@ -68,7 +68,7 @@ class RecipeContext:
         rules: see clock_rules.py.
         promises: the guarantees of the store.
         label: the name of this participant, for people.
-        tell: called with a warning for the user; see `Outage`. By default warnings are dropped.
+        warn: called with a warning for the user; see `Outage`. By default warnings are dropped.
     """
 
     def __init__(
@@ -77,10 +77,10 @@ class RecipeContext:
         rules: ClockRules,
         promises: Promises,
         label: str,
-        tell: Callable[[str], None] = lambda _: None,
+        warn: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.clock, self.rules, self.promises, self.label = clock, rules, promises, label
-        self._tell = tell
+        self._warn = warn
         self.round_trip_s = 0.001  # of the last successful write; used only for pacing
         self.reset()
 
@@ -88,7 +88,7 @@ class RecipeContext:
         """Become a new participant after a fork: a new identity without holds."""
         self.identity = self.clock.nonce()
         self.sightings = Sightings()
-        self.outage = Outage(self.clock, self.promises.store, self._tell)
+        self.outage = Outage(self.clock, self.promises.store, self._warn)
         self._numbers = itertools.count(1)
         self._recent: dict[str, tuple[Entry, LockRecord]] = {}
         self._in_use: dict[str, str] = {}
@@ -115,14 +115,14 @@ class RecipeContext:
         """Return whether this client's hold or attempt `nonce` has claimed the key."""
         return self._in_use.get(key) == nonce
 
-    def remember(self, key: str, entry: Entry, record: LockRecord) -> None:
+    def cache_entry(self, key: str, entry: Entry, record: LockRecord) -> None:
         """Cache the entry that this client wrote last, a hint that saves the next recipe a read."""
         if len(self._recent) >= _RECENT_MAX:
             self._recent.clear()
         self._recent[key] = entry, record
 
-    def recall(self, key: str) -> tuple[Entry, LockRecord] | None:
-        """Return what `remember` cached, and drop it from the cache; None if nothing was cached."""
+    def pop_cached_entry(self, key: str) -> tuple[Entry, LockRecord] | None:
+        """Remove a key's entry from the cache, and return it; None if none is cached."""
         return self._recent.pop(key, None)
 
     def check_ttl(self, ttl_s: float) -> None:

@@ -17,14 +17,14 @@ from strongroom.coordination.effects import (
     Effect,
     Get,
     ListKeys,
-    Park,
     Sleep,
+    SleepUntil,
     Steps,
     Unknown,
     Watch,
 )
 from strongroom.coordination.errors import Unsupported
-from strongroom.coordination.forking import watch_forks
+from strongroom.coordination.forking import register_for_forks
 from strongroom.coordination.handles import Hold, log
 from strongroom.coordination.renewal import Timetable, deadlines, renewals
 from strongroom.coordination.store import AsyncStore
@@ -44,13 +44,13 @@ class AsyncDriver:
     def __init__(self, store: AsyncStore, context: RecipeContext) -> None:
         self.store, self.context = store, context
         self._start()
-        watch_forks(self)
+        register_for_forks(self)
 
     def _start(self) -> None:
         context = self.context
-        self._renew_parking, self._deadline_parking = _Parking(), _Parking()
-        self.renewal_table = Timetable(context.clock, self._renew_parking.wake)
-        self.deadline_table = Timetable(context.clock, self._deadline_parking.wake)
+        self._renewal_sleep, self._deadline_sleep = _WakeableSleep(), _WakeableSleep()
+        self.renewal_table = Timetable(context.clock, self._renewal_sleep.wake)
+        self.deadline_table = Timetable(context.clock, self._deadline_sleep.wake)
         self._watchdog = Watchdog(context.clock)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -89,7 +89,7 @@ class AsyncDriver:
             outcome = await store.watch(*effect)
         else:
             return await self._perform_other(effect)
-        if self.context.outage.lasts and type(outcome) is not Unknown:
+        if self.context.outage.is_ongoing and type(outcome) is not Unknown:
             self.context.outage.answered()
         return outcome
 
@@ -103,24 +103,24 @@ class AsyncDriver:
             return await store.delete(*effect)
         raise TypeError(f"{effect!r} is no effect of a recipe")
 
-    def adopt(self, hold: Hold, apart: bool = False) -> None:
+    def adopt(self, hold: Hold, on_own_thread: bool = False) -> None:
         """Renew this hold from now on, and watch its deadline.
 
         Arguments:
             hold: the hold that was just acquired.
-            apart: also watch the deadline on a thread, in case the event loop hangs.
+            on_own_thread: also watch the deadline on a thread, in case the event loop hangs.
         """
-        self.enter_loop()
+        self.bind_to_running_loop()
         self._start_tasks()
         hold.on_end = _chain(self._note_end, hold.on_end)
         clock, rules = self.context.clock, self.context.rules
         wait_s = rules.renew_after_s(hold.ttl_s, clock.random())
         self.renewal_table.add(clock.boot_s() + wait_s, hold)
-        self.deadline_table.add(hold.deadline_s - hold.early_s, hold)
-        if apart:
+        self.deadline_table.add(hold.deadline_s - hold.margin_s, hold)
+        if on_own_thread:
             self._watchdog.add(hold)
 
-    def enter_loop(self) -> None:
+    def bind_to_running_loop(self) -> None:
         """Bind the driver to the running loop; call it before anything is acquired.
 
         Raises:
@@ -150,9 +150,9 @@ class AsyncDriver:
         return task
 
     def _note_end(self) -> None:
-        self.renewal_table.ended()
-        self.deadline_table.ended()
-        self._watchdog.ended()
+        self.renewal_table.note_ended()
+        self.deadline_table.note_ended()
+        self._watchdog.note_ended()
 
     async def _run_logged(self, steps: Steps[None]) -> None:
         try:
@@ -166,21 +166,21 @@ class AsyncDriver:
         self._serving = True
         loop = asyncio.get_running_loop()
         pairs = (
-            (self._renew_parking, renewals(self.renewal_table, self.context.rules)),
-            (self._deadline_parking, deadlines(self.deadline_table)),
+            (self._renewal_sleep, renewals(self.renewal_table, self.context.rules)),
+            (self._deadline_sleep, deadlines(self.deadline_table)),
         )
-        for parking, steps in pairs:
-            parking.loop = loop
-            task = loop.create_task(self._serve(parking, steps))
+        for sleep, steps in pairs:
+            sleep.loop = loop
+            task = loop.create_task(self._serve(sleep, steps))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _serve(self, parking: _Parking, steps: Steps[None]) -> None:
+    async def _serve(self, sleep: _WakeableSleep, steps: Steps[None]) -> None:
         effect = steps.send(None)
         while True:
             outcome: Any = None
-            if isinstance(effect, Park):
-                await parking.wait(effect.until_s, self.context.clock.boot_s)
+            if isinstance(effect, SleepUntil):
+                await sleep.wait(effect.until_s, self.context.clock.boot_s)
                 effect = steps.send(None)
                 continue
             try:
@@ -223,7 +223,7 @@ def _chain(first: Callable[[], None], then: Callable[[], None] | None) -> Callab
     return both
 
 
-class _Parking:
+class _WakeableSleep:
     """Lets a background task sleep until a given time, or until any thread wakes it."""
 
     def __init__(self) -> None:

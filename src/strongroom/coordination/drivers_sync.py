@@ -18,13 +18,13 @@ from strongroom.coordination.effects import (
     Effect,
     Get,
     ListKeys,
-    Park,
     Sleep,
+    SleepUntil,
     Steps,
     Unknown,
     Watch,
 )
-from strongroom.coordination.forking import watch_forks
+from strongroom.coordination.forking import register_for_forks
 from strongroom.coordination.handles import Hold, log
 from strongroom.coordination.renewal import Timetable, deadlines, renewals
 from strongroom.coordination.store import Store
@@ -66,13 +66,13 @@ class SyncDriver:
     def __init__(self, store: Store, context: RecipeContext) -> None:
         self.store, self.context = store, context
         self._start()
-        watch_forks(self)
+        register_for_forks(self)
 
     def _start(self) -> None:
-        self._renew_parking, self._deadline_parking = Parking(), Parking()
+        self._renewal_sleep, self._deadline_sleep = WakeableSleep(), WakeableSleep()
         clock = self.context.clock
-        self.renewal_table = Timetable(clock, self._renew_parking.wake)
-        self.deadline_table = Timetable(clock, self._deadline_parking.wake)
+        self.renewal_table = Timetable(clock, self._renewal_sleep.wake)
+        self.deadline_table = Timetable(clock, self._deadline_sleep.wake)
         self._threads: list[threading.Thread] = []
         self._starting = threading.Lock()
         self._closed = False
@@ -94,7 +94,7 @@ class SyncDriver:
             outcome = store.watch(*effect)
         else:
             return self._perform_other(effect)
-        if self.context.outage.lasts and type(outcome) is not Unknown:
+        if self.context.outage.is_ongoing and type(outcome) is not Unknown:
             self.context.outage.answered()
         return outcome
 
@@ -108,13 +108,13 @@ class SyncDriver:
             return store.delete(*effect)
         raise TypeError(f"{effect!r} is no effect of a recipe")
 
-    def adopt(self, hold: Hold, apart: bool = False) -> None:
+    def adopt(self, hold: Hold, on_own_thread: bool = False) -> None:
         """Renew this hold from now on, and watch its deadline.
 
         Arguments:
             hold: the hold that was just acquired.
-            apart: watch the deadline on a thread that user code cannot block. This driver always
-                does.
+            on_own_thread: watch the deadline on a thread that user code cannot block. This driver
+                always does.
         """
         if not self._threads:
             self._start_threads()
@@ -122,7 +122,7 @@ class SyncDriver:
         clock, rules = self.context.clock, self.context.rules
         wait_s = rules.renew_after_s(hold.ttl_s, clock.random())
         self.renewal_table.add(clock.boot_s() + wait_s, hold)
-        self.deadline_table.add(hold.deadline_s - hold.early_s, hold)
+        self.deadline_table.add(hold.deadline_s - hold.margin_s, hold)
         if self._closed:
             hold.lose(CLOSED)  # its renewals and its deadline watch have ended with the client
 
@@ -143,28 +143,28 @@ class SyncDriver:
             if self._threads:
                 return
             tasks = (
-                (self._renew_parking, renewals(self.renewal_table, self.context.rules), "renew"),
-                (self._deadline_parking, deadlines(self.deadline_table), "deadlines"),
+                (self._renewal_sleep, renewals(self.renewal_table, self.context.rules), "renew"),
+                (self._deadline_sleep, deadlines(self.deadline_table), "deadlines"),
             )
             threads = [
                 threading.Thread(
                     target=self._serve,
-                    args=(parking, steps),
+                    args=(sleep, steps),
                     name=f"coordination-{name}",
                     daemon=True,
                 )
-                for parking, steps, name in tasks
+                for sleep, steps, name in tasks
             ]
             for thread in threads:
                 thread.start()
             self._threads = threads
 
-    def _serve(self, parking: Parking, steps: Steps[None]) -> None:
+    def _serve(self, sleep: WakeableSleep, steps: Steps[None]) -> None:
         outcome: Any = None
         effect = steps.send(None)
         while not self._closed:
-            if isinstance(effect, Park):
-                parking.wait(effect.until_s, self.context.clock.boot_s)
+            if isinstance(effect, SleepUntil):
+                sleep.wait(effect.until_s, self.context.clock.boot_s)
                 effect = steps.send(None)
                 continue
             try:
@@ -188,8 +188,8 @@ class SyncDriver:
         self._closed = True
         for hold in self.holds():
             hold.lose(CLOSED)
-        self._renew_parking.wake()
-        self._deadline_parking.wake()
+        self._renewal_sleep.wake()
+        self._deadline_sleep.wake()
 
     def after_fork(self) -> None:
         """Reset in a forked child: drop holds, take a new identity, use no inherited connection."""
@@ -210,13 +210,13 @@ class _Ended:
         self.driver, self.before = driver, before
 
     def __call__(self) -> None:
-        self.driver.renewal_table.ended()
-        self.driver.deadline_table.ended()
+        self.driver.renewal_table.note_ended()
+        self.driver.deadline_table.note_ended()
         if self.before is not None:
             self.before()
 
 
-class Parking:
+class WakeableSleep:
     """Lets a background thread sleep until a given time, or until another thread wakes it."""
 
     def __init__(self) -> None:

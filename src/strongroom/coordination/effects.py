@@ -37,13 +37,13 @@ class Entry(NamedTuple):
     note: str = ""
 
 
-class Act(Enum):
+class LeaseAction(Enum):
     """What a write does to a hold that the store's own clock guards."""
 
-    TAKE = "take"  # begin a hold; Conflict while a hold of ANOTHER nonce is alive
+    ACQUIRE = "acquire"  # begin a hold; Conflict while a hold of ANOTHER nonce is alive
     TAKE_OVER = "take_over"  # begin a hold, even if the store's clock says that another is alive
-    KEEP = "keep"  # renew the hold; Conflict if it has expired by the store's clock
-    GIVE = "give"  # end the hold now, and write the tombstone
+    RENEW = "renew"  # renew the hold; Conflict if it has expired by the store's clock
+    RELEASE = "release"  # end the hold now, and write the tombstone
     BREAK = "break"  # an administrator ends another's hold now, and writes the tombstone
 
 
@@ -54,16 +54,16 @@ class LeaseTerms(NamedTuple):
     began before the store's clock was set back. The `Entry.expires_in_s` of such a hold is finite
     and greater than the TTL. A client sends TAKE_OVER once it has seen that version unrenewed for
     `rules.observer_wait_s` by its own clock. The store then compares only the version. A store
-    whose entries never look like that may treat TAKE_OVER as TAKE.
+    whose entries never look like that may treat TAKE_OVER as ACQUIRE.
 
     Attributes:
-        act: see `Act`.
-        ttl_s: for TAKE, TAKE_OVER and KEEP: the hold ends that long after the write, by the store's
-            clock.
-        nonce: 16 hex digits and a counter, unique per hold; the same in TAKE, KEEP and GIVE.
+        action: see `LeaseAction`.
+        ttl_s: for ACQUIRE, TAKE_OVER and RENEW: the hold ends that long after the write, by the
+            store's clock.
+        nonce: 16 hex digits and a counter, unique per hold; the same in ACQUIRE, RENEW and RELEASE.
     """
 
-    act: Act
+    action: LeaseAction
     ttl_s: float
     nonce: str
 
@@ -148,7 +148,7 @@ class Sleep(NamedTuple):
     seconds: float
 
 
-class Park(NamedTuple):
+class SleepUntil(NamedTuple):
     """Sleep until the boot clock reaches `until_s`, or until an earlier entry joins the timetable.
 
     If `until_s` is None, sleep until any entry joins. Only for background tasks; outcome: None.
@@ -157,7 +157,7 @@ class Park(NamedTuple):
     until_s: float | None
 
 
-Effect = Get | Cas | Delete | ListKeys | Watch | Sleep | Park
+Effect = Get | Cas | Delete | ListKeys | Watch | Sleep | SleepUntil
 Steps = Generator[Effect, Any, T]
 
 

@@ -19,16 +19,16 @@ class Forkable(Protocol):
         ...
 
 
-_all: Final[weakref.WeakSet[Forkable]] = weakref.WeakSet()
+_registered: Final[weakref.WeakSet[Forkable]] = weakref.WeakSet()
 
 
-def watch_forks(one: Forkable) -> None:
+def register_for_forks(one: Forkable) -> None:
     """Have `one.after_fork()` called in every forked child, for as long as `one` exists."""
-    _all.add(one)
+    _registered.add(one)
 
 
 def _in_child() -> None:
-    for one in list(_all):
+    for one in list(_registered):
         one.after_fork()
 
 

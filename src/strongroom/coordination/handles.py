@@ -55,12 +55,13 @@ class Hold:
         ttl_s: the TTL that it was acquired with.
         deadline_s: the deadline by the boot clock, from `rules.holder_deadline_s`.
         keeper: renews and releases it.
-        early_s: the hold ends this many seconds before its deadline.
+        margin_s: the hold ends this many seconds before its deadline.
     """
 
     __slots__ = (
-        "_callbacks", "_event", "_lock", "clock", "deadline_s", "early_s", "fence", "keeper", "key",
-        "name", "nonce", "on_end", "reason", "renewed_count", "state", "trouble", "ttl_s",
+        "_callbacks", "_event", "_lock", "clock", "deadline_s", "fence", "keeper", "key",
+        "last_error", "margin_s", "name", "nonce", "on_end", "reason", "renewed_count", "state",
+        "ttl_s",
     )  # fmt: skip
 
     def __init__(
@@ -73,12 +74,12 @@ class Hold:
         ttl_s: float,
         deadline_s: float,
         keeper: Keeper,
-        early_s: float = 0.0,
+        margin_s: float = 0.0,
     ) -> None:
         self.clock, self.key, self.name, self.nonce = clock, key, name, nonce
         self.fence, self.ttl_s, self.deadline_s = fence, ttl_s, deadline_s
-        self.keeper, self.early_s = keeper, early_s
-        self.state, self.reason, self.trouble, self.renewed_count = HELD, "", "", 0
+        self.keeper, self.margin_s = keeper, margin_s
+        self.state, self.reason, self.last_error, self.renewed_count = HELD, "", "", 0
         self.on_end: Callable[[], None] | None = None
         self._lock = threading.Lock()
         self._event: threading.Event | None = None
@@ -93,7 +94,7 @@ class Hold:
         """Return the seconds during which no other participant can hold it; 0 once it has ended."""
         if self.state != HELD:
             return 0.0
-        return max(0.0, self.deadline_s - self.early_s - self.clock.boot_s())
+        return max(0.0, self.deadline_s - self.margin_s - self.clock.boot_s())
 
     def check(self) -> None:
         """Raise unless the hold is valid now.
@@ -115,11 +116,11 @@ class Hold:
             if self.state == HELD:
                 self.deadline_s = max(self.deadline_s, deadline_s)
                 self.renewed_count += 1
-                self.trouble = ""
+                self.last_error = ""
 
     def expiry_reason(self) -> str:
         """Return the reason for an expiry, in words for people."""
-        why = f": {self.trouble}" if self.trouble else ""
+        why = f": {self.last_error}" if self.last_error else ""
         return f"it could not be renewed within its {self.ttl_s:g} s{why}"
 
     def lose(self, reason: str) -> bool:
@@ -142,7 +143,7 @@ class Hold:
         with self._lock:
             if self.state != HELD:
                 return False
-            if self.deadline_s - self.early_s > self.clock.boot_s():
+            if self.deadline_s - self.margin_s > self.clock.boot_s():
                 self.state = RELEASED
                 self._callbacks = []
         if self.state == HELD:
@@ -169,7 +170,7 @@ class Hold:
         """Call `callback(reason)` once when the hold is lost; at once if it is lost already.
 
         The thread that detects the loss calls it, which may be the thread that watches all
-        deadlines. So the callback must return at once. A user's callback is wrapped in `apart`.
+        deadlines. So the callback must return at once. `run_on_own_thread` wraps a user's callback.
         """
         with self._lock:
             if self.state == HELD:
@@ -188,7 +189,7 @@ class Hold:
             self.state, self.reason = LOST, "this process was forked; its parent holds"
 
 
-def apart(callback: Callable[[str], Any]) -> Callable[[str], None]:
+def run_on_own_thread(callback: Callable[[str], Any]) -> Callable[[str], None]:
     """Return a function that runs the callback on its own thread.
 
     A slow callback then delays no other hold's loss.
@@ -237,7 +238,7 @@ class HeldBase:
     @property
     def deadline_s(self) -> float:
         """Until when this hold is valid, by the boot clock (CLOCK_BOOTTIME where available)."""
-        return self._hold.deadline_s - self._hold.early_s
+        return self._hold.deadline_s - self._hold.margin_s
 
     @property
     def lost(self) -> threading.Event:
@@ -271,7 +272,7 @@ class HeldBase:
 
     def on_lost(self, callback: Callable[[str], Any]) -> None:
         """Call `callback(reason)` once, on its own thread, when this hold is lost."""
-        self._hold.on_lost(apart(callback))
+        self._hold.on_lost(run_on_own_thread(callback))
 
     def __repr__(self) -> str:
         left = f"{self.remaining():.1f} s left" if self._hold.active else self._hold.state

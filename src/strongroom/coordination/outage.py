@@ -12,7 +12,7 @@ from typing import Final
 
 from strongroom.coordination.clock import Clocks
 
-_TOLD_AFTER_S: Final = (
+_WARN_AFTER_S: Final = (
     1.0  # one lost answer, or a connection closed while it was idle, is no outage
 )
 
@@ -23,18 +23,18 @@ class Outage:
     Arguments:
         clock: measures how long the outage has lasted.
         store: the store's name, for people.
-        tell: called with a warning once the outage has lasted a second. It is called again only in
+        warn: called with a warning once the outage has lasted a second. It is called again only in
             a later outage, after `answered`.
     """
 
-    def __init__(self, clock: Clocks, store: str, tell: Callable[[str], None]) -> None:
-        self._clock, self._store, self._tell = clock, store, tell
+    def __init__(self, clock: Clocks, store: str, warn: Callable[[str], None]) -> None:
+        self._clock, self._store, self._warn = clock, store, warn
         self._lock = threading.Lock()
         self._since_s: float | None = None
-        self._told = False
+        self._warned = False
 
     @property
-    def lasts(self) -> bool:
+    def is_ongoing(self) -> bool:
         """Whether the last request of a waiting caller got no response."""
         return self._since_s is not None
 
@@ -44,12 +44,12 @@ class Outage:
         with self._lock:
             if self._since_s is None:
                 self._since_s = now_s
-            if self._told or now_s - self._since_s < _TOLD_AFTER_S:
+            if self._warned or now_s - self._since_s < _WARN_AFTER_S:
                 return
-            self._told = True
-        self._tell(f"the store does not answer; retrying: {self._store}: {error}")
+            self._warned = True
+        self._warn(f"the store does not answer; retrying: {self._store}: {error}")
 
     def answered(self) -> None:
         """Note that the store responded: the outage is over, and the next one is reported again."""
         with self._lock:
-            self._since_s, self._told = None, False
+            self._since_s, self._warned = None, False

@@ -15,11 +15,11 @@ from typing import Final
 
 from strongroom.coordination.clock import Clocks
 from strongroom.coordination.clock_rules import ClockRules
-from strongroom.coordination.effects import Park, Steps
+from strongroom.coordination.effects import SleepUntil, Steps
 from strongroom.coordination.errors import CoordinationError
 from strongroom.coordination.handles import Hold, log
 
-_DEAD_MAX: Final = 64
+_ENDED_MAX: Final = 64
 
 
 class Timetable:
@@ -35,7 +35,7 @@ class Timetable:
         self._heap: list[tuple[float, int, Hold]] = []
         self._lock = threading.Lock()
         self._numbers = itertools.count()
-        self._dead = 0
+        self._ended_count = 0
 
     def add(self, when_s: float, hold: Hold) -> None:
         """Make `hold` due at `when_s` (boot clock)."""
@@ -46,16 +46,16 @@ class Timetable:
         if first:
             self._wake()
 
-    def ended(self) -> None:
+    def note_ended(self) -> None:
         """Note that one hold has ended. Once half of all entries have ended, they are removed."""
         with self._lock:
-            self._dead += 1
-            if self._dead > _DEAD_MAX and self._dead * 2 > len(self._heap):
+            self._ended_count += 1
+            if self._ended_count > _ENDED_MAX and self._ended_count * 2 > len(self._heap):
                 self._heap = [item for item in self._heap if item[2].active]
                 heapq.heapify(self._heap)
-                self._dead = 0
+                self._ended_count = 0
 
-    def take_due(self) -> Hold | None:
+    def pop_due(self) -> Hold | None:
         """Remove and return a hold that is due and still active; None if there is none."""
         now_s = self._clock.boot_s()
         with self._lock:
@@ -100,9 +100,9 @@ def renewals(table: Timetable, rules: ClockRules) -> Steps[None]:
         try:
             renewed = yield from hold.keeper.renew(hold)
         except CoordinationError as error:
-            renewed, hold.trouble = False, str(error)
+            renewed, hold.last_error = False, str(error)
         except Exception as error:
-            renewed, hold.trouble = False, repr(error)
+            renewed, hold.last_error = False, repr(error)
             log.exception("renewing %r failed", hold.name)
         if hold.active:
             wait = rules.renew_after_s if renewed else rules.retry_after_s
@@ -117,12 +117,12 @@ def deadlines(table: Timetable) -> Steps[None]:
         if hold.remaining_s() <= 0:
             hold.lose(hold.expiry_reason())
         else:
-            table.add(hold.deadline_s - hold.early_s, hold)
+            table.add(hold.deadline_s - hold.margin_s, hold)
 
 
 def _next(table: Timetable) -> Steps[Hold]:
     while True:
-        hold = table.take_due()
+        hold = table.pop_due()
         if hold is not None:
             return hold
-        yield Park(table.next_s())
+        yield SleepUntil(table.next_s())

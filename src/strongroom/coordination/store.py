@@ -92,12 +92,12 @@ class Store(Protocol):
         """Write if the key's version is `expected` (None: if the key does not exist).
 
         Every success returns a version that this key has never had. Where
-        `promises().server_lease`, `lease` says what the write does to the hold. TAKE is a Conflict
-        while a hold of another nonce is alive, even if the version matches. A TAKE may be repeated
-        with the same nonce. TAKE_OVER compares only the version (see `LeaseTerms`). KEEP may leave
-        value and version as they are, and then returns the old version. It may do so only if
-        prolonging is all that the store can do cheaply, and `Entry.expires_in_s` of a hold is
-        always infinite. GIVE and BREAK write the value and end the hold.
+        `promises().server_lease`, `lease` says what the write does to the hold. ACQUIRE is a
+        Conflict while a hold of another nonce is alive, even if the version matches. An ACQUIRE may
+        be repeated with the same nonce. TAKE_OVER compares only the version (see `LeaseTerms`).
+        RENEW may leave value and version as they are, and then returns the old version. It may do
+        so only if prolonging is all that the store can do cheaply, and `Entry.expires_in_s` of a
+        hold is always infinite. RELEASE and BREAK write the value and end the hold.
 
         Raises:
             StoreUnavailable: the write was certainly not applied.

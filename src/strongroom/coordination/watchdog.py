@@ -10,8 +10,8 @@ from __future__ import annotations
 import threading
 
 from strongroom.coordination.clock import Clocks
-from strongroom.coordination.drivers_sync import Parking
-from strongroom.coordination.effects import Park
+from strongroom.coordination.drivers_sync import WakeableSleep
+from strongroom.coordination.effects import SleepUntil
 from strongroom.coordination.handles import Hold
 from strongroom.coordination.renewal import Timetable, deadlines
 
@@ -24,8 +24,8 @@ class Watchdog:
     """
 
     def __init__(self, clock: Clocks) -> None:
-        self._clock, self._parking = clock, Parking()
-        self._table = Timetable(clock, self._parking.wake)
+        self._clock, self._sleep = clock, WakeableSleep()
+        self._table = Timetable(clock, self._sleep.wake)
         self._thread: threading.Thread | None = None
         self._closed = False
 
@@ -33,26 +33,26 @@ class Watchdog:
         """Watch the deadline of one more hold. Not thread-safe: always call it from the same
         thread.
         """
-        self._table.add(hold.deadline_s - hold.early_s, hold)
+        self._table.add(hold.deadline_s - hold.margin_s, hold)
         if self._thread is None:
             self._thread = threading.Thread(
                 target=self._serve, name="coordination-watchdog", daemon=True
             )
             self._thread.start()
 
-    def ended(self) -> None:
+    def note_ended(self) -> None:
         """Note that one of the driver's holds has ended."""
         if self._thread is not None:
-            self._table.ended()
+            self._table.note_ended()
 
     def close(self) -> None:
         """Ask the thread to stop; does not wait for it."""
         self._closed = True
-        self._parking.wake()
+        self._sleep.wake()
 
     def _serve(self) -> None:
         steps = deadlines(self._table)
         while not self._closed:
             effect = steps.send(None)
-            assert isinstance(effect, Park)
-            self._parking.wait(effect.until_s, self._clock.boot_s)
+            assert isinstance(effect, SleepUntil)
+            self._sleep.wait(effect.until_s, self._clock.boot_s)

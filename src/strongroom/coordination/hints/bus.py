@@ -15,7 +15,7 @@ from typing import Final, Protocol
 
 from strongroom.coordination.clock import Clocks, SystemClocks
 from strongroom.coordination.errors import CoordinationError
-from strongroom.coordination.forking import watch_forks
+from strongroom.coordination.forking import register_for_forks
 
 log = logging.getLogger("strongroom.coordination")
 
@@ -175,7 +175,7 @@ class BusHints:
         self._bus = bus
         self._clock = clock or SystemClocks()
         self.after_fork()
-        watch_forks(self)
+        register_for_forks(self)
 
     def publish(self, topic: str) -> None:
         """See `Hints.publish`."""

@@ -11,7 +11,7 @@ from typing import Final
 
 from strongroom.coordination.clock import SystemClocks
 from strongroom.coordination.errors import StoreRefused, StoreUnavailable
-from strongroom.coordination.forking import watch_forks
+from strongroom.coordination.forking import register_for_forks
 from strongroom.coordination.hints.bus import (
     ATTEMPT_S,
     BusHints,
@@ -40,7 +40,7 @@ class EtcdBus:
         self._clock = SystemClocks()
         self._address = address
         self._http = EtcdHttp(address, self._clock)
-        watch_forks(self)
+        register_for_forks(self)
 
     @property
     def place(self) -> str:

@@ -24,7 +24,7 @@ from strongroom.coordination.drivers_async import AsyncDriver
 from strongroom.coordination.drivers_sync import CLOSED, SyncDriver
 from strongroom.coordination.effects import Steps
 from strongroom.coordination.errors import CoordTimeout, LockLost, StoreRefused, Unsupported
-from strongroom.coordination.handles import LOST, HeldBase, Hold, apart, log
+from strongroom.coordination.handles import LOST, HeldBase, Hold, log, run_on_own_thread
 from strongroom.coordination.recipes.waiting import NotAcquired
 
 OnLost = Literal["event", "abort"] | Callable[[str], Any]
@@ -80,7 +80,7 @@ class LockOptions:
             raise Unsupported(f"on_lost is 'event', 'abort' or a function, not {self.on_lost!r}")
 
     @property
-    def early_s(self) -> float:
+    def margin_s(self) -> float:
         """The seconds by which a hold ends before its deadline: ending a process takes time."""
         return min(_ABORT_EARLY_S, self.ttl_s / 20) if self.on_lost == "abort" else 0.0
 
@@ -102,8 +102,8 @@ def start_renewal(driver: SyncDriver | AsyncDriver, hold: Hold, options: LockOpt
     if on_lost == "abort":
         hold.on_lost(lambda reason: abort_process(hold.name, reason))
     elif callable(on_lost):
-        hold.on_lost(apart(on_lost))
-    driver.adopt(hold, apart=on_lost == "abort")
+        hold.on_lost(run_on_own_thread(on_lost))
+    driver.adopt(hold, on_own_thread=on_lost == "abort")
     if options.alert:
         driver.spawn(hold.keeper.watch_for_loss(hold), "coordination-alert")
 
@@ -373,7 +373,7 @@ class AioHoldable(ABC):
         return None if isinstance(outcome, NotAcquired) else outcome
 
     async def _acquire(self, *, once: bool) -> AioHeld | NotAcquired:
-        self._driver.enter_loop()
+        self._driver.bind_to_running_loop()
         outcome = await self._driver.run(self._steps(once=once))
         if isinstance(outcome, NotAcquired):
             return outcome

@@ -155,7 +155,7 @@ class AioMembers:
     async def join(self, data: Any = None) -> AioMembership:
         """See `Members.join`."""
         driver, options = self._driver, self.options
-        driver.enter_loop()
+        driver.bind_to_running_loop()
         hold = await driver.run(join_steps(driver.context, self.name, data, options.ttl_s))
         start_renewal(driver, hold, options)
         return AioMembership(driver, hold, self._cancel)

@@ -228,7 +228,7 @@ class MemberKeeper:
         try:
             kept = yield from self._store(hold)
         except StoreUnavailable as error:
-            hold.trouble = str(error) or "the store did not answer"
+            hold.last_error = str(error) or "the store did not answer"
             return False
         return kept and hold.active
 

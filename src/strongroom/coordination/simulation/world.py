@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from strongroom.coordination.clock import Chance
+from strongroom.coordination.clock import SeededRandom
 from strongroom.coordination.clock_rules import ClockRules
 from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.effects import (
@@ -25,8 +25,8 @@ from strongroom.coordination.effects import (
     Delete,
     Effect,
     Get,
-    Park,
     Sleep,
+    SleepUntil,
     Steps,
     Unknown,
     Watch,
@@ -165,7 +165,7 @@ class Node:
         rules, clock = self.context.rules, self.clock
         wait_s = rules.renew_after_s(hold.ttl_s, clock.random())
         self.renewal_table.add(clock.boot_s() + wait_s, hold)
-        self.deadline_table.add(hold.deadline_s - hold.early_s, hold)
+        self.deadline_table.add(hold.deadline_s - hold.margin_s, hold)
         name, world = self.name, self.world
         world.note("%s holds %s, fence %s", name, hold.key, hold.fence)
         if world.traced:
@@ -228,7 +228,7 @@ class World:
         server_lease: bool = False,
         watch: bool = True,
     ) -> None:
-        self.chance, self._trace = Chance(seed), TRACE.get()
+        self.chance, self._trace = SeededRandom(seed), TRACE.get()
         self.faults, self.rules = faults, rules
         self.now_s = 0.0
         self.calm_after_s = calm_after_s
@@ -326,7 +326,7 @@ class World:
 
         if isinstance(effect, Sleep):
             self.after(clock.real_s(effect.seconds), lambda: answer(None))
-        elif isinstance(effect, Park):
+        elif isinstance(effect, SleepUntil):
             process.node.park(process, effect.until_s)
         else:
             self._request(process.node, effect, answer)
@@ -440,9 +440,9 @@ class World:
 def _brief(effect: Effect) -> str:
     """Return a short description of a request."""
     if isinstance(effect, Cas):
-        act = f", {effect.lease.act.value}" if effect.lease else ""
+        action = f", {effect.lease.action.value}" if effect.lease else ""
         text = effect.value[:_SHOWN_MAX].decode("utf-8", "replace")
-        return f"write {effect.key} over {effect.expected or 'nothing'}{act} {text}"
+        return f"write {effect.key} over {effect.expected or 'nothing'}{action} {text}"
     if isinstance(effect, Delete):
         return f"delete {effect.key} {effect.expected}"
     if isinstance(effect, Get | Watch):

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from strongroom.coordination.effects import (
     CONFLICT,
-    Act,
     Applied,
     CasOutcome,
     Entry,
+    LeaseAction,
     LeaseTerms,
 )
 
@@ -77,7 +77,7 @@ class Registers:
         else:
             cell.value, cell.version, cell.note = value, version, note
         if lease is not None:
-            ends = lease.act in (Act.GIVE, Act.BREAK)
+            ends = lease.action in (LeaseAction.RELEASE, LeaseAction.BREAK)
             cell.holder = "" if ends else lease.nonce
             cell.expires_s = now_s + lease.ttl_s
         return Applied(version)
@@ -96,10 +96,10 @@ class Registers:
 
 
 def _allows(cell: _Cell | None, lease: LeaseTerms, now_s: float) -> bool:
-    if lease.act in (Act.BREAK, Act.TAKE_OVER):
+    if lease.action in (LeaseAction.BREAK, LeaseAction.TAKE_OVER):
         return True
     alive = cell is not None and cell.holder != "" and cell.expires_s > now_s
     mine = cell is not None and cell.holder == lease.nonce
-    if lease.act is Act.TAKE:
+    if lease.action is LeaseAction.ACQUIRE:
         return mine or not alive
-    return alive and mine if lease.act is Act.KEEP else mine
+    return alive and mine if lease.action is LeaseAction.RENEW else mine

@@ -20,7 +20,7 @@ from strongroom.coordination.clock import Clocks, SystemClocks
 from strongroom.coordination.drivers_sync import SyncDriver
 from strongroom.coordination.effects import Conflict, Steps, Unknown, cas, get
 from strongroom.coordination.errors import CorruptRecord, OutcomeUnknown
-from strongroom.coordination.forking import watch_forks
+from strongroom.coordination.forking import register_for_forks
 from strongroom.coordination.names import key_of
 from strongroom.coordination.recipes.classic_release import Participant
 from strongroom.coordination.recipes.ids.id_ranges import ID_MAX, IdsExhausted, IdsUnavailable
@@ -132,7 +132,7 @@ class UniqueIdGenerator:
         self._clock, self._sleep = clock or SystemClocks(), sleep or threading.Event().wait
         self._highest, self._left = 0, _EMPTY
         self._lock = threading.Lock()
-        watch_forks(self)
+        register_for_forks(self)
 
     def next_id(self) -> int:
         """Return an id that no node has got before.

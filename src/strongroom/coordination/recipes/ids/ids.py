@@ -17,7 +17,7 @@ from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.drivers_async import AsyncDriver
 from strongroom.coordination.drivers_sync import SyncDriver
 from strongroom.coordination.effects import Steps
-from strongroom.coordination.forking import watch_forks
+from strongroom.coordination.forking import register_for_forks
 from strongroom.coordination.names import key_of
 from strongroom.coordination.recipes.ids.id_ranges import ID_MAX, RangeReservations, reserve_steps
 
@@ -119,7 +119,7 @@ class Ids:
         self._driver = driver
         self._source = _Source(driver.context, name, options)
         self.after_fork()
-        watch_forks(self)
+        register_for_forks(self)
 
     def after_fork(self) -> None:
         """Make new locks in a forked child: the threads that held the old ones are the parent's."""

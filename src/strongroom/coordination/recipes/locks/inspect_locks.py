@@ -11,9 +11,9 @@ from typing import Final
 
 from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.effects import (
-    Act,
     Applied,
     Conflict,
+    LeaseAction,
     LeaseTerms,
     Steps,
     cas,
@@ -77,7 +77,7 @@ def break_steps(context: RecipeContext, kind: str, name: str) -> Steps[LockView 
         broken = replace(record.freed(record.seq + 1), fence=record.fence + 1, end=end)
         lease = None
         if context.promises.server_lease:
-            lease = LeaseTerms(Act.BREAK, record.ttl_s, context.nonce())
+            lease = LeaseTerms(LeaseAction.BREAK, record.ttl_s, context.nonce())
         outcome = yield from cas(key, entry.version, encode_lock(broken), _TIMEOUT_S, lease)
         if isinstance(outcome, Applied):
             return view

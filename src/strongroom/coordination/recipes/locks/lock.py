@@ -37,7 +37,7 @@ def hold_request(context: RecipeContext, kind: str, name: str, options: LockOpti
         fair=options.fair,
         lock_delay_s=options.lock_delay_s,
         value=options.value,
-        early_s=options.early_s,
+        margin_s=options.margin_s,
     )
 
 

@@ -17,9 +17,9 @@ from typing import Any, Final, NamedTuple
 from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.effects import (
     UNCHANGED,
-    Act,
     Applied,
     Entry,
+    LeaseAction,
     LeaseTerms,
     Sleep,
     Steps,
@@ -59,7 +59,7 @@ class HoldRequest:
         lock_delay_s: how much longer to wait after a hold that EXPIRED (not after a release): a
             mitigation for resources that cannot check the fence.
         value: JSON that the record carries (elections).
-        early_s: how long before its deadline the hold ends already.
+        margin_s: how long before its deadline the hold ends already.
     """
 
     key: str
@@ -69,7 +69,7 @@ class HoldRequest:
     fair: bool = False
     lock_delay_s: float = 0.0
     value: Any = None
-    early_s: float = 0.0
+    margin_s: float = 0.0
 
 
 class _Wait(NamedTuple):
@@ -105,7 +105,7 @@ class Acquisition:
         self.nonce = context.nonce()
         self._seq = 0
         self._sent: dict[int, float] = {}
-        self._has_unknown_write = False  # a TAKE of unknown outcome may still be applied ...
+        self._has_unknown_write = False  # a ACQUIRE of unknown outcome may still be applied ...
         self._unknown_write_version: str | None = None  # ... over this version
         self._queued = False
         self._holder = ""
@@ -181,7 +181,7 @@ class Acquisition:
     # Reading
 
     def _cached_observation(self) -> ObservedRecord | None:
-        cached = self._context.recall(self._request.key)
+        cached = self._context.pop_cached_entry(self._request.key)
         return cached and ObservedRecord(*cached, self._context.clock.monotonic_s())
 
     def _read(self, start_s: float) -> Steps[ObservedRecord]:
@@ -247,7 +247,7 @@ class Acquisition:
         return self._decide_in_queue(entry, record, busy_s)
 
     def _may_repeat_take(self, entry: Entry) -> bool:
-        # Our TAKE may have leased the key without writing the record: the same nonce may repeat it.
+        # Our ACQUIRE may have leased the key without writing the record: the same nonce may repeat it.
         server_lease = self._context.promises.server_lease
         return (
             server_lease
@@ -356,12 +356,16 @@ class Acquisition:
         yield Sleep(context.clock.random() * min(self._races, _RACES_SPREAD) * round_trip_s)
         return None
 
-    def _act(self, observed: ObservedRecord) -> Act:
-        """Return TAKE, or TAKE_OVER if the store's clock was set back; see `time_until_free_s`."""
+    def _act(self, observed: ObservedRecord) -> LeaseAction:
+        """Return ACQUIRE, or TAKE_OVER if the store's clock was set back; see `time_until_free_s`."""
         entry, record = observed.entry, observed.record
         if entry is None or record is None or not outlasts_its_ttl(entry, record):
-            return Act.TAKE
-        return Act.TAKE_OVER if self._busy_s(observed, entry, record) <= 0 else Act.TAKE
+            return LeaseAction.ACQUIRE
+        return (
+            LeaseAction.TAKE_OVER
+            if self._busy_s(observed, entry, record) <= 0
+            else LeaseAction.ACQUIRE
+        )
 
     def _note_unknown_write(self, step: _Write, expected: str | None) -> None:
         self._queued = True
@@ -390,7 +394,7 @@ class Acquisition:
     def _hold(self, record: LockRecord, version: str) -> Hold | None:
         context, request, nonce = self._context, self._request, self.nonce
         deadline_s = self._deadline_s(record)
-        if deadline_s - request.early_s <= context.clock.boot_s():
+        if deadline_s - request.margin_s <= context.clock.boot_s():
             self._has_unknown_write = True  # expired before use: the next read takes the lock anew
             return None
         keeper = LockKeeper(context, request.key, nonce, record, version)
@@ -403,7 +407,7 @@ class Acquisition:
             request.ttl_s,
             deadline_s,
             keeper,
-            request.early_s,
+            request.margin_s,
         )
         hold.on_end = keeper.unclaim_when_over
         return hold
@@ -433,7 +437,7 @@ class Acquisition:
 
     def _withdrawal(self, entry: Entry | None) -> tuple[LockRecord, LeaseTerms | None] | None:
         """Return the record that undoes this attempt, late writes too; None if none is needed."""
-        # After another write, a TAKE that is still on its way can no longer be applied.
+        # After another write, a ACQUIRE that is still on its way can no longer be applied.
         may_still_apply = (
             self._has_unknown_write
             and (None if entry is None else entry.version) == self._unknown_write_version
@@ -445,7 +449,7 @@ class Acquisition:
         queue = tuple(waiter for waiter in record.queue if waiter.nonce != self.nonce)
         if record.owner == self.nonce:
             leased = self._context.promises.server_lease
-            lease = LeaseTerms(Act.GIVE, record.ttl_s, self.nonce) if leased else None
+            lease = LeaseTerms(LeaseAction.RELEASE, record.ttl_s, self.nonce) if leased else None
             return replace(record, queue=queue).freed(record.seq + 1), lease
         if record.owner is None and may_still_apply:
             return replace(record, queue=queue, seq=record.seq + 1), None

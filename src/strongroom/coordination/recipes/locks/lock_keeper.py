@@ -16,9 +16,9 @@ from typing import Any, Final
 from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.effects import (
     UNCHANGED,
-    Act,
     Applied,
     Entry,
+    LeaseAction,
     LeaseTerms,
     Steps,
     cas,
@@ -64,7 +64,7 @@ class LockKeeper:
     def unclaim_when_over(self) -> None:
         """Drop the claim on the key, when the hold is lost or about to be released.
 
-        This client may then take the lock again before its release is written. Its TAKE names the
+        This client may then take the lock again before its release is written. Its ACQUIRE names the
         version that the release would replace, so that only one of the two writes is applied.
         """
         self._context.unclaim(self._key, self._nonce)
@@ -93,7 +93,11 @@ class LockKeeper:
         self._sent[record.seq] = sent_s
         try:
             outcome = yield from cas(
-                self._key, self.version, encode_lock(record), self._timeout_s, self._terms(Act.KEEP)
+                self._key,
+                self.version,
+                encode_lock(record),
+                self._timeout_s,
+                self._terms(LeaseAction.RENEW),
             )
             if isinstance(outcome, Applied):
                 self.record, self.version = record, outcome.version
@@ -101,7 +105,7 @@ class LockKeeper:
                 return True
             entry = yield from get(self._key, self._timeout_s)
         except StoreUnavailable as error:
-            hold.trouble = str(error) or "the store did not answer"
+            hold.last_error = str(error) or "the store did not answer"
             return False
         return self._judge(hold, entry)
 
@@ -137,10 +141,10 @@ class LockKeeper:
         self._prolong(hold, record)
         return was_applied and hold.active
 
-    def _terms(self, act: Act) -> LeaseTerms | None:
+    def _terms(self, action: LeaseAction) -> LeaseTerms | None:
         if not self._context.promises.server_lease:
             return None
-        return LeaseTerms(act, self.record.ttl_s, self._nonce)
+        return LeaseTerms(action, self.record.ttl_s, self._nonce)
 
     def release(self, hold: Hold) -> Steps[bool]:
         """Release: write the record without an owner; see `handles.Keeper.release`.
@@ -168,10 +172,10 @@ class LockKeeper:
         tombstone = self.record.freed(self._next_seq())
         value = encode_lock(tombstone)
         outcome = yield from cas(
-            self._key, self.version, value, retries.timeout_s, self._terms(Act.GIVE)
+            self._key, self.version, value, retries.timeout_s, self._terms(LeaseAction.RELEASE)
         )
         if isinstance(outcome, Applied):
-            self._context.remember(self._key, Entry(value, outcome.version), tombstone)
+            self._context.cache_entry(self._key, Entry(value, outcome.version), tombstone)
             return ReleaseAttempt.DONE
         entry = yield from get(self._key, retries.timeout_s)
         if entry is None:

@@ -47,7 +47,7 @@ def slot_request(
         wait_s=options.wait_s,
         intent=intent,
         limit=limit,
-        early_s=options.early_s,
+        margin_s=options.margin_s,
         reentrant=reentrant,
     )
 

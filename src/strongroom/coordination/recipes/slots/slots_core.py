@@ -74,7 +74,7 @@ class SlotRequest:
         intent: the slot's role while its owner waits; "" to wait invisibly.
         rule: decides who may enter.
         limit: the limit to write into the record.
-        ttl_s, wait_s, early_s: as for locks.
+        ttl_s, wait_s, margin_s: as for locks.
         reentrant: whether this client may wait for slots of its own, which its other threads
             release.
     """
@@ -88,7 +88,7 @@ class SlotRequest:
     wait_s: float | None
     intent: str = ""
     limit: int = 0
-    early_s: float = 0.0
+    margin_s: float = 0.0
     reentrant: bool = False
 
 
@@ -342,12 +342,12 @@ class SlotAcquisition:
         context, request = self._context, self._request
         clock, sent_s = context.clock, self._sent.get(slot.seq, float("-inf"))
         deadline_s = context.rules.holder_deadline_s(sent_s, clock.boot_s(), slot.ttl_s, False)
-        if deadline_s - request.early_s <= clock.boot_s():
+        if deadline_s - request.margin_s <= clock.boot_s():
             return None  # expired before use: it is written anew, if the rule still allows that
         keeper = SlotKeeper(context, request.kind, request.key, slot, record, version)
         hold = Hold(
             clock, request.key, request.name, self.nonce, slot.fence, request.ttl_s, deadline_s,
-            keeper, request.early_s,
+            keeper, request.margin_s,
         )  # fmt: skip
         hold.on_end = keeper.unclaim_when_over
         return hold

@@ -84,7 +84,7 @@ class SlotKeeper:
                     return renewed
                 yield retries.pause(troubled=False)
         except StoreUnavailable as error:
-            hold.trouble = str(error) or "the store did not answer"
+            hold.last_error = str(error) or "the store did not answer"
         return False
 
     def _renew_once(self, hold: Hold) -> Steps[bool | None]:

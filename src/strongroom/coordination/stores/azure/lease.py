@@ -1,14 +1,15 @@
 """Azure Blob Storage in lease mode: the service's own clock ends a hold.
 
-Lives here: the requests for TAKE, KEEP, GIVE and BREAK, and how a waiter learns of a lease's end.
+Lives here: the requests for ACQUIRE, RENEW, RELEASE and BREAK, and how a waiter learns that a lease
+has ended.
 
-The lease id is derived from the hold's nonce, so a TAKE whose response was lost may be repeated. A
-lease alone gives no fencing token, because it does not change the ETag. So the record with the next
-fence is written under the lease, on the condition of the version that was read. Only then is the
-lock held. A blob that does not exist cannot be leased. A placeholder is created first, which
-readers treat as absent. GIVE ends the lease before it writes the tombstone, so a waiter that the
-tombstone wakes finds the lease free. A holder that dies in between leaves no lease behind. The
-lease id is in the blob's metadata, since other clients may add to the record of a running hold
+The lease id is derived from the hold's nonce, so an ACQUIRE whose response was lost may be
+repeated. A lease alone gives no fencing token, because it does not change the ETag. So the record
+with the next fence is written under the lease, on the condition of the version that was read. Only
+then is the lock held. A blob that does not exist cannot be leased. A placeholder is created first,
+which readers treat as absent. RELEASE ends the lease before it writes the tombstone, so a waiter
+that the tombstone wakes finds the lease free. A holder that dies in between leaves no lease behind.
+The lease id is in the blob's metadata, since other clients may add to the record of a running hold
 (fair queues). A waiter names the lease that it waits for, because the end of a lease does not
 change the ETag.
 
@@ -34,11 +35,11 @@ from strongroom.coordination.clock import Clocks
 from strongroom.coordination.effects import (
     CONFLICT,
     UNCHANGED,
-    Act,
     Applied,
     CasOutcome,
     Conflict,
     Entry,
+    LeaseAction,
     LeaseTerms,
     Unknown,
     Watched,
@@ -171,11 +172,13 @@ class AzureLeaseStore(AzureStore):
         write = _Write(key, expected, value, note, self._clock.monotonic_s() + timeout_s)
         if lease is None:
             return self._plain(write)
-        if lease.act in (Act.TAKE, Act.TAKE_OVER):
+        if lease.action in (LeaseAction.ACQUIRE, LeaseAction.TAKE_OVER):
             return self._take(write, lease)
-        if lease.act is Act.KEEP:
+        if lease.action is LeaseAction.RENEW:
             return self._keep(write, lease)
-        return self._give(write, lease) if lease.act is Act.GIVE else self._break(write)
+        return (
+            self._give(write, lease) if lease.action is LeaseAction.RELEASE else self._break(write)
+        )
 
     def _plain(self, write: _Write) -> CasOutcome:
         """Write without changing the hold, if there is one."""
@@ -221,14 +224,14 @@ class AzureLeaseStore(AzureStore):
         return outcome
 
     def _let_go(self, write: _Write) -> None:
-        """Release a lease that an unanswered TAKE may have acquired, and that was not repeated."""
+        """Release a lease that an unanswered ACQUIRE may have acquired without being repeated."""
         hanging = self._hanging.get(write.key)
         if hanging is not None and hanging.version == write.expected:
             self._hanging.pop(write.key, None)
             self._release(write, hanging.lease_id, hanging.version)
 
     def _release(self, write: _Write, mine: str, version: str) -> None:
-        # Conditional on that version: a TAKE that was repeated and written since then stays.
+        # Conditional on that version: an ACQUIRE that was repeated and written since then stays.
         try:
             self._lease(write, "release", {"x-ms-lease-id": mine, "if-match": version})
         except (StoreUnavailable, StoreRefused):

@@ -24,10 +24,10 @@ from strongroom.coordination.clock import SystemClocks
 from strongroom.coordination.effects import (
     CONFLICT,
     UNCHANGED,
-    Act,
     Applied,
     CasOutcome,
     Entry,
+    LeaseAction,
     LeaseTerms,
     Unknown,
     Watched,
@@ -119,11 +119,11 @@ class EtcdStore(StoreBase):
         put = _put(name, json.dumps({"note": note}).encode() + b"\n" + value)
         if lease is None:
             return self._write(name, state, "", [put], state.held, until_s)
-        if lease.act in (Act.TAKE, Act.TAKE_OVER, Act.KEEP):
-            if lease.act is Act.KEEP and not state.held:
+        if lease.action in (LeaseAction.ACQUIRE, LeaseAction.TAKE_OVER, LeaseAction.RENEW):
+            if lease.action is LeaseAction.RENEW and not state.held:
                 return CONFLICT  # expired by the store's clock
             return self._hold(name, state, put, lease, until_s)
-        nonce = lease.nonce if lease.act is Act.GIVE else ""
+        nonce = lease.nonce if lease.action is LeaseAction.RELEASE else ""
         return self._write(name, state, nonce, [put, _drop(name + _HOLD)], False, until_s)
 
     def _hold(

@@ -19,10 +19,10 @@ from typing import Final
 from strongroom.coordination.clock import Clocks, SystemClocks
 from strongroom.coordination.effects import (
     CONFLICT,
-    Act,
     Applied,
     CasOutcome,
     Entry,
+    LeaseAction,
     LeaseTerms,
     Unknown,
     Watched,
@@ -65,7 +65,7 @@ FROM strongroom_coordination WHERE key = $1"""
 _INSERT: Final = """
 WITH written AS (
     INSERT INTO strongroom_coordination (key, value, note, holder, expires)
-    VALUES ($1, $2, $3, CASE WHEN $4 IN ('take', 'take_over') THEN $5 ELSE '' END,
+    VALUES ($1, $2, $3, CASE WHEN $4 IN ('acquire', 'take_over') THEN $5 ELSE '' END,
         clock_timestamp() + make_interval(secs => $6::float8))
     ON CONFLICT (key) DO NOTHING RETURNING version)
 SELECT version::text, pg_notify($7, ''), CASE current_setting('synchronous_commit')
@@ -75,15 +75,15 @@ _UPDATE: Final = """
 WITH written AS (
     UPDATE strongroom_coordination SET value = $2, version = DEFAULT, note = $3,
         holder = CASE WHEN $4 = '' THEN holder
-            WHEN $4 IN ('take', 'take_over', 'keep') THEN $5 ELSE '' END,
+            WHEN $4 IN ('acquire', 'take_over', 'renew') THEN $5 ELSE '' END,
         expires = CASE WHEN $4 = '' THEN expires
-            WHEN $4 IN ('take', 'take_over', 'keep')
+            WHEN $4 IN ('acquire', 'take_over', 'renew')
                 THEN clock_timestamp() + make_interval(secs => $6::float8)
             ELSE '-infinity' END
     WHERE key = $1 AND version = $8::bigint AND CASE $4
-        WHEN 'take' THEN holder IN ('', $5) OR expires <= clock_timestamp()
-        WHEN 'keep' THEN holder = $5 AND expires > clock_timestamp()
-        WHEN 'give' THEN holder = $5
+        WHEN 'acquire' THEN holder IN ('', $5) OR expires <= clock_timestamp()
+        WHEN 'renew' THEN holder = $5 AND expires > clock_timestamp()
+        WHEN 'release' THEN holder = $5
         ELSE true END
     RETURNING version)
 SELECT version::text, pg_notify($7, ''), CASE current_setting('synchronous_commit')
@@ -139,12 +139,12 @@ class PostgresStore(StoreBase):
         lease: LeaseTerms | None = None,
         note: str = "",
     ) -> CasOutcome:
-        act, ttl_s, nonce = ("", 0.0, "") if lease is None else (lease[0].value, *lease[1:])
-        values = (key, value, note, act, nonce, repr(ttl_s), channel_of(key))
+        action, ttl_s, nonce = ("", 0.0, "") if lease is None else (lease[0].value, *lease[1:])
+        values = (key, value, note, action, nonce, repr(ttl_s), channel_of(key))
         if expected is not None:
             return self._write(_UPDATE, values, expected, timeout_s)
         # Nobody holds an absent key, so its hold can be neither renewed nor released.
-        if lease is not None and lease.act in (Act.KEEP, Act.GIVE):
+        if lease is not None and lease.action in (LeaseAction.RENEW, LeaseAction.RELEASE):
             return CONFLICT
         return self._write(_INSERT, values, None, timeout_s)
 

@@ -52,17 +52,17 @@ local found = redis.call('HMGET', KEYS[1], 'version', 'holder', 'ends_us')
 if (found[1] or '') ~= ARGV[1] then return false end
 local time = redis.call('TIME')
 local now_us = tonumber(time[1]) * 1000000 + tonumber(time[2])
-local act, nonce, holder = ARGV[5], ARGV[6], found[2] or ''
+local action, nonce, holder = ARGV[5], ARGV[6], found[2] or ''
 local alive = holder ~= '' and tonumber(found[3]) > now_us
-if act == 'take' and alive and holder ~= nonce then return false end
-if act == 'keep' and not (alive and holder == nonce) then return false end
-if act == 'give' and holder ~= nonce then return false end
+if action == 'acquire' and alive and holder ~= nonce then return false end
+if action == 'renew' and not (alive and holder == nonce) then return false end
+if action == 'release' and holder ~= nonce then return false end
 local write = {'HSET', KEYS[1], 'version', ARGV[2], 'value', ARGV[3], 'note', ARGV[4]}
-if act == 'take' or act == 'take_over' or act == 'keep' then
+if action == 'acquire' or action == 'take_over' or action == 'renew' then
     holder = nonce
     write[#write + 1] = 'ends_us'
     write[#write + 1] = string.format('%.0f', now_us + tonumber(ARGV[7]))
-elseif act ~= '' then
+elseif action ~= '' then
     holder = ''
 end
 write[#write + 1] = 'holder'
@@ -119,9 +119,9 @@ class RedisStore(StoreBase):
     ) -> CasOutcome:
         if expected == "":
             return CONFLICT  # never a version; to the script, an empty text means absent
-        act, ttl_s, nonce = ("", 0.0, "") if lease is None else (lease[0].value, *lease[1:])
+        action, ttl_s, nonce = ("", 0.0, "") if lease is None else (lease[0].value, *lease[1:])
         version = self.clock.nonce()
-        words = (expected or "", version, value, note, act, nonce, round(ttl_s * 1e6))
+        words = (expected or "", version, value, note, action, nonce, round(ttl_s * 1e6))
         return self._write(_CAS, key, words, version, timeout_s)
 
     def delete(self, key: str, expected: str, timeout_s: float) -> CasOutcome:
