@@ -24,7 +24,7 @@ _ROUNDS: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """The result of one check."""
+    """The name of a check, whether the store passed it, and what was measured or went wrong."""
 
     what: str
     passed: bool
@@ -36,7 +36,7 @@ def check(client: Client) -> list[CheckResult]:
 
     Returns: one result per check. If the store cannot be reached, every check fails.
     """
-    trial = _Trial(client.store, client.context.clock)
+    trial = _StoreChecks(client.store, client.context.clock)
     checks: list[tuple[str, Callable[[], str]]] = [
         ("a key is created once", trial.creation),
         ("a write with an old version is refused", trial.stale_write),
@@ -44,25 +44,25 @@ def check(client: Client) -> list[CheckResult]:
         ("versions never repeat", trial.versions),
         ("notes and values come back", trial.values),
         ("keys are listed", trial.listing),
-        ("round trip", trial.pace),
+        ("round trip", trial.round_trip),
     ]
     if client.promises().server_lease:
         checks.append(("the store's clock", trial.lease_clock))
     findings = []
-    for what, run in checks:
+    for name, run in checks:
         try:
-            findings.append(CheckResult(what, True, run()))
-        except (_Broken, CoordinationError) as error:
-            findings.append(CheckResult(what, False, str(error) or type(error).__name__))
+            findings.append(CheckResult(name, True, run()))
+        except (_ContractBroken, CoordinationError) as error:
+            findings.append(CheckResult(name, False, str(error) or type(error).__name__))
     trial.clean()
     return findings
 
 
-class _Broken(Exception):
+class _ContractBroken(Exception):
     """The store broke the contract; the message says how."""
 
 
-class _Trial:
+class _StoreChecks:
     def __init__(self, store: Store, clock: Clocks) -> None:
         self._store, self._clock = store, clock
         self._prefix = f"check/{clock.nonce()}"
@@ -83,26 +83,26 @@ class _Trial:
     ) -> CasOutcome:
         return self._store.cas(key, expected, value, _TIMEOUT_S, lease, note)
 
-    def _must(self, outcome: CasOutcome) -> str:
+    def _require_applied(self, outcome: CasOutcome) -> str:
         if not isinstance(outcome, Applied):
-            raise _Broken(f"a write was answered {outcome!r}")
+            raise _ContractBroken(f"a write was answered {outcome!r}")
         return outcome.version
 
     def creation(self) -> str:
         key = self._key("creation")
         if self._store.get(key, _TIMEOUT_S) is not None:
-            raise _Broken("a key that was never written is there")
-        self._must(self._write(key, None, b"one"))
+            raise _ContractBroken("a key that was never written is there")
+        self._require_applied(self._write(key, None, b"one"))
         if isinstance(self._write(key, None, b"two"), Applied):
-            raise _Broken("it was created twice")
+            raise _ContractBroken("it was created twice")
         return self._expect(key, b"one")
 
     def stale_write(self) -> str:
         key = self._key("stale")
-        first = self._must(self._write(key, None, b"1"))
-        self._must(self._write(key, first, b"2"))
+        first = self._require_applied(self._write(key, None, b"1"))
+        self._require_applied(self._write(key, first, b"2"))
         if isinstance(self._write(key, first, b"3"), Applied):
-            raise _Broken("it was written with an old version")
+            raise _ContractBroken("it was written with an old version")
         return self._expect(key, b"2")
 
     def race(self) -> str:
@@ -117,44 +117,44 @@ class _Trial:
                 ]
                 won = [one for one in (w.result() for w in writes) if isinstance(one, Applied)]
                 if len(won) != 1:
-                    raise _Broken(f"{len(won)} of {_RACERS} won in round {turn + 1}")
+                    raise _ContractBroken(f"{len(won)} of {_RACERS} won in round {turn + 1}")
                 version = won[0].version
         return f"{_ROUNDS} rounds"
 
     def versions(self) -> str:
         key = self._key("versions")
-        version = self._must(self._write(key, None, b"same"))
+        version = self._require_applied(self._write(key, None, b"same"))
         seen = {version}
         for _ in range(_ROUNDS):
-            version = self._must(self._write(key, version, b"same"))
+            version = self._require_applied(self._write(key, version, b"same"))
             if version in seen:
-                raise _Broken("two writes of one value have one version")
+                raise _ContractBroken("two writes of one value have one version")
             seen.add(version)
         return f"{len(seen)} writes of one value"
 
     def values(self) -> str:
         key, value = self._key("values"), bytes(range(256)) * 4
-        self._must(self._write(key, None, value, note="a-note"))
+        self._require_applied(self._write(key, None, value, note="a-note"))
         entry = self._store.get(key, _TIMEOUT_S)
         if entry is None or entry.value != value or entry.note != "a-note":
-            raise _Broken("what was written is not what is read")
+            raise _ContractBroken("what was written is not what is read")
         return f"{len(value)} bytes"
 
     def listing(self) -> str:
         keys = sorted(self._key(f"list-{number}") for number in range(3))
         for key in keys:
-            self._must(self._write(key, None, b"x"))
+            self._require_applied(self._write(key, None, b"x"))
         found = self._store.list_keys(f"{self._prefix}-list-", _TIMEOUT_S)
         if found != keys:
-            raise _Broken(f"{len(found)} of {len(keys)} keys are listed")
+            raise _ContractBroken(f"{len(found)} of {len(keys)} keys are listed")
         return f"{len(found)} keys"
 
-    def pace(self) -> str:
+    def round_trip(self) -> str:
         key = self._key("pace")
-        version = self._must(self._write(key, None, b"0"))
+        version = self._require_applied(self._write(key, None, b"0"))
         began = self._clock.monotonic_s()
         for number in range(_ROUNDS):
-            version = self._must(self._write(key, version, b"%d" % number))
+            version = self._require_applied(self._write(key, version, b"%d" % number))
         write_s = (self._clock.monotonic_s() - began) / _ROUNDS
         began = self._clock.monotonic_s()
         for _ in range(_ROUNDS):
@@ -169,29 +169,31 @@ class _Trial:
         here.
 
         Raises:
-            _Broken: the fresh lease is not alive, or lasts much longer than its TTL.
+            _ContractBroken: the fresh lease is not alive, or lasts much longer than its TTL.
         """
         key, nonce = self._key("clock"), f"{self._clock.nonce()}-1"
         ttl_s = max(15.0, self._store.promises().ttl_min_s)
         sent_s = self._clock.boot_s()
         terms = LeaseTerms(LeaseAction.ACQUIRE, ttl_s, nonce)
-        version = self._must(self._write(key, None, b"x", terms))
+        version = self._require_applied(self._write(key, None, b"x", terms))
         entry = self._store.get(key, _TIMEOUT_S)
         passed_s = self._clock.boot_s() - sent_s
         self._write(key, version, b"y", LeaseTerms(LeaseAction.RELEASE, ttl_s, nonce))
         if entry is None or entry.expires_in_s is None or entry.expires_in_s <= 0:
-            raise _Broken("a hold that was just taken is not alive")
+            raise _ContractBroken("a hold that was just taken is not alive")
         if entry.expires_in_s == float("inf"):
             return f"alive; the store does not say for how long (asked {passed_s:.3f} s later)"
         ahead_s = ttl_s - entry.expires_in_s - passed_s
         if ahead_s > ttl_s / 10:
-            raise _Broken(f"a hold of {ttl_s:g} s has {entry.expires_in_s:.3f} s left at once")
+            raise _ContractBroken(
+                f"a hold of {ttl_s:g} s has {entry.expires_in_s:.3f} s left at once"
+            )
         return f"{ttl_s:g} s: {entry.expires_in_s:.3f} s left after {passed_s:.3f} s"
 
     def _expect(self, key: str, value: bytes) -> str:
         entry = self._store.get(key, _TIMEOUT_S)
         if entry is None or entry.value != value:
-            raise _Broken("what was written is not what is read")
+            raise _ContractBroken("what was written is not what is read")
         return "as it must be"
 
     def clean(self) -> None:

@@ -20,8 +20,8 @@ from strongroom.coordination.errors import Unsupported
 ANY: Final[tuple[str, ...]] = ()
 """The values of an option that takes any text."""
 SWITCH: Final = ("0", "1")
-_ALIKE: Final = 0.6
-_ALMOST: Final = 0.75  # two swapped letters in a word of four
+_SIMILARITY_MIN: Final = 0.6
+_SECRET_SIMILARITY_MIN: Final = 0.75  # two swapped letters in a word of four
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ def _unknown(url: str, names: list[str], at: int, options: UrlOptions) -> str:
     """
     name = names[at]
     leaks = "@" in _query(url) or options.secrets.intersection(names[:at])
-    nearest = options.nearest(name, _ALMOST if leaks else _ALIKE)
+    nearest = options.nearest(name, _SECRET_SIMILARITY_MIN if leaks else _SIMILARITY_MIN)
     where = f"{_scheme(url)}://"
     if nearest:
         return (

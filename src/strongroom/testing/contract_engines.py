@@ -77,10 +77,10 @@ class MemorySubject:
         self._gateway(store).before_commit = held
         return held
 
-    def stop_heart(self, store: StorageEngine) -> None:
+    def stop_heartbeats(self, store: StorageEngine) -> None:
         self._gateway(store).gateways.is_beating = False
 
-    def start_heart(self, store: StorageEngine) -> None:
+    def resume_heartbeats(self, store: StorageEngine) -> None:
         self._gateway(store).gateways.is_beating = True
 
     def _gateway(self, store: StorageEngine) -> MemoryEngine:

@@ -49,7 +49,7 @@ async def _horizon(store: StorageEngine) -> Horizon:
     return horizon
 
 
-async def _turns() -> None:
+async def _yield_to_event_loop() -> None:
     for _ in range(_TURNS):
         await asyncio.sleep(0)
 
@@ -84,7 +84,7 @@ async def a_late_gateway_stops_and_its_hold_is_lost(subject: SharedSubject) -> N
     await put(late, (face(), b""))
     hold = await late.gateways.hold(b"lane")
     assert hold is not None and not is_lost(hold)
-    subject.stop_heart(late)
+    subject.stop_heartbeats(late)
     subject.clock.advance(_LATE_S)
     assert is_lost(hold) and not stands(hold)
     await _is_unavailable(late.read([face()]))
@@ -92,7 +92,7 @@ async def a_late_gateway_stops_and_its_hold_is_lost(subject: SharedSubject) -> N
     await _is_unavailable(late.gateways.hold(b"another"))
     await _is_unavailable(late.gateways.horizon())
     assert await other.gateways.hold(b"lane") is None, "it is not dead yet"
-    subject.start_heart(late)
+    subject.resume_heartbeats(late)
     await put(late, (face(), b"goes on"))
     assert is_lost(hold), "a hold that was lost once is not to be believed again"
     assert stands(hold), "nobody else has had it"
@@ -108,7 +108,7 @@ async def a_dead_gateway_blocks_nothing_and_commits_nothing(subject: SharedSubje
     held = subject.hold_commits(dead)
     late = asyncio.create_task(put(dead, (face(), b"late")))
     await held.reached()
-    subject.stop_heart(dead)
+    subject.stop_heartbeats(dead)
     subject.clock.advance(_DEAD_S)
     async with asyncio.timeout(_SOON_S):
         later = await put(other, (face(b"other"), b""))
@@ -121,7 +121,7 @@ async def a_dead_gateway_blocks_nothing_and_commits_nothing(subject: SharedSubje
         assert all(other.gateways.owns(b"%d" % number) for number in range(20))
     held.release()
     await _is_unavailable(late)
-    subject.start_heart(dead)
+    subject.resume_heartbeats(dead)
     await _is_unavailable(put(dead, (face(), b"late")))
     await _is_unavailable(dead.read([face()]))
     assert not stands(hold) and stands(taken)
@@ -130,11 +130,11 @@ async def a_dead_gateway_blocks_nothing_and_commits_nothing(subject: SharedSubje
     assert await value(other, face()) == b"before"
 
 
-async def who_takes_a_hold_over_gives_later_stamps(subject: SharedSubject) -> None:
+async def a_gateway_that_takes_over_a_hold_issues_later_stamps(subject: SharedSubject) -> None:
     later, ahead = subject.store, await subject.second(skew_s=60.0)
     hold = await ahead.gateways.hold(b"lane")
     assert hold is not None
-    subject.stop_heart(ahead)
+    subject.stop_heartbeats(ahead)
     for number in range(3):
         newest = await put(ahead, (face(b"%d" % number), b"under the hold"))
     subject.clock.advance(_DEAD_S)
@@ -151,7 +151,7 @@ async def quiet_waits_for_what_the_other_has_decided(subject: SharedSubject) -> 
     stamp = await put(two, (face(b"other"), b""))
     quiet = asyncio.create_task(two.gateways.quiet(stamp + 1))
     own = asyncio.create_task(one.gateways.quiet(stamp + 1))
-    await _turns()
+    await _yield_to_event_loop()
     assert not quiet.done() and not own.done(), "an older commit may still happen"
     held.release()
     async with asyncio.timeout(_SOON_S):
@@ -210,7 +210,7 @@ async def a_reader_sees_what_it_does_not_hold_back(subject: SharedSubject) -> No
     retiring = asyncio.create_task(put(one, (face(), b"without the content")))
     await held.reached()
     await put(two, (face(b"", b"elsewhere"), b""))
-    await _turns()
+    await _yield_to_event_loop()
     mark = two.gateways.begin_reading()
     assert await value(two, face()) is None, "it reads what is about to be retired"
     held.release()
@@ -252,7 +252,7 @@ CASES: Final = (
     a_hold_excludes_the_other_gateway,
     a_late_gateway_stops_and_its_hold_is_lost,
     a_dead_gateway_blocks_nothing_and_commits_nothing,
-    who_takes_a_hold_over_gives_later_stamps,
+    a_gateway_that_takes_over_a_hold_issues_later_stamps,
     quiet_waits_for_what_the_other_has_decided,
     quiet_passes_over_clocks_that_are_behind,
     a_reader_holds_back_the_horizon_of_the_other,

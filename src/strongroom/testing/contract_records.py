@@ -265,7 +265,7 @@ async def a_condition_that_nothing_satisfies_ends_a_page(subject: Subject) -> No
     assert b"this has it" in [one.value for one in found], "it was not looked for to the end"
 
 
-async def who_stands_still_is_listed_exactly_once(subject: Subject) -> None:
+async def unchanged_records_are_listed_exactly_once(subject: Subject) -> None:
     store = subject.store
     still = {b"%03d" % number for number in range(0, 300, 3)}
     for name in still:
@@ -381,7 +381,7 @@ async def stamps_are_unique_and_rise_with_time(subject: Subject) -> None:
     assert await put(store, (face(), b"")) >= max(later, *stamps)
 
 
-async def versions_of_a_record_rise_whoever_writes(subject: Subject) -> None:
+async def versions_of_a_record_rise_with_any_writer(subject: Subject) -> None:
     store = subject.store
     seen = [0]
 
@@ -419,7 +419,7 @@ async def commits_of_a_partition_are_seen_in_the_order_of_their_stamps(subject: 
     await watching
 
 
-async def what_other_partitions_told_is_so_when_the_commit_happens(subject: Subject) -> None:
+async def records_of_other_partitions_are_current_when_the_commit_happens(subject: Subject) -> None:
     """Once a deletion is acknowledged, no commit happens whose decision saw the deleted record."""
     store = subject.store
 
@@ -476,12 +476,12 @@ CASES: Final = (
     a_scan_resumes_where_nothing_is_and_stops_by_bytes,
     a_condition_leaves_out_nothing_that_satisfies_it,
     a_condition_that_nothing_satisfies_ends_a_page,
-    who_stands_still_is_listed_exactly_once,
+    unchanged_records_are_listed_exactly_once,
     a_scan_shows_each_partition_as_one_commit_left_it,
     limits_are_kept,
     stamps_are_unique_and_rise_with_time,
-    versions_of_a_record_rise_whoever_writes,
+    versions_of_a_record_rise_with_any_writer,
     commits_of_a_partition_are_seen_in_the_order_of_their_stamps,
-    what_other_partitions_told_is_so_when_the_commit_happens,
+    records_of_other_partitions_are_current_when_the_commit_happens,
     a_restart_keeps_everything_and_time_goes_on,
 )

@@ -101,7 +101,7 @@ async def stamps_of_two_gateways_are_unique(subject: SharedSubject) -> None:
     assert {stamp % 64 for stamp in stamps[::2]} != {stamp % 64 for stamp in stamps[1::2]}
 
 
-async def no_stamp_is_below_the_time_that_another_gateway_told(subject: SharedSubject) -> None:
+async def no_stamp_is_below_the_time_that_another_gateway_reported(subject: SharedSubject) -> None:
     one, two = subject.store, await subject.second()
     for _ in range(20):
         before = await one.now()
@@ -181,7 +181,9 @@ async def a_commit_that_may_yet_adopt_keeps_its_body(subject: SharedSubject) -> 
     assert await content(store, written.id) == (b"body" if is_there else None)
 
 
-async def who_stands_still_is_listed_once_under_churn_from_both(subject: SharedSubject) -> None:
+async def unchanged_records_are_listed_once_while_both_gateways_write(
+    subject: SharedSubject,
+) -> None:
     stores = (subject.store, await subject.second())
     still = {b"%03d" % number for number in range(0, 300, 3)}
     for name in still:
@@ -309,13 +311,13 @@ CASES: Final = (
     a_commit_held_back_is_no_older_than_what_came_meanwhile,
     commits_of_the_other_gateway_are_seen_in_stamp_order,
     stamps_of_two_gateways_are_unique,
-    no_stamp_is_below_the_time_that_another_gateway_told,
+    no_stamp_is_below_the_time_that_another_gateway_reported,
     a_clock_that_is_ahead_is_followed_where_it_was_seen,
     a_commit_wakes_waiters_at_the_other_gateway,
     a_moved_clock_reaches_every_gateway,
     a_content_is_adopted_where_it_was_written,
     a_commit_that_may_yet_adopt_keeps_its_body,
-    who_stands_still_is_listed_once_under_churn_from_both,
+    unchanged_records_are_listed_once_while_both_gateways_write,
     a_refusal_sees_the_last_commit_of_the_other,
     a_put_decided_before_a_deletion_is_refused_after_it,
     a_job_is_never_seen_before_its_commit,

@@ -89,11 +89,11 @@ class SharedSubject(Subject, Protocol):
         """Hold back the commits of a gateway from now on."""
         ...
 
-    def stop_heart(self, store: StorageEngine) -> None:
+    def stop_heartbeats(self, store: StorageEngine) -> None:
         """Stop the heartbeats of a gateway."""
         ...
 
-    def start_heart(self, store: StorageEngine) -> None:
+    def resume_heartbeats(self, store: StorageEngine) -> None:
         """Send the heartbeats of a gateway again."""
         ...
 

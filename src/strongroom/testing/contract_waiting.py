@@ -32,7 +32,7 @@ async def waiting_for_what_has_changed_already_ends_at_once(subject: Subject) ->
         await store.wait(face(b"absent"), stamp, _LONG_S)
 
 
-async def a_commit_wakes_who_waits_for_its_records(subject: Subject) -> None:
+async def a_commit_wakes_the_waiters_of_its_records(subject: Subject) -> None:
     store = subject.store
     stamp = await put(store, (face(), b"1"))
 
@@ -55,7 +55,7 @@ async def a_commit_wakes_who_waits_for_its_records(subject: Subject) -> None:
         await here
 
 
-async def nothing_else_wakes_who_waits(subject: Subject) -> None:
+async def nothing_else_wakes_a_waiter(subject: Subject) -> None:
     store = subject.store
     stamp = await put(store, (face(), b""))
     waiting = asyncio.create_task(store.wait(face(), stamp, _LONG_S))
@@ -110,7 +110,7 @@ async def a_moved_clock_outlasts_a_restart(subject: Subject) -> None:
     assert await subject.store.now() >= moved >= before + 7200 * 10_000_000
 
 
-async def waiters_are_counted_and_can_be_sent_home_for_good(subject: Subject) -> None:
+async def waiters_are_counted_and_can_all_be_ended(subject: Subject) -> None:
     store = subject.store
     assert store.watching() == 0
     waiting = [
@@ -144,7 +144,7 @@ async def closing_wakes_everyone(subject: Subject) -> None:
         await waiting
 
 
-async def no_change_is_missed_between_looking_and_waiting(subject: Subject) -> None:
+async def no_change_is_missed_between_reading_and_waiting(subject: Subject) -> None:
     store = subject.store
     count = 50
     seen: list[int] = []
@@ -168,12 +168,12 @@ async def no_change_is_missed_between_looking_and_waiting(subject: Subject) -> N
 
 CASES: Final = (
     waiting_for_what_has_changed_already_ends_at_once,
-    a_commit_wakes_who_waits_for_its_records,
-    nothing_else_wakes_who_waits,
+    a_commit_wakes_the_waiters_of_its_records,
+    nothing_else_wakes_a_waiter,
     a_wait_ends_when_its_time_is_up,
     moving_the_clock_wakes_everyone,
     a_moved_clock_outlasts_a_restart,
-    waiters_are_counted_and_can_be_sent_home_for_good,
+    waiters_are_counted_and_can_all_be_ended,
     closing_wakes_everyone,
-    no_change_is_missed_between_looking_and_waiting,
+    no_change_is_missed_between_reading_and_waiting,
 )

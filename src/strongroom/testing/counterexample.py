@@ -81,16 +81,16 @@ def counterexample(
     low, high = 0, len(ends) - 1
     while low < high:
         middle = (low + high) // 2
-        if find_order(_beginning(operations, ends[middle]), model, object_key, max_steps).complete:
+        if find_order(_prefix(operations, ends[middle]), model, object_key, max_steps).complete:
             low = middle + 1
         else:
             high = middle
-    shortest = _beginning(operations, ends[high])
+    shortest = _prefix(operations, ends[high])
     kept, found = _without_reads(shortest, model, object_key, max_steps)
     return Counterexample(object_key, tuple(kept), found.order, found.states)
 
 
-def _beginning(operations: Sequence[CompletedCall], end: int) -> list[CompletedCall]:
+def _prefix(operations: Sequence[CompletedCall], end: int) -> list[CompletedCall]:
     """Return the history up to a position. Calls in progress there may have happened or not.
 
     Such an operation keeps its later response, which is a fact, so that the cut comes early.
@@ -163,12 +163,12 @@ def _table(rows: Sequence[CompletedCall], order: Sequence[int]) -> list[str]:
 
 def _timeline(rows: Sequence[CompletedCall]) -> list[str]:
     """Return a bar for each row: `[` invoked, `]` returned, `>` not returned by the end."""
-    moments = sorted({moment for row in rows for moment in (row.invoked, row.returned)} - {NEVER})
-    column = {moment: index for index, moment in enumerate(moments)}
+    positions = sorted({at for row in rows for at in (row.invoked, row.returned)} - {NEVER})
+    column = {position: index for index, position in enumerate(positions)}
     lines = []
     for row in rows:
         begin = column[row.invoked]
-        end = column.get(row.returned, len(moments))
+        end = column.get(row.returned, len(positions))
         mark = "]" if row.returned < NEVER else ">"
         lines.append(" " * begin + "[" + "-" * (end - begin - 1) + mark)
     return lines

@@ -94,7 +94,7 @@ class Disk:
             return 1 << 50
         return max(0, self.capacity_bytes - self.used_bytes())
 
-    def operate(self, operation: str, path: str) -> None:
+    def begin_operation(self, operation: str, path: str) -> None:
         """Count an operation that is about to start. Raises OSError if it is made to fail."""
         with self._lock:
             self.operations += 1
@@ -113,7 +113,7 @@ class Disk:
             file = self._names[path] = _File()
             self._entries[os.path.dirname(path)].append(_Entry(path, file))
 
-    def knows(self, path: str) -> bool:
+    def exists(self, path: str) -> bool:
         """Return whether the file exists."""
         return path in self._names
 
@@ -185,7 +185,7 @@ class Disk:
             seed: 0 loses everything that was not synced, 1 keeps it; others mix and tear.
         """
         with self._lock:
-            chance = _Chance(seed)
+            chance = _SeededRandom(seed)
             keep = {0: 0.0, 1: 1.0}.get(seed, (0.1, 0.5, 0.9)[chance.below(3)])
             names = dict(self._durable_names)
             for entries in self._entries.values():
@@ -198,11 +198,11 @@ class Disk:
                 os.makedirs(os.path.join(target, os.path.relpath(path, self.root)), exist_ok=True)
             for path, file in names.items():
                 if os.path.dirname(path) in directories:
-                    data = _survivor(file, chance, keep)
+                    data = _contents_after_cut(file, chance, keep)
                     Path(target, os.path.relpath(path, self.root)).write_bytes(data)
 
 
-class _Chance:
+class _SeededRandom:
     """Random numbers that a seed repeats."""
 
     def __init__(self, seed: int) -> None:
@@ -240,7 +240,7 @@ def _apply(data: bytearray, change: tuple[int, bytes | None]) -> None:
         data[position : position + len(written)] = written
 
 
-def _survivor(file: _File, chance: _Chance, keep: float) -> bytes:
+def _contents_after_cut(file: _File, chance: _SeededRandom, keep: float) -> bytes:
     data = bytearray(file.durable)
     for position, written in file.pending:
         if written is None:
@@ -271,12 +271,12 @@ class DiskFiles:
         self._paths: dict[int, str] = {}
 
     def make_directory(self, path: str) -> None:
-        self._disk.operate("mkdir", path)
+        self._disk.begin_operation("mkdir", path)
         self._files.make_directory(path)
         self._disk.directory_made(path)
 
     def create(self, path: str) -> int:
-        self._disk.operate("create", path)
+        self._disk.begin_operation("create", path)
         descriptor = self._files.create(path)
         self._disk.created(path)
         self._paths[descriptor] = path
@@ -296,29 +296,29 @@ class DiskFiles:
         if any(size % ALIGNMENT_BYTES for size in (offset, *map(len, data))):
             raise OSError(errno.EINVAL, "a write past the cache is not aligned")
         path = self._paths[descriptor]
-        self._disk.operate("write", path)
+        self._disk.begin_operation("write", path)
         self._disk.written(path, b"".join(data), offset)
         self._files.write_aligned(descriptor, data, offset)
 
     def write_at(self, descriptor: int, data: bytes | memoryview, offset: int) -> None:
         path = self._paths[descriptor]
-        self._disk.operate("write", path)
+        self._disk.begin_operation("write", path)
         self._disk.written(path, data, offset)
         self._files.write_at(descriptor, data, offset)
 
     def truncate(self, descriptor: int, length: int) -> None:
         path = self._paths[descriptor]
-        self._disk.operate("truncate", path)
+        self._disk.begin_operation("truncate", path)
         self._files.truncate(descriptor, length)
         self._disk.truncated(path, length)
 
     def sync(self, descriptor: int) -> None:
         path = self._paths[descriptor]
-        self._disk.operate("sync", path)
+        self._disk.begin_operation("sync", path)
         self._disk.synced(path)
 
     def sync_directory(self, path: str) -> None:
-        self._disk.operate("syncdir", path)
+        self._disk.begin_operation("syncdir", path)
         self._disk.directory_synced(path)
 
     def close(self, descriptor: int) -> None:
@@ -326,12 +326,12 @@ class DiskFiles:
         self._files.close(descriptor)
 
     def rename(self, source: str, target: str) -> None:
-        self._disk.operate("rename", source)
+        self._disk.begin_operation("rename", source)
         self._files.rename(source, target)
         self._disk.renamed(source, target)
 
     def unlink(self, path: str) -> None:
-        self._disk.operate("unlink", path)
+        self._disk.begin_operation("unlink", path)
         self._files.unlink(path)
         self._disk.unlinked(path)
 

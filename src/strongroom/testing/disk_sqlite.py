@@ -55,11 +55,11 @@ class DiskVfs(apsw.VFS):
 
     def xDelete(self, filename: str, syncdir: bool) -> None:  # noqa: N802
         try:
-            self.disk.operate("unlink", filename)
+            self.disk.begin_operation("unlink", filename)
         except OSError as error:
             raise _as_sqlite(error, apsw.SQLITE_IOERR_DELETE) from error
         super().xDelete(filename, syncdir)
-        if self.disk.knows(filename):
+        if self.disk.exists(filename):
             self.disk.unlinked(filename)
         if syncdir:
             self.disk.directory_synced(os.path.dirname(filename))
@@ -73,13 +73,13 @@ class _DiskVfsFile(apsw.VFSFile):
         self._path = path
         self._sync_name = False
         super().__init__(CHECKSUM_VFS, name, flags)
-        if not disk.knows(path):
+        if not disk.exists(path):
             disk.created(path)
             self._sync_name = bool(flags[0] & _SYNCS_ITS_NAME)
 
     def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802
         try:
-            self._disk.operate("write", self._path)
+            self._disk.begin_operation("write", self._path)
             self._disk.require_room(self._path, len(data), offset)
         except OSError as error:
             raise _as_sqlite(error, apsw.SQLITE_IOERR_WRITE) from error
@@ -89,7 +89,7 @@ class _DiskVfsFile(apsw.VFSFile):
 
     def xTruncate(self, newsize: int) -> None:  # noqa: N802
         try:
-            self._disk.operate("truncate", self._path)
+            self._disk.begin_operation("truncate", self._path)
         except OSError as error:
             raise _as_sqlite(error, apsw.SQLITE_IOERR_TRUNCATE) from error
         super().xTruncate(newsize)
@@ -107,14 +107,14 @@ class _DiskVfsFile(apsw.VFSFile):
         if missing_bytes <= 0:
             return
         try:
-            self._disk.operate("write", self._path)
+            self._disk.begin_operation("write", self._path)
             self._disk.written(self._path, bytes(missing_bytes), end_bytes)
         except OSError as error:
             raise apsw.IOError("disk I/O error") from error
 
     def xSync(self, flags: int) -> None:  # noqa: N802
         try:
-            self._disk.operate("sync", self._path)
+            self._disk.begin_operation("sync", self._path)
         except OSError as error:
             raise _as_sqlite(error, apsw.SQLITE_IOERR_FSYNC) from error
         self._disk.synced(self._path)

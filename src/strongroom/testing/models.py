@@ -220,7 +220,7 @@ class BlobModel:
             return operations
         mentions = Counter(etag for op in operations for etag in _etags(op))
         contents = {read.content for read in shown}
-        return [_plain(operation, mentions, contents) for operation in operations]
+        return [_without_unread(operation, mentions, contents) for operation in operations]
 
 
 def _answer(result: Hashable) -> Observation:
@@ -236,7 +236,7 @@ def _etags(operation: CompletedCall) -> Iterable[Hashable]:
         yield operation.result.etag
 
 
-def _plain(
+def _without_unread(
     operation: CompletedCall, mentions: Counter[Hashable], contents: set[Hashable]
 ) -> CompletedCall:
     call, result = operation.call, operation.result

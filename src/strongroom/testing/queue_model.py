@@ -147,37 +147,43 @@ class QueueHistory:
             self._position += 1
             return self._position
 
-    def end(self, client: str, begun: int, seen: dict[str, tuple[Hashable, Hashable]]) -> None:
+    def end(
+        self, client: str, begin_position: int, seen: dict[str, tuple[Hashable, Hashable]]
+    ) -> None:
         """Record the response to a request.
 
         Arguments:
             client: the name of the caller, for people.
-            begun: the value that `begin` returned.
+            begin_position: the value that `begin` returned.
             seen: (call, result) for each message, by its id.
         """
         with self._lock:
             self._position += 1
             for key, (call, result) in seen.items():
-                self._add(client, key, call, result, begun)
+                self._add(client, key, call, result, begin_position)
 
-    def time_passed(self, client: str, begun: int) -> None:
+    def time_passed(self, client: str, begin_position: int) -> None:
         """Record that time has passed, for all messages, including those recorded later."""
         with self._lock:
             self._position += 1
-            self._passed.append((client, begun, self._position))
+            self._passed.append((client, begin_position, self._position))
 
     def operations(self) -> Sequence[CompletedCall]:
         """Return all operations that were recorded so far."""
         with self._lock:
             found = list(self._operations)
-            for (client, begun, ended), key in itertools.product(self._passed, self._keys):
+            for (client, begin_position, ended), key in itertools.product(self._passed, self._keys):
                 number = len(found)
-                found.append(CompletedCall(number, client, key, TimePasses(), None, begun, ended))
+                found.append(
+                    CompletedCall(number, client, key, TimePasses(), None, begin_position, ended)
+                )
             return tuple(found)
 
-    def _add(self, client: str, key: str, call: Hashable, result: Hashable, begun: int) -> None:
+    def _add(
+        self, client: str, key: str, call: Hashable, result: Hashable, begin_position: int
+    ) -> None:
         number = len(self._operations)
         self._keys.add(key)
         self._operations.append(
-            CompletedCall(number, client, key, call, result, begun, self._position)
+            CompletedCall(number, client, key, call, result, begin_position, self._position)
         )

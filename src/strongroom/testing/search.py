@@ -135,8 +135,8 @@ class _Search(Generic[State]):
         self._hints: ModelHints[State] | None = model if isinstance(model, ModelHints) else None
         self._steps_left = limit
         self._waiting = _Waiting(operations)
-        self._quiet = [self._is_quiet(operation) for operation in operations]
-        self._shown = self._versions_shown()
+        self._unchanging = [self._is_quiet(operation) for operation in operations]
+        self._operations_at_version = self._versions_shown()
         self._taken_bits = 0
         self._seen: set[tuple[int, frozenset[State]]] = set()
         self._path: list[_Node[State]] = []
@@ -188,7 +188,7 @@ class _Search(Generic[State]):
         ready = [
             index
             for index in self._waiting.pending()
-            if self._quiet[index] and self._next(index, node.states) == node.states
+            if self._unchanging[index] and self._next(index, node.states) == node.states
         ]
         for index in ready:
             self._take(index)
@@ -227,7 +227,7 @@ class _Search(Generic[State]):
         version = self._hints.version(state)
         if version is None or version == self._hints.version(after):
             return False
-        return bool(self._shown.get(version, 0) & ~(self._taken_bits | 1 << index))
+        return bool(self._operations_at_version.get(version, 0) & ~(self._taken_bits | 1 << index))
 
     def _is_quiet(self, operation: CompletedCall) -> bool:
         if self._hints is None or operation.returned == NEVER:

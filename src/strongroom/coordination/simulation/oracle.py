@@ -20,7 +20,7 @@ class Oracle:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._beliefs: dict[str, list[tuple[Node, int, Hold]]] = {}
+        self._holds: dict[str, list[tuple[Node, int, Hold]]] = {}
         self._lost_holds: list[tuple[Node, Hold]] = []
         self._fences: dict[str, int] = {}
         self._resource_fence = 0
@@ -48,7 +48,7 @@ class Oracle:
                 f"{node.name} got fence {hold.fence} of {hold.key} after {self._fences[hold.key]}"
             )
         self._fences[hold.key] = max(hold.fence, self._fences.get(hold.key, 0))
-        self._beliefs.setdefault(hold.key, []).append((node, node.life, hold))
+        self._holds.setdefault(hold.key, []).append((node, node.life, hold))
         hold.on_lost(lambda reason: self._lost(node, hold, reason))
 
     def _lost(self, node: Node, hold: Hold, reason: str) -> None:
@@ -67,7 +67,7 @@ class Oracle:
         for node, hold in self._lost_holds:
             if hold.active:
                 self.complain(f"{node.name} revived {hold.key}")
-        for key, beliefs in self._beliefs.items():
+        for key, beliefs in self._holds.items():
             over = False
             believers = []
             for belief in beliefs:
@@ -80,7 +80,7 @@ class Oracle:
                 names = " and ".join(f"{n.name} (fence {h.fence})" for n, _, h in believers)
                 self.complain(f"{names} both hold {key}")
             if over:
-                self._beliefs[key] = [
+                self._holds[key] = [
                     b for b in beliefs if b[1] == b[0].life and b[0].up and b[2].active
                 ]
 
