@@ -247,7 +247,8 @@ class Acquisition:
         return self._decide_in_queue(entry, record, busy_s)
 
     def _may_repeat_take(self, entry: Entry) -> bool:
-        # Our ACQUIRE may have leased the key without writing the record: the same nonce may repeat it.
+        # Our ACQUIRE may have leased the key without writing the record. The same nonce may repeat
+        # it.
         server_lease = self._context.promises.server_lease
         return (
             server_lease
@@ -357,7 +358,10 @@ class Acquisition:
         return None
 
     def _act(self, observed: ObservedRecord) -> LeaseAction:
-        """Return ACQUIRE, or TAKE_OVER if the store's clock was set back; see `time_until_free_s`."""
+        """Return ACQUIRE, or TAKE_OVER if the store's clock was set back.
+
+        See `time_until_free_s`.
+        """
         entry, record = observed.entry, observed.record
         if entry is None or record is None or not outlasts_its_ttl(entry, record):
             return LeaseAction.ACQUIRE

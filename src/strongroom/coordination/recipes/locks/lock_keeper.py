@@ -64,8 +64,8 @@ class LockKeeper:
     def unclaim_when_over(self) -> None:
         """Drop the claim on the key, when the hold is lost or about to be released.
 
-        This client may then take the lock again before its release is written. Its ACQUIRE names the
-        version that the release would replace, so that only one of the two writes is applied.
+        This client may then take the lock again before its release is written. Its ACQUIRE names
+        the version that the release would replace, so that only one of the two writes is applied.
         """
         self._context.unclaim(self._key, self._nonce)
 
