@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import ssl
 import stat
 import tempfile
@@ -11,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from strongroom.clock import ManualClock, SystemClock
+from strongroom.servers.http.protocol import Connection
 from strongroom.servers.self_made import self_made_certificate
 from strongroom.servers.tls import load_context
 from strongroom.values import FileSlice
@@ -46,6 +49,36 @@ def test_plain_and_encrypted_on_one_port(tmp_path: Path) -> None:
             await plain.close()
 
     run(scenario())
+
+
+def test_connections_that_have_ended_are_freed_without_the_garbage_collector(
+    tmp_path: Path,
+) -> None:
+    """Else each would keep the 256 KiB that TLS receives into until a rare pass."""
+
+    async def scenario() -> None:
+        server_side, client_side = contexts(tmp_path)
+        async with serving(tells_tls, tls=server_side) as served:
+            for tls in (None, client_side):
+                asked, refused, silent = [await served.connect(tls=tls) for _ in range(3)]
+                assert (await asked.ask(get())).status == 200
+                assert (await refused.ask(b"no request\r\n\r\n")).status == 400
+                await asked.send(put(b"x" * MIB)[:1000])  # a body that ends early
+                for client in (asked, refused, silent):
+                    await client.close()
+            await no_more_than(served, 0)
+            served.exchanges.clear()
+            for _ in range(10):  # what has ended in this turn is still on the stack
+                await asyncio.sleep(0)
+            left = [one for one in gc.get_objects() if isinstance(one, Connection)]
+            assert len(left) == 0
+
+    gc.collect()
+    gc.disable()
+    try:
+        run(scenario())
+    finally:
+        gc.enable()
 
 
 def test_files_are_sent_encrypted(tmp_path: Path) -> None:

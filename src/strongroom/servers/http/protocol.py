@@ -268,6 +268,9 @@ class Connection(asyncio.Protocol):
     def _forget(self) -> None:
         self._handling = None
         self._parser.close()
+        # It refers to this connection. Without the cycle, the connection and the buffers of its TLS
+        # are freed at once.
+        del self._responder
         self._owner.forget(self)
 
     @property
