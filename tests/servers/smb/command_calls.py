@@ -101,7 +101,7 @@ class _Handlers:
             element.open = self.session.find_open(file_id)
         return element
 
-    def _interim(self) -> None:
+    def _interim(self, element: SmbElement) -> None:
         self.interims += 1
         self.waits.set()
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import logging
 from collections.abc import Iterator
 
 import pytest
 from prometheus_client.metrics_core import Metric
 
+from strongroom.servers.smb.declarations import SmbElement
 from strongroom.servers.smb.observing import REQUEST_LOG
 from strongroom.servers.smb.serving import SmbMetrics
 from strongroom.servers.smb.settings import SmbSettings
@@ -59,6 +62,33 @@ def test_what_was_answered_and_what_is_held_is_counted() -> None:
             assert found[f"strongroom_smb_{held}",] == 0
 
     run(conversation())
+
+
+def test_requests_and_connections_are_freed_without_the_garbage_collector() -> None:
+    """Else each would keep its frame, and each connection its buffer, until a rare pass."""
+
+    def left() -> set[str]:
+        kinds = (SmbElement, ConnectionState)
+        return {type(one).__name__ for one in gc.get_objects() if isinstance(one, kinds)}
+
+    async def conversation() -> None:
+        server = listener(TestCommands().table())
+        client = await connected(server)
+        await client.call(Command.CREATE, create())
+        await client.call(Command.CREATE, create(b"fail"))
+        assert left() == {"ConnectionState"}
+        client.transport.close()
+        await client.closed()
+        for _ in range(10):  # the end of the connection is still on the stack
+            await asyncio.sleep(0)
+        assert left() == set()
+
+    gc.collect()
+    gc.disable()
+    try:
+        run(conversation())
+    finally:
+        gc.enable()
 
 
 def test_a_break_is_sent_as_its_session_demands_and_counted() -> None:

@@ -149,7 +149,7 @@ class SmbElement:
         connection: SmbConnection,
         *,
         is_encrypted: bool,
-        interim: Callable[[], None],
+        interim: Callable[[SmbElement], None],
         chain_file_id: FileId | None = None,
     ) -> None:
         self.header = header
@@ -189,7 +189,7 @@ class SmbElement:
     async def pending(self) -> None:
         """Send the interim answer, once; the client can then cancel by its AsyncId. In the middle
         of a chain, nothing is sent."""
-        self._interim()
+        self._interim(self)
 
     async def or_cancelled(self, waiting: Awaitable[T]) -> T:
         """Return the result of `waiting`. If CANCEL comes first, `waiting` is cancelled.

@@ -183,7 +183,8 @@ class ChainRun:
             element.message,
             self._state,
             is_encrypted=one.is_encrypted,
-            interim=lambda: self._interim(number, running),
+            # Not with `running`: that cycle would keep the frame until a pass of the collector.
+            interim=partial(self._interim, number),
             chain_file_id=self._chain.file_id if element.header.is_related else None,
         )
         if one.session is not None:
