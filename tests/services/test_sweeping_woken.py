@@ -51,12 +51,12 @@ async def put_by_handle(on: Services) -> None:
 
 async def clear_by_handle(on: Services) -> None:
     mount = await smb.mounted(on)
-    await transfers.zero_data(on, await mount.handle("f"), 0, LENGTH, smb.Patient())
+    await transfers.zero_data(on, await mount.handle("f"), 0, LENGTH, smb.WaitingRequest())
 
 
 async def cut_by_handle(on: Services) -> None:
     mount = await smb.mounted(on)
-    await information.set_end_of_file(on, await mount.handle("f"), 0, smb.Patient())
+    await information.set_end_of_file(on, await mount.handle("f"), 0, smb.WaitingRequest())
 
 
 async def delete_by_handle(on: Services) -> None:
