@@ -4,6 +4,8 @@ delays."""
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 
 import pytest
 
@@ -24,6 +26,7 @@ from tests.servers.smb.client import (
 )
 from tests.servers.smb.commands import TestCommands, create, file_id_of, of_open, transfer
 from tests.servers.smb.messages import PLAIN, negotiate_body, session_setup_body
+from tests.servers.smb.sockets import LOOPBACK, SocketClient
 from tests.servers.smb.test_conversations import run
 
 
@@ -41,6 +44,33 @@ def test_connections_are_bounded_in_all_and_for_each_address() -> None:
         assert server.connection_count == 3
 
     run(conversation())
+
+
+@pytest.mark.parametrize("logs_on", [False, True])
+@pytest.mark.parametrize("sent", [b"", prefix(99) + b"\xfeSMB", b"GET / HTTP/1.1\r\n"])
+def test_a_connection_frees_its_memory_when_it_ends(sent: bytes, *, logs_on: bool) -> None:
+    async def conversation() -> None:
+        server = listener()
+        client = await SocketClient.dial(await server.listen(LOOPBACK, 0))
+        while not server.connection_count:  # noqa: ASYNC110 - bounded by `run`
+            await asyncio.sleep(0.01)
+        (connection,) = map(weakref.ref, server._connections)
+        if logs_on:
+            await client.negotiate()
+            assert (await client.log_on()).status == 0
+        client.send_raw(sent)
+        client.close()
+        while server.connection_count:  # noqa: ASYNC110 - bounded by `run`
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.01)  # the task that ended the connection is finished too
+        assert connection() is None
+        await server.close()
+
+    gc.disable()  # so that nothing that is part of a cycle is freed
+    try:
+        run(conversation())
+    finally:
+        gc.enable()
 
 
 def test_a_frame_before_authentication_is_small() -> None:

@@ -293,6 +293,6 @@ class SmbServerConnection(asyncio.BufferedProtocol):
             for session in list(self.state.sessions.values()):
                 await self.state.end_session(session, DisconnectReason.DISCONNECTED)
         finally:
-            # Both refer to this connection. Without the cycles, its memory is freed at once.
-            self.state = self._intake = None
+            # All refer to this connection. Without the cycles, its memory is freed at once.
+            self.state = self._intake = self._transport = None
             self._owner.forget(self)
