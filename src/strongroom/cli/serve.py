@@ -57,10 +57,10 @@ Exit codes are those of strongroom --help.
 
 _HOST_NAME = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
 # The thresholds of Python's three generations of objects: new objects, and passes of the generation
-# below. A pass delays all requests. Requests leave no cycles, so nearly all objects are freed
-# without a pass. The passes of the first two generations look at some 4,000 objects at most. One of
-# the third looks at all of them: it is rare, since only connections leave cycles for it.
-COLLECTED_AT = (2_000, 1, 1_000)
+# below. A pass delays all requests. Requests and ended connections leave no cycles, so nearly all
+# objects are freed without a pass. One of the second generation looks at some 10,000 objects. One
+# of the third looks at all of them, so it is rare.
+COLLECTED_AT = (2_500, 4, 1_000)
 
 _DATA = "Where everything is kept; created when it is missing."
 _ACCOUNT = (
