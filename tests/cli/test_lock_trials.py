@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from strongroom.coordination import child_guard
+from strongroom.coordination.processes import child_guard
 from tests.cli.command import strongroom
 from tests.cli.lock_faults import (
     WAYS,

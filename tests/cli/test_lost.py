@@ -8,8 +8,9 @@ from typing import Any, cast
 import pytest
 
 from strongroom.cli.coordination import hold
-from strongroom.coordination import Held, child
-from strongroom.coordination.child import Margins
+from strongroom.coordination import Held
+from strongroom.coordination.processes import child
+from strongroom.coordination.processes.child import Margins
 
 
 @pytest.mark.parametrize(

@@ -18,12 +18,12 @@ from typing import Any, Final
 
 from strongroom.coordination.clock import SeededRandom
 from strongroom.coordination.clock_rules import ClockRules
-from strongroom.coordination.context import RecipeContext
-from strongroom.coordination.drivers_sync import run_steps
+from strongroom.coordination.drivers.threads import run_steps
 from strongroom.coordination.effects import Cas, Get, Sleep, Steps
 from strongroom.coordination.errors import CoordinationError, StoreUnavailable
-from strongroom.coordination.handles import Hold
 from strongroom.coordination.recipes.locks.lock_core import Acquisition, HoldRequest
+from strongroom.coordination.session.context import RecipeContext
+from strongroom.coordination.session.handles import Hold
 from strongroom.coordination.stores.azure.account import AzureAccount, AzurePlace
 from strongroom.coordination.stores.azure.etag import AzureStore
 from strongroom.coordination.stores.azure.lease import AzureLeaseStore

@@ -22,7 +22,7 @@ from strongroom.coordination.effects import (
     LeaseAction,
     LeaseTerms,
 )
-from strongroom.coordination.names import key_of
+from strongroom.coordination.schema.names import key_of
 from strongroom.coordination.store import Store
 
 TIMEOUT_S = 5.0

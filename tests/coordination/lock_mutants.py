@@ -15,11 +15,11 @@ from unittest.mock import patch
 from strongroom.coordination.clock_rules import ClockRules
 from strongroom.coordination.effects import Applied, Entry, LeaseAction, Steps, Unknown, cas, get
 from strongroom.coordination.errors import StoreUnavailable
-from strongroom.coordination.handles import HELD, Hold
 from strongroom.coordination.recipes.locks.lock_core import Acquisition
 from strongroom.coordination.recipes.locks.lock_keeper import LockKeeper
 from strongroom.coordination.recipes.locks.lock_state import ObservedRecord, outlasts_its_ttl
-from strongroom.coordination.records import LockRecord, Waiter, encode_lock
+from strongroom.coordination.schema.records import LockRecord, Waiter, encode_lock
+from strongroom.coordination.session.handles import HELD, Hold
 from strongroom.coordination.simulation.lock_scenario import (
     VARIANTS,
     LockReport,

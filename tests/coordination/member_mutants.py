@@ -12,7 +12,6 @@ from strongroom.coordination.clock_rules import ClockRules
 from strongroom.coordination.effects import Applied, Conflict, Entry, Steps, Unknown, cas, get
 from strongroom.coordination.effects import delete as delete_effect
 from strongroom.coordination.errors import CoordinationError
-from strongroom.coordination.handles import Hold
 from strongroom.coordination.recipes.members_core import (
     GroupObserver,
     Member,
@@ -20,6 +19,7 @@ from strongroom.coordination.recipes.members_core import (
     encode_member,
 )
 from strongroom.coordination.recipes.slots.slot_records import slot_name
+from strongroom.coordination.session.handles import Hold
 from strongroom.coordination.simulation.members_scenario import FAULTS, run_members
 from strongroom.coordination.simulation.report import Report
 from strongroom.coordination.simulation.world import Faults

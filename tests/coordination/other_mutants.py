@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.effects import (
     Applied,
     CasOutcome,
@@ -27,7 +26,8 @@ from strongroom.coordination.recipes import gate_core, register_core
 from strongroom.coordination.recipes.gate_core import GateView, read_steps, view_of
 from strongroom.coordination.recipes.ids.id_ranges import IdsUnavailable, RangeReservations
 from strongroom.coordination.recipes.register_core import RegisterWrite, Swap
-from strongroom.coordination.records import encode_document
+from strongroom.coordination.schema.records import encode_document
+from strongroom.coordination.session.context import RecipeContext
 from strongroom.coordination.simulation import gate_scenario, ids_scenario
 
 TIMEOUT_S = 1.5

@@ -9,10 +9,8 @@ from typing import Any
 from unittest.mock import patch
 
 from strongroom.coordination.clock_rules import ClockRules
-from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.effects import Applied, Steps, cas, get
 from strongroom.coordination.errors import StoreUnavailable
-from strongroom.coordination.handles import Hold
 from strongroom.coordination.recipes.locks.rwlock import READ, WANTS_WRITE, ReadRule, WriteRule
 from strongroom.coordination.recipes.slots import slots_core
 from strongroom.coordination.recipes.slots.semaphore import SemaphoreRule
@@ -26,6 +24,8 @@ from strongroom.coordination.recipes.slots.slot_records import (
 )
 from strongroom.coordination.recipes.slots.slots_core import SlotAcquisition
 from strongroom.coordination.recipes.slots.slots_keeper import SlotKeeper
+from strongroom.coordination.session.context import RecipeContext
+from strongroom.coordination.session.handles import Hold
 from strongroom.coordination.simulation.report import Report
 from strongroom.coordination.simulation.slots_scenario import VARIANTS, run_slots
 from tests.coordination.lock_mutants import ExactWait, FromRequest, FromResponse

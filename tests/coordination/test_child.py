@@ -9,9 +9,9 @@ from typing import Final
 
 import pytest
 
-from strongroom.coordination.child import LOST_EXIT, Child, Margins
 from strongroom.coordination.clock import Clocks, ManualClocks, SystemClocks
-from strongroom.coordination.handles import HeldBase, Hold
+from strongroom.coordination.processes.child import LOST_EXIT, Child, Margins
+from strongroom.coordination.session.handles import HeldBase, Hold
 from tests.cli.beats import await_file, boot_s
 from tests.coordination.test_renewal import NoKeeper
 

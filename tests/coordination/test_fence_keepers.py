@@ -22,7 +22,7 @@ from strongroom.coordination.guards.keepers import (
     SqlKeeper,
     sqlite_keeper,
 )
-from strongroom.coordination.records import FENCE_MAX
+from strongroom.coordination.schema.records import FENCE_MAX
 
 
 class FormatCursor:

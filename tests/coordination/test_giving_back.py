@@ -13,17 +13,17 @@ import pytest
 
 from strongroom.coordination.clock import ManualClocks
 from strongroom.coordination.clock_rules import ClockRules
-from strongroom.coordination.context import RecipeContext
-from strongroom.coordination.drivers_sync import run_steps
+from strongroom.coordination.drivers.threads import run_steps
 from strongroom.coordination.effects import Cas, Delete, Effect, Get, Sleep, Steps, Unknown
 from strongroom.coordination.errors import StoreUnavailable
-from strongroom.coordination.handles import Hold
 from strongroom.coordination.recipes.locks import rwlock
 from strongroom.coordination.recipes.locks.lock_core import Acquisition, HoldRequest
 from strongroom.coordination.recipes.members_core import group_prefix, join_steps
 from strongroom.coordination.recipes.slots import semaphore
 from strongroom.coordination.recipes.slots.slots_core import SlotAcquisition, SlotRequest
 from strongroom.coordination.recipes.waiting import ReleaseRetries
+from strongroom.coordination.session.context import RecipeContext
+from strongroom.coordination.session.handles import Hold
 from strongroom.coordination.stores.memory import MemoryStore
 from strongroom.coordination.stores.registers import Registers
 

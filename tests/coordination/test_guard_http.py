@@ -35,8 +35,8 @@ from strongroom.coordination.guards.keepers import (
     MemoryKeeper,
     sqlite_keeper,
 )
-from strongroom.coordination.names import ESCAPED_MAX, escape
-from strongroom.coordination.records import FENCE_MAX
+from strongroom.coordination.schema.names import ESCAPED_MAX, escape
+from strongroom.coordination.schema.records import FENCE_MAX
 from strongroom.testing.ports import HOST, free_port
 from tests.coordination.test_fence_keepers import format_keeper
 

@@ -24,7 +24,7 @@ from strongroom.coordination.effects import (
 )
 from strongroom.coordination.store import Promises
 from strongroom.coordination.stores.memory import MemoryStore
-from strongroom.coordination.threaded_store import StoreBase
+from strongroom.coordination.stores.threaded_store import StoreBase
 from tests.coordination.histories import ClientProcesses, judge_processes, judge_threads
 from tests.coordination.history_client import Kind
 

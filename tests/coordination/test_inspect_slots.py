@@ -13,14 +13,14 @@ from strongroom import coordination
 from strongroom.coordination import Client, CoordTimeout, LockLost, connect
 from strongroom.coordination.clock import ManualClocks
 from strongroom.coordination.clock_rules import ClockRules
-from strongroom.coordination.context import RecipeContext
-from strongroom.coordination.drivers_sync import run_steps
+from strongroom.coordination.drivers.threads import run_steps
 from strongroom.coordination.effects import UNCHANGED, Cas, Effect, Get, Sleep, Steps, Watch
 from strongroom.coordination.recipes.locks import rwlock
 from strongroom.coordination.recipes.slots.barrier_core import Arrival, decode_barrier
 from strongroom.coordination.recipes.slots.inspect_slots import break_slots_steps
 from strongroom.coordination.recipes.slots.slot_records import Slot, decode_slots
 from strongroom.coordination.recipes.slots.slots_core import SlotAcquisition, SlotRequest
+from strongroom.coordination.session.context import RecipeContext
 from strongroom.coordination.stores.memory import MemoryStore
 from strongroom.coordination.stores.registers import Registers
 

@@ -23,7 +23,7 @@ from strongroom.coordination import (
     connect,
 )
 from strongroom.coordination.effects import CasOutcome, Entry, LeaseTerms, Unknown
-from strongroom.coordination.records import decode_lock
+from strongroom.coordination.schema.records import decode_lock
 from strongroom.coordination.stores.memory import MemoryStore
 
 

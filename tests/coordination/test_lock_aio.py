@@ -20,7 +20,7 @@ from strongroom.coordination import (
     LockLost,
     Unsupported,
 )
-from strongroom.coordination.records import decode_lock
+from strongroom.coordination.schema.records import decode_lock
 from strongroom.coordination.stores.memory import MemoryStore
 from tests.coordination.test_lock import FlakyStore
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strongroom.coordination import BadName, CorruptRecord
-from strongroom.coordination.names import ESCAPED_MAX, key_of, name_of, unescape
-from strongroom.coordination.records import (
+from strongroom.coordination.schema.names import ESCAPED_MAX, key_of, name_of, unescape
+from strongroom.coordination.schema.records import (
     LockRecord,
     Waiter,
     decode_document,

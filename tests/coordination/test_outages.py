@@ -12,9 +12,9 @@ from strongroom import coordination as coord
 from strongroom.coordination import Client, CoordTimeout, LockLost, StoreUnavailable
 from strongroom.coordination.clock import SystemClocks
 from strongroom.coordination.effects import Entry, Watched
-from strongroom.coordination.outage import Outage
 from strongroom.coordination.recipes.holding import Cancel
-from strongroom.coordination.records import LockRecord, decode_lock, encode_lock
+from strongroom.coordination.schema.records import LockRecord, decode_lock, encode_lock
+from strongroom.coordination.session.outage import Outage
 from tests.coordination.recipe_trials import until
 from tests.coordination.test_lock import FlakyStore
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from strongroom.coordination.clock import ManualClocks
 from strongroom.coordination.effects import Steps
-from strongroom.coordination.handles import Hold
-from strongroom.coordination.renewal import Timetable
+from strongroom.coordination.session.handles import Hold
+from strongroom.coordination.session.renewal import Timetable
 
 
 class NoKeeper:

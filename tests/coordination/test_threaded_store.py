@@ -13,7 +13,7 @@ from strongroom import coordination as coord
 from strongroom.coordination.effects import Applied, Entry, Watched
 from strongroom.coordination.store import AsyncStore
 from strongroom.coordination.stores.memory import MemoryStore
-from strongroom.coordination.threaded_store import ThreadedStore
+from strongroom.coordination.stores.threaded_store import ThreadedStore
 
 CROWD = 100
 PATIENCE_S = 60.0

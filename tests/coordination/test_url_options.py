@@ -9,7 +9,7 @@ import pytest
 
 from strongroom import coordination as coord
 from strongroom.coordination.hints import multicast
-from strongroom.coordination.url_options import (
+from strongroom.coordination.options.url_options import (
     ANY,
     UrlOptions,
     check_options,

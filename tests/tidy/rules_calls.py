@@ -30,12 +30,12 @@ CLOCK_MODULES = {
     PACKAGE / "clock.py",
     PACKAGE / "coordination/clock.py",
     # A script of its own that imports nothing of the package.
-    PACKAGE / "coordination/child_guard.py",
+    PACKAGE / "coordination/processes/child_guard.py",
 }
 
 ENVIRONMENT = {"os.environ", "os.environb", "os.getenv", "os.getenvb"}
 ENVIRONMENT_READERS = ("config.py", "cli", "testing")
-ENVIRONMENT_MODULES = {PACKAGE / "coordination/environment.py"}
+ENVIRONMENT_MODULES = {PACKAGE / "coordination/options/environment.py"}
 
 SKIPS = {
     "pytest.importorskip", "pytest.mark.skip", "pytest.mark.skipif", "pytest.mark.xfail",

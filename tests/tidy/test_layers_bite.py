@@ -48,6 +48,8 @@ FORBIDDEN = (
     ("coordination/lock.py", "import strongroom.errors", "Coordination is a client"),
     ("coordination/lock.py", "import strongroom.times", "Coordination is a client"),
     ("coordination/lock.py", "import strongroom.cli", "Coordination is a client"),
+    ("coordination/store.py", "import strongroom.coordination.client", "The toolkit's layers"),
+    ("coordination/stray.py", "", "The toolkit's layers"),
     ("app.py", "import strongroom.coordination", "The server does not use the coordination"),
     ("services/core/a.py", "import strongroom.services.core.b", "No import cycles"),
     ("services/queue/queues.py", "import strongroom.services.blob", "The wings of a layer"),
@@ -74,6 +76,7 @@ def _build(folder: Path, path: str, text: str) -> None:
         "app.py": "",
         "errors.py": "",
         "times.py": "",
+        "coordination/client.py": "",
         "wire/core/http.py": "",
         "services/core/b.py": (
             "import strongroom.services.core.a" if path == "services/core/a.py" else ""

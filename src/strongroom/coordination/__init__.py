@@ -25,7 +25,6 @@ from strongroom.coordination.errors import (
     Unsupported,
 )
 from strongroom.coordination.guards.fencing import Fenced, FencedOut, Token
-from strongroom.coordination.handles import HeldBase
 from strongroom.coordination.hints import Hints, Multicast, multicast
 from strongroom.coordination.recipes.classic_release import ListeningRelease, PollingRelease
 from strongroom.coordination.recipes.election import AioElection, Election
@@ -53,6 +52,7 @@ from strongroom.coordination.recipes.slots.barrier import AioBarrier, Barrier
 from strongroom.coordination.recipes.slots.barrier_core import BarrierBroken, PartiesDiffer
 from strongroom.coordination.recipes.slots.inspect_slots import BarrierView, SlotsView, SlotView
 from strongroom.coordination.recipes.slots.semaphore import AioSemaphore, PermitsDiffer, Semaphore
+from strongroom.coordination.session.handles import HeldBase
 from strongroom.coordination.store import Promises, Store
 
 __all__ = [

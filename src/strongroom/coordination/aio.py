@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from strongroom.coordination.context import RecipeContext
-from strongroom.coordination.drivers_async import AsyncDriver
+from strongroom.coordination.drivers.event_loop import AsyncDriver
 from strongroom.coordination.hints import Hints
 from strongroom.coordination.recipes.election import AioElection
 from strongroom.coordination.recipes.gate import AioGate
@@ -23,6 +22,7 @@ from strongroom.coordination.recipes.members import AioMembers
 from strongroom.coordination.recipes.register import AioRegister
 from strongroom.coordination.recipes.slots.barrier import AioBarrier
 from strongroom.coordination.recipes.slots.semaphore import AioSemaphore
+from strongroom.coordination.session.context import RecipeContext
 from strongroom.coordination.store import AsyncStore, Promises
 
 

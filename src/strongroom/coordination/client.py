@@ -15,9 +15,7 @@ from typing import Any, ParamSpec, Self, TypeVar
 from strongroom.coordination.aio import AioClient
 from strongroom.coordination.clock import Clocks, SystemClocks
 from strongroom.coordination.clock_rules import ClockRules
-from strongroom.coordination.context import RecipeContext
-from strongroom.coordination.drivers_sync import SyncDriver
-from strongroom.coordination.handles import log
+from strongroom.coordination.drivers.threads import SyncDriver
 from strongroom.coordination.hints import Hints
 from strongroom.coordination.recipes.election import Election
 from strongroom.coordination.recipes.gate import Gate
@@ -32,6 +30,8 @@ from strongroom.coordination.recipes.members import Members
 from strongroom.coordination.recipes.register import Register
 from strongroom.coordination.recipes.slots.barrier import Barrier
 from strongroom.coordination.recipes.slots.semaphore import Semaphore
+from strongroom.coordination.session.context import RecipeContext
+from strongroom.coordination.session.handles import log
 from strongroom.coordination.store import Promises, Store
 
 P = ParamSpec("P")

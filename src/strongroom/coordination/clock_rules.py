@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from strongroom.coordination.arguments import number
 from strongroom.coordination.errors import Unsupported
+from strongroom.coordination.options.arguments import number
 
 TTL_MIN_S = 0.1
 

@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 
 from strongroom.coordination.client import Client
 from strongroom.coordination.errors import Unsupported
+from strongroom.coordination.options.url_options import query_of
 from strongroom.coordination.store import Store
-from strongroom.coordination.url_options import query_of
 
 OpenUrl = Callable[[str, Mapping[str, str]], Store]
 """Opens the store that a URL names; takes the URL and its options (see `check_options`)."""

@@ -1,8 +1,8 @@
 """The contract between drivers and stores: a store's operations and its promises.
 
 Lives here: the protocols (sync and asyncio), `Promises`. Must not live here: any store (stores/),
-their defaults (threaded_store.py), any recipe. One conformance suite under tests/coordination runs
-against every store.
+their defaults (stores/threaded_store.py), any recipe. One conformance suite under
+tests/coordination runs against every store.
 """
 
 from __future__ import annotations

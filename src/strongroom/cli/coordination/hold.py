@@ -2,7 +2,7 @@
 
 Lives here: their flags, a wait that a signal ends cleanly, the command's environment and exit code.
 Must not live here: how something is held (coordination/recipes), how the command is ended in time
-(coordination/child.py), any one command.
+(coordination/processes/child.py), any one command.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from strongroom.cli.exits import Exit, fail
 
 if TYPE_CHECKING:
     from strongroom.coordination import Held
-    from strongroom.coordination.child import Margins
+    from strongroom.coordination.processes.child import Margins
 
 Name = Annotated[str, typer.Argument(help="Of what is held; any text.")]
 Command = Annotated[list[str], typer.Argument(help="The command and its arguments, behind --.")]
@@ -86,7 +86,7 @@ def run_held(
 
 def _margins_of(ttl: float, grace: float | None) -> Margins:
     """Return how long before the deadline the command is ended; refuse too long a `grace`."""
-    from strongroom.coordination.child import Margins
+    from strongroom.coordination.processes.child import Margins
 
     if grace is not None and not 0 <= grace < ttl / 2:
         fail(
@@ -119,7 +119,7 @@ def _fence_and_deadline(held: Held) -> Mapping[str, str]:
 
 def _run(held: Held, command: list[str], margins: Margins, own: Mapping[str, str]) -> int:
     """Run the command; return its exit code, or 76 if the hold was lost."""
-    from strongroom.coordination.child import Child
+    from strongroom.coordination.processes.child import Child
 
     signals_before_start: list[int] = []
     child: Child | None = None

@@ -21,10 +21,10 @@ from typing import Final, NamedTuple, Self
 from urllib.parse import parse_qsl, urlsplit
 
 from strongroom.coordination.clock import Clocks, SystemClocks
-from strongroom.coordination.environment import variable
 from strongroom.coordination.errors import CorruptRecord, StoreRefused, StoreUnavailable
 from strongroom.coordination.guards.fencing import Fenced, FencedOut
-from strongroom.coordination.names import escape
+from strongroom.coordination.options.environment import variable
+from strongroom.coordination.schema.names import escape
 from strongroom.coordination.stores.azure.account import CONNECTION_STRING, place_of
 from strongroom.coordination.stores.azure.etag import condition
 from strongroom.coordination.stores.azure.http import AzureHttp, code_of

@@ -23,7 +23,7 @@ from urllib.parse import parse_qsl, urlsplit
 from strongroom.coordination.clock import Clocks, SystemClocks
 from strongroom.coordination.errors import CorruptRecord, StoreUnavailable, Unsupported
 from strongroom.coordination.guards.fencing import Fenced, FencedOut
-from strongroom.coordination.names import escape
+from strongroom.coordination.schema.names import escape
 from strongroom.coordination.stores.connections.http_pool import NoAnswer
 from strongroom.coordination.stores.etcd.address import address_of
 from strongroom.coordination.stores.etcd.http import (

@@ -33,8 +33,8 @@ from typing import Any, Final
 from strongroom.coordination.errors import BadName, CoordinationError
 from strongroom.coordination.guards.fencing import Fenced, FencedOut, Token
 from strongroom.coordination.guards.keepers import FenceKeeper
-from strongroom.coordination.names import escape, unescape
-from strongroom.coordination.records import FENCE_MAX
+from strongroom.coordination.schema.names import escape, unescape
+from strongroom.coordination.schema.records import FENCE_MAX
 
 HEADER: Final = "Fence"
 ENVIRON_KEY: Final = "strongroom.fence"

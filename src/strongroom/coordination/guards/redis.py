@@ -19,7 +19,7 @@ from typing import Final, Self
 from strongroom.coordination.clock import Clocks, SystemClocks
 from strongroom.coordination.errors import CorruptRecord, OutcomeUnknown, Unsupported
 from strongroom.coordination.guards.fencing import Fenced, FencedOut
-from strongroom.coordination.names import escape
+from strongroom.coordination.schema.names import escape
 from strongroom.coordination.stores.redis.place import meaning, place_of, pool_of, run_script
 from strongroom.coordination.stores.redis.wire import RedisError, Reply
 

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, Protocol, runtime_checkable
 from urllib.parse import urlsplit
 
 from strongroom.coordination.errors import Unsupported
-from strongroom.coordination.url_options import query_of
+from strongroom.coordination.options.url_options import query_of
 
 
 class Hints(Protocol):

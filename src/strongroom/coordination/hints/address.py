@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
 from strongroom.coordination.errors import Unsupported
-from strongroom.coordination.url_options import ANY, UrlOptions, check_host, check_options
+from strongroom.coordination.options.url_options import ANY, UrlOptions, check_host, check_options
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from typing import Final, Protocol
 
 from strongroom.coordination.clock import Clocks, SystemClocks
 from strongroom.coordination.errors import CoordinationError
-from strongroom.coordination.forking import register_for_forks
+from strongroom.coordination.session.forking import register_for_forks
 
 log = logging.getLogger("strongroom.coordination")
 

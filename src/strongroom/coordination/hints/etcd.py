@@ -11,7 +11,6 @@ from typing import Final
 
 from strongroom.coordination.clock import SystemClocks
 from strongroom.coordination.errors import StoreRefused, StoreUnavailable
-from strongroom.coordination.forking import register_for_forks
 from strongroom.coordination.hints.bus import (
     ATTEMPT_S,
     BusHints,
@@ -19,6 +18,7 @@ from strongroom.coordination.hints.bus import (
     BusUnavailable,
     TopicListeners,
 )
+from strongroom.coordination.session.forking import register_for_forks
 from strongroom.coordination.stores.connections.http_pool import NoAnswer
 from strongroom.coordination.stores.etcd.address import EtcdAddress, address_of
 from strongroom.coordination.stores.etcd.http import EtcdHttp, Failed, Missing, encoded

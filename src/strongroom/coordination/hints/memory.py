@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from strongroom.coordination.clock import Clocks, SystemClocks
 from strongroom.coordination.errors import Unsupported
 from strongroom.coordination.hints import Hints, Multicast
-from strongroom.coordination.url_options import ANY, UrlOptions, check_options
+from strongroom.coordination.options.url_options import ANY, UrlOptions, check_options
 
 _OPTIONS: Final = UrlOptions({"lose": ANY})
 _named: dict[str, MemoryHints] = {}

@@ -15,6 +15,7 @@ from psycopg.conninfo import conninfo_to_dict
 from strongroom.coordination.clock import Clocks, SystemClocks
 from strongroom.coordination.hints.bus import ATTEMPT_S, BusHints, TopicListeners
 from strongroom.coordination.hints.store_line import listen_on, translated_errors
+from strongroom.coordination.options.url_options import ANY
 from strongroom.coordination.stores.postgres.store import PostgresNotifications, channel_of
 from strongroom.coordination.stores.postgres.wire import (
     PostgresSession,
@@ -22,7 +23,6 @@ from strongroom.coordination.stores.postgres.wire import (
     conninfo_of,
     meaning,
 )
-from strongroom.coordination.url_options import ANY
 
 _NOTIFY: Final = "SELECT pg_notify($1, '')"
 

@@ -12,13 +12,13 @@ from __future__ import annotations
 import threading
 from typing import Final, Protocol
 
-from strongroom.coordination.context import RecipeContext
-from strongroom.coordination.drivers_sync import SyncDriver
+from strongroom.coordination.drivers.threads import SyncDriver
 from strongroom.coordination.effects import Applied, Sleep, Steps, Unknown, cas, delete, get
 from strongroom.coordination.errors import CoordTimeout, OutcomeUnknown, StoreUnavailable
 from strongroom.coordination.hints import Multicast
-from strongroom.coordination.names import key_of
 from strongroom.coordination.recipes.waiting import Backoff
+from strongroom.coordination.schema.names import key_of
+from strongroom.coordination.session.context import RecipeContext
 
 KIND: Final = "release"
 SET: Final = b"Set"

@@ -10,15 +10,15 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from typing import Any
 
-from strongroom.coordination.drivers_async import AsyncDriver
-from strongroom.coordination.drivers_sync import SyncDriver
+from strongroom.coordination.drivers.event_loop import AsyncDriver
+from strongroom.coordination.drivers.threads import SyncDriver
 from strongroom.coordination.errors import CoordTimeout
-from strongroom.coordination.handles import HeldBase
-from strongroom.coordination.names import key_of
 from strongroom.coordination.recipes.election_core import LeaderView, LeaderWatch
 from strongroom.coordination.recipes.holding import AioHeld, Cancel, Held, LockOptions
 from strongroom.coordination.recipes.locks.lock import AioLock, Lock
 from strongroom.coordination.recipes.locks.lock_keeper import LockKeeper
+from strongroom.coordination.schema.names import key_of
+from strongroom.coordination.session.handles import HeldBase
 
 KIND = "election"
 

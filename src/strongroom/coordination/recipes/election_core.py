@@ -10,10 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from strongroom.coordination.arguments import waiting_time
-from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.effects import UNCHANGED, Sleep, Steps, get
 from strongroom.coordination.errors import StoreUnavailable
+from strongroom.coordination.options.arguments import waiting_time
 from strongroom.coordination.recipes.locks.lock_state import (
     ObservedRecord,
     ends_by_store_clock,
@@ -21,6 +20,7 @@ from strongroom.coordination.recipes.locks.lock_state import (
     time_until_free_s,
 )
 from strongroom.coordination.recipes.waiting import Backoff, await_change
+from strongroom.coordination.session.context import RecipeContext
 
 _READ_TIMEOUT_S = 1.5
 

@@ -11,13 +11,11 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from strongroom.coordination.arguments import waiting_time
-from strongroom.coordination.context import RecipeContext
-from strongroom.coordination.drivers_async import AsyncDriver
-from strongroom.coordination.drivers_sync import SyncDriver
+from strongroom.coordination.drivers.event_loop import AsyncDriver
+from strongroom.coordination.drivers.threads import SyncDriver
 from strongroom.coordination.errors import CoordTimeout, StoreUnavailable
 from strongroom.coordination.hints import Hints
-from strongroom.coordination.names import key_of
+from strongroom.coordination.options.arguments import waiting_time
 from strongroom.coordination.recipes.gate_core import (
     KIND,
     GateView,
@@ -27,6 +25,8 @@ from strongroom.coordination.recipes.gate_core import (
     wait_steps,
 )
 from strongroom.coordination.recipes.waiting import Backoff
+from strongroom.coordination.schema.names import key_of
+from strongroom.coordination.session.context import RecipeContext
 
 
 class Gate:

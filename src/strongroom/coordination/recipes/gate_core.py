@@ -15,12 +15,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from strongroom.coordination.arguments import waiting_time
-from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.effects import Applied, Entry, Sleep, Steps, Unknown, cas, get
 from strongroom.coordination.errors import CoordTimeout, CorruptRecord, StoreUnavailable
+from strongroom.coordination.options.arguments import waiting_time
 from strongroom.coordination.recipes.waiting import Backoff, await_change
-from strongroom.coordination.records import decode_document, encode_document
+from strongroom.coordination.schema.records import decode_document, encode_document
+from strongroom.coordination.session.context import RecipeContext
 
 KIND: Final = "gate"
 _ATTEMPT_S: Final = 1.5

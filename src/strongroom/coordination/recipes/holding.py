@@ -19,13 +19,13 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, Literal, Self, get_args
 
-from strongroom.coordination.arguments import delay, number, waiting_time
-from strongroom.coordination.drivers_async import AsyncDriver
-from strongroom.coordination.drivers_sync import CLOSED, SyncDriver
+from strongroom.coordination.drivers.event_loop import AsyncDriver
+from strongroom.coordination.drivers.threads import CLOSED, SyncDriver
 from strongroom.coordination.effects import Steps
 from strongroom.coordination.errors import CoordTimeout, LockLost, StoreRefused, Unsupported
-from strongroom.coordination.handles import LOST, HeldBase, Hold, log, run_on_own_thread
+from strongroom.coordination.options.arguments import delay, number, waiting_time
 from strongroom.coordination.recipes.waiting import NotAcquired
+from strongroom.coordination.session.handles import LOST, HeldBase, Hold, log, run_on_own_thread
 
 OnLost = Literal["event", "abort"] | Callable[[str], Any]
 Cancel = Literal["deadline", "event", "never"]

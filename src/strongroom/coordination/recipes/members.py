@@ -16,9 +16,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
-from strongroom.coordination.drivers_async import AsyncDriver
-from strongroom.coordination.drivers_sync import SyncDriver
-from strongroom.coordination.handles import Hold
+from strongroom.coordination.drivers.event_loop import AsyncDriver
+from strongroom.coordination.drivers.threads import SyncDriver
 from strongroom.coordination.recipes.holding import (
     AioHeld,
     Cancel,
@@ -36,6 +35,7 @@ from strongroom.coordination.recipes.members_core import (
     join_steps,
 )
 from strongroom.coordination.recipes.slots.slot_records import check_slot_ttl
+from strongroom.coordination.session.handles import Hold
 
 _EVERY_S = 1.0
 

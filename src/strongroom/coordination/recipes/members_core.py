@@ -18,8 +18,6 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from strongroom.coordination.arguments import delay, waiting_time
-from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.effects import (
     UNCHANGED,
     Applied,
@@ -38,11 +36,13 @@ from strongroom.coordination.errors import (
     StoreUnavailable,
     Unsupported,
 )
-from strongroom.coordination.handles import Hold
-from strongroom.coordination.names import key_of
+from strongroom.coordination.options.arguments import delay, waiting_time
 from strongroom.coordination.recipes.slots.slot_records import TTL_MAX_S, slot_name
 from strongroom.coordination.recipes.waiting import Backoff, ReleaseRetries, await_change
-from strongroom.coordination.records import UNREADABLE, decode_document, encode_document
+from strongroom.coordination.schema.names import key_of
+from strongroom.coordination.schema.records import UNREADABLE, decode_document, encode_document
+from strongroom.coordination.session.context import RecipeContext
+from strongroom.coordination.session.handles import Hold
 
 DATA_BYTES_MAX: Final = 60 * 1024
 KIND: Final = "members"

@@ -9,10 +9,9 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any, Final
 
-from strongroom.coordination.drivers_async import AsyncDriver
-from strongroom.coordination.drivers_sync import SyncDriver
+from strongroom.coordination.drivers.event_loop import AsyncDriver
+from strongroom.coordination.drivers.threads import SyncDriver
 from strongroom.coordination.errors import LockLost
-from strongroom.coordination.names import key_of
 from strongroom.coordination.recipes.register_core import (
     KIND,
     RegisterWrite,
@@ -21,6 +20,7 @@ from strongroom.coordination.recipes.register_core import (
     get_steps,
     wait_steps,
 )
+from strongroom.coordination.schema.names import key_of
 
 
 class Absent(Enum):

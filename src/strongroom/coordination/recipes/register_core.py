@@ -13,8 +13,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from strongroom.coordination.arguments import delay, waiting_time
-from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.effects import (
     UNCHANGED,
     Applied,
@@ -27,8 +25,10 @@ from strongroom.coordination.effects import (
     get,
 )
 from strongroom.coordination.errors import CorruptRecord, OutcomeUnknown, StoreUnavailable
+from strongroom.coordination.options.arguments import delay, waiting_time
 from strongroom.coordination.recipes.waiting import Backoff, await_change
-from strongroom.coordination.records import decode_document, encode_document
+from strongroom.coordination.schema.records import decode_document, encode_document
+from strongroom.coordination.session.context import RecipeContext
 
 KIND: Final = "register"
 TIMEOUT_S: Final = 1.5

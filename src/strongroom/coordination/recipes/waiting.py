@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.effects import (
     UNCHANGED,
     CasOutcome,
@@ -21,6 +20,7 @@ from strongroom.coordination.effects import (
     watch,
 )
 from strongroom.coordination.errors import StoreUnavailable
+from strongroom.coordination.session.context import RecipeContext
 
 WATCH_MAX_S: Final = 10.0  # bounds the delay after a lost answer; an idle waiter: 0.1 requests/s
 _RETRY_FIRST_S: Final = 0.05

@@ -12,13 +12,13 @@ from typing import Final
 from strongroom.coordination.clock_rules import ClockRules
 from strongroom.coordination.effects import Sleep, Steps
 from strongroom.coordination.errors import CoordTimeout
-from strongroom.coordination.names import key_of
 from strongroom.coordination.recipes.slots.barrier_core import (
     KIND,
     Arrival,
     BarrierBroken,
     decode_barrier,
 )
+from strongroom.coordination.schema.names import key_of
 from strongroom.coordination.simulation.report import Report
 from strongroom.coordination.simulation.world import Cancelled, Faults, Node, World
 

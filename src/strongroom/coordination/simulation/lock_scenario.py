@@ -13,8 +13,8 @@ from typing import Final
 from strongroom.coordination.clock_rules import ClockRules
 from strongroom.coordination.effects import Sleep, Steps
 from strongroom.coordination.errors import CoordinationError
-from strongroom.coordination.handles import Hold
 from strongroom.coordination.recipes.locks.lock_core import Acquisition, HoldRequest
+from strongroom.coordination.session.handles import Hold
 from strongroom.coordination.simulation.oracle import Oracle
 from strongroom.coordination.simulation.world import CALM, Cancelled, Faults, Node, World
 

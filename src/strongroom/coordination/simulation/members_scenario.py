@@ -12,7 +12,6 @@ from typing import Final
 from strongroom.coordination.clock_rules import ClockRules
 from strongroom.coordination.effects import Sleep, Steps
 from strongroom.coordination.errors import CoordinationError
-from strongroom.coordination.handles import Hold
 from strongroom.coordination.recipes.members_core import (
     GroupObserver,
     MemberKeeper,
@@ -20,6 +19,7 @@ from strongroom.coordination.recipes.members_core import (
     group_prefix,
     join_steps,
 )
+from strongroom.coordination.session.handles import Hold
 from strongroom.coordination.simulation.report import Report
 from strongroom.coordination.simulation.world import Cancelled, Faults, Node, World
 

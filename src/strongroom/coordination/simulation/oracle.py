@@ -6,8 +6,8 @@ not live here: the scenarios that exercise them.
 
 from __future__ import annotations
 
-from strongroom.coordination.handles import Hold
-from strongroom.coordination.records import decode_lock
+from strongroom.coordination.schema.records import decode_lock
+from strongroom.coordination.session.handles import Hold
 from strongroom.coordination.simulation.world import Node, World
 
 

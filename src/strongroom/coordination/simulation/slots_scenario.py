@@ -12,12 +12,12 @@ from typing import Final
 from strongroom.coordination.clock_rules import ClockRules
 from strongroom.coordination.effects import Sleep, Steps
 from strongroom.coordination.errors import AlreadyHeld, CoordinationError
-from strongroom.coordination.handles import Hold
-from strongroom.coordination.names import key_of
 from strongroom.coordination.recipes.locks import rwlock
 from strongroom.coordination.recipes.slots import semaphore
 from strongroom.coordination.recipes.slots.slot_records import decode_slots
 from strongroom.coordination.recipes.slots.slots_core import SlotAcquisition, SlotRequest
+from strongroom.coordination.schema.names import key_of
+from strongroom.coordination.session.handles import Hold
 from strongroom.coordination.simulation.report import Report
 from strongroom.coordination.simulation.world import Cancelled, Faults, Node, World
 

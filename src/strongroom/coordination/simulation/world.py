@@ -18,7 +18,6 @@ from typing import Any, Final
 
 from strongroom.coordination.clock import SeededRandom
 from strongroom.coordination.clock_rules import ClockRules
-from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.effects import (
     UNCHANGED,
     Cas,
@@ -32,8 +31,9 @@ from strongroom.coordination.effects import (
     Watch,
 )
 from strongroom.coordination.errors import StoreUnavailable
-from strongroom.coordination.handles import Hold
-from strongroom.coordination.renewal import Timetable, deadlines, renewals
+from strongroom.coordination.session.context import RecipeContext
+from strongroom.coordination.session.handles import Hold
+from strongroom.coordination.session.renewal import Timetable, deadlines, renewals
 from strongroom.coordination.simulation.store import SimulatedStore
 
 _LATENCY_S: Final = 0.008

@@ -1,1 +1,1 @@
-"""One module per store; each is imported only when its scheme is opened (connect.py)."""
+"""One module or folder per store. It is imported only when its scheme is opened (connect.py)."""

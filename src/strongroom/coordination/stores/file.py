@@ -31,10 +31,10 @@ from strongroom.coordination.effects import (
     Watched,
 )
 from strongroom.coordination.errors import CorruptRecord, StoreRefused, Unsupported
-from strongroom.coordination.records import UNREADABLE
+from strongroom.coordination.options.url_options import SWITCH, UrlOptions, check_options
+from strongroom.coordination.schema.records import UNREADABLE
 from strongroom.coordination.store import Promises
-from strongroom.coordination.threaded_store import StoreBase
-from strongroom.coordination.url_options import SWITCH, UrlOptions, check_options
+from strongroom.coordination.stores.threaded_store import StoreBase
 
 _SUFFIX: Final = ".entry"
 _OPTIONS: Final = UrlOptions({"sync": SWITCH})

@@ -21,10 +21,10 @@ from strongroom.coordination.effects import (
     Watched,
 )
 from strongroom.coordination.errors import Unsupported
+from strongroom.coordination.options.url_options import UrlOptions, check_options
 from strongroom.coordination.store import AsyncStore, Promises
 from strongroom.coordination.stores.registers import Registers
-from strongroom.coordination.threaded_store import StoreBase
-from strongroom.coordination.url_options import UrlOptions, check_options
+from strongroom.coordination.stores.threaded_store import StoreBase
 
 _OPTIONS: Final = UrlOptions({"lease": ("server",)})
 _named: dict[str, MemoryStore] = {}

@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from strongroom.coordination.clock import Clocks, SystemClocks
-from strongroom.coordination.drivers_sync import SyncDriver
+from strongroom.coordination.drivers.threads import SyncDriver
 from strongroom.coordination.effects import Conflict, Steps, Unknown, cas, get
 from strongroom.coordination.errors import CorruptRecord, OutcomeUnknown
-from strongroom.coordination.forking import register_for_forks
-from strongroom.coordination.names import key_of
 from strongroom.coordination.recipes.classic_release import Participant
 from strongroom.coordination.recipes.ids.id_ranges import ID_MAX, IdsExhausted, IdsUnavailable
+from strongroom.coordination.schema.names import key_of
+from strongroom.coordination.session.forking import register_for_forks
 
 _ATTEMPT_S: Final = 5.0
 _PAUSE_FIRST_S: Final = 0.01

@@ -14,10 +14,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.effects import Applied, Sleep, Steps, Unknown, cas, get
 from strongroom.coordination.errors import CoordinationError, CorruptRecord, StoreUnavailable
 from strongroom.coordination.recipes.waiting import Backoff
+from strongroom.coordination.session.context import RecipeContext
 
 ID_MAX: Final = 2**63 - 1
 _ATTEMPT_S: Final = 1.5

@@ -13,13 +13,13 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from strongroom.coordination.context import RecipeContext
-from strongroom.coordination.drivers_async import AsyncDriver
-from strongroom.coordination.drivers_sync import SyncDriver
+from strongroom.coordination.drivers.event_loop import AsyncDriver
+from strongroom.coordination.drivers.threads import SyncDriver
 from strongroom.coordination.effects import Steps
-from strongroom.coordination.forking import register_for_forks
-from strongroom.coordination.names import key_of
 from strongroom.coordination.recipes.ids.id_ranges import ID_MAX, RangeReservations, reserve_steps
+from strongroom.coordination.schema.names import key_of
+from strongroom.coordination.session.context import RecipeContext
+from strongroom.coordination.session.forking import register_for_forks
 
 BATCH_MAX: Final = 2**40
 _EMPTY: Final = range(0)

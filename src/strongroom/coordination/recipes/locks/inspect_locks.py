@@ -9,7 +9,6 @@ import contextlib
 from dataclasses import replace
 from typing import Final
 
-from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.effects import (
     Applied,
     Conflict,
@@ -21,10 +20,11 @@ from strongroom.coordination.effects import (
     list_keys,
 )
 from strongroom.coordination.errors import BadName, StoreUnavailable
-from strongroom.coordination.names import key_of, name_of
 from strongroom.coordination.recipes.locks.lock_state import LockView, observed_record, view_of
 from strongroom.coordination.recipes.waiting import WriteRetries
-from strongroom.coordination.records import decode_lock, encode_lock
+from strongroom.coordination.schema.names import key_of, name_of
+from strongroom.coordination.schema.records import decode_lock, encode_lock
+from strongroom.coordination.session.context import RecipeContext
 
 _TIMEOUT_S: Final = 5.0
 _TRIES: Final = 8

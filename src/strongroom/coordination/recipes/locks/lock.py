@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from strongroom.coordination.context import RecipeContext
-from strongroom.coordination.drivers_async import AsyncDriver
-from strongroom.coordination.drivers_sync import SyncDriver
+from strongroom.coordination.drivers.event_loop import AsyncDriver
+from strongroom.coordination.drivers.threads import SyncDriver
 from strongroom.coordination.effects import Steps
-from strongroom.coordination.handles import Hold
-from strongroom.coordination.names import key_of
 from strongroom.coordination.recipes.holding import AioHoldable, Cancel, Holdable, LockOptions
 from strongroom.coordination.recipes.locks.lock_core import Acquisition, HoldRequest
 from strongroom.coordination.recipes.waiting import NotAcquired
+from strongroom.coordination.schema.names import key_of
+from strongroom.coordination.session.context import RecipeContext
+from strongroom.coordination.session.handles import Hold
 
 
 def hold_request(context: RecipeContext, kind: str, name: str, options: LockOptions) -> HoldRequest:

@@ -14,7 +14,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
-from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.effects import (
     UNCHANGED,
     Applied,
@@ -28,7 +27,6 @@ from strongroom.coordination.effects import (
     get,
 )
 from strongroom.coordination.errors import CoordinationError, StoreUnavailable
-from strongroom.coordination.handles import Hold
 from strongroom.coordination.recipes.locks.lock_keeper import LockKeeper
 from strongroom.coordination.recipes.locks.lock_state import (
     ObservedRecord,
@@ -38,7 +36,9 @@ from strongroom.coordination.recipes.locks.lock_state import (
     time_until_free_s,
 )
 from strongroom.coordination.recipes.waiting import Backoff, NotAcquired, WriteRetries, await_change
-from strongroom.coordination.records import LockRecord, Waiter, decode_lock, encode_lock
+from strongroom.coordination.schema.records import LockRecord, Waiter, decode_lock, encode_lock
+from strongroom.coordination.session.context import RecipeContext
+from strongroom.coordination.session.handles import Hold
 
 _WITHDRAW_TRIES: Final = 5
 _LOST_RACES_MAX: Final = 3

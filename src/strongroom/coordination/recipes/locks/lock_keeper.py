@@ -13,7 +13,6 @@ from dataclasses import replace
 from enum import Enum
 from typing import Any, Final
 
-from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.effects import (
     UNCHANGED,
     Applied,
@@ -25,9 +24,10 @@ from strongroom.coordination.effects import (
     get,
 )
 from strongroom.coordination.errors import CoordinationError, StoreUnavailable
-from strongroom.coordination.handles import Hold
 from strongroom.coordination.recipes.waiting import Backoff, ReleaseRetries, await_change
-from strongroom.coordination.records import LockRecord, decode_lock, encode_lock
+from strongroom.coordination.schema.records import LockRecord, decode_lock, encode_lock
+from strongroom.coordination.session.context import RecipeContext
+from strongroom.coordination.session.handles import Hold
 
 _SET_TRIES: Final = 4
 _ALERT_S: Final = 20.0

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.effects import Entry
-from strongroom.coordination.records import LockRecord, decode_lock
+from strongroom.coordination.schema.records import LockRecord, decode_lock
+from strongroom.coordination.session.context import RecipeContext
 
 _UNKNOWN_S: Final = 1e9
 _RECHECK_MIN_S: Final = 0.01

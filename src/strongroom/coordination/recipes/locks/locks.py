@@ -12,12 +12,12 @@ from contextlib import AsyncExitStack, ExitStack
 from dataclasses import replace
 from types import TracebackType
 
-from strongroom.coordination.context import RecipeContext
-from strongroom.coordination.drivers_async import AsyncDriver
-from strongroom.coordination.drivers_sync import SyncDriver
-from strongroom.coordination.handles import HeldBase
+from strongroom.coordination.drivers.event_loop import AsyncDriver
+from strongroom.coordination.drivers.threads import SyncDriver
 from strongroom.coordination.recipes.holding import Cancel, LockOptions, check_cancel
 from strongroom.coordination.recipes.locks.lock import AioLock, Lock
+from strongroom.coordination.session.context import RecipeContext
+from strongroom.coordination.session.handles import HeldBase
 
 
 class HeldMany:

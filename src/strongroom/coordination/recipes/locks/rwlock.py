@@ -17,8 +17,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from strongroom.coordination.drivers_async import AsyncDriver
-from strongroom.coordination.drivers_sync import SyncDriver
+from strongroom.coordination.drivers.event_loop import AsyncDriver
+from strongroom.coordination.drivers.threads import SyncDriver
 from strongroom.coordination.recipes.holding import Cancel, LockOptions, check_cancel
 from strongroom.coordination.recipes.slots.inspect_slots import SlotsView, show_slots_steps
 from strongroom.coordination.recipes.slots.slot_records import Slot, SlotRecord

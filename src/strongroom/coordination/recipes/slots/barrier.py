@@ -13,13 +13,13 @@ its death cannot be known yet. Must not live here: the record (slots/barrier_cor
 
 from __future__ import annotations
 
-from strongroom.coordination.arguments import number
-from strongroom.coordination.drivers_async import AsyncDriver
-from strongroom.coordination.drivers_sync import SyncDriver
-from strongroom.coordination.names import key_of
+from strongroom.coordination.drivers.event_loop import AsyncDriver
+from strongroom.coordination.drivers.threads import SyncDriver
+from strongroom.coordination.options.arguments import number
 from strongroom.coordination.recipes.slots.barrier_core import KIND, Arrival, check_parties
 from strongroom.coordination.recipes.slots.inspect_slots import BarrierView, show_barrier_steps
 from strongroom.coordination.recipes.slots.slot_records import check_slot_ttl
+from strongroom.coordination.schema.names import key_of
 
 
 class Barrier:

@@ -19,8 +19,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
-from strongroom.coordination.arguments import count, waiting_time
-from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.effects import (
     UNCHANGED,
     Applied,
@@ -38,6 +36,7 @@ from strongroom.coordination.errors import (
     StoreUnavailable,
     Unsupported,
 )
+from strongroom.coordination.options.arguments import count, waiting_time
 from strongroom.coordination.recipes.slots.slot_records import (
     SLOTS_MAX,
     Slot,
@@ -47,7 +46,8 @@ from strongroom.coordination.recipes.slots.slot_records import (
     slots_of,
 )
 from strongroom.coordination.recipes.waiting import Backoff, WriteRetries, await_change
-from strongroom.coordination.records import UNREADABLE, decode_document, encode_document
+from strongroom.coordination.schema.records import UNREADABLE, decode_document, encode_document
+from strongroom.coordination.session.context import RecipeContext
 
 KIND: Final = "barrier"
 _TRIPS_MAX: Final = 64

@@ -9,10 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.effects import Applied, Conflict, Entry, Steps, cas, get
 from strongroom.coordination.errors import StoreUnavailable
-from strongroom.coordination.names import key_of
 from strongroom.coordination.recipes.slots import barrier_core
 from strongroom.coordination.recipes.slots.barrier_core import decode_barrier
 from strongroom.coordination.recipes.slots.slot_records import (
@@ -23,6 +21,8 @@ from strongroom.coordination.recipes.slots.slot_records import (
     slot_left_s,
 )
 from strongroom.coordination.recipes.waiting import WriteRetries
+from strongroom.coordination.schema.names import key_of
+from strongroom.coordination.session.context import RecipeContext
 
 _TIMEOUT_S: Final = 5.0
 _TRIES: Final = 8

@@ -16,10 +16,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from strongroom.coordination.arguments import count
-from strongroom.coordination.drivers_async import AsyncDriver
-from strongroom.coordination.drivers_sync import SyncDriver
+from strongroom.coordination.drivers.event_loop import AsyncDriver
+from strongroom.coordination.drivers.threads import SyncDriver
 from strongroom.coordination.errors import Unsupported
+from strongroom.coordination.options.arguments import count
 from strongroom.coordination.recipes.holding import Cancel, LockOptions
 from strongroom.coordination.recipes.slots.inspect_slots import SlotsView, show_slots_steps
 from strongroom.coordination.recipes.slots.slot_records import SLOTS_MAX, Slot, SlotRecord

@@ -16,14 +16,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.errors import CorruptRecord, Unsupported
-from strongroom.coordination.records import (
+from strongroom.coordination.schema.records import (
     FENCE_MAX,
     UNREADABLE,
     decode_document,
     encode_document,
 )
+from strongroom.coordination.session.context import RecipeContext
 
 SLOTS_MAX: Final = 200
 """A record has at most so many slots: it is read and written as a whole, and stays below 64 KiB."""

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from strongroom.coordination.context import RecipeContext
-from strongroom.coordination.drivers_async import AsyncDriver
-from strongroom.coordination.drivers_sync import SyncDriver
+from strongroom.coordination.drivers.event_loop import AsyncDriver
+from strongroom.coordination.drivers.threads import SyncDriver
 from strongroom.coordination.effects import Steps
-from strongroom.coordination.handles import Hold
-from strongroom.coordination.names import key_of
 from strongroom.coordination.recipes.holding import AioHoldable, Cancel, Holdable, LockOptions
 from strongroom.coordination.recipes.slots.slot_records import check_slot_ttl
 from strongroom.coordination.recipes.slots.slots_core import SlotAcquisition, SlotRequest, SlotRule
 from strongroom.coordination.recipes.waiting import NotAcquired
+from strongroom.coordination.schema.names import key_of
+from strongroom.coordination.session.context import RecipeContext
+from strongroom.coordination.session.handles import Hold
 
 
 def slot_request(

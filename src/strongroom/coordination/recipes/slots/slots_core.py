@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, Protocol
 
-from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.effects import (
     UNCHANGED,
     Applied,
@@ -23,7 +22,6 @@ from strongroom.coordination.effects import (
     get,
 )
 from strongroom.coordination.errors import AlreadyHeld, CoordinationError, StoreUnavailable
-from strongroom.coordination.handles import Hold
 from strongroom.coordination.recipes.slots.slot_records import (
     SLOTS_MAX,
     Slot,
@@ -36,6 +34,8 @@ from strongroom.coordination.recipes.slots.slot_records import (
 )
 from strongroom.coordination.recipes.slots.slots_keeper import SlotKeeper
 from strongroom.coordination.recipes.waiting import Backoff, NotAcquired, WriteRetries, await_change
+from strongroom.coordination.session.context import RecipeContext
+from strongroom.coordination.session.handles import Hold
 
 _WITHDRAW_TRIES: Final = 5
 _LOST_RACES_MAX: Final = 3

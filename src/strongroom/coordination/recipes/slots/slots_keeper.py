@@ -11,7 +11,6 @@ import itertools
 from dataclasses import replace
 from typing import Final
 
-from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.effects import (
     UNCHANGED,
     Applied,
@@ -23,7 +22,6 @@ from strongroom.coordination.effects import (
     get,
 )
 from strongroom.coordination.errors import CoordinationError, StoreUnavailable
-from strongroom.coordination.handles import Hold
 from strongroom.coordination.recipes.slots.slot_records import (
     Slot,
     SlotRecord,
@@ -37,6 +35,8 @@ from strongroom.coordination.recipes.waiting import (
     WriteRetries,
     await_change,
 )
+from strongroom.coordination.session.context import RecipeContext
+from strongroom.coordination.session.handles import Hold
 
 _RENEW_TRIES: Final = 6
 _ALERT_S: Final = 20.0

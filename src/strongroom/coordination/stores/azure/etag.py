@@ -34,7 +34,7 @@ from strongroom.coordination.stores.azure.account import AzurePlace
 from strongroom.coordination.stores.azure.http import AzureHttp, code_of
 from strongroom.coordination.stores.connections.http_pool import Answer, NoAnswer
 from strongroom.coordination.stores.connections.pauses import Pauses
-from strongroom.coordination.threaded_store import StoreBase, ThreadedStore
+from strongroom.coordination.stores.threaded_store import StoreBase, ThreadedStore
 
 NOTE: Final = "x-ms-meta-note"
 HELD_STATES: Final = ("leased", "breaking")

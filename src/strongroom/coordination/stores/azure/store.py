@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from strongroom.coordination.clock import Clocks, SystemClocks
-from strongroom.coordination.environment import variable
 from strongroom.coordination.errors import StoreRefused, StoreUnavailable
+from strongroom.coordination.options.environment import variable
+from strongroom.coordination.options.url_options import ANY, SWITCH, UrlOptions, check_options
 from strongroom.coordination.stores.azure.account import (
     CONNECTION_STRING,
     AzurePlace,
@@ -21,7 +22,6 @@ from strongroom.coordination.stores.azure.etag import AzureStore
 from strongroom.coordination.stores.azure.http import AzureHttp
 from strongroom.coordination.stores.azure.lease import AzureLeaseStore
 from strongroom.coordination.stores.connections.http_pool import NoAnswer
-from strongroom.coordination.url_options import ANY, SWITCH, UrlOptions, check_options
 
 _PROBE_TIMEOUT_S: Final = 1.0
 _OPTIONS: Final = UrlOptions(

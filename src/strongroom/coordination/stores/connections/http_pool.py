@@ -17,13 +17,13 @@ from urllib.parse import SplitResult, urlsplit
 
 from strongroom.coordination.clock import Clocks
 from strongroom.coordination.errors import StoreRefused, StoreUnavailable, Unsupported
+from strongroom.coordination.options.url_options import check_host
 from strongroom.coordination.stores.connections.http_connection import (
     Answer,
     BadAnswer,
     HttpConnection,
 )
 from strongroom.coordination.stores.connections.tls_refusals import refusal_of
-from strongroom.coordination.url_options import check_host
 
 __all__ = ["Answer", "HttpPool", "NoAnswer"]
 

@@ -20,7 +20,7 @@ from strongroom.coordination.stores.connections.listening import (
     WatchState,
     look_timeout_s,
 )
-from strongroom.coordination.threaded_store import ThreadedStore
+from strongroom.coordination.stores.threaded_store import ThreadedStore
 
 
 class TaskSubscriber(Subscriber):

@@ -14,7 +14,7 @@ from typing import Final
 from urllib.parse import unquote
 
 from strongroom.coordination.errors import Unsupported
-from strongroom.coordination.url_options import (
+from strongroom.coordination.options.url_options import (
     ANY,
     SWITCH,
     UrlOptions,

@@ -33,7 +33,7 @@ from strongroom.coordination.effects import (
     Watched,
 )
 from strongroom.coordination.errors import CorruptRecord, StoreRefused, StoreUnavailable
-from strongroom.coordination.records import UNREADABLE
+from strongroom.coordination.schema.records import UNREADABLE
 from strongroom.coordination.store import Promises
 from strongroom.coordination.stores.connections.http_pool import NoAnswer
 from strongroom.coordination.stores.etcd.address import EtcdAddress, address_of
@@ -47,7 +47,7 @@ from strongroom.coordination.stores.etcd.http import (
 )
 from strongroom.coordination.stores.etcd.leases import EtcdLeases
 from strongroom.coordination.stores.etcd.watch import EtcdWatches, Known
-from strongroom.coordination.threaded_store import StoreBase
+from strongroom.coordination.stores.threaded_store import StoreBase
 
 _HOLD: Final = b"\x00hold"  # sorts right after its register; no key contains it
 _AFTER: Final = b"\x01"

@@ -46,7 +46,7 @@ from strongroom.coordination.stores.postgres.wire import (
     conninfo_of,
     meaning,
 )
-from strongroom.coordination.threaded_store import StoreBase
+from strongroom.coordination.stores.threaded_store import StoreBase
 
 _CREATE: Final = """
 CREATE TABLE IF NOT EXISTS strongroom_coordination (

@@ -18,7 +18,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from strongroom.coordination.clock import Clocks
 from strongroom.coordination.errors import StoreRefused, StoreUnavailable, Unsupported
-from strongroom.coordination.url_options import UrlOptions, check_options, split_hosts
+from strongroom.coordination.options.url_options import UrlOptions, check_options, split_hosts
 
 DEFAULTS: Final[Mapping[str, str]] = {
     "application_name": "strongroom",

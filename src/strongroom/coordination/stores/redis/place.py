@@ -16,16 +16,16 @@ from urllib.parse import unquote, urlsplit
 
 from strongroom.coordination.clock import Clocks
 from strongroom.coordination.errors import StoreRefused, StoreUnavailable, Unsupported
-from strongroom.coordination.stores.connections.idle_pool import IdlePool
-from strongroom.coordination.stores.connections.tls_refusals import refusal_of
-from strongroom.coordination.stores.redis.wire import RedisConnection, RedisError, Reply
-from strongroom.coordination.url_options import (
+from strongroom.coordination.options.url_options import (
     ANY,
     UrlOptions,
     check_host,
     check_options,
     query_of,
 )
+from strongroom.coordination.stores.connections.idle_pool import IdlePool
+from strongroom.coordination.stores.connections.tls_refusals import refusal_of
+from strongroom.coordination.stores.redis.wire import RedisConnection, RedisError, Reply
 
 _FILES: Final = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
 _OPTIONS: Final = UrlOptions(

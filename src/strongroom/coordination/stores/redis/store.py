@@ -44,7 +44,7 @@ from strongroom.coordination.stores.redis.place import (
     run_script,
 )
 from strongroom.coordination.stores.redis.wire import RedisError, Reply
-from strongroom.coordination.threaded_store import StoreBase
+from strongroom.coordination.stores.threaded_store import StoreBase
 
 # PUBLISH comes before the write: a failed script is not rolled back, so the write is last.
 _CAS: Final = """

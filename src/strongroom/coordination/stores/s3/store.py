@@ -29,19 +29,19 @@ from strongroom.coordination.effects import (
     Unknown,
     Watched,
 )
-from strongroom.coordination.environment import variable
 from strongroom.coordination.errors import (
     CorruptRecord,
     StoreRefused,
     StoreUnavailable,
     Unsupported,
 )
-from strongroom.coordination.records import UNREADABLE
+from strongroom.coordination.options.environment import variable
+from strongroom.coordination.options.url_options import ANY, SWITCH, UrlOptions, check_options
+from strongroom.coordination.schema.records import UNREADABLE
 from strongroom.coordination.store import AsyncStore, Promises
 from strongroom.coordination.stores.connections.http_pool import Answer, NoAnswer
 from strongroom.coordination.stores.s3.http import S3Bucket, S3Credentials, S3Http
-from strongroom.coordination.threaded_store import StoreBase, ThreadedStore
-from strongroom.coordination.url_options import ANY, SWITCH, UrlOptions, check_options
+from strongroom.coordination.stores.threaded_store import StoreBase, ThreadedStore
 
 _OPTIONS: Final = UrlOptions({"endpoint": ANY, "region": ANY, "path": SWITCH})
 _MARKER: Final = b"deleted "

@@ -16,10 +16,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from strongroom.coordination import child_guard
 from strongroom.coordination.clock import SystemClocks
 from strongroom.coordination.errors import LockLost
-from strongroom.coordination.handles import HeldBase
+from strongroom.coordination.processes import child_guard
+from strongroom.coordination.session.handles import HeldBase
 
 LOST_EXIT: Final = 76
 _START: Final = (sys.executable, "-I", "-S", str(child_guard.__file__))

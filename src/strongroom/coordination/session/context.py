@@ -16,9 +16,9 @@ from strongroom.coordination.clock import Clocks
 from strongroom.coordination.clock_rules import ClockRules
 from strongroom.coordination.effects import Entry
 from strongroom.coordination.errors import AlreadyHeld, Unsupported
-from strongroom.coordination.names import name_of
-from strongroom.coordination.outage import Outage
-from strongroom.coordination.records import LockRecord
+from strongroom.coordination.schema.names import name_of
+from strongroom.coordination.schema.records import LockRecord
+from strongroom.coordination.session.outage import Outage
 from strongroom.coordination.store import Promises
 
 _SIGHTINGS_MAX: Final = 4096

@@ -10,10 +10,10 @@ from __future__ import annotations
 import threading
 
 from strongroom.coordination.clock import Clocks
-from strongroom.coordination.drivers_sync import WakeableSleep
+from strongroom.coordination.drivers.threads import WakeableSleep
 from strongroom.coordination.effects import SleepUntil
-from strongroom.coordination.handles import Hold
-from strongroom.coordination.renewal import Timetable, deadlines
+from strongroom.coordination.session.handles import Hold
+from strongroom.coordination.session.renewal import Timetable, deadlines
 
 
 class Watchdog:

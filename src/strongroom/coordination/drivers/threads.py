@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-from strongroom.coordination.context import RecipeContext
 from strongroom.coordination.effects import (
     Cas,
     Delete,
@@ -24,9 +23,10 @@ from strongroom.coordination.effects import (
     Unknown,
     Watch,
 )
-from strongroom.coordination.forking import register_for_forks
-from strongroom.coordination.handles import Hold, log
-from strongroom.coordination.renewal import Timetable, deadlines, renewals
+from strongroom.coordination.session.context import RecipeContext
+from strongroom.coordination.session.forking import register_for_forks
+from strongroom.coordination.session.handles import Hold, log
+from strongroom.coordination.session.renewal import Timetable, deadlines, renewals
 from strongroom.coordination.store import Store
 
 T = TypeVar("T")

@@ -17,7 +17,7 @@ from strongroom.coordination.clock import Clocks
 from strongroom.coordination.clock_rules import ClockRules
 from strongroom.coordination.effects import SleepUntil, Steps
 from strongroom.coordination.errors import CoordinationError
-from strongroom.coordination.handles import Hold, log
+from strongroom.coordination.session.handles import Hold, log
 
 _ENDED_MAX: Final = 64
 

@@ -1,4 +1,4 @@
-"""Runs steps on an event loop: the asyncio counterpart of drivers_sync.py.
+"""Runs steps on an event loop: the asyncio counterpart of drivers/threads.py.
 
 Lives here: the asyncio driver and its two background tasks per client. A driver belongs to the
 event loop that first uses it. Must not live here: any rule of any recipe.
@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from strongroom.coordination.context import RecipeContext
+from strongroom.coordination.drivers.watchdog import Watchdog
 from strongroom.coordination.effects import (
     Cas,
     Delete,
@@ -24,11 +24,11 @@ from strongroom.coordination.effects import (
     Watch,
 )
 from strongroom.coordination.errors import Unsupported
-from strongroom.coordination.forking import register_for_forks
-from strongroom.coordination.handles import Hold, log
-from strongroom.coordination.renewal import Timetable, deadlines, renewals
+from strongroom.coordination.session.context import RecipeContext
+from strongroom.coordination.session.forking import register_for_forks
+from strongroom.coordination.session.handles import Hold, log
+from strongroom.coordination.session.renewal import Timetable, deadlines, renewals
 from strongroom.coordination.store import AsyncStore
-from strongroom.coordination.watchdog import Watchdog
 
 T = TypeVar("T")
 

@@ -1,0 +1,1 @@
+"""Drivers run the steps of recipes: on threads, or on an event loop."""

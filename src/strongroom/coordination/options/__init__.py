@@ -1,0 +1,1 @@
+"""What callers configure: arguments, options of a URL, and environment variables."""

@@ -1,0 +1,1 @@
+"""A client's state in memory: its identity, its holds, their renewals, and outages."""
