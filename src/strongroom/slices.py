@@ -17,6 +17,7 @@ import asyncio
 import heapq
 import itertools
 from collections.abc import Callable, Generator, Iterable, Iterator
+from io import BytesIO
 from itertools import islice
 from typing import Final, TypeVar
 
@@ -135,9 +136,13 @@ def parts(rows: Iterable[T], count: int) -> Iterator[list[T]]:
 
 
 def joined(pieces: Iterable[bytes]) -> Steps[bytes]:
-    """Join the pieces of a document, with a pause after each piece."""
-    found: list[bytes] = []
+    """Join the pieces of a document, with a pause after each piece.
+
+    Each piece is copied in its own step. So no step copies the whole document, and memory holds it
+    once.
+    """
+    document = BytesIO()
     for piece in pieces:
-        found.append(piece)
+        document.write(piece)
         yield
-    return b"".join(found)
+    return document.getvalue()  # the buffer itself, without a copy

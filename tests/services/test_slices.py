@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import tracemalloc
 from collections.abc import Iterator
 
 from strongroom.operations.blob import block
 from strongroom.operations.core import codec
 from strongroom.services.blob.blocks import GetBlockList
 from strongroom.services.core.runner import Services
-from strongroom.slices import SLICE_S, SliceTurns, Steps, parts
+from strongroom.slices import (
+    SLICE_S,
+    SliceTurns,
+    Steps,
+    joined,
+    parts,
+    run_to_completion,
+)
 from strongroom.wire.blob.block_list import read_block_list, write_block_list
 from strongroom.wire.core.http import Response
 from tests.services import blob_calls as do
@@ -188,6 +196,18 @@ def test_another_loop_may_go_on_with_the_store_of_one_that_has_ended() -> None:
 def test_rows_come_in_parts() -> None:
     assert [len(part) for part in parts(range(450), 100)] == [100, 100, 100, 100, 50]
     assert list(parts((), 100)) == []
+
+
+def test_pieces_are_joined_without_a_second_copy_of_the_document() -> None:
+    whole = b"x" * 1_000_000
+    tracemalloc.start()
+    try:
+        document = run_to_completion(joined(whole[at : at + 1000] for at in range(0, 10**6, 1000)))
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert document == whole
+    assert most < 1.5 * len(whole)
 
 
 def every_pause() -> SliceTurns:
