@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from xml.etree import ElementTree
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strongroom.values import UNIX_EPOCH_TICKS, ContentProperties, PublicAccess
+from strongroom.values import (
+    TICKS_PER_S,
+    UNIX_EPOCH_TICKS,
+    BlobKind,
+    ContentProperties,
+    PublicAccess,
+)
 from strongroom.wire.blob.list_blobs import (
+    BlobDetails,
     BlobItem,
     BlobPrefix,
     CopyItem,
@@ -46,15 +54,35 @@ def text(element: ElementTree.Element, path: str) -> str | None:
     return found.text
 
 
+@dataclass(frozen=True)
+class State:
+    """A blob's state as it is stored."""
+
+    kind: BlobKind = BlobKind.BLOCK
+    committed: bool = True
+    etag: int = 1
+    created: int = TIME
+    modified: int = TIME
+    size_bytes: int = 0
+    properties: ContentProperties = ContentProperties()  # noqa: RUF009 - frozen
+
+
 FULL = BlobItem(
-    *("a&b", None, 0x8D8499394C82CF9, TIME, TIME, 5),
-    properties=ContentProperties("text/plain", "gzip", "en", bytes(16), "no-cache", "inline"),
+    "a&b",
+    State(
+        etag=0x8D8499394C82CF9,
+        modified=TIME + TICKS_PER_S,
+        size_bytes=5,
+        properties=ContentProperties("text/plain", "gzip", "en", bytes(16), "no-cache", "inline"),
+    ),
     tier=TierItem("Hot", is_inferred=True),
     lease=LeaseItem("locked", "leased", "fixed"),
-    copy=CopyItem("id", "success", "http://s?a&b", "5/5", TIME),
-    extra_properties=(("TagCount", "1"),),
-    metadata=(("Key", "<v>"),),
-    tags=(("k", "v"),),
+    details=BlobDetails(
+        copy=CopyItem("id", "success", "http://s?a&b", "5/5", TIME),
+        more_properties=(("TagCount", "1"),),
+        metadata=(("Key", "<v>"),),
+        tags=(("k", "v"),),
+    ),
 )
 
 
@@ -72,7 +100,8 @@ def test_a_blob_has_its_elements_in_the_service_s_order() -> None:
     ]
     assert text(blob, "Name") == "a&b"
     assert text(blob, "Properties/Etag") == "0x8D8499394C82CF9"
-    assert text(blob, "Properties/Last-Modified") == DATE
+    assert text(blob, "Properties/Creation-Time") == DATE
+    assert text(blob, "Properties/Last-Modified") == DATE.replace("00:00:00", "00:00:01")
     assert text(blob, "Properties/Content-MD5") == "AAAAAAAAAAAAAAAAAAAAAA=="
     assert text(blob, "Properties/Content-Disposition") == "inline"
     assert text(blob, "Properties/CopySource") == "http://s?a&b"
@@ -81,7 +110,7 @@ def test_a_blob_has_its_elements_in_the_service_s_order() -> None:
 
 
 def test_what_is_not_set_is_an_empty_element_or_none() -> None:
-    blob = blob_of(BlobItem("a", None, 1, TIME, TIME))
+    blob = blob_of(BlobItem("a", State()))
     assert names(blob) == ["Name", "Properties", "OrMetadata"]
     for name in ("Type", "Encoding", "Language", "CRC64", "MD5", "Disposition"):
         assert text(blob, f"Properties/Content-{name}") is None
@@ -91,19 +120,23 @@ def test_what_is_not_set_is_an_empty_element_or_none() -> None:
 
 
 def test_a_snapshot_says_so_behind_its_name() -> None:
-    blob = blob_of(BlobItem("a", TIME + 5, 1, TIME, TIME))
+    blob = blob_of(BlobItem("a", State(), details=BlobDetails(TIME + 5)))
     assert names(blob) == ["Name", "Snapshot", "Properties", "OrMetadata"]
     assert text(blob, "Snapshot") == "1970-01-01T00:00:00.0000005Z"
 
 
 def test_an_uncommitted_blob_has_no_content_properties() -> None:
-    properties = blob_of(BlobItem("a")).find("Properties")
+    properties = blob_of(BlobItem("a", State(committed=False))).find("Properties")
     assert properties is not None
     assert names(properties) == ["Content-Length", "BlobType", "ServerEncrypted"]
 
 
 def test_prefixes_stand_between_blobs_in_order() -> None:
-    items: list[BlobItem | BlobPrefix] = [BlobItem("a"), BlobPrefix("b/"), BlobItem("c")]
+    items: list[BlobItem | BlobPrefix] = [
+        BlobItem("a", State()),
+        BlobPrefix("b/"),
+        BlobItem("c", State()),
+    ]
     blobs = parsed(b"".join(write_blobs(QUERY, items, "next"))).find("Blobs")
     assert blobs is not None
     assert names(blobs) == ["Blob", "BlobPrefix", "Blob"]
@@ -135,7 +168,7 @@ def test_the_beginning_is_as_the_service_writes_it() -> None:
 
 @given(st.lists(st.text(st.characters(), min_size=1), max_size=4))
 def test_any_name_can_be_listed(found: list[str]) -> None:
-    items: list[BlobItem | BlobPrefix] = [BlobItem(name) for name in found]
+    items: list[BlobItem | BlobPrefix] = [BlobItem(name, State()) for name in found]
     items += [BlobPrefix(name) for name in found]
     assert len(list(parsed(b"".join(write_blobs(QUERY, items, ""))).iter("Name"))) == 2 * len(found)
 

@@ -18,6 +18,7 @@ from strongroom.semantics.blob.immutability import Immutability
 from strongroom.semantics.blob.pages import PageState
 from strongroom.semantics.core import copies, listing
 from strongroom.semantics.core import lease as leases
+from strongroom.semantics.core.copies import Copy
 from strongroom.semantics.core.listing import Prefix
 from strongroom.semantics.core.retention import remaining_days
 from strongroom.services.blob import list_blobs
@@ -35,6 +36,7 @@ from strongroom.values import ACCOUNT_SCOPE, Lease, iso7, rfc1123
 from strongroom.wire.blob import list_blobs as blobs_xml
 from strongroom.wire.blob import list_containers as containers_xml
 from strongroom.wire.blob.list_blobs import (
+    BlobDetails,
     BlobItem,
     BlobPrefix,
     CopyItem,
@@ -49,49 +51,48 @@ from strongroom.wire.core.signed_identifiers import write_signed_identifiers
 _FREE: Final[LeaseItem | None] = LeaseItem("unlocked", "available")
 _INFERRED: Final = TierItem(tiers.ACCOUNT_TIER, is_inferred=True)
 
+Pairs = tuple[tuple[str, str], ...]
+
 
 def blobs(page: BlobPage, call: Call[ListBlobs], origin: Origin) -> Content:
     """Return the answer of List Blobs."""
     asked, include = page_request(origin, call.input.max_results), call.input.include
     query = ListQuery(asked, call.target.container, origin.query.get("delimiter"))
     items = (
-        BlobPrefix(str(item))
-        if isinstance(item, Prefix)
-        else _blob(item, max(page.now, item.version), include)
+        BlobPrefix(str(item)) if isinstance(item, Prefix) else _blob(item, page.now, include)
         for item in page.items
     )
     return long_document(blobs_xml.write_blobs(query, items, listing.encode_marker(page.marker)))
 
 
 def _blob(row: BlobRow, now: int, include: frozenset[str]) -> BlobItem:
+    """Return the item of a row. It is judged at `now`, or at its version if that is later."""
     blob, lease = row.blob, _FREE
     is_current = row.past is None and blob.deletion is None and not blob.vacant
     if not is_current:
         lease = None
     elif blob.lease is not None:
-        lease = _lease(blob.lease, now)
+        lease = _lease(blob.lease, max(now, row.version))
     if not blob.committed:
-        return BlobItem(row.name, kind=blob.kind, lease=lease)
-    return BlobItem(
-        name=row.name,
-        snapshot=row.snapshot,
-        stamp=blob.etag,
-        created=blob.created,
-        modified=blob.modified,
-        size_bytes=blob.size_bytes,
-        properties=blob.properties,
-        kind=blob.kind,
-        tier=_tier(row),
-        lease=lease,
-        copy=_copy(row) if blob.copy is not None and list_blobs.COPY in include else None,
-        extra_properties=_further(row, now, include) if _has_further(row) else (),
+        return BlobItem(row.name, blob, lease)
+    tier = _INFERRED if blob.page is None else None
+    if blob.tier is not None:
+        tier = TierItem(blob.tier)
+    more = _more_properties(row, now, include) if _has_more_properties(row) else ()
+    if is_current and not (include or more or blob.version):
+        return BlobItem(row.name, blob, lease, tier)
+    details = BlobDetails(
+        row.snapshot,
+        blob.version,
+        is_current,
+        blob.deletion is not None,
+        blob.vacant,
+        _copy(blob.copy) if blob.copy is not None and list_blobs.COPY in include else None,
+        more_properties=more,
         metadata=blob.metadata if list_blobs.METADATA in include else None,
         tags=blob.tags if blob.tags and list_blobs.TAGS in include else None,
-        is_deleted=blob.deletion is not None,
-        version=blob.version,
-        is_current=is_current,
-        only_versions=blob.vacant,
     )
+    return BlobItem(row.name, blob, lease, tier, details)
 
 
 def _lease(lease: Lease, now: int) -> LeaseItem:
@@ -99,46 +100,40 @@ def _lease(lease: Lease, now: int) -> LeaseItem:
     return LeaseItem(leases.status(lease, now), state, duration)
 
 
-def _has_further(row: BlobRow) -> bool:
+def _has_more_properties(row: BlobRow) -> bool:
     blob = row.blob
     usual = blob.tags or blob.tier or blob.page or blob.sealed or blob.deletion
     return bool(usual or blob.immutability or blob.scope or blob.accessed)
 
 
-def _further(row: BlobRow, now: int, include: frozenset[str]) -> tuple[tuple[str, str], ...]:
-    blob = row.blob
-    count = (("TagCount", str(len(blob.tags))),) if blob.tags else ()
-    changed = (("AccessTierChangeTime", rfc1123(blob.tier_changed)),) if blob.tier else ()
-    sealed = (("Sealed", "true"),) if blob.sealed else ()
-    found = (*sealed, *count, *_page(blob.page), *changed)
-    pending = blob.rehydration
+def _more_properties(row: BlobRow, now: int, include: frozenset[str]) -> Pairs:
+    blob, pending = row.blob, row.blob.rehydration
+    found = [("Sealed", "true")] if blob.sealed else []
+    if blob.tags:
+        found.append(("TagCount", str(len(blob.tags))))
+    if blob.page is not None:
+        found += _page(blob.page)
     if pending is not None:
-        status, priority = (
-            ("ArchiveStatus", pending.status),
-            ("RehydratePriority", pending.priority),
-        )
-        found = (*sealed, *count, *_page(blob.page), status, *changed, priority)
+        found.append(("ArchiveStatus", pending.status))
+    if blob.tier:
+        found.append(("AccessTierChangeTime", rfc1123(blob.tier_changed)))
+    if pending is not None:
+        found.append(("RehydratePriority", pending.priority))
     if blob.deletion is not None:
-        found = (*found, *_deleted(blob.deletion.deleted, blob.deletion.until, now))
+        days = remaining_days(blob.deletion.until, max(now, row.version))
+        found.append(("DeletedTime", rfc1123(blob.deletion.deleted)))
+        found.append(("RemainingRetentionDays", str(days)))
     if blob.scope:
-        found = (*found, ("EncryptionScope", blob.scope))
+        found.append(("EncryptionScope", blob.scope))
     if blob.accessed:
-        found = (*found, ("LastAccessTime", rfc1123(blob.accessed)))
-    return (*found, *_protection(blob.immutability, include))
+        found.append(("LastAccessTime", rfc1123(blob.accessed)))
+    if blob.immutability is not None:
+        found += _protection(blob.immutability, include)
+    return tuple(found)
 
 
-def _deleted(deleted: int, until: int, now: int) -> tuple[tuple[str, str], ...]:
-    time = ("DeletedTime", rfc1123(deleted))
-    days = ("RemainingRetentionDays", str(remaining_days(until, now)))
-    return (time, days)
-
-
-def _protection(
-    protection: Immutability | None, include: frozenset[str]
-) -> tuple[tuple[str, str], ...]:
-    if protection is None:
-        return ()
-    found: tuple[tuple[str, str], ...] = ()
+def _protection(protection: Immutability, include: frozenset[str]) -> Pairs:
+    found: Pairs = ()
     if protection.until and list_blobs.IMMUTABILITY_POLICY in include:
         until = ("ImmutabilityPolicyUntilDate", rfc1123(protection.until))
         found = (until, ("ImmutabilityPolicyMode", protection.mode))
@@ -147,9 +142,7 @@ def _protection(
     return found
 
 
-def _page(page: PageState | None) -> tuple[tuple[str, str], ...]:
-    if page is None:
-        return ()
+def _page(page: PageState) -> Pairs:
     number = ("x-ms-blob-sequence-number", str(page.sequence_number))
     if page.incremental is None:
         return (number,)
@@ -158,18 +151,8 @@ def _page(page: PageState | None) -> tuple[tuple[str, str], ...]:
     return (number, ("IncrementalCopy", "true"), *made)
 
 
-def _tier(row: BlobRow) -> TierItem | None:
-    blob = row.blob
-    if blob.tier is not None:
-        return TierItem(blob.tier)
-    return _INFERRED if blob.page is None else None
-
-
-def _copy(row: BlobRow) -> CopyItem:
-    copy = row.blob.copy
-    assert copy is not None
-    progress = copies.progress_text(copy)
-    status = copy.status.value
+def _copy(copy: Copy) -> CopyItem:
+    progress, status = copies.progress_text(copy), copy.status.value
     return CopyItem(copy.id, status, copy.source, progress, copy.completed, copy.description)
 
 

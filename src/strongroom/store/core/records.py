@@ -199,7 +199,7 @@ class Codec(Generic[R]):
 
     def decode(self, data: bytes) -> R:
         """Return the value of stored bytes. Raises DamagedRecord."""
-        if not self.wrote(data):
+        if data[:1] != self._version:
             raise DamagedRecord(f"record version {data[:1]!r} is not {self._version!r}")
         try:
             return self._decode(data[1:])

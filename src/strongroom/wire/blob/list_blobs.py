@@ -10,11 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
-from strongroom.values import BlobKind, ContentProperties, Metadata, iso7, rfc1123
+from strongroom.values import (
+    BlobKind,
+    ContentProperties,
+    Metadata,
+    iso7,
+    md5_text,
+    rfc1123,
+)
 from strongroom.wire.blob.tags import tags_element, version_elements
 from strongroom.wire.core import xml
 from strongroom.wire.core.xml import escape
@@ -49,35 +56,60 @@ class TierItem(NamedTuple):
     is_inferred: bool = False
 
 
-class BlobItem(msgspec.Struct, frozen=True, gc=False):
-    """One blob, snapshot (`snapshot` its ticks) or version (`version` its id in ticks, 0 = none).
+class ListedBlob(Protocol):
+    """A blob's state as it is stored. Times are ticks, and `etag` is a stamp.
 
-    `modified` None means that it has only uncommitted blocks: no times, ETag or content properties.
-    Times are ticks. `lease` None leaves the lease out (snapshots, soft-deleted blobs).
-    `extra_properties` are properties that follow ServerEncrypted, in the service's order. `copy`,
-    `metadata` and `tags` are None unless requested. `is_current`: whether a version is the current
-    one.
-    `only_versions`: there is no blob, but there are versions of it.
+    `committed` False means that it has only uncommitted blocks: no times, ETag or content
+    properties.
+    """
+
+    @property
+    def kind(self) -> BlobKind: ...
+    @property
+    def committed(self) -> bool: ...
+    @property
+    def etag(self) -> int: ...
+    @property
+    def created(self) -> int: ...
+    @property
+    def modified(self) -> int: ...
+    @property
+    def size_bytes(self) -> int: ...
+    @property
+    def properties(self) -> ContentProperties: ...
+
+
+class BlobDetails(msgspec.Struct, frozen=True, gc=False):
+    """The parts of a blob's element that few blobs have, or that only some requests ask for.
+
+    `snapshot` is the ticks of a snapshot, `version` the id of a version in ticks (0 = none).
+    `is_current`: whether a version is the current one. `only_versions`: there is no blob, but there
+    are versions of it. `more_properties` follow ServerEncrypted, in the service's order. `copy`,
+    `metadata` and `tags` are None unless requested.
+    """
+
+    snapshot: int | None = None
+    version: int = 0
+    is_current: bool = True
+    is_deleted: bool = False
+    only_versions: bool = False
+    copy: CopyItem | None = None
+    more_properties: tuple[tuple[str, str], ...] = ()
+    metadata: Metadata | None = None
+    tags: tuple[tuple[str, str], ...] | None = None
+
+
+class BlobItem(msgspec.Struct, frozen=True, gc=False):
+    """One blob, snapshot or version. `details` None = it has none.
+
+    `lease` None leaves the lease out (snapshots, soft-deleted blobs), `tier` None the access tier.
     """
 
     name: str
-    snapshot: int | None = None
-    stamp: int = 0
-    created: int = 0
-    modified: int | None = None
-    size_bytes: int = 0
-    properties: ContentProperties = ContentProperties()
-    kind: BlobKind = BlobKind.BLOCK
-    tier: TierItem | None = None
+    blob: ListedBlob
     lease: LeaseItem | None = None
-    copy: CopyItem | None = None
-    extra_properties: tuple[tuple[str, str], ...] = ()
-    metadata: Metadata | None = None
-    tags: tuple[tuple[str, str], ...] | None = None
-    is_deleted: bool = False
-    version: int = 0
-    is_current: bool = True
-    only_versions: bool = False
+    tier: TierItem | None = None
+    details: BlobDetails | None = None
 
 
 class BlobPrefix(msgspec.Struct, frozen=True, gc=False):
@@ -110,32 +142,46 @@ def write_blobs(
         f"{'' if query.delimiter is None else _asked('Delimiter', query.delimiter)}<Blobs>"
     )
     tail = f"</Blobs>{xml.element('NextMarker', next_marker)}</EnumerationResults>"
-    rows = (_blob(item) if isinstance(item, BlobItem) else _prefix(item) for item in items)
-    return xml.pieces(head, rows, tail)
+    return xml.pieces(head, map(_row, items), tail)
 
 
 def _asked(tag: str, text: str) -> str:
     return xml.name_element(text, tag) if text else f"<{tag} />"
 
 
-def _prefix(item: BlobPrefix) -> str:
-    return f"<BlobPrefix>{xml.name_element(item.name)}</BlobPrefix>"
-
-
-def _blob(item: BlobItem) -> str:
-    snapshot, extra_properties, metadata = item.snapshot, item.extra_properties, item.metadata
-    version = version_elements(item.version, item.is_current) if item.version else ""
+def _row(item: BlobItem | BlobPrefix) -> str:
+    if isinstance(item, BlobPrefix):
+        return f"<BlobPrefix>{xml.name_element(item.name)}</BlobPrefix>"
+    blob, details = item.blob, item.details
+    heading = properties = ending = ""
+    if details is not None:
+        heading, properties, ending = _heading(details), _properties(details), _ending(details)
     return (
-        f"<Blob>{xml.name_element(item.name)}"
+        f"<Blob>{xml.name_element(item.name)}{heading}"
+        f"<Properties>{_content(blob)}{_state_elements(blob.kind, item.tier, item.lease)}"
+        f"{properties}</Properties>{ending}<OrMetadata /></Blob>"
+    )
+
+
+def _heading(details: BlobDetails) -> str:
+    snapshot, version = details.snapshot, details.version
+    return (
         f"{'' if snapshot is None else f'<Snapshot>{iso7(snapshot)}</Snapshot>'}"
-        f"{version}{'<Deleted>true</Deleted>' if item.is_deleted else ''}"
-        f"<Properties>{_content(item)}{_state_elements(item.kind, item.tier, item.lease)}"
-        f"{'' if item.copy is None else _copy(item.copy)}"
-        f"{_extra_properties(extra_properties) if extra_properties else ''}</Properties>"
-        f"{'' if metadata is None else xml.metadata_element(metadata)}"
-        f"{'' if item.tags is None else tags_element(item.tags)}"
-        f"{'<HasVersionsOnly>true</HasVersionsOnly>' if item.only_versions else ''}"
-        "<OrMetadata /></Blob>"
+        f"{version_elements(version, details.is_current) if version else ''}"
+        f"{'<Deleted>true</Deleted>' if details.is_deleted else ''}"
+    )
+
+
+def _properties(details: BlobDetails) -> str:
+    more = [f"<{name}>{escape(value)}</{name}>" for name, value in details.more_properties]
+    return "".join(more) if details.copy is None else _copy(details.copy) + "".join(more)
+
+
+def _ending(details: BlobDetails) -> str:
+    return (
+        f"{xml.metadata_element(details.metadata)}"
+        f"{'' if details.tags is None else tags_element(details.tags)}"
+        f"{'<HasVersionsOnly>true</HasVersionsOnly>' if details.only_versions else ''}"
     )
 
 
@@ -157,22 +203,24 @@ def _state_elements(kind: BlobKind, tier: TierItem | None, lease: LeaseItem | No
     )
 
 
-def _extra_properties(pairs: tuple[tuple[str, str], ...]) -> str:
-    return "".join(f"<{name}>{escape(value)}</{name}>" for name, value in pairs)
-
-
-def _content(item: BlobItem) -> str:
-    if item.modified is None:
+def _content(blob: ListedBlob) -> str:
+    if not blob.committed:
         return "<Content-Length>0</Content-Length>"
-    given = item.properties
+    given, modified = blob.properties, rfc1123(blob.modified)
+    # Most blobs are written once.
+    created = modified if blob.created == blob.modified else rfc1123(blob.created)
     return (
-        f"<Creation-Time>{rfc1123(item.created)}</Creation-Time>"
-        f"<Last-Modified>{rfc1123(item.modified)}</Last-Modified>"
-        f"<Etag>0x{item.stamp:X}</Etag><Content-Length>{item.size_bytes}</Content-Length>"
+        f"<Creation-Time>{created}</Creation-Time><Last-Modified>{modified}</Last-Modified>"
+        f"<Etag>0x{blob.etag:X}</Etag><Content-Length>{blob.size_bytes}</Content-Length>"
         f"{_type_elements(given.content_type, given.encoding, given.language)}"
-        f"{xml.element('Content-MD5', given.content_md5)}"
-        f"{_cache_elements(given.cache_control, given.disposition)}"
+        f"{_md5_element(given)}{_cache_elements(given.cache_control, given.disposition)}"
     )
+
+
+def _md5_element(given: ContentProperties) -> str:
+    if given.md5 is None:
+        return xml.element("Content-MD5", given.other_md5)
+    return f"<Content-MD5>{md5_text(given.md5)}</Content-MD5>"
 
 
 @lru_cache(_REMEMBERED)
@@ -183,8 +231,9 @@ def _type_elements(content_type: str | None, encoding: str | None, language: str
     )
 
 
-@lru_cache(_REMEMBERED)
 def _cache_elements(cache_control: str | None, disposition: str | None) -> str:
+    if not cache_control and not disposition:
+        return "<Cache-Control /><Content-Disposition />"
     cache = xml.element("Cache-Control", cache_control)
     return cache + xml.element("Content-Disposition", disposition)
 
