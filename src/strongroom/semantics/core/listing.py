@@ -66,7 +66,8 @@ class PageBuilder(Generic[T]):
         self._delimiter = delimiter.encode("utf-8", "surrogatepass")
         self._max_results = max_results
         self._read_records = _READ_RECORDS_MIN
-        self._listed: bytes | None = None  # the prefix that was listed last, in this read
+        self.listed_prefix: bytes | None = None
+        """The last item if that is a prefix, during one read. The page needs no record below it."""
         self.items: list[T | Prefix] = []
         """What the page lists, in order."""
         self.first: Position = max(start, (self._prefix, b""))
@@ -104,7 +105,7 @@ class PageBuilder(Generic[T]):
     def add(self, records: Iterable[tuple[bytes, bytes, T | None]]) -> bool:
         """Add some of the records that were read from `first` on; call `resume_at` after the last.
         Return whether the page is complete."""
-        listed = self._listed
+        listed = self.listed_prefix
         for name, key, item in records:
             if listed is not None and name.startswith(listed):
                 continue
@@ -114,12 +115,12 @@ class PageBuilder(Generic[T]):
                     self._finish((name, key))
                     return True
                 self.items.append(item if group is None else Prefix(group.decode("utf-8")))
-                self._listed = listed = group
+                self.listed_prefix = listed = group
         return False
 
     def resume_at(self, resume: Position | None) -> None:
         """Set where to read next, `resume`, unless the page is complete; see `feed`."""
-        listed, self._listed = self._listed, None
+        listed, self.listed_prefix = self.listed_prefix, None
         if self.done:
             return
         if resume is None:

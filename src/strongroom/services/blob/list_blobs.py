@@ -88,8 +88,8 @@ class BlobRow(msgspec.Struct, frozen=True, gc=False):
 class BlobPage:
     """Result: rows and prefixes in order of names, and where the next page begins (None = the end).
 
-    `now` is store time before they were read (0 = no row needs it). A row's lease is judged at that
-    time, or at its version when that is later.
+    `now` is store time before they were read. A row's lease is judged at that time, or at its
+    version when that is later.
     """
 
     items: list[BlobRow | Prefix]
@@ -127,22 +127,21 @@ async def _list(services: Services, call: Call[ListBlobs], page: PageBuilder[Blo
     if VERSIONS in include:
         await _VersionedPage(services.store, keyspace, page, include, now).fill()
     else:
-        await pages.fill(services, keyspace, page, lambda found: _rows(found, include, now))
+        await pages.fill(services, keyspace, page, lambda found: _rows(found, page, include, now))
     # Checked last: a container that exists now existed all the time, and nothing of it was swept.
     await services.check_place(call)
-    timed = any(
-        not isinstance(item, Prefix) and (item.blob.lease or item.blob.deletion)
-        for item in page.items
-    )
-    return BlobPage(page.items, page.marker, now if timed else 0)
+    return BlobPage(page.items, page.marker, now)
 
 
 def _rows(
-    found: base.Page, include: frozenset[str], now: int
+    found: base.Page, page: PageBuilder[BlobRow], include: frozenset[str], now: int
 ) -> Iterator[tuple[bytes, bytes, BlobRow | None]]:
     decode, head = blob_records.BLOB.decode, keys.HEAD_KEY.name
     snapshots, uncommitted = SNAPSHOTS in include, UNCOMMITTED in include
     for name, key, value, version in found.rows():
+        listed = page.listed_prefix
+        if listed is not None and name.startswith(listed):
+            continue
         past = None if key == head else keys.past_of(key)
         if past is not None and not snapshots:
             yield name, key, None

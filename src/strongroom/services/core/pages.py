@@ -6,7 +6,8 @@ records are visible (the listings), prefixes and markers (semantics/core/listing
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Final, TypeVar
 
 from strongroom import limits
@@ -14,7 +15,7 @@ from strongroom.engines import base
 from strongroom.engines.base import Position
 from strongroom.semantics.core.listing import READ_RECORDS_MAX, PageBuilder
 from strongroom.services.core.runner import Services
-from strongroom.slices import Steps, parts
+from strongroom.slices import Steps
 
 T = TypeVar("T")
 
@@ -22,7 +23,8 @@ T = TypeVar("T")
 _ROWS_AT_ONCE: Final = 256
 
 Rows = Callable[[base.Page], Iterable[tuple[bytes, bytes, T | None]]]
-"""rows(page) -> (name, key, item) of each record. `item` None = the listing omits the record."""
+"""rows(page) -> (name, key, item) of each record. `item` None = the listing omits the record. Rows
+below `PageBuilder.listed_prefix` may be left out."""
 
 
 async def fill(services: Services, keyspace: bytes, page: PageBuilder[T], rows: Rows[T]) -> None:
@@ -43,15 +45,17 @@ async def fill(services: Services, keyspace: bytes, page: PageBuilder[T], rows: 
         want = max(page.records_wanted, least)
         until = None if page.until is None else Position(*page.until)
         found = await services.store.scan(keyspace, Position(*page.first), until, want)
-        await services.turns.run(_taken(page, rows(found)))
+        await services.turns.run(_taken(page, iter(rows(found)), len(found.values)))
         page.resume_at(found.resume)
         scanned += len(found.values)
         scanned_bytes += sum(map(len, found.values))
         least = min(2 * want, READ_RECORDS_MAX) if page.first == found.resume else 0
 
 
-def _taken(page: PageBuilder[T], rows: Iterable[tuple[bytes, bytes, T | None]]) -> Steps[None]:
-    for part in parts(rows, _ROWS_AT_ONCE):
-        if page.add(part):
+def _taken(
+    page: PageBuilder[T], rows: Iterator[tuple[bytes, bytes, T | None]], count: int
+) -> Steps[None]:
+    for _ in range(0, count, _ROWS_AT_ONCE):
+        if page.add(islice(rows, _ROWS_AT_ONCE)):
             break
         yield

@@ -50,10 +50,10 @@ class ContainerRow(msgspec.Struct, frozen=True, gc=False):
 @dataclass(frozen=True, slots=True)
 class ContainerPage:
     """Result of List Containers: rows in the order of their names, and the position of the next
-    page. `marker` is None on the last page. `now` is a store time before the rows were read; it is
-    0 if no row needs it. A row's lease is judged at that time, or at the row's version if that is
-    later. `immutability`: whether blobs may have immutability policies. `protections` maps a
-    container's name to its protection."""
+    page. `marker` is None on the last page. `now` is a store time before the rows were read. A
+    row's lease is judged at that time, or at the row's version if that is later. `immutability`:
+    whether blobs may have immutability policies. `protections` maps a container's name to its
+    protection."""
 
     items: list[ContainerRow]
     marker: Position | None
@@ -74,11 +74,8 @@ async def list_containers(services: Services, call: Call[ListContainers]) -> Con
     await pages.fill(services, keyspace, page, lambda found: _rows(found, kept_at))
     # There is no delimiter, so there are no prefixes.
     items = [item for item in page.items if not isinstance(item, Prefix)]
-    timed = any(item.record.lease or item.deleted for item in items)
     switches = services.switches(call.target.account)
-    return ContainerPage(
-        items, page.marker, now if timed else 0, switches.immutability, switches.containers
-    )
+    return ContainerPage(items, page.marker, now, switches.immutability, switches.containers)
 
 
 def _rows(
