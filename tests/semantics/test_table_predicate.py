@@ -160,6 +160,24 @@ def test_an_entity_without_properties_has_no_property() -> None:
     assert predicate.select(Candidates.of([bare, bare])) == [True, True]
 
 
+def test_a_filter_of_keys_alone_decodes_no_property() -> None:
+    undecodable = (b"p", b"r", 0, b"this is no JSON")
+    predicate = Predicate(table_filter.parse("PartitionKey eq 'p' and RowKey ge 'q'"))
+    assert predicate.select(Candidates.of([undecodable])) == [True]
+
+
+@pytest.mark.parametrize("chosen", [None, [True, False, True, True]])
+@pytest.mark.parametrize("count", [0, 2, 9])
+def test_the_chosen_entities_come_in_their_order(chosen: list[bool] | None, count: int) -> None:
+    stored = [Entity("ä", f"{row}", row, {"A": row}).stored() for row in range(4)]
+    expected = [one for at, one in enumerate(stored) if chosen is None or chosen[at]][:count]
+    found = Candidates.of(stored).entities(chosen, count)
+    assert [
+        (one.partition_key.encode(), one.row_key.encode(), one.timestamp, one.fragment)
+        for one in found
+    ] == expected
+
+
 @given(expressions, st.lists(entities, max_size=4))
 def test_the_compiled_filter_is_the_naive_one(expression: Expression, found: list[Entity]) -> None:
     stored = [entity.stored() for entity in found]

@@ -16,11 +16,12 @@ decoded, for all entities at once; the decoder skips the others.
 from __future__ import annotations
 
 import base64
+import itertools
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import repeat
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
@@ -43,6 +44,8 @@ from strongroom.values import Entity, iso7
 PARTITION_KEY: Final = "PartitionKey"
 ROW_KEY: Final = "RowKey"
 TIMESTAMP: Final = "Timestamp"
+T = TypeVar("T")
+_decoded: Final[Callable[[bytes], str]] = bytes.decode
 
 
 class Candidates:
@@ -90,14 +93,22 @@ class Candidates:
         names = self.partition_keys[here], self.row_keys[here]
         return Candidates(*names, self.timestamps[here], self.fragments[here])
 
-    def entity(self, at: int) -> Entity:
-        """Return the entity at an index."""
-        partition, row = self.partition_keys[at].decode(), self.row_keys[at].decode()
-        return Entity(partition, row, self.timestamps[at], self.fragments[at])
+    def entities(self, chosen: Sequence[bool] | None, count: int) -> list[Entity]:
+        """Return the first `count` entities, of those that are chosen (None = all)."""
+
+        def of(column: Sequence[T]) -> Iterator[T]:
+            found = column if chosen is None else itertools.compress(column, chosen)
+            return itertools.islice(found, count)
+
+        partitions = map(_decoded, of(self.partition_keys))
+        rows = map(_decoded, of(self.row_keys))
+        return list(map(Entity, partitions, rows, of(self.timestamps), of(self.fragments)))
 
     def columns(self, names: tuple[str, ...]) -> list[_Column]:
         """Return the values of these properties for each entity; all entities are decoded in one
         call."""
+        if not names:
+            return []
         document = b"[{" + b"},{".join(self.fragments) + b"}]" if self.fragments else b"[]"
         named = _decoder(names).decode(document)
         return [_Column(named, at) for at in range(len(names))]

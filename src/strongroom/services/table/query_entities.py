@@ -13,8 +13,7 @@ match. It may leave out the other records; its result is filtered here.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -230,10 +229,8 @@ class _Query:
         """Add those that match, until the page is full. Return whether there were any."""
         # One more than fits: it is where the next page begins.
         most = self._top - len(self.rows) + 1
-        places: Iterable[int] = range(len(candidates.fragments))
-        if self._predicate is not None:
-            places = itertools.compress(places, self._predicate.select(candidates))
-        found = [candidates.entity(at) for at in itertools.islice(places, most)]
+        chosen = None if self._predicate is None else self._predicate.select(candidates)
+        found = candidates.entities(chosen, most)
         sizes = [len(row.fragment) for row in found]
         size_bytes = self._size_bytes + sum(sizes)
         if len(self.rows) + len(found) <= self._top and size_bytes <= limits.TABLE_PAGE_BYTES_MAX:

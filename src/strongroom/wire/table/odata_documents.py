@@ -18,7 +18,7 @@ from urllib.parse import quote
 import msgspec
 
 from strongroom.slices import parts
-from strongroom.values import Entity, iso7
+from strongroom.values import TICKS_PER_S, Entity, iso7
 from strongroom.wire.table.odata import Metadata, etag_text
 from strongroom.wire.table.table_path import quoted
 
@@ -55,14 +55,17 @@ def entities(
 ) -> Iterator[bytes]:
     """Yield the JSON document of a page of entities in pieces."""
     context = _context(level, f"{place.endpoint}$metadata#{place.name}")
-    return _page(context, (_members(item, level, place, select) for item in items))
+    if level is Metadata.MINIMAL and select is None:
+        return _page(context, map(_minimal, parts(items, _ROWS_AT_ONCE)))
+    rows = (_members(item, level, place, select) for item in items)
+    return _page(context, parts(rows, _ROWS_AT_ONCE))
 
 
-def _page(context: bytes, members: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield a document of rows, each given by its members."""
+def _page(context: bytes, groups: Iterable[list[bytes]]) -> Iterator[bytes]:
+    """Yield a document of rows: groups of rows, each row given by its members."""
     yield b"{" + _joined(context, b'"value":[')
     comma = b""
-    for rows in parts(members, _ROWS_AT_ONCE):
+    for rows in groups:
         yield comma + b"{" + b"},{".join(rows) + b"}"
         comma = b","
     yield b"]}"
@@ -77,7 +80,8 @@ def table(name: str, level: Metadata, place: TableAddress) -> bytes:
 def tables(names: Iterable[str], level: Metadata, place: TableAddress) -> Iterator[bytes]:
     """Yield the JSON document of a page of tables in pieces."""
     context = _context(level, f"{place.endpoint}$metadata#Tables")
-    return _page(context, (_table(name, level, place) for name in names))
+    rows = (_table(name, level, place) for name in names)
+    return _page(context, parts(rows, _ROWS_AT_ONCE))
 
 
 def _context(level: Metadata, url: str) -> bytes:
@@ -104,34 +108,40 @@ def _links(kind: str, endpoint: str, link: str) -> bytes:
     )
 
 
-def _minimal(item: Entity) -> bytes:
-    """Return an entity's members at minimal metadata."""
-    moment = _moment(item.timestamp)
-    head = (
-        b'"odata.etag":"W/\\"datetime\'%b\'\\"","PartitionKey":%b,"RowKey":%b,"Timestamp":"%b"'
-        % (
-            moment.replace(b":", b"%3A"),
-            _encode(item.partition_key),
-            _encode(item.row_key),
-            moment,
-        )
-    )
-    return head + b"," + item.fragment if item.fragment else head
+def _minimal(items: Iterable[Entity]) -> list[bytes]:
+    """Return the members of each entity at minimal metadata. One expression writes an entity: a
+    page may have a thousand of them."""
+    written = []
+    for item in items:
+        second, fraction = divmod(item.timestamp, TICKS_PER_S)
+        shown, escaped = _second_texts(second)
+        rest = b"%07dZ" % fraction
+        members = (
+            b'"odata.etag":"W/\\"datetime\'%b%b\'\\"","PartitionKey":%b,"RowKey":%b,'
+            b'"Timestamp":"%b%b",%b'
+        ) % (
+            escaped, rest, _encode(item.partition_key), _encode(item.row_key),
+            shown, rest, item.fragment,
+        )  # fmt: skip
+        written.append(members if item.fragment else members[:-1])
+    return written
 
 
 def _moment(timestamp: int) -> bytes:
-    second, fraction = divmod(timestamp, 10_000_000)
-    return _second_text(second) + b"%07dZ" % fraction
+    second, fraction = divmod(timestamp, TICKS_PER_S)
+    return _second_texts(second)[0] + b"%07dZ" % fraction
 
 
 @lru_cache(maxsize=4096)
-def _second_text(second: int) -> bytes:
-    return iso7(second * 10_000_000)[:20].encode()
+def _second_texts(second: int) -> tuple[bytes, bytes]:
+    """Return a second as texts before its fraction: as a Timestamp and as an entity tag have it."""
+    shown = iso7(second * TICKS_PER_S)[:20].encode()
+    return shown, shown.replace(b":", b"%3A")
 
 
 def _members(item: Entity, level: Metadata, place: TableAddress, select: Names) -> bytes:
     if level is Metadata.MINIMAL and select is None:
-        return _minimal(item)
+        return _minimal((item,))[0]
     parts: list[bytes] = []
     if level is Metadata.FULL:
         link = entity_link(place.name, item.partition_key, item.row_key)
