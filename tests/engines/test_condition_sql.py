@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -118,6 +119,22 @@ def test_slices_join_without_a_gap(
         and (until is None or (partition, b"%05d" % at) < until)
     ]
     assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "compared"),
+    [(-math.inf, 5.0, 1), (5.0, math.inf, 1), (4.0, 5.0, 2), (-math.inf, math.inf, 1)],
+)
+def test_no_number_is_compared_with_a_bound_that_all_satisfy(
+    database: Reader, low: float, high: float, compared: int
+) -> None:
+    where = NumberWithin(b'"N":', low, high)
+    expression = sql_of(where)
+    assert expression is not None
+    assert sum(isinstance(value, float) for value in expression.values) == compared
+    (page,) = _pages(database, where, (Position(b"r", b""), Position(b"t", b"")), 5000)
+    rows = [*range(3), *range(1023)]
+    assert page.versions == [row for row in rows if low <= row <= high]
 
 
 def test_a_condition_that_nothing_satisfies_pauses_while_it_looks(database: Reader) -> None:

@@ -63,7 +63,8 @@ def condition(expression: Expression) -> Condition | None:
     """Return the condition that the records of all matches satisfy; None when the filter implies
     none."""
     found = _condition(expression)
-    return None if found is None else AnyOf((found, _IS_LARGE))
+    # The length first: where it decides, the engine need not read a large value.
+    return None if found is None else AnyOf((_IS_LARGE, found))
 
 
 def _condition(expression: Expression) -> Condition | None:

@@ -75,9 +75,8 @@ def _expression(condition: Condition) -> SqlExpression:
             return SqlExpression(f"({sql} BETWEEN ? AND ?)", (*values, low, high))
         case NumberWithin(_, low, high, _):
             sql, values = _bytes_after_mark(condition, NUMBER_BYTES_MAX)
-            return SqlExpression(
-                f"(CAST({sql} AS REAL) BETWEEN ? AND ?)", (*values, _below(low), -_below(-high))
-            )
+            compared, bounds = _between(_below(low), -_below(-high))
+            return SqlExpression(f"(CAST({sql} AS REAL) {compared})", (*values, *bounds))
 
 
 def _bytes_after_mark(condition: NumberWithin | BytesWithin, length: int) -> SqlExpression:
@@ -88,6 +87,16 @@ def _bytes_after_mark(condition: NumberWithin | BytesWithin, length: int) -> Sql
         return SqlExpression("substr(value, instr(value, ?) + ?, ?)", (mark, len(mark), length))
     sql = "substr(value, instr(substr(value, ?), ?) + ?, ?)"
     return SqlExpression(sql, (skip_bytes + 1, mark, skip_bytes + len(mark), length))
+
+
+def _between(low: float, high: float) -> SqlExpression:
+    """Return the end of an expression: a comparison with the bounds, except with an infinite one
+    that every number satisfies."""
+    if low == -math.inf:
+        return SqlExpression("<= ?", (high,))
+    if high == math.inf:
+        return SqlExpression(">= ?", (low,))
+    return SqlExpression("BETWEEN ? AND ?", (low, high))
 
 
 def _below(bound: float) -> float:
