@@ -10,6 +10,8 @@ import asyncio
 import logging
 from typing import Any, Protocol
 
+import msgspec
+
 from strongroom.servers.http.answer import Responder
 from strongroom.servers.http.body import EmptyBody, IncomingBody
 from strongroom.servers.http.head import Head
@@ -33,44 +35,27 @@ class RequestSource(Protocol):
         ...
 
 
-class Handling:
+class Handling(msgspec.Struct, eq=False):
     """Handles one request.
 
-    Arguments:
-        client: the connection, whose `handled` is called at the end.
-        owner: the server.
-        responder: the responder of the connection.
-        head, request: the head, and the request made from it.
-        body: the body of the request; the connection fills it.
-        now: seconds of the loop's clock.
+    `_client` is the connection, whose `handled` is called at the end. `body` is filled by the
+    connection. `_started` is in seconds of the loop's clock.
     """
 
-    __slots__ = ("_client", "_head", "_owner", "_responder", "_started", "_task", "body", "request")
-
-    def __init__(
-        self,
-        client: RequestSource,
-        owner: ConnectionOwner[Any],
-        responder: Responder,
-        *,
-        head: Head,
-        request: Request,
-        body: IncomingBody | EmptyBody,
-        now: float,
-    ) -> None:
-        self._client = client
-        self._owner = owner
-        self._responder = responder
-        self._head = head
-        self.request = request
-        self.body = body
-        self._started = now
-        self._task: asyncio.Task[None] | None = None
+    _client: RequestSource
+    _owner: ConnectionOwner[Any]
+    _responder: Responder
+    _head: Head
+    request: Request
+    body: IncomingBody | EmptyBody
+    _started: float
+    _task: asyncio.Task[None] | None = None
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Start the handler in the next turn of the loop."""
         self._owner.turns.begin()
-        self._task = loop.create_task(self._run())
+        # Named, since a default name is counted and formatted for each task.
+        self._task = loop.create_task(self._run(), name="request")
 
     def cancel(self) -> None:
         """Cancel the handler, even if it has not started yet."""

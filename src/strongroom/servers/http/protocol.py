@@ -155,10 +155,9 @@ class Connection(asyncio.Protocol):
             body = WholeBody(data[position : position + size_bytes])
             position += size_bytes
         request = Request(head.method, head.target, head.headers, body, self._peer, self._tls)
-        now = self._loop.time()
         self._sender.started = False
         self._handling = Handling(
-            self, self._owner, self._responder, head=head, request=request, body=body, now=now
+            self, self._owner, self._responder, head, request, body, _started=self._loop.time()
         )
         self._on(event)
         return position
