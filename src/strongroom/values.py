@@ -18,6 +18,7 @@ from typing import BinaryIO, Final, Literal
 import msgspec
 
 from strongroom import limits
+from strongroom.enums import FastHashEnum
 
 # A tick is 100 ns since 0001-01-01T00:00:00Z, the unit in which Azure writes its own times and
 # ETags.
@@ -94,7 +95,7 @@ def _iso_of_second(moment: int) -> str:
     return f"{_YEAR_ONE.date() + timedelta(days=day)}T{_time_of_day(second)}"
 
 
-class PlusSign(enum.Enum):
+class PlusSign(FastHashEnum):
     """The meaning of a `+` in a request's query, as far as its signature shows it."""
 
     ITSELF = "itself"

@@ -65,8 +65,8 @@ class Account:
     """A storage account: `name`, one or two decoded `keys`, each of which signs, and `switches`."""
 
     name: str
-    keys: tuple[bytes, ...] = field(repr=False)
-    # Caches look accounts up by hash; name and keys are enough for that.
+    # Caches look accounts up by hash; the name is enough for that.
+    keys: tuple[bytes, ...] = field(repr=False, hash=False)
     switches: Switches = field(default=DEFAULT_SWITCHES, hash=False)
     signers: tuple[Signer, ...] = field(init=False, repr=False, compare=False)
 

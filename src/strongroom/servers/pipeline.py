@@ -14,7 +14,6 @@ from collections.abc import Awaitable
 from typing import Any, Final, TypeVar
 
 from strongroom import limits
-from strongroom.auth.claims import Claim
 from strongroom.auth.request import Service
 from strongroom.errors import StorageError
 from strongroom.operations.core import codec
@@ -39,6 +38,8 @@ from strongroom.wire.core.http import Request, Response
 from strongroom.wire.core.query import Query
 
 ERROR_CODE_SINCE: Final = "2017-07-29"
+# A constant, since an attribute access on an enumeration costs a call in Python 3.11.
+_BATCH: Final = Resource.BATCH
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
@@ -67,26 +68,20 @@ async def respond(context: ServiceContext, request: Request) -> Response:
 
 
 async def _answer(context: ServiceContext, asked: Asked, request_id: str) -> Response:
-    claim = await _identified(context, asked)
+    if context.identities is not None:
+        await context.identities.ready(asked.request)
+    claim = identify(context, asked)
     operation, call = await admit(context, asked, claim)
-    if operation.parts or operation.resource is Resource.BATCH:
+    if operation.parts or operation.resource is _BATCH:
         whole = Whole(context, asked, claim, operation, call, _origin(asked), request_id)
         if operation.parts:
             return await _in_time(asked.query, batches.answer(whole, _respond_to_part))
         return await transactions.answer(whole, _run)
     result = await _run(context, operation, call, asked.query)
     response = codec.encode(operation, result, call, _origin(asked))
+    if isinstance(response.body, bytes):
+        return response
     return await codec.complete(response, context.services.turns)
-
-
-async def _identified(context: ServiceContext, asked: Asked) -> Claim:
-    """Return the claim of the caller, after the keys for a bearer token were fetched.
-
-    Raises: as identify.
-    """
-    if context.identities is not None:
-        await context.identities.ready(asked.request)
-    return identify(context, asked)
 
 
 async def _respond_to_part(context: ServiceContext, asked: Asked) -> Response:
@@ -96,7 +91,9 @@ async def _respond_to_part(context: ServiceContext, asked: Asked) -> Response:
     """
     request, request_id = asked.request, context.request_ids()
     try:
-        claim = await _identified(context, asked)
+        if context.identities is not None:
+            await context.identities.ready(request)
+        claim = identify(context, asked)
         operation, call = await admit(context, asked, claim)
         result = await _run(context, operation, call, asked.query)
         encoded = codec.encode(operation, result, call, _origin(asked))
@@ -120,16 +117,16 @@ async def _run(context: ServiceContext, operation: Operation, call: Call[Any], a
         raise
 
 
-async def _in_time(asked: Query, result: Awaitable[T]) -> T:
-    """Return the result if it comes within the `timeout` of the query.
+def _in_time(asked: Query, result: Awaitable[T]) -> Awaitable[T]:
+    """Return the result, which must come within the `timeout` of the query.
 
-    Raises: StorageError, as lateness.in_time.
+    Raises, when awaited: StorageError, as lateness.in_time.
     """
     limit = asked.get("timeout")
     if limit is None:
-        return await result
+        return result
     # Nine digits are no practical limit, and a float may not hold more digits exactly.
-    return await lateness.in_time(result, int(limit[:9]))
+    return lateness.in_time(result, int(limit[:9]))
 
 
 def _origin(asked: Asked) -> Origin:

@@ -7,7 +7,8 @@ response).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
+from types import GeneratorType
 from typing import Any, Final
 
 import msgspec
@@ -142,15 +143,19 @@ async def _input(
         data = await request.body.read_all(body.max_bytes)
         if len(data) > _LONG_DOCUMENT_BYTES:
             await turns.pause()
-        values[body.name] = await _made(body.parse(data), turns)
+        found = body.parse(data)
+        values[body.name] = await turns.run(found) if _is_in_steps(found) else found
         if body.receipt is not None:
-            values["received"] = await _made(body.receipt(data), turns)
-    return await _made(operation.input(**values), turns)
+            found = body.receipt(data)
+            values["received"] = await turns.run(found) if _is_in_steps(found) else found
+    made = operation.input(**values)
+    return await turns.run(made) if _is_in_steps(made) else made
 
 
-async def _made(found: Any, turns: SliceTurns) -> Any:
-    """Return the value that a reader made of a document. A long document is read in steps."""
-    return await turns.run(found) if isinstance(found, Generator) else found
+def _is_in_steps(made: Any) -> bool:
+    """Return whether a reader makes its value in steps, as it does from a long document."""
+    # Not the abstract class: its check is a Python call for each request.
+    return isinstance(made, GeneratorType)
 
 
 def _check_length(request: Request) -> None:
