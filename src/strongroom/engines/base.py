@@ -104,6 +104,11 @@ class Write(NamedTuple):
     value: bytes | None
 
 
+write_of = cast(
+    "Callable[[tuple[Key, bytes | None]], Write]", functools.partial(tuple.__new__, Write)
+)
+
+
 class Step(msgspec.Struct, frozen=True):
     """Writes in one partition, with the contents that the partition starts or ceases to own.
 

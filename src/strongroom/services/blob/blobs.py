@@ -9,7 +9,7 @@ reference sections 2, 6.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterable, AsyncIterator, Callable
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -143,14 +143,19 @@ async def get_properties(services: Services, call: Call[Any]) -> BlobView:
     return await access.view_blob(services, call)
 
 
-async def get_blob(services: Services, call: Call[GetBlob]) -> Download:
+def get_blob(services: Services, call: Call[GetBlob]) -> Awaitable[Download]:
     """Get Blob: return a consistent body, pinned while it is sent, with a digest if requested.
 
     Raises: StorageError BlobArchived, InvalidRange (416 with Content-Range), InternalError (a part
         of the body is missing), and what guard_blob raises; DataDamaged.
     """
-    if not services.switches(call.target.account).last_access:
-        return await _get_blob(services, call)
+    if services.switches(call.target.account).last_access:
+        return _get_noted(services, call)
+    return _get_blob(services, call)
+
+
+async def _get_noted(services: Services, call: Call[GetBlob]) -> Download:
+    """Do what get_blob does, and note the access."""
     now = await services.store.now()
     found = await _get_blob(services, call)
     if accesses.is_due(found.view.blob, now):
@@ -207,13 +212,13 @@ def _wanted(given: GetBlob, blob: BlobRecord) -> tuple[int, int]:
     return within
 
 
-async def _opened(
+def _opened(
     services: Services, call: Call[GetBlob], view: BlobView
-) -> tuple[BlobView, OpenBody[bytes] | OpenBody[Piece]]:
+) -> Awaitable[tuple[BlobView, OpenBody[bytes] | OpenBody[Piece]]]:
     """Open the body, in memory if checksums are to be interleaved. Raises: as `_open`."""
     if call.input.structured:
-        return await _open(services, call, view, to_read)
-    return await _open(services, call, view, to_send)
+        return _open(services, call, view, to_read)
+    return _open(services, call, view, to_send)
 
 
 async def _open(

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from strongroom.engines.base import Key, Partition, Ref, Step, Write
+from strongroom.engines.base import Key, Partition, Ref, Step, Write, write_of
 from strongroom.limits import UNCOMMITTED_LIFETIME_S
 from strongroom.store.blob import blob_records, tag_index
 from strongroom.store.blob.blob_records import BlobRecord, Retired, Upload
@@ -259,7 +259,7 @@ class BlobChange:
             return tuple(self._before)
         own = Step(
             self._partition,
-            tuple(Write(key, value) for key, value in self._writes.items()),
+            tuple(map(write_of, self._writes.items())),
             tuple(self._adopt),
             tuple(self._drop),
         )

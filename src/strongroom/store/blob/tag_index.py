@@ -48,7 +48,7 @@ class Tagged(NamedTuple):
 NO_TAGS: Final = Tagged()
 
 
-class TagChange(NamedTuple):
+class TagChange(msgspec.Struct, frozen=True):
     """A commit's change of the tags of a blob (`version` 0) or of one of its previous versions: the
     record before and after it."""
 

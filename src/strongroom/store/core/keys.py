@@ -250,7 +250,7 @@ def any_entity_chunk(names: Iterable[bytes]) -> bool:
 
 def service_properties(account: str, service: str) -> Ref:
     """The properties of one service of an account."""
-    return Ref(Partition(SERVICES, f"{account}/{service}".encode()), PROPERTIES_KEY)
+    return ref_of((partition_of((SERVICES, f"{account}/{service}".encode())), PROPERTIES_KEY))
 
 
 @lru_cache(_NUMBERS_CACHED_MAX)

@@ -56,8 +56,10 @@ def _properties(
     get = request.headers.get
     texts: list[str | None] = []
     for _, own, other in _PROPERTY_HEADERS:
-        is_own = not standard or bool(get(own))
-        texts.append(_short(own if is_own else other, get(own if is_own else other)))
+        name, value = own, get(own)
+        if standard and not value:
+            name, value = other, get(other)
+        texts.append(_short(name, value) if value else None)
     content_type, encoding, language, cache_control, disposition = texts
     content_type = content_type or default_type
     given = _short(_MD5, get(_MD5))
@@ -145,7 +147,7 @@ _PAGE_NAMES: Final = frozenset(
 
 def _new_properties(request: Request, query: Query) -> ContentProperties | None:
     sent = request.headers
-    if sent.has_none_of(frozenset(_OWN_NAMES)) and not sent.has_none_of(_PAGE_NAMES):
+    if sent.has_none_of(_OWN_NAMES) and not sent.has_none_of(_PAGE_NAMES):
         return None
     return _properties(request)
 

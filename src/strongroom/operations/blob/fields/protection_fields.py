@@ -52,11 +52,11 @@ def _policy(request: Request, query: Query) -> Immutability:
 
 def _protection(request: Request, query: Query) -> Immutability | None:
     """Return the protection that a write gives its blob; None for none."""
-    if request.headers.has_none_of(frozenset(_NAMES)):
+    if request.headers.has_none_of(_NAMES):
         return None
     held = request.headers.get(HOLD_HEADER)
     hold = held is not None and flag(HOLD_HEADER, held)
-    if request.headers.has_none_of(frozenset(_POLICY_NAMES)):
+    if request.headers.has_none_of(_POLICY_NAMES):
         return Immutability(hold=True) if hold else None
     policy = _policy(request, query)
     return Immutability(policy.until, policy.locked, hold)
