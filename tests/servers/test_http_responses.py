@@ -15,6 +15,7 @@ from strongroom.blob_errors import BLOB_NOT_FOUND
 from strongroom.errors import StorageError
 from strongroom.servers.http.send import Sender, plan_response
 from strongroom.servers.http.turns import RequestTurns
+from strongroom.slices import SliceTurns
 from strongroom.values import FileSlice
 from strongroom.wire.core.http import Request, Response
 from tests.servers.loopback import QUICK, Handler, get, no_more_than, run, serving
@@ -389,7 +390,8 @@ class FastReader(asyncio.Transport):
 def test_a_large_answer_to_a_fast_reader_holds_up_nobody() -> None:
     async def scenario() -> None:
         loop, transport = asyncio.get_running_loop(), FastReader()
-        sender = Sender(transport, loop, RequestTurns(lambda call: loop.call_soon(call)), tls=False)
+        turns = RequestTurns(lambda call: loop.call_soon(call))
+        sender = Sender(transport, loop, turns, SliceTurns(), tls=False)
         response = Response(200, [], bytes(16 * MIB))
         plan = plan_response(response, method="GET", http_1_0=False, keep_alive=True)
         sending = asyncio.create_task(sender.send(plan, response))

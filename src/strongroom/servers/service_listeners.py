@@ -157,7 +157,12 @@ def _server(context_of: _ContextOf, fallback_context: ServiceContext, shared: Sh
         return pipeline.refuse(context, error, request)
 
     return HttpServer(
-        handle, render, settings=shared.bounds, observe=_observer(shared), tls=shared.tls
+        handle,
+        render,
+        settings=shared.bounds,
+        observe=_observer(shared),
+        tls=shared.tls,
+        slices=fallback_context.services.turns,
     )
 
 

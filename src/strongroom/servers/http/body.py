@@ -10,11 +10,14 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import deque
+from collections.abc import Collection
 from typing import Final, Protocol
 
 from strongroom.errors import INVALID_INPUT, StorageError, body_too_large
+from strongroom.limits import KIB
 from strongroom.servers.http.buffers import BodyBuffers, Share
 from strongroom.servers.http.documents import DocumentBudget
+from strongroom.slices import SliceTurns
 
 _SIZE_LINE: Final = re.compile(
     rb"([0-9A-Fa-f]{1,15})((?:;[\t\x21-\x7e\x80-\xff][\t\x20-\x7e\x80-\xff]*)?)\r\n"
@@ -28,6 +31,8 @@ LINES_IN_A_ROW: Final = 1000
 # The memory of a piece besides its bytes. Without it, a body sent byte by byte could fill the
 # memory and stay below the limit.
 _PIECE_OVERHEAD_BYTES: Final = 48
+# Joining more takes some tenths of a millisecond; the longest document takes several milliseconds.
+_JOINED_AT_ONCE_BYTES: Final = 256 * KIB
 
 
 class ChunkDecoder:
@@ -210,6 +215,7 @@ class IncomingBody:
         share: how many bytes of the body may be buffered.
         documents: counts the bodies that are read whole; None = they are not limited.
         buffers: counts the bodies; `end` is called when the handler ends.
+        slices: the slices in which large bodies are joined; None = they are joined at once.
     """
 
     __slots__ = (
@@ -222,6 +228,7 @@ class IncomingBody:
         "_error",
         "_left",
         "_share",
+        "_slices",
         "_source",
         "_waiter",
         "ended",
@@ -237,11 +244,14 @@ class IncomingBody:
         share: Share,
         documents: DocumentBudget | None = None,
         buffers: BodyBuffers | None = None,
+        *,
+        slices: SliceTurns | None = None,
     ) -> None:
         self.size_bytes = size_bytes
         self._documents = documents
         self._buffers = buffers
         self._share = share
+        self._slices = slices
         self.ended = False
         self.received_bytes = 0
         self._source = source
@@ -388,10 +398,10 @@ class IncomingBody:
         if self.size_bytes is not None and self.size_bytes > max_bytes:
             raise body_too_large(max_bytes)
         if self.ended and self._buffered <= max_bytes:
-            whole = self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
+            size_bytes, arrived = self._buffered, self._chunks.copy()
             self.discard()
-            return whole
-        parts = []
+            return await self._joined(arrived, size_bytes)
+        parts = list[bytes]()
         total = 0
         async for chunk in self:
             total += len(chunk)
@@ -400,4 +410,13 @@ class IncomingBody:
             if self._documents is not None:
                 self._documents.reserve(self, len(chunk))
             parts.append(chunk)
+        return await self._joined(parts, total)
+
+    async def _joined(self, parts: Collection[bytes], size_bytes: int) -> bytes:
+        """Join the pieces of the body. Many bodies may end in the same turn of the loop, so each
+        large one is joined in a slice of its own."""
+        if len(parts) == 1:
+            return next(iter(parts))
+        if self._slices is not None and size_bytes > _JOINED_AT_ONCE_BYTES:
+            await self._slices.pause()
         return b"".join(parts)

@@ -15,6 +15,7 @@ from strongroom.servers.http.large_answers import LargeAnswerBudget
 from strongroom.servers.http.life import State
 from strongroom.servers.http.settings import Handler, HttpSettings, Observer, RenderError
 from strongroom.servers.http.turns import RequestTurns
+from strongroom.slices import SliceTurns
 
 C_contra = TypeVar("C_contra", contravariant=True)
 """A connection."""
@@ -32,6 +33,7 @@ class ConnectionOwner(Protocol[C_contra]):
     buffers: BodyBuffers
     large_answers: LargeAnswerBudget
     turns: RequestTurns
+    slices: SliceTurns
     timeouts_s: Mapping[State, float]
 
     def admit(self, connection: C_contra) -> bool:

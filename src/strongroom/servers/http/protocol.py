@@ -72,7 +72,7 @@ class Connection(asyncio.Protocol):
         transport.set_write_buffer_limits(high=settings.write_buffer_high_bytes)
         # The first read may contain the start of a body, before the body has its share of memory.
         limit_reads(transport, settings.first_read_bytes_max)
-        self._sender = Sender(transport, self._loop, owner.turns, tls=self._tls)
+        self._sender = Sender(transport, self._loop, owner.turns, owner.slices, tls=self._tls)
         tell = owner.render_error, owner.observe
         writing = partial(self._on, Event.WRITING)
         self._responder = Responder(self._sender, *tell, self._loop.time, writing)
@@ -150,7 +150,9 @@ class Connection(asyncio.Protocol):
             event = Event.REQUEST_EXPECTS if head.expects_continue else Event.REQUEST_OPEN
             owner = self._owner
             share = owner.buffers.begin(self._transport)
-            body = IncomingBody(size_bytes, self, share, owner.documents, owner.buffers)
+            body = IncomingBody(
+                size_bytes, self, share, owner.documents, owner.buffers, slices=owner.slices
+            )
         elif size_bytes:
             body = WholeBody(data[position : position + size_bytes])
             position += size_bytes

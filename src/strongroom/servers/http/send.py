@@ -18,6 +18,7 @@ import msgspec
 
 from strongroom.limits import KIB, MIB
 from strongroom.servers.http.turns import RequestTurns
+from strongroom.slices import SliceTurns
 from strongroom.values import FileSlice
 from strongroom.wire.core.http import Response
 
@@ -132,6 +133,7 @@ class Sender:
         transport: the transport of the connection.
         loop: the loop that serves it.
         turns: holds small answers until those of other connections are ready too.
+        slices: the slices in which the kernel copies files.
         tls: whether the transport encrypts (this process must then read the files itself).
     """
 
@@ -139,6 +141,7 @@ class Sender:
         "_buffered",
         "_loop",
         "_paused",
+        "_slices",
         "_tls",
         "_transport",
         "_turns",
@@ -155,12 +158,14 @@ class Sender:
         transport: asyncio.Transport,
         loop: asyncio.AbstractEventLoop,
         turns: RequestTurns,
+        slices: SliceTurns,
         *,
         tls: bool,
     ) -> None:
         self._transport = transport
         self._loop = loop
         self._turns = turns
+        self._slices = slices
         self._tls = tls
         self._buffered = b""
         self._waiting_bytes = 0  # in `turns`
@@ -387,6 +392,8 @@ class Sender:
         offset, end = piece.offset, piece.offset + piece.length
         while offset < end:
             await self.drain()
+            # The kernel copies a piece at once, in a millisecond, if the socket has room for it.
+            await self._slices.pause()
             count = min(_SENDFILE_BYTES, end - offset)
             self.in_kernel = True
             try:

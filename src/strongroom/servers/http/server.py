@@ -25,6 +25,7 @@ from strongroom.servers.http.settings import (
     RenderError,
 )
 from strongroom.servers.http.turns import RequestTurns
+from strongroom.slices import SliceTurns
 
 __all__ = ["Exchange", "Handler", "HttpServer", "HttpSettings", "Observer", "RenderError"]
 
@@ -40,6 +41,7 @@ class HttpServer:
         settings: limits and timeouts.
         observe: called with each exchange.
         tls: if given, connections that begin with a TLS handshake are encrypted; others stay plain.
+        slices: the slices of the loop's other long work; None = this server has its own.
     """
 
     def __init__(
@@ -50,11 +52,13 @@ class HttpServer:
         settings: HttpSettings | None = None,
         observe: Observer | None = None,
         tls: ssl.SSLContext | None = None,
+        slices: SliceTurns | None = None,
     ) -> None:
         self.handler = handler
         self.render_error = render_error
         self.settings = HttpSettings() if settings is None else settings
         self.observe = observe
+        self.slices = SliceTurns() if slices is None else slices
         self.draining = False
         self.documents = DocumentBudget(self.settings.documents_bytes_max)
         self.buffers = BodyBuffers(
