@@ -18,6 +18,7 @@ from strongroom import errors
 from strongroom.semantics.table import edm
 from strongroom.semantics.table.edm import EdmType, Typed, Value
 from strongroom.semantics.table.entities import Properties, check_values
+from strongroom.slices import run_to_completion
 from strongroom.values import INT32, Entity
 from strongroom.wire.table import odata, odata_documents, odata_entities
 from strongroom.wire.table.odata import Metadata
@@ -172,7 +173,8 @@ def _in_one_go(body: bytes) -> bool:
     plain = odata_entities._plain_values(body)
     if plain is None:
         return False
-    values, types = odata_entities._values_and_types(odata_entities._members(body))
+    members = run_to_completion(odata_entities._members(body))
+    values, types = odata_entities._values_and_types(members)
     plain.pop("Timestamp", None)
     assert repr(plain) == repr(values)
     assert not types

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 
 import pytest
@@ -9,13 +10,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strongroom.errors import StorageError
-from strongroom.operations.table.entity_fields import read_document
+from strongroom.operations.table import entity_fields
 from strongroom.semantics.table.edm import EdmType, Typed
 from strongroom.semantics.table.entities import Properties
+from strongroom.services.table.entities import EntityDocument
+from strongroom.slices import run_to_completion
 from strongroom.wire.table import odata_entities
 from tests.refusals import outcome
 
 LONG = Typed(EdmType.INT64, 7)
+
+
+def read_document(body: bytes) -> EntityDocument:
+    """Return the entity of a document, read without a pause."""
+    found = entity_fields.read_document(body)
+    return found if isinstance(found, EntityDocument) else run_to_completion(found)
+
+
 DOCUMENTS: list[tuple[bytes, str | None, str | None, Properties]] = [
     # body, PartitionKey, RowKey, properties
     (b"{}", None, None, {}),
@@ -137,3 +148,33 @@ def test_an_escape_is_no_member_wherever_a_long_document_is_cut(
     monkeypatch.setattr(odata_entities, "_QUOTES_MAX", 10 * 4)
     properties = {f"Text{number}": "a" * shift + '"' * 30_000 for number in range(10)}
     assert read_document(json.dumps(properties).encode()).properties == properties
+
+
+LONG_DOCUMENTS: list[tuple[bytes, int]] = [
+    # body, the least number of steps
+    (json.dumps({f"Text{number}": "x" * 15_000 for number in range(30)}).encode(), 6),
+    (json.dumps({f"Name{number}": number for number in range(190_000)}).encode(), 16),
+    (b'{"A":' + b"[" * 4_000_000, 4),
+]
+
+
+@pytest.mark.parametrize(("body", "steps_least"), LONG_DOCUMENTS, ids=["texts", "many", "depth"])
+def test_a_long_document_is_read_in_steps(body: bytes, steps_least: int) -> None:
+    steps = entity_fields.read_document(body)
+    assert not isinstance(steps, EntityDocument)
+    count = 0
+    with contextlib.suppress(StorageError):
+        for _ in steps:
+            count += 1
+    assert count >= steps_least
+
+
+@pytest.mark.parametrize("shift", [0, 1, 4, 9, 40])
+def test_a_nested_value_is_found_wherever_the_search_is_cut(shift: int) -> None:
+    """A document of names, too many for an entity, of which one has an array."""
+    cut = odata_entities.LONG_BYTES // 2
+    names = ",".join(f'"P{number:06}":1' for number in range(300_000)).encode()
+    before = names[: names.rfind(b",", 0, cut)]
+    before += b',"' + b"x" * (cut - len(before) - 8 + shift)
+    body = b"{" + before + b'" : [1],' + names + b"}"
+    assert outcome(lambda: read_document(body)) == "400 InvalidInput"

@@ -20,6 +20,7 @@ from strongroom.semantics.table.edm import EdmType, NotOfType, OutOfRange, Value
 from strongroom.semantics.table.entities import Properties
 from strongroom.semantics.table.table_filter import Expression
 from strongroom.services.table.entities import EntityDocument
+from strongroom.slices import Steps, run_to_completion
 from strongroom.wire.core import continuation
 from strongroom.wire.core.http import Request
 from strongroom.wire.core.query import Query
@@ -138,19 +139,27 @@ NO_OTHER_CONDITION: Final = Field("", _no_other_condition)
 IF_MATCH: Final = header("match", "if-match", _match, required=True)
 
 
-def read_document(body: bytes) -> EntityDocument:
+def read_document(body: bytes) -> EntityDocument | Steps[EntityDocument]:
+    """Return the entity of a request's body, or the steps that return it if the body is long. See
+    `_document`."""
+    steps = _document(body)
+    return steps if len(body) > odata_entities.LONG_BYTES else run_to_completion(steps)
+
+
+def _document(body: bytes) -> Steps[EntityDocument]:
     """Return the entity of a request's body. Its keys are checked first.
 
     Raises: StorageError InvalidInput, OutOfRangeInput, DuplicatePropertiesSpecified and those of
         entities.check_names and check_values.
     """
-    sent = odata_entities.read_entity(body)
+    sent = yield from odata_entities.entity_steps(body)
     keys = [_take_key(sent, name) for name in entities.KEYS]
     if sent.is_plain:  # then JSON gives the types of its values, and none can be too large
         properties = cast("Properties", sent.values)
         entities.check_names(properties)
     else:
         properties = _properties(sent)
+        yield
         entities.check_names(properties)
         entities.check_values(properties)
     return EntityDocument(keys[0], keys[1], properties)

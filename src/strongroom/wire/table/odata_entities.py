@@ -18,6 +18,7 @@ import msgspec
 
 from strongroom import errors, table_errors
 from strongroom.errors import StorageError
+from strongroom.slices import Steps, run_to_completion
 from strongroom.values import INT32, Scalar
 
 _ANNOTATION: Final = "@odata.type"
@@ -26,9 +27,13 @@ _TIMESTAMP: Final = "Timestamp"
 # Far more than an entity may have: null properties count here too, and are not stored.
 _PROPERTIES_READ_MAX: Final = 4096
 # A longer body is checked before it is decoded to Python objects, which are many times larger.
-_LONG_BYTES: Final = 128 * 1024
+LONG_BYTES: Final = 128 * 1024
 # The end of a name, followed by an object or array. In a text the quotation mark is escaped.
 _NESTED: Final = re.compile(rb'(?<!\\)"[ \t\r\n]*:[ \t\r\n]*[\[{]')
+# Nested values are searched for in so many bytes at once, in some tenths of a millisecond. The last
+# of them are searched again with the next, for a value that begins there.
+_SEARCHED_BYTES: Final = 8 * 1024
+_SEARCHED_TWICE_BYTES: Final = 256
 _QUOTES_MAX: Final = 4 * 2 * _PROPERTIES_READ_MAX
 _NESTED_BYTES_MAX: Final = 64 * 1024
 _RAW_DECODER: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -55,6 +60,11 @@ class SentEntity(msgspec.Struct, frozen=True):
 
 
 def read_entity(body: bytes) -> SentEntity:
+    """Return the properties of an entity, read without a pause. See `entity_steps`."""
+    return run_to_completion(entity_steps(body))
+
+
+def entity_steps(body: bytes) -> Steps[SentEntity]:
     """Return the properties of an entity.
 
     OData's own members are left out. So are Timestamp, which only the service sets, and type
@@ -66,7 +76,7 @@ def read_entity(body: bytes) -> SentEntity:
     if plain is not None:
         plain.pop(_TIMESTAMP, None)
         return SentEntity(plain, is_plain=None not in plain.values())
-    values, types = _values_and_types(_members(body))
+    values, types = _values_and_types((yield from _members(body)))
     if len(values) > _PROPERTIES_READ_MAX:
         raise StorageError(table_errors.TOO_MANY_PROPERTIES)
     return SentEntity(values, {name: types[name] for name in values if name in types})
@@ -135,7 +145,8 @@ def read_table_name(body: bytes) -> str:
 
     Raises: StorageError InvalidInput, PropertiesNeedValue, DuplicatePropertiesSpecified.
     """
-    values = [value for name, value in _members(body) if name == "TableName"]
+    members = run_to_completion(_members(body))
+    values = [value for name, value in members if name == "TableName"]
     if len(values) > 1:
         raise StorageError(table_errors.DUPLICATE_PROPERTIES_SPECIFIED)
     if not values or not isinstance(values[0], str) or not values[0]:
@@ -154,23 +165,24 @@ def _no_constant(name: str) -> object:
 _DECODER: Final = json.JSONDecoder(object_pairs_hook=tuple, parse_constant=_no_constant)
 
 
-def _refuse_too_large(body: bytes) -> None:
+def _refuse_too_large(body: bytes) -> Steps[None]:
     """Refuse a long document that cannot be an entity: it is not a few long texts.
 
     Raises: StorageError TooManyProperties, InvalidInput.
     """
     # Each name has an unescaped quotation mark before it, and a text has two. Counting them takes a
     # tenth of the time of parsing all members.
-    if _has_many_quotes(body):
+    if (yield from _has_many_quotes(body)):
         # A nested value that lies further behind is not searched for; then the number of members is
         # reported.
-        if _NESTED.search(body, 0, _LONG_BYTES) is not None:
+        if (yield from _has_nested_value(body, LONG_BYTES)):
             raise _invalid("A value in the body is an object or array.")
         raise StorageError(table_errors.TOO_MANY_PROPERTIES)
     try:
         members = _RAW_DECODER.decode(body)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return  # the full parse decides
+    yield
     if len(members) > 2 * _PROPERTIES_READ_MAX:
         raise StorageError(table_errors.TOO_MANY_PROPERTIES)
     for name, raw in members.items():
@@ -179,22 +191,34 @@ def _refuse_too_large(body: bytes) -> None:
             raise _invalid(f"The value of {name[:300]} is an object or array.")
 
 
-def _has_many_quotes(body: bytes) -> bool:
+def _has_nested_value(body: bytes, end: int) -> Steps[bool]:
+    """Return whether a member before the offset `end` has an object or array as its value."""
+    for start in range(0, end, _SEARCHED_BYTES):
+        searched_from = max(0, start - _SEARCHED_TWICE_BYTES)
+        if _NESTED.search(body, searched_from, start + _SEARCHED_BYTES) is not None:
+            return True
+        yield
+    return False
+
+
+def _has_many_quotes(body: bytes) -> Steps[bool]:
     """Return whether a document has more unescaped quotation marks than those of an entity. The
     count stops as soon as that is certain."""
     quotes = 0
-    for start in range(0, len(body), _LONG_BYTES):
-        end = start + _LONG_BYTES
+    for start in range(0, len(body), LONG_BYTES):
+        end = start + LONG_BYTES
         # An escape that begins in the part before ends here.
         quotes += body.count(b'"', start, end) - body.count(b'\\"', max(0, start - 1), end)
         if quotes > _QUOTES_MAX:
             return True
+        yield
     return False
 
 
-def _members(body: bytes) -> _Object:
-    if len(body) > _LONG_BYTES:
-        _refuse_too_large(body)
+def _members(body: bytes) -> Steps[_Object]:
+    if len(body) > LONG_BYTES:
+        yield from _refuse_too_large(body)
+        yield
     try:
         text = body.removeprefix(codecs.BOM_UTF8).decode().strip(_SPACE)
         found, end = _DECODER.raw_decode(text)
@@ -204,6 +228,8 @@ def _members(body: bytes) -> _Object:
         raise _invalid("The body is not a JSON document.")
     if not isinstance(found, tuple):
         raise _invalid("The body is not a JSON object.")
+    if len(body) > LONG_BYTES:
+        yield
     return found
 
 
