@@ -58,9 +58,9 @@ Exit codes are those of strongroom --help.
 _HOST_NAME = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
 # The thresholds of Python's three generations of objects: new objects, and passes of the generation
 # below. A pass delays all requests. Requests and ended connections leave no cycles, so nearly all
-# objects are freed without a pass. One of the second generation looks at some 10,000 objects. One
-# of the third looks at all of them, so it is rare.
-COLLECTED_AT = (2_500, 4, 1_000)
+# objects are freed without a pass. One of the second generation looks at some 4,500 objects, which
+# takes some milliseconds at most. One of the third looks at all of them, so it is rare.
+COLLECTED_AT = (1_500, 1, 3_500)
 
 _DATA = "Where everything is kept; created when it is missing."
 _ACCOUNT = (
