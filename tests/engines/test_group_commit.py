@@ -28,6 +28,7 @@ from strongroom.engines.embedded import writer_turns
 from strongroom.engines.embedded.bodies import segments
 from strongroom.engines.embedded.log import checkpoints
 from strongroom.engines.embedded.serial_point import Group, QueuedWork, SerialPoint
+from strongroom.limits import KIB, MIB
 from strongroom.testing.contract_subject import (
     Refused,
     commit,
@@ -250,6 +251,30 @@ def test_a_group_larger_than_its_bounds_is_split(tmp_path: Path) -> None:
             )
             assert len(set(stamps)) == 700
             assert await value(store, face(b"699")) == bytes(20_000)
+
+    asyncio.run(prove())
+
+
+def test_large_commits_of_many_callers_do_not_share_one_turn_of_the_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own_bytes, sizes = 480 * KIB, list[int]()
+    finish = SerialPoint.finish
+
+    def counted(self: SerialPoint, group: Group) -> None:
+        sizes.append(group.size_bytes)
+        finish(self, group)
+
+    async def prove() -> None:
+        async with store_on(Disk(tmp_path)) as store:
+            monkeypatch.setattr(SerialPoint, "finish", counted)
+            commits = [
+                [(face(b"%d-%d" % (one, part)), bytes(60 * KIB)) for part in range(8)]
+                for one in range(8)
+            ]
+            await asyncio.gather(*(put(store, *pairs) for pairs in commits))
+        assert sum(sizes) >= 8 * own_bytes
+        assert max(sizes) < MIB + own_bytes + 2 * KIB, "a group took more than 1 MiB and one item"
 
     asyncio.run(prove())
 

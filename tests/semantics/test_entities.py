@@ -232,3 +232,18 @@ def test_a_merge_is_the_merge_of_dictionaries(
     assert repr(entities.properties_of(after)) == repr(before | given_)
     assert after == edm.fragment(before | given_)
     msgspec.json.decode(b"{" + after + b"}")
+
+
+@pytest.mark.parametrize("change", [EntityChange.INSERT, EntityChange.INSERT_OR_REPLACE])
+def test_a_large_entity_is_measured_without_being_decoded_again(
+    change: EntityChange, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def decoded(fragment: bytes) -> Properties:
+        raise AssertionError("the fragment was decoded again")
+
+    monkeypatch.setattr(entities, "properties_of", decoded)
+    given: Properties = {f"P{number}": "x" * 15_000 for number in range(30)}
+    assert entities.decide(None, EntityWrite(change, given, None), "p", "r")
+    given = {f"P{number}": "x" * 32_000 for number in range(30)}
+    wanted = EntityWrite(change, given, None)
+    assert outcome(lambda: entities.decide(None, wanted, "p", "r")) == "400 EntityTooLarge"

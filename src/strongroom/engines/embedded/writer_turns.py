@@ -27,8 +27,9 @@ from strongroom.values import Purpose
 
 GROUP_ITEMS_MAX: Final = 256
 GROUP_TIME_S: Final = 0.005
-# A group that has more takes no further item: the loop waits while it is handed to SQLite.
-GROUP_BYTES_MAX: Final = 4 * 1024 * 1024
+# A group that has more takes no further item. The loop waits while the decisions make the bytes and
+# SQLite takes them, some 5 ms for so many.
+GROUP_BYTES_MAX: Final = 1024 * 1024
 
 Between = tuple[Callable[[], object], asyncio.Future[None]]
 

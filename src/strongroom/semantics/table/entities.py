@@ -157,13 +157,15 @@ def decide(
             raise StorageError(table_errors.UPDATE_CONDITION_NOT_SATISFIED)
     if change is EntityChange.DELETE:
         return None
+    properties: Properties | None = None
     if change in MERGES and stored is not None:
         fragment, count = _merged(stored.fragment, wanted.properties)
     else:
-        fragment, count = edm.fragment(wanted.properties), len(wanted.properties)
+        properties = wanted.properties
+        fragment, count = edm.fragment(properties), len(properties)
     if count > PROPERTIES_MAX:
         raise StorageError(table_errors.TOO_MANY_PROPERTIES)
-    _check_size(fragment, partition_key, row_key)
+    _check_size(fragment, properties, partition_key, row_key)
     return fragment
 
 
@@ -195,12 +197,22 @@ def members_of(fragment: bytes) -> _Members:
     return _MEMBERS.decode(b"{%b}" % fragment)
 
 
-def _check_size(fragment: bytes, partition_key: str, row_key: str) -> None:
+def _check_size(
+    fragment: bytes, properties: Properties | None, partition_key: str, row_key: str
+) -> None:
+    """Check the size of an entity.
+
+    Arguments:
+        properties: the properties in the fragment; None = it is decoded if they are needed.
+
+    Raises: StorageError EntityTooLarge.
+    """
     # A character has at least one byte in the fragment, and counts two here. Only entities near the
     # limit are measured.
     if 4 * len(fragment) > ENTITY_BYTES_MAX // 2:
         measured = 4 + 2 * (_utf16_chars(partition_key) + _utf16_chars(row_key))
-        measured += sum(itertools.starmap(_member_bytes, properties_of(fragment).items()))
+        members = properties_of(fragment) if properties is None else properties
+        measured += sum(itertools.starmap(_member_bytes, members.items()))
         if measured > ENTITY_BYTES_MAX:
             raise StorageError(table_errors.ENTITY_TOO_LARGE)
 
