@@ -36,12 +36,12 @@ from strongroom.engines.embedded import EmbeddedEngine, open_store
 from strongroom.engines.embedded.threads import started_pool
 from strongroom.engines.memory import MemoryEngine
 from strongroom.servers import free_memory, one_port, open_files, service_listeners
+from strongroom.servers.connection_budget import ConnectionBudget
 from strongroom.servers.copies.addresses import SourceHosts
 from strongroom.servers.copies.client import CopyClient
 from strongroom.servers.copy_locator import CopyLocator
 from strongroom.servers.faults import FaultInjector
 from strongroom.servers.free_memory import MemoryReturn
-from strongroom.servers.http.server import HttpSettings
 from strongroom.servers.identities.accounts_file import ServedAccounts
 from strongroom.servers.identities.identities import ServedIdentities
 from strongroom.servers.identities.roles_file import ServedRoles
@@ -53,7 +53,7 @@ from strongroom.servers.own_endpoints import OwnEndpoints
 from strongroom.servers.own_hosts import OwnHosts
 from strongroom.servers.service_listeners import ENDPOINTS, Shared
 from strongroom.servers.smb import serving as smb
-from strongroom.servers.telemetry import Telemetry
+from strongroom.servers.telemetry import ConnectionMetrics, Telemetry
 from strongroom.servers.tls import load_context
 from strongroom.services.blob.rehydration import RehydrationDelays
 from strongroom.services.copy_openers import OPENERS
@@ -216,10 +216,12 @@ class App:
         sources.hold = faults
         sources.locate = CopyLocator(contexts, self.ports, router).locate
         ports = _wanted_ports(settings)
+        budget = ConnectionBudget(open_files.connections_max())
         telemetry = Telemetry(self._connections, self._waiters)
+        telemetry.add(ConnectionMetrics(budget))
         shared = Shared(
             self._own_endpoints(telemetry, faults),
-            HttpSettings(connections_max=self._connections_max(len(ports))),
+            budget,
             telemetry,
             tls,
             faults,
@@ -228,24 +230,21 @@ class App:
         for wanted in service_listeners.listeners(contexts, router, shared, ports):
             await self._open(wanted)
         if settings.smb is not None:
-            await self._open_smb(settings.smb, len(ports), telemetry)
+            await self._open_smb(settings.smb, budget, telemetry)
         self._in_background(Sweeper(self.services).run())
         self._in_background(MemoryReturn().run())
         if self.pressure is not None:
             self._in_background(self.pressure.watch(lambda: self.store.health(_HEALTH_TIMEOUT_S)))
 
-    def _connections_max(self, http_listeners: int) -> int:
-        """Return how many connections each listener may have."""
-        listeners = http_listeners + (self.settings.smb is not None)
-        return open_files.connections_max() // listeners
-
-    async def _open_smb(self, flags: SmbFlags, http_listeners: int, telemetry: Telemetry) -> None:
+    async def _open_smb(
+        self, flags: SmbFlags, budget: ConnectionBudget, telemetry: Telemetry
+    ) -> None:
         listener = smb.smb_listener(
             self.services,
             self.accounts,
             self._clock,
             requires_encryption=flags.encryption == "required",
-            connections_max=self._connections_max(http_listeners),
+            budget=budget,
         )
         telemetry.add(smb.SmbMetrics(listener))
         await self._open(RequestedListener(smb.NAME, listener, flags.port))

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from strongroom.errors import StorageError
+from strongroom.servers.connection_budget import ConnectionBudget
 from strongroom.servers.http.server import Exchange, HttpServer, HttpSettings
 from strongroom.wire.core.http import Request, Response
 
@@ -192,11 +193,17 @@ async def serving(
     settings: HttpSettings = PATIENT,
     tls: ssl.SSLContext | None = None,
     host: str = "127.0.0.1",
+    budget: ConnectionBudget | None = None,
 ) -> AsyncIterator[Served]:
     """Run a server on a free port, and close it at the end in any case."""
     served = Served(None, host, 0)  # type: ignore[arg-type]  # needs no process
     server = HttpServer(
-        handler, render_error, settings=settings, observe=served.exchanges.append, tls=tls
+        handler,
+        render_error,
+        settings=settings,
+        observe=served.exchanges.append,
+        tls=tls,
+        budget=budget,
     )
     served.server = server
     served.port = await listen_somewhere(server, host)

@@ -6,7 +6,16 @@ import math
 
 import pytest
 
-from strongroom.servers.http.life import ENDS, TABLE, TAKING_BODY, Action, Event, State, timeouts_s
+from strongroom.servers.http.life import (
+    ENDS,
+    TABLE,
+    TAKING_BODY,
+    WAITING,
+    Action,
+    Event,
+    State,
+    timeouts_s,
+)
 from strongroom.servers.http.settings import HttpSettings
 
 _HANDLED = frozenset(
@@ -68,6 +77,13 @@ LIVES = {
     "a handler that ends before its connection": (
         "REQUEST BUSY ABORT ABORTED BROKEN CLOSING LOST CLOSED"
     ),
+    "a newcomer needs the place of an idle connection": (
+        "REQUEST BUSY GIVE_WAY BUSY ANSWERED IDLE GIVE_WAY CLOSING LOST CLOSED"
+    ),
+    "a newcomer needs the place of a slow head": "HEAD_BEGINS HEAD GIVE_WAY CLOSING LOST CLOSED",
+    "a newcomer needs the place of a lingering connection": (
+        "REQUEST_OPEN BODY GIVE_WAY BODY ANSWERED_CLOSE LINGER GIVE_WAY CLOSING LOST CLOSED"
+    ),
     "a client that goes": "REQUEST BUSY LOST DISCONNECTED ANSWERED CLOSED",
     "a client that goes, and then the server": (
         "REQUEST BUSY LOST DISCONNECTED ABORT DISCONNECTED BROKEN CLOSED"
@@ -81,7 +97,7 @@ def _next(state: State, event: Event) -> Row:
 
 @pytest.mark.parametrize("life", LIVES.values(), ids=LIVES)
 def test_lives(life: str) -> None:
-    state, words = State.IDLE, life.split()
+    state, words = State.NEW, life.split()
     for event, expected in zip(words[::2], words[1::2], strict=True):
         state, _ = _next(state, Event[event])
         assert state is State[expected], f"after {event}"
@@ -99,7 +115,7 @@ def _reached(first: State) -> set[State]:
 
 def test_every_state_is_reached_and_ends() -> None:
     assert set(TABLE) == set(State)
-    assert _reached(State.IDLE) == set(State)
+    assert _reached(State.NEW) == set(State)
     assert all(State.CLOSED in _reached(state) for state in State)
     assert not TABLE[State.CLOSED]
 
@@ -173,3 +189,9 @@ def test_no_client_is_waited_for_without_a_limit(state: State) -> None:
     if math.isinf(timeout_s) and state not in waits | {State.CLOSED}:
         _, actions = TABLE[state][Event.BODY_WANTED]
         assert Action.WATCH_BODY in actions
+
+
+@pytest.mark.parametrize("state", State)
+def test_a_connection_gives_way_only_while_it_waits_for_its_client(state: State) -> None:
+    assert (Event.GIVE_WAY in TABLE[state]) == (state in WAITING)
+    assert not (state in _HANDLED and state in WAITING), "a request or its answer would be lost"

@@ -365,7 +365,8 @@ def test_a_slow_reader_that_is_given_up_leaves_nothing_in_the_selector(tmp_path:
             await _begins_to_send(served)
             await asyncio.sleep(0.05)
             for connection in list(served.server._connections):
-                connection._current.give_up()
+                assert connection._handling is not None
+                connection._handling.give_up()
             await no_more_than(served, 0)
             for _ in range(3):  # the new connections reuse the closed socket's number
                 other = await served.connect()

@@ -24,8 +24,9 @@ from strongroom.operations.queue import endpoint as queue_service
 from strongroom.operations.table import endpoint as table_service
 from strongroom.servers import one_port, pipeline
 from strongroom.servers.admission import ServiceContext
+from strongroom.servers.connection_budget import ConnectionBudget
 from strongroom.servers.faults import FaultInjector
-from strongroom.servers.http.server import Exchange, HttpServer, HttpSettings
+from strongroom.servers.http.server import Exchange, HttpServer
 from strongroom.servers.identities.identities import ServedIdentities
 from strongroom.servers.listener import RequestedListener
 from strongroom.servers.memory_pressure import Pressure
@@ -57,13 +58,14 @@ class Shared:
 
     Attributes:
         own: the endpoints below `/.strongroom/`, which every listener has.
+        connections: the places for connections of all listeners.
         faults: injects faults for tests; None on a server without a test clock.
         pressure: refuses uploads while memory is short; None if the server does not have its
             process for itself.
     """
 
     own: OwnEndpoints
-    bounds: HttpSettings
+    connections: ConnectionBudget
     telemetry: Telemetry
     tls: ssl.SSLContext | None = None
     faults: FaultInjector | None = None
@@ -159,10 +161,10 @@ def _server(context_of: _ContextOf, fallback_context: ServiceContext, shared: Sh
     return HttpServer(
         handle,
         render,
-        settings=shared.bounds,
         observe=_observer(shared),
         tls=shared.tls,
         slices=fallback_context.services.turns,
+        budget=shared.connections,
     )
 
 

@@ -27,6 +27,7 @@ from prometheus_client.metrics_core import (
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
+from strongroom.servers.connection_budget import ConnectionBudget
 from strongroom.servers.http.settings import Exchange
 from strongroom.wire.core.http import Response
 
@@ -122,6 +123,23 @@ class Telemetry(Collector):
     def exposition(self) -> tuple[bytes, str]:
         """Return every metric as text, and the media type of that text."""
         return generate_latest(self._registry), CONTENT_TYPE_LATEST
+
+
+class ConnectionMetrics(Collector):
+    """The counts of connections that had to make room as metrics.
+
+    Arguments:
+        budget: the places for connections of all ports.
+    """
+
+    def __init__(self, budget: ConnectionBudget) -> None:
+        self._budget = budget
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield all metrics with their present values."""
+        ended, refused = self._budget.ended_for_room, self._budget.refused
+        yield _counter("connections_ended_for_room", "Connections ended for a newcomer.", ended)
+        yield _counter("connections_refused", "Newcomers refused.", refused)
 
 
 def _counter(name: str, what: str, count: int) -> Metric:

@@ -20,6 +20,7 @@ from strongroom.clock import ManualClock
 from strongroom.engines.memory import MemoryEngine
 from strongroom.errors import StorageError
 from strongroom.file_errors import SHARE_NOT_FOUND, STATUS_INVALID_PARAMETER
+from strongroom.servers.connection_budget import ConnectionBudget
 from strongroom.servers.smb.connection import SmbServerConnection
 from strongroom.servers.smb.declarations import CommandTable
 from strongroom.servers.smb.listener import SmbListener
@@ -91,7 +92,10 @@ class OneAccount:
 
 
 def listener(
-    commands: CommandTable | None = None, accounts: OneAccount | None = None, **settings: Any
+    commands: CommandTable | None = None,
+    accounts: OneAccount | None = None,
+    budget: ConnectionBudget | None = None,
+    **settings: Any,
 ) -> SmbListener:
     """Return a listener that is bound to no socket."""
     clock = ManualClock()
@@ -102,6 +106,7 @@ def listener(
         SmbSettings(**settings),
         connect_share=connect_share,
         commands={} if commands is None else commands,
+        budget=budget,
     )
 
 
@@ -130,6 +135,9 @@ class MemoryTransport(asyncio.Transport):
     def write(self, data: Any) -> None:
         self._sent += data
         self.has_sent.set()
+
+    def get_write_buffer_size(self) -> int:
+        return 0
 
     def is_closing(self) -> bool:
         return self._ended
@@ -409,9 +417,9 @@ class Client:
         return message, extended_hash(preauth, message)
 
 
-async def connected(server: SmbListener, **log_on: Any) -> Client:
+async def connected(server: SmbListener, address: str = "127.0.0.1", **log_on: Any) -> Client:
     """Return a client that has negotiated, logged on, and connected to a share."""
-    client = Client(server)
+    client = Client(server, address)
     assert not (await client.negotiate()).status
     assert not (await client.log_on(**log_on)).status
     assert not (await client.connect()).status

@@ -33,9 +33,9 @@ from tests.servers.smb.test_conversations import run
 def test_connections_are_bounded_in_all_and_for_each_address() -> None:
     async def conversation() -> None:
         server = listener(connections_max=3, connections_per_address_max=2)
-        kept = [Client(server, "10.0.0.1"), Client(server, "10.0.0.1")]
+        kept = [await connected(server, "10.0.0.1") for _ in range(2)]
         await Client(server, "10.0.0.1").closed()
-        kept.append(Client(server, "10.0.0.2"))
+        kept.append(await connected(server, "10.0.0.2"))
         await Client(server, "10.0.0.3").closed()
         assert server.connection_count == 3
         kept[0].transport.close()

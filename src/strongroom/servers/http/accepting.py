@@ -1,9 +1,9 @@
 """Listening sockets, and the setup of new connections: TLS or plain, at once or when there is room.
 
 Lives here: listening, and connections until their setup is finished. Must not live here:
-established connections (http/protocol.py), their number (http/server.py). Source: RFC 8446 section
-5.1 (the first byte of a TLS connection is 22, the record type `handshake`, which begins no HTTP
-method).
+established connections (http/protocol.py), their number (connection_budget.py). Source: RFC 8446
+section 5.1 (the first byte of a TLS connection is 22, the record type `handshake`, which begins no
+HTTP method).
 """
 
 from __future__ import annotations
@@ -12,18 +12,44 @@ import asyncio
 import logging
 import socket
 import ssl
-from collections.abc import Callable, Coroutine, Sized
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Final
 
+from strongroom.servers.connection_budget import ConnectionBudget, Search, Waiting
 from strongroom.servers.http.settings import HttpSettings
+from strongroom.servers.idle_sockets import is_quiet_socket
 
 _logger = logging.getLogger("strongroom.http")
 _TLS_HANDSHAKE: Final = b"\x16"
 _ACCEPT_PAUSE_S: Final = 0.5
-# How many connections beyond the limit are answered 503 at a time; more stay in the backlog.
-_REFUSALS_MAX: Final = 64
+# While no connection can be accepted, a search for one that has become idle is made this often.
+_SEARCH_EVERY_S: Final = 1.0
 
 Make = Callable[[asyncio.AbstractEventLoop], asyncio.BaseProtocol]
+
+
+class _Setup:
+    """A connection whose setup is not finished.
+
+    Attributes:
+        has_begun: whether it is being made. Before that, a server with TLS waits for its first
+            byte.
+    """
+
+    __slots__ = ("_client", "_task", "has_begun", "since")
+
+    def __init__(self, client: socket.socket, task: asyncio.Task[None], since: float) -> None:
+        self._client = client
+        self._task = task
+        self.since = since
+        self.has_begun = True
+
+    def give_way(self, since: float) -> bool:
+        """See Waiting."""
+        if since != self.since or not is_quiet_socket(self._client.fileno()):
+            return False
+        self._task.cancel()
+        return True
 
 
 class Acceptor:
@@ -33,19 +59,30 @@ class Acceptor:
         settings: limits and timeouts.
         tls: if given, a connection that begins with a TLS handshake is encrypted; others stay
             plain.
-        served: the open connections.
         make: creates the protocol of a new connection.
+        budget: the places for connections of all ports.
+        search: finds the connections that wait for their clients, once their setup is finished.
+        most: the most connections of this port; None = no limit of its own.
     """
 
     def __init__(
-        self, settings: HttpSettings, tls: ssl.SSLContext | None, served: Sized, make: Make
+        self,
+        settings: HttpSettings,
+        tls: ssl.SSLContext | None,
+        make: Make,
+        budget: ConnectionBudget,
+        search: Search,
+        *,
+        most: int | None = None,
     ) -> None:
         self._settings = settings
         self._tls = tls
-        self._served = served
         self._make = make
-        self._in_setup: set[asyncio.BaseProtocol] = set()  # accepted, setup not finished
+        self._search = search
+        self._in_setup: dict[asyncio.BaseProtocol, _Setup] = {}
+        self._settling: set[asyncio.BaseProtocol] = set()  # they wait for no client yet
         self._has_room = asyncio.Event()
+        self._places = budget.port(self._waiting, self._has_room.set, most)
         self._listeners: list[socket.socket] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -78,23 +115,30 @@ class Acceptor:
             listener.close()
         self._listeners.clear()
 
-    def made(self, connection: asyncio.BaseProtocol) -> None:
-        """Note that the setup of a connection is finished, so that it counts among the served
-        ones."""
-        self._in_setup.discard(connection)
+    def admit(self, connection: asyncio.BaseProtocol) -> bool:
+        """Note that the setup of a connection is finished. Returns False if it must be refused."""
+        self._in_setup.pop(connection, None)
+        self._settle(connection)
+        return self._places.enter(connection, asyncio.get_running_loop().time())
 
-    def make_room(self) -> None:
+    def forget(self, connection: asyncio.BaseProtocol) -> None:
         """Note that a connection has ended."""
-        self._has_room.set()
+        self._places.leave(connection)
 
-    def _start(self, work: Coroutine[object, object, None]) -> None:
+    def _waiting(self) -> Iterator[Waiting]:
+        for connection, setup in self._in_setup.items():
+            yield Waiting(setup.has_begun, setup.since, connection, setup.give_way)
+        yield from self._search()
+
+    def _start(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     async def _accept(self, loop: asyncio.AbstractEventLoop, listener: socket.socket) -> None:
         while True:
-            await self._room()
+            await self._room(loop)
             try:
                 client, _ = await loop.sock_accept(listener)
                 self._begin(loop, client)
@@ -107,23 +151,34 @@ class Acceptor:
     def _begin(self, loop: asyncio.AbstractEventLoop, client: socket.socket) -> None:
         try:
             connection = self._make(loop)
-            self._start(self._connect(loop, client, connection))
+            task = self._start(self._connect(loop, client, connection))
         except MemoryError:
             client.close()
             raise
-        # Counted from here on, since a whole backlog may be accepted before one is set up.
-        self._in_setup.add(connection)
+        now = loop.time()
+        self._in_setup[connection] = _Setup(client, task, now)
+        self._settling.add(connection)
+        # It has its place from here on, since a whole backlog may be accepted before one is set up.
+        self._places.enter(connection, now)
 
-    async def _room(self) -> None:
-        """Wait until another connection can be served, or answered 503.
-
-        Until then, connections stay in the kernel's backlog. Closing them at once would reset them
-        without a reason.
-        """
-        most = self._settings.connections_max + _REFUSALS_MAX
-        while len(self._served) + len(self._in_setup) >= most:
+    async def _room(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Wait until another connection may be accepted. Until then, it stays in the kernel's
+        backlog."""
+        places = self._places
+        # A whole backlog comes at once. At the limit, the first of it can give way to the rest only
+        # after a turn of the loop or two.
+        while (self._settling and not places.has_room) or not places.may_accept(loop.time()):
             self._has_room.clear()
-            await self._has_room.wait()
+            try:
+                async with asyncio.timeout(_SEARCH_EVERY_S):
+                    await self._has_room.wait()
+            except TimeoutError:
+                pass
+
+    def _settle(self, connection: asyncio.BaseProtocol) -> None:
+        self._settling.discard(connection)
+        if not self._settling:
+            self._has_room.set()
 
     async def _connect(
         self,
@@ -134,9 +189,13 @@ class Acceptor:
         settings, tls = self._settings, None
         try:
             if self._tls is not None:
+                setup = self._in_setup[connection]
+                setup.has_begun = False
+                self._settle(connection)
                 async with asyncio.timeout(settings.head_timeout_s):
                     if await _first_byte(loop, client) == _TLS_HANDSHAKE:
                         tls = self._tls
+                setup.has_begun, setup.since = True, loop.time()
             await loop.connect_accepted_socket(
                 lambda: connection,
                 client,
@@ -155,8 +214,9 @@ class Acceptor:
             client.close()
             raise
         finally:
-            self._in_setup.discard(connection)
-            self._has_room.set()
+            self._settle(connection)
+            if self._in_setup.pop(connection, None) is not None:  # it failed
+                self._places.leave(connection)
 
 
 def _report(loop: asyncio.AbstractEventLoop, what: str, error: Exception) -> None:

@@ -21,8 +21,10 @@ class State(enum.IntEnum):
     The members are integers, which Python 3.11 looks up in a dictionary without a Python call.
     """
 
+    NEW = enum.auto()
+    """No byte of the first request has arrived."""
     IDLE = enum.auto()
-    """No byte of a request has arrived."""
+    """A request is answered, and no byte of the next one has arrived."""
     HEAD = enum.auto()
     """A part of a request's head has arrived."""
     EXPECT = enum.auto()
@@ -73,6 +75,7 @@ class Event(enum.IntEnum):
     # What the server does.
     TIMEOUT = enum.auto()  # the deadline of the state has passed
     STOP = enum.auto()  # idle connections must end
+    GIVE_WAY = enum.auto()  # a newcomer needs the place of a connection that waits for its client
     ABORT = enum.auto()  # every connection must end
 
 
@@ -147,14 +150,24 @@ _HANDLED_WHOLE: Final[dict[Event, Row]] = {
     **_HANDLED,
 }
 
+# Rows of states in which no byte of a request has arrived.
+_IDLE: Final[dict[Event, Row]] = {
+    Event.HEAD_BEGINS: (State.HEAD, ()),
+    Event.TIMEOUT: _CLOSE,
+    Event.STOP: _CLOSE,
+    Event.GIVE_WAY: _CLOSE,
+    **_BEGINNING,
+}
+
 TABLE: Final[Mapping[State, Mapping[Event, Row]]] = {
-    State.IDLE: {
-        Event.HEAD_BEGINS: (State.HEAD, ()),
-        Event.TIMEOUT: _CLOSE,
-        Event.STOP: _CLOSE,
+    State.NEW: _IDLE,
+    State.IDLE: _IDLE,
+    State.HEAD: {
+        Event.TIMEOUT: _REFUSE,
+        # It does not linger: its descriptor is wanted too.
+        Event.GIVE_WAY: (State.CLOSING, (Action.REFUSE, Action.CLOSE)),
         **_BEGINNING,
     },
-    State.HEAD: {Event.TIMEOUT: _REFUSE, **_BEGINNING},
     State.EXPECT: {
         Event.BODY_WANTED: (State.BODY, (Action.CONTINUE, Action.WATCH_BODY)),
         Event.BODY_COMES: (State.BODY, ()),
@@ -200,6 +213,7 @@ TABLE: Final[Mapping[State, Mapping[Event, Row]]] = {
     State.LINGER: {
         Event.DISCARD_LIMIT_EXCEEDED: _ABORT,
         Event.TIMEOUT: _ABORT,
+        Event.GIVE_WAY: _ABORT,
         Event.EOF: _CLOSE,
         **_UNHANDLED,
     },
@@ -224,6 +238,14 @@ ANSWERING: Final = frozenset({State.BUSY, State.SENDING})
 TAKING_BODY: Final = frozenset(
     {State.EXPECT, State.BODY, State.SENDING_EARLY, State.DISCARDING_BODY}
 )
+# States in which a connection waits for its client and can give way to a newcomer, and whether the
+# client has begun something. In LINGER it still sends the rest of a request that is answered.
+WAITING: Final[Mapping[State, bool]] = {
+    State.NEW: False,
+    State.IDLE: False,
+    State.HEAD: True,
+    State.LINGER: True,
+}
 
 
 def timeouts_s(settings: HttpSettings) -> Mapping[State, float]:
@@ -232,6 +254,7 @@ def timeouts_s(settings: HttpSettings) -> Mapping[State, float]:
     BODY has no limit of its own, since a slow handler is no fault of the client (WATCH_BODY).
     """
     return dict.fromkeys(State, math.inf) | {
+        State.NEW: settings.head_timeout_s,
         State.IDLE: settings.idle_timeout_s,
         State.HEAD: settings.head_timeout_s,
         State.SENDING_EARLY: settings.write_stall_timeout_s,

@@ -42,6 +42,11 @@ class Pacing:
         """Set the deadline to `timeout_s` seconds from now."""
         self.deadline = self._now() + timeout_s
 
+    def began(self, timeout_s: float) -> float:
+        """Return when a state began whose deadline was set once, `timeout_s` later."""
+        end = self.deadline if math.isinf(self._linger_end) else self._linger_end
+        return end - timeout_s
+
     def watch_body(self, body: IncomingBody | EmptyBody) -> None:
         """Require the body to arrive quickly from now on, unless a deadline is set already."""
         if math.isinf(self.deadline):

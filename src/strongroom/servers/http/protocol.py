@@ -14,6 +14,7 @@ from functools import partial
 from typing import Final
 
 from strongroom.errors import INCOMPLETE_BODY, REQUEST_TIMEOUT, SERVER_BUSY, StorageError
+from strongroom.servers.connection_budget import Waiting
 from strongroom.servers.http import life
 from strongroom.servers.http.ahead import PipelineBuffer
 from strongroom.servers.http.answer import Responder
@@ -25,6 +26,7 @@ from strongroom.servers.http.life import Action, Event, State
 from strongroom.servers.http.owner import ConnectionOwner
 from strongroom.servers.http.pacing import Pacing
 from strongroom.servers.http.send import CONTINUE, Plan, Sender
+from strongroom.servers.idle_sockets import is_quiet
 from strongroom.wire.core.http import Request
 
 _EMPTY: Final = EmptyBody()
@@ -54,7 +56,7 @@ class Connection(asyncio.Protocol):
         self._owner = owner
         self._loop = loop
         self._parser = HeadParser(owner.settings)
-        self._state = State.IDLE
+        self._state = State.NEW
         self.pacing = Pacing(owner.settings, loop.time)
         self._pipelined = PipelineBuffer()
         self._handling: Handling | None = None  # set from a request's head until the next request
@@ -76,7 +78,7 @@ class Connection(asyncio.Protocol):
         tell = owner.render_error, owner.observe
         writing = partial(self._on, Event.WRITING)
         self._responder = Responder(self._sender, *tell, self._loop.time, writing)
-        self.pacing.set_timeout(settings.head_timeout_s)
+        self.pacing.set_timeout(owner.timeouts_s[State.NEW])
         if not owner.admit(self):
             self._on(Event.REFUSED, StorageError(SERVER_BUSY, "Too many connections are open."))
 
@@ -244,6 +246,25 @@ class Connection(asyncio.Protocol):
         """Close the connection unless it has a request, or a part of one."""
         self._on(Event.STOP)
 
+    def waiting(self) -> Waiting | None:
+        """Return since when the connection waits for its client; None if it does not wait."""
+        has_begun = life.WAITING.get(self._state)
+        if has_begun is None:
+            return None
+        since = self.pacing.began(self._owner.timeouts_s[self._state])
+        return Waiting(has_begun, since, self, self.give_way)
+
+    def give_way(self, since: float) -> bool:
+        """End the connection for a newcomer, unless it no longer waits since then, or has bytes to
+        receive or to send."""
+        waiting, sender = self.waiting(), self._sender
+        if waiting is None or waiting.since != since:
+            return False
+        if sender.flushed_bytes() != sender.bytes_out or not is_quiet(self._transport):
+            return False
+        self._on(Event.GIVE_WAY, StorageError(REQUEST_TIMEOUT))
+        return True
+
     def expire(self) -> None:
         """Handle a deadline that has passed; the server's sweep calls this."""
         self._on(Event.TIMEOUT, StorageError(REQUEST_TIMEOUT))
@@ -260,12 +281,6 @@ class Connection(asyncio.Protocol):
         elif self._owner.draining:
             self._on(Event.STOP)
 
-    def _half_close(self) -> None:
-        self.pacing.linger()
-        self._pipelined.take()
-        self._sender.end()
-        self._transport.resume_reading()
-
     def _forget(self) -> None:
         self._handling = None
         self._parser.close()
@@ -273,11 +288,6 @@ class Connection(asyncio.Protocol):
         # are freed at once.
         del self._responder
         self._owner.forget(self)
-
-    @property
-    def _current(self) -> Handling:
-        assert self._handling is not None
-        return self._handling
 
 
 _Do = Callable[[Connection, StorageError | None], None]
@@ -289,26 +299,38 @@ def _given(error: StorageError | None) -> StorageError:
     return error
 
 
+def _current(connection: Connection) -> Handling:
+    assert connection._handling is not None
+    return connection._handling
+
+
+def _half_close(connection: Connection, error: StorageError | None) -> None:
+    connection.pacing.linger()
+    connection._pipelined.take()
+    connection._sender.end()
+    connection._transport.resume_reading()
+
+
 def _refuse(connection: Connection, error: StorageError | None) -> None:
     with_body = not connection._parser.is_head
     connection._responder.refuse(_given(error), with_body=with_body)
 
 
 _ACTIONS: Final[Mapping[Action, _Do]] = {
-    Action.BEGIN: lambda c, _: c._current.start(c._loop),
+    Action.BEGIN: lambda c, _: _current(c).start(c._loop),
     Action.REFUSE: _refuse,
     Action.CONTINUE: lambda c, _: c._sender.write_now(CONTINUE),
-    Action.WATCH_BODY: lambda c, _: c.pacing.watch_body(c._current.body),
-    Action.CHECK_BODY: lambda c, e: c.pacing.check_body(c._current.body, _given(e)),
-    Action.FAIL_BODY: lambda c, e: c._current.body.fail(_given(e)),
-    Action.DROP_BODY: lambda c, _: c._current.body.discard(),
+    Action.WATCH_BODY: lambda c, _: c.pacing.watch_body(_current(c).body),
+    Action.CHECK_BODY: lambda c, e: c.pacing.check_body(_current(c).body, _given(e)),
+    Action.FAIL_BODY: lambda c, e: _current(c).body.fail(_given(e)),
+    Action.DROP_BODY: lambda c, _: _current(c).body.discard(),
     Action.WATCH_WRITING: lambda c, _: c.pacing.watch_writing(c._sender),
-    Action.CHECK_WRITING: lambda c, _: c.pacing.check_writing(c._sender, c._current.give_up),
-    Action.NOTIFY_DISCONNECT: lambda c, _: c._current.request.mark_disconnected(),
+    Action.CHECK_WRITING: lambda c, _: c.pacing.check_writing(c._sender, _current(c).give_up),
+    Action.NOTIFY_DISCONNECT: lambda c, _: _current(c).request.mark_disconnected(),
     Action.KEEP_EOF: lambda c, _: c._pipelined.end(),
-    Action.CANCEL: lambda c, _: c._current.cancel(),
+    Action.CANCEL: lambda c, _: _current(c).cancel(),
     Action.NEXT: lambda c, _: c._next(),
-    Action.HALF_CLOSE: lambda c, _: c._half_close(),
+    Action.HALF_CLOSE: _half_close,
     Action.CLOSE: lambda c, _: c._sender.close(),
     Action.ABORT_TRANSPORT: lambda c, _: c._sender.abort(),
     Action.WAKE_WRITER: lambda c, _: c._sender.connection_lost(),
@@ -316,7 +338,7 @@ _ACTIONS: Final[Mapping[Action, _Do]] = {
 }
 _TAKERS: Final[Mapping[State, _Take]] = {
     **dict.fromkeys(State, Connection._discard),
-    **dict.fromkeys((State.IDLE, State.HEAD), Connection._take_head),
+    **dict.fromkeys((State.NEW, State.IDLE, State.HEAD), Connection._take_head),
     **dict.fromkeys(life.TAKING_BODY, Connection._take_body),
     **dict.fromkeys((State.BUSY, State.SENDING), Connection._take_pipelined),
 }

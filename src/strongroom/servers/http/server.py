@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections.abc import Iterator
 from functools import partial
 
+from strongroom.servers.connection_budget import ConnectionBudget, Waiting
 from strongroom.servers.http.accepting import Acceptor
 from strongroom.servers.http.buffers import BodyBuffers
 from strongroom.servers.http.documents import DocumentBudget
@@ -42,6 +44,8 @@ class HttpServer:
         observe: called with each exchange.
         tls: if given, connections that begin with a TLS handshake are encrypted; others stay plain.
         slices: the slices of the loop's other long work; None = this server has its own.
+        budget: the places for connections of all servers of the process; None = this server has
+            `connections_max` for itself.
     """
 
     def __init__(
@@ -53,6 +57,7 @@ class HttpServer:
         observe: Observer | None = None,
         tls: ssl.SSLContext | None = None,
         slices: SliceTurns | None = None,
+        budget: ConnectionBudget | None = None,
     ) -> None:
         self.handler = handler
         self.render_error = render_error
@@ -68,8 +73,10 @@ class HttpServer:
         self.timeouts_s = timeouts_s(self.settings)
         self.turns = RequestTurns(lambda call: asyncio.get_running_loop().call_soon(call))
         self._connections: set[Connection] = set()
+        if budget is None:
+            budget = ConnectionBudget(self.settings.connections_max)
         make = partial(Connection, self)
-        self._acceptor = Acceptor(self.settings, tls, self._connections, make)
+        self._acceptor = Acceptor(self.settings, tls, make, budget, self._waiting)
         self._sweeping: asyncio.TimerHandle | None = None
         self._empty: asyncio.Future[None] | None = None
 
@@ -126,18 +133,23 @@ class HttpServer:
 
     def admit(self, connection: Connection) -> bool:
         """Count a new connection; return False if there are too many."""
-        self._acceptor.made(connection)
         self._connections.add(connection)
-        return len(self._connections) <= self.settings.connections_max
+        return self._acceptor.admit(connection)
 
     def forget(self, connection: Connection) -> None:
         """Forget a connection that is over, as is its last handler."""
         self._connections.discard(connection)
-        self._acceptor.make_room()
+        self._acceptor.forget(connection)
         if self._empty is not None and not self._connections and not self._empty.done():
             self._empty.set_result(None)
 
     # Inside.
+
+    def _waiting(self) -> Iterator[Waiting]:
+        for connection in self._connections:
+            waiting = connection.waiting()
+            if waiting is not None:
+                yield waiting
 
     async def _wait_empty(self, timeout_s: float) -> bool:
         if not self._connections:

@@ -13,6 +13,8 @@ from collections.abc import Coroutine
 from typing import Any, Final, Protocol
 
 from strongroom.semantics.file.durability import DisconnectReason
+from strongroom.servers.connection_budget import Waiting
+from strongroom.servers.idle_sockets import is_quiet
 from strongroom.servers.smb.intake import FrameIntake
 from strongroom.servers.smb.refusals import CloseConnection
 from strongroom.servers.smb.settings import ON_LOOP_BYTES_MAX
@@ -152,6 +154,37 @@ class SmbServerConnection(asyncio.BufferedProtocol):
     def busy_bytes(self) -> int:
         """The bytes of requests in progress."""
         return self._busy_bytes
+
+    def waiting(self) -> Waiting | None:
+        """Return since when the connection waits for its client; None if it does not wait.
+
+        A connection with an authenticated session never gives way. Its client would lose its opens
+        and locks.
+        """
+        state = self.state
+        if state is None or not state.is_alive or self._running or self._busy_bytes:
+            return None
+        if any(session.is_valid for session in state.sessions.values()):
+            return None
+        # A logon has begun with NEGOTIATE. It has ended if there is no session after it.
+        is_logging_on = state.sessions or (state.agreed and not state.was_authenticated)
+        has_begun = bool(is_logging_on) or self._frames.is_frame_incomplete
+        since = self._progress_at
+        if has_begun and self._authenticate_by is not None:
+            # Progress does not count, or a logon in small pieces would never give way.
+            since = self._authenticate_by - self._shared.settings.authenticate_s
+        return Waiting(has_begun, since, self, self.give_way)
+
+    def give_way(self, since: float) -> bool:
+        """End the connection for a newcomer, unless it no longer waits since then, or has bytes to
+        receive or to send."""
+        waiting, transport = self.waiting(), self._transport
+        if waiting is None or waiting.since != since or transport is None:
+            return False
+        if transport.get_write_buffer_size() or not is_quiet(transport):
+            return False
+        self._close("a newcomer needs its place")
+        return True
 
     def abort(self) -> None:
         """End the connection at once."""

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from strongroom.auth.accounts import Accounts
 from strongroom.clock import Clock
+from strongroom.servers.connection_budget import ConnectionBudget, Waiting
 from strongroom.servers.http.accepting import Acceptor
 from strongroom.servers.http.settings import HttpSettings
 from strongroom.servers.smb.connection import SmbServerConnection
@@ -28,6 +30,8 @@ class SmbListener:
     """A server of SMB 3.
 
     Arguments:
+        budget: the places for connections of all servers of the process; None = this server has
+            its own.
         accounts: the accounts that may log on now.
         connect_share: finds a share.
         commands: the rules of the commands beside those that set a connection up.
@@ -42,6 +46,7 @@ class SmbListener:
         *,
         connect_share: ConnectShare,
         commands: CommandTable,
+        budget: ConnectionBudget | None = None,
     ) -> None:
         self.draining = False
         self._threads = ThreadPoolExecutor(_CRYPTO_THREADS, thread_name_prefix="smb-crypto")
@@ -58,8 +63,12 @@ class SmbListener:
         self._connections: dict[SmbServerConnection, str] = {}  # and their clients' addresses
         self._per_address: Counter[str] = Counter()
         self._busy_bytes = 0
-        accepting = HttpSettings(connections_max=settings.connections_max)
-        self._acceptor = Acceptor(accepting, None, self._connections, self._make)
+        most = settings.connections_max
+        if budget is None:
+            budget = ConnectionBudget(most)
+        self._acceptor = Acceptor(
+            HttpSettings(), None, self._make, budget, self._waiting, most=most
+        )
         self._sweeping: asyncio.TimerHandle | None = None
         self._empty: asyncio.Future[None] | None = None
 
@@ -117,15 +126,11 @@ class SmbListener:
 
     def admit(self, connection: SmbServerConnection, address: str) -> bool:
         """Count a new connection. Returns False when there are too many."""
-        self._acceptor.made(connection)
+        has_place = self._acceptor.admit(connection)
         self._connections[connection] = address
         self._per_address[address] += 1
-        settings = self._settings
-        return (
-            not self.draining
-            and len(self._connections) <= settings.connections_max
-            and self._per_address[address] <= settings.connections_per_address_max
-        )
+        most = self._settings.connections_per_address_max
+        return has_place and not self.draining and self._per_address[address] <= most
 
     def forget(self, connection: SmbServerConnection) -> None:
         """Stop counting a connection that has ended with all its sessions."""
@@ -136,7 +141,7 @@ class SmbListener:
         self._per_address[address] -= 1
         if not self._per_address[address]:
             del self._per_address[address]
-        self._acceptor.make_room()
+        self._acceptor.forget(connection)
         if self._empty is not None and not self._connections and not self._empty.done():
             self._empty.set_result(None)
 
@@ -163,6 +168,12 @@ class SmbListener:
             connection.sweep(now)
 
     # Inside.
+
+    def _waiting(self) -> Iterator[Waiting]:
+        for connection in self._connections:
+            waiting = connection.waiting()
+            if waiting is not None:
+                yield waiting
 
     def _make(self, loop: asyncio.AbstractEventLoop) -> SmbServerConnection:
         return SmbServerConnection(self, self.shared)

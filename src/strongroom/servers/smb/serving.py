@@ -7,7 +7,6 @@ metrics are in docs/operating.md.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
 
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -15,6 +14,7 @@ from prometheus_client.registry import Collector
 
 from strongroom.auth.accounts import Accounts
 from strongroom.clock import Clock
+from strongroom.servers.connection_budget import ConnectionBudget
 from strongroom.servers.smb.commands.table import FILE_COMMANDS
 from strongroom.servers.smb.listener import SmbListener
 from strongroom.servers.smb.settings import SmbSettings
@@ -31,26 +31,21 @@ def smb_listener(
     clock: Clock,
     *,
     requires_encryption: bool,
-    connections_max: int,
+    budget: ConnectionBudget,
 ) -> SmbListener:
     """Return a listener for the shares of all accounts.
 
     Arguments:
-        connections_max: how many connections the process has file descriptors for.
+        budget: the places for connections of all servers of the process.
     """
-    usual = SmbSettings()
-    settings = replace(
-        usual,
-        requires_encryption=requires_encryption,
-        connections_max=min(connections_max, usual.connections_max),
-    )
     return SmbListener(
         services,
         accounts,
         clock,
-        settings,
+        SmbSettings(requires_encryption=requires_encryption),
         connect_share=connect_share,
         commands=FILE_COMMANDS,
+        budget=budget,
     )
 
 

@@ -1,0 +1,30 @@
+"""Whether the kernel holds bytes of a connection that this process has not seen.
+
+Lives here: one question to the kernel. Must not live here: which connection is closed
+(connection_budget.py). A request that has reached the kernel would be lost if its connection were
+closed before the event loop reads it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import select
+
+
+def is_quiet(transport: asyncio.BaseTransport) -> bool:
+    """Return whether a connection's socket has nothing to read, and room for more to send.
+
+    A transport without a socket is quiet. A socket that its client has closed is not, since the
+    event loop is about to learn of it.
+    """
+    found = transport.get_extra_info("socket")
+    return found is None or is_quiet_socket(found.fileno())
+
+
+def is_quiet_socket(number: int) -> bool:
+    """Return the same for the descriptor of a socket; a negative one is closed."""
+    if number < 0:
+        return False
+    poll = select.poll()
+    poll.register(number, select.POLLIN | select.POLLOUT)
+    return poll.poll(0) == [(number, select.POLLOUT)]
