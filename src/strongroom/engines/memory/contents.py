@@ -49,10 +49,10 @@ class MemoryContents:
         async for chunk in chunks:
             body += chunk
             if size_bytes is not None and len(body) > size_bytes:
-                raise ValueError("a content is longer than was said")
+                raise ValueError("a content is longer than declared")
             self._data.check_body(len(body))
         if size_bytes is not None and len(body) < size_bytes:
-            raise ValueError("a content is shorter than was said")
+            raise ValueError("a content is shorter than declared")
         self._check_serving()
         return self._keep(bytes(body), md5=md5)
 

@@ -1,7 +1,7 @@
 """Several small bodies on their way into a segment together: one write, and one sync after it.
 
 Lives here: their rooms, the write, and what a batch that fails leaves behind. Must not live here:
-one body that arrives in chunks (pours.py), syncing, or who owns the contents (intake.py).
+one body that arrives in chunks (body_writes.py), syncing, or who owns the contents (intake.py).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from concurrent.futures import Executor
 from typing import Final
 
 from strongroom.engines.checksum import crc64
-from strongroom.engines.embedded.bodies.segment import Room, Segment
+from strongroom.engines.embedded.bodies.segment import Reservation, Segment
 from strongroom.engines.embedded.bodies.segments import SegmentStore
 from strongroom.engines.embedded.records.sqlite import Location
 
@@ -25,7 +25,7 @@ class SharedBatch:
     """Small bodies that go among others, through the page cache.
 
     Arguments:
-        bodies: they must not change until `pour` is over.
+        bodies: they must not change until `write` is over.
 
     Attributes:
         locations: where each lies once it is written.
@@ -37,36 +37,36 @@ class SharedBatch:
         self._segments = segments
         self._executor = executor
         self._bodies = bodies
-        self._rooms: list[Room] = []
+        self._reservations: list[Reservation] = []
         self._job: asyncio.Future[list[int]] | None = None
         self.locations: list[Location] = []
 
     @property
     def touched(self) -> list[Segment]:
         """The segments that the bodies lie in: one, unless that became full."""
-        found = {room.segment.id: room.segment for room in self._rooms}
+        found = {reservation.segment.id: reservation.segment for reservation in self._reservations}
         return list(found.values())
 
-    async def pour(self) -> None:
+    async def write(self) -> None:
         """Write all bodies. Raises: Full, Busy, Unavailable."""
         # Nothing is awaited between two reservations, so that the rooms of a segment adjoin.
         for body in self._bodies:
-            self._rooms.append(self._segments.reserve_shared(len(body)))
-        placed = zip(self._rooms, self._bodies, strict=True)
+            self._reservations.append(self._segments.reserve_shared(len(body)))
+        placed = zip(self._reservations, self._bodies, strict=True)
         for _, run in itertools.groupby(placed, lambda one: one[0].segment.id):
-            rooms, bodies = zip(*run, strict=True)
-            sums = await self._write(rooms[0], bodies)
-            for room, body, checksum in zip(rooms, bodies, sums, strict=True):
-                self.locations.append(room.location(len(body), checksum))
+            reservations, bodies = zip(*run, strict=True)
+            sums = await self._write(reservations[0], bodies)
+            for reservation, body, checksum in zip(reservations, bodies, sums, strict=True):
+                self.locations.append(reservation.location(len(body), checksum))
 
     def abandon(self) -> None:
         """Give the rooms up, once no thread writes there any more."""
         if self._job is None:
-            self._give_up()
+            self._release_room()
         else:
-            self._job.add_done_callback(self._give_up_after)
+            self._job.add_done_callback(self._release_room_after)
 
-    async def _write(self, first: Room, bodies: Sequence[bytes | memoryview]) -> list[int]:
+    async def _write(self, first: Reservation, bodies: Sequence[bytes | memoryview]) -> list[int]:
         """Write bodies one after another. Returns: their checksums."""
         files, offset = self._segments.handles.files, first.offset
         try:
@@ -85,10 +85,10 @@ class SharedBatch:
         self._job = None
         return sums
 
-    def _give_up(self) -> None:
-        for room in self._rooms:
-            self._segments.release(room.segment)
+    def _release_room(self) -> None:
+        for reservation in self._reservations:
+            self._segments.release(reservation.segment)
 
-    def _give_up_after(self, job: asyncio.Future[list[int]]) -> None:
+    def _release_room_after(self, job: asyncio.Future[list[int]]) -> None:
         job.exception()  # retrieved only so that asyncio does not log it
-        self._give_up()
+        self._release_room()

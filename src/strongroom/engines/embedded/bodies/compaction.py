@@ -21,7 +21,7 @@ import apsw
 from strongroom.engines.base import DataDamaged, EngineError
 from strongroom.engines.checksum import crc64
 from strongroom.engines.embedded.bodies.buffers import ALIGNMENT_BYTES, aligned, new_buffer
-from strongroom.engines.embedded.bodies.segment import Room, Segment
+from strongroom.engines.embedded.bodies.segment import Reservation, Segment
 from strongroom.engines.embedded.bodies.segments import SegmentStore
 from strongroom.engines.embedded.futures import retrieved
 from strongroom.engines.embedded.group_commit import Committer
@@ -139,50 +139,52 @@ class Compactor:
 
     async def _move_page(self, victim: Segment, rows: Sequence[tuple[int, Location]]) -> None:
         moves: list[_Move] = []
-        rooms: list[Room] = []
+        reservations: list[Reservation] = []
         try:
             for content_id, source in rows:
-                room = self._segments.reserve(source.length)
-                rooms.append(room)
+                reservation = self._segments.reserve(source.length)
+                reservations.append(reservation)
                 try:
-                    is_right = await self._copy(victim, source, room)
+                    is_right = await self._copy(victim, source, reservation)
                 finally:
-                    if room.is_tail:
-                        self._segments.finish_tail(room, aligned(source.length))
+                    if reservation.is_tail:
+                        self._segments.finish_tail(reservation, aligned(source.length))
                 if is_right:
-                    target = room.location(source.length, source.crc64)
+                    target = reservation.location(source.length, source.crc64)
                     moves.append((content_id, source, target))
                 else:
                     _log.critical("content %d is damaged: its checksum differs", content_id)
-            for segment in {room.segment for room in rooms}:
+            for segment in {reservation.segment for reservation in reservations}:
                 await asyncio.shield(self._segments.durable(segment))
         except BaseException:
-            self._release(rooms)
+            self._release(reservations)
             raise
         moved = self._committer.work(lambda group: self._repoint(moves, group))
         # These segments are not compacted until the outcome of this commit is known. So the work
         # continues when its caller is cancelled.
         moved.add_done_callback(retrieved)
-        moved.add_done_callback(lambda _: self._release(rooms))
+        moved.add_done_callback(lambda _: self._release(reservations))
         await asyncio.shield(moved)
 
-    def _release(self, rooms: Sequence[Room]) -> None:
-        for room in rooms:
-            self._segments.release(room.segment)
+    def _release(self, reservations: Sequence[Reservation]) -> None:
+        for reservation in reservations:
+            self._segments.release(reservation.segment)
 
-    async def _copy(self, victim: Segment, source: Location, room: Room) -> bool:
+    async def _copy(self, victim: Segment, source: Location, reservation: Reservation) -> bool:
         segments = self._segments
         handles = segments.handles
-        writing = handles.writing_past_cache if room.is_tail else handles.writing
+        writing = handles.writing_past_cache if reservation.is_tail else handles.writing
         try:
-            descriptor = writing(room.segment)
+            descriptor = writing(reservation.segment)
             job = asyncio.wrap_future(
-                self._executor.submit(self._copy_bytes, victim.path, source, descriptor, room)
+                self._executor.submit(
+                    self._copy_bytes, victim.path, source, descriptor, reservation
+                )
             )
             try:
                 return await asyncio.shield(job)
             except asyncio.CancelledError:
-                # The room may not be released while the thread still writes there.
+                # The reservation may not be released while the thread still writes there.
                 while not job.done():
                     with suppress(asyncio.CancelledError):
                         await asyncio.wait([job])
@@ -191,13 +193,15 @@ class Compactor:
         except OSError as error:
             raise segments.failures.of_write(error) from error
 
-    def _copy_bytes(self, path: str, source: Location, descriptor: int, room: Room) -> bool:
-        files, position = self._segments.handles.files, room.offset
+    def _copy_bytes(
+        self, path: str, source: Location, descriptor: int, reservation: Reservation
+    ) -> bool:
+        files, position = self._segments.handles.files, reservation.offset
         checksum, left = 0, source.length
         try:
             for count in _pieces(path, source, self._buffer):
                 checksum = crc64(self._buffer[:count], checksum)
-                if room.is_tail:
+                if reservation.is_tail:
                     padded_bytes = aligned(count)
                     self._buffer[count:padded_bytes] = bytes(padded_bytes - count)
                     files.write_aligned(descriptor, [self._buffer[:padded_bytes]], position)

@@ -1,7 +1,7 @@
 """The open files of segments: how each is opened, and how many stay open.
 
 Lives here: the three handles that a segment may have. Must not live here: what is written or synced
-through them (pours.py, syncs.py), which body may be written where (segments.py).
+through them (body_writes.py, syncs.py), which body may be written where (segments.py).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The intake of bodies: each is durable, and its checksum known, before it gets an id.
 
 Lives here: how each body is written, and the cleanup after a failure. Must not live here: how bytes
-are gathered and written (pours.py), where there is room (segments.py), or which partition owns the
-content.
+are gathered and written (body_writes.py), where there is room (segments.py), or which partition
+owns the content.
 """
 
 from __future__ import annotations
@@ -13,8 +13,13 @@ from concurrent.futures import Executor
 
 from strongroom.engines.base import Written
 from strongroom.engines.embedded.bodies.batches import SharedBatch
+from strongroom.engines.embedded.bodies.body_writes import (
+    BodyWrite,
+    BodyWriteOptions,
+    SharedBodyWrite,
+    TailBodyWrite,
+)
 from strongroom.engines.embedded.bodies.buffers import Buffers
-from strongroom.engines.embedded.bodies.pours import Order, Pour, SharedPour, TailPour
 from strongroom.engines.embedded.bodies.segments import SegmentStore
 from strongroom.engines.embedded.bodies.unadopted import Unadopted
 from strongroom.engines.embedded.records.sqlite import Location
@@ -45,21 +50,21 @@ class BodyWriter:
         self, chunks: AsyncIterable[bytes], size_bytes: int | None, md5: bool
     ) -> Written:
         """See Contents.write."""
-        body = self._pour(size_bytes, md5)
+        body = self._new_write(size_bytes, md5)
         try:
-            await body.pour(chunks)
-            await asyncio.shield(self._segments.durable(body.room.segment))
+            await body.write(chunks)
+            await asyncio.shield(self._segments.durable(body.reservation.segment))
         except BaseException:
             body.abandon()
             raise
         digest = None if body.md5 is None else body.md5.digest()
-        return self._kept(body.room.location(body.size_bytes, body.crc64), digest)
+        return self._kept(body.reservation.location(body.size_bytes, body.crc64), digest)
 
     async def write_all(self, bodies: Sequence[bytes | memoryview]) -> list[Written]:
         """See Contents.write_all."""
         batch = SharedBatch(self._segments, self._executor, bodies)
         try:
-            await batch.pour()
+            await batch.write()
             for segment in batch.touched:
                 await asyncio.shield(self._segments.durable(segment))
         except BaseException:
@@ -76,7 +81,11 @@ class BodyWriter:
         """Free the buffers that are not in use."""
         self._buffers.drop()
 
-    def _pour(self, size_bytes: int | None, md5: bool) -> Pour:
-        room = self._segments.reserve(size_bytes)
-        order = Order(self._segments, room, self._executor, size_bytes, md5)
-        return TailPour(order, self._buffers) if room.is_tail else SharedPour(order)
+    def _new_write(self, size_bytes: int | None, md5: bool) -> BodyWrite:
+        reservation = self._segments.reserve(size_bytes)
+        options = BodyWriteOptions(self._segments, reservation, self._executor, size_bytes, md5)
+        return (
+            TailBodyWrite(options, self._buffers)
+            if reservation.is_tail
+            else SharedBodyWrite(options)
+        )

@@ -1,4 +1,4 @@
-"""The state of one segment file, and a room in it where a body is written.
+"""The state of one segment file, and a reserved room in it where a body is written.
 
 Lives here: the two structs. Must not live here: which body may be written where (segments.py).
 """
@@ -35,9 +35,10 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class Reservation:
     """A place to write in a segment, from `offset` on. A tail begins aligned, and no other body is
-    written there until it is finished. Elsewhere the next room begins directly after this one."""
+    written there until it is finished. Elsewhere the next reservation begins directly after this
+    one."""
 
     segment: Segment
     offset: int
@@ -46,7 +47,7 @@ class Room:
     def location(self, length: int, crc64: int) -> Location:
         """Return the location of a content of `length` bytes that was written here.
 
-        An empty content is located at offset 0: the bytes before this room belong to others, and
-        may be lost.
+        An empty content is located at offset 0: the bytes before this reservation belong to others,
+        and may be lost.
         """
         return Location(self.segment.id, self.offset if length else 0, length, crc64)

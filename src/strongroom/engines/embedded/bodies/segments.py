@@ -21,7 +21,7 @@ from strongroom.engines.base import Unavailable
 from strongroom.engines.embedded.bodies.buffers import aligned
 from strongroom.engines.embedded.bodies.failures import Failures
 from strongroom.engines.embedded.bodies.handles import Handles
-from strongroom.engines.embedded.bodies.segment import Room, Segment
+from strongroom.engines.embedded.bodies.segment import Reservation, Segment
 from strongroom.engines.embedded.bodies.segment_content import SegmentContent
 from strongroom.engines.embedded.bodies.syncs import Syncs
 from strongroom.engines.embedded.bodies.unlinking import Unlinking
@@ -122,25 +122,25 @@ class SegmentStore:
             self._look_for_dead(segment)
         self._on_dead_space()
 
-    def reserve(self, length: int | None) -> Room:
+    def reserve(self, length: int | None) -> Reservation:
         """Return room for a body of `length` bytes; None = of unknown length."""
         if length is None or length >= self._large_body_bytes:
             segment = self._open_segment()
             segment.busy += 1
-            return Room(segment, aligned(segment.end), is_tail=True)
+            return Reservation(segment, aligned(segment.end), is_tail=True)
         return self.reserve_shared(length)
 
-    def reserve_shared(self, length: int) -> Room:
-        """Room for a body among others; as a rule right behind the room that was reserved last."""
+    def reserve_shared(self, length: int) -> Reservation:
+        """Reserve room for a small body, as a rule right behind the last reservation."""
         segment = self._shared = self._shared or self._open_segment()
-        room = Room(segment, segment.end, is_tail=False)
+        room = Reservation(segment, segment.end, is_tail=False)
         segment.end += length
         segment.busy += 1
         if segment.end >= self._segment_bytes:
             self._shared = None
         return room
 
-    def finish_tail(self, room: Room, length: int) -> None:
+    def finish_tail(self, room: Reservation, length: int) -> None:
         """Finish a tail after `length` bytes: other bodies may be appended after it."""
         segment = room.segment
         segment.end = room.offset + length if length else segment.end

@@ -1,7 +1,7 @@
 """Syncs of segments: all waiters share one, and those that arrive during it share the next.
 
 Lives here: when a segment is synced, and how waiters learn the outcome. Must not live here: what
-was written (pours.py), where there is room (segments.py).
+was written (body_writes.py), where there is room (segments.py).
 """
 
 from __future__ import annotations

@@ -281,7 +281,7 @@ async def _pieces(
         left, done = memoryview(chunk), list[_Piece]()
         while left:
             if span is None:
-                raise ValueError("a write is longer than was said")
+                raise ValueError("a write is longer than declared")
             part, left = left[:missing], left[missing:]
             missing -= len(part)
             if missing or held:
@@ -297,7 +297,7 @@ async def _pieces(
             yield done
         del chunk, left, done  # not kept while more is waited for
     if span is not None:
-        raise ValueError("a write is shorter than was said")
+        raise ValueError("a write is shorter than declared")
 
 
 def _forget_stored(contents: Contents, task: asyncio.Task[list[Part]]) -> None:

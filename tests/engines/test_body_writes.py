@@ -91,7 +91,7 @@ def test_a_body_of_another_length_leaves_nothing(
 ) -> None:
     async def prove() -> None:
         store = await _open(tmp_path)
-        with pytest.raises(ValueError, match="than was said"):
+        with pytest.raises(ValueError, match="than declared"):
             await store.contents.write(pieces(bytes(size_bytes + off_by), 300_000), size_bytes)
         body = _body(size_bytes, 1)
         assert await content(store, await _put(store, 1, body, True, 300_000)) == body

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final
 from strongroom.engines.base import Busy
 from strongroom.engines.checksum import crc64
 from strongroom.engines.embedded.bodies.buffers import Buffers, aligned
-from strongroom.engines.embedded.bodies.segment import Room
+from strongroom.engines.embedded.bodies.segment import Reservation
 from strongroom.engines.embedded.bodies.segments import SegmentStore
 
 if TYPE_CHECKING:
@@ -36,43 +36,43 @@ _INLINE_BYTES: Final = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class BodyWriteOptions:
     """The parameters for writing one body: `size_bytes` as declared, or None; whether to compute
     the MD5."""
 
     segments: SegmentStore
-    room: Room
+    reservation: Reservation
     executor: Executor
     size_bytes: int | None
     md5: bool
 
 
-class Pour(ABC):
+class BodyWrite(ABC):
     """The state of one body while it is written."""
 
-    def __init__(self, order: Order) -> None:
-        self.room = order.room
+    def __init__(self, options: BodyWriteOptions) -> None:
+        self.reservation = options.reservation
         self.size_bytes = 0
         self.crc64 = 0
-        self.md5: _Hash | None = hashlib.md5(usedforsecurity=False) if order.md5 else None
-        self._segments = order.segments
-        self._handles = order.segments.handles
-        self._executor = order.executor
-        self._said_bytes = order.size_bytes
+        self.md5: _Hash | None = hashlib.md5(usedforsecurity=False) if options.md5 else None
+        self._segments = options.segments
+        self._handles = options.segments.handles
+        self._executor = options.executor
+        self._declared_bytes = options.size_bytes
         self._loop = asyncio.get_running_loop()
         self._job: asyncio.Future[None] | None = None
 
-    async def pour(self, chunks: AsyncIterable[bytes]) -> None:
+    async def write(self, chunks: AsyncIterable[bytes]) -> None:
         """Write all chunks. Raises ValueError when they have another length than declared."""
-        said = self._said_bytes
+        declared = self._declared_bytes
         async for chunk in chunks:
             self.size_bytes += len(chunk)
-            if said is not None and self.size_bytes > said:
-                raise ValueError("a content is longer than was said")
+            if declared is not None and self.size_bytes > declared:
+                raise ValueError("a content is longer than declared")
             await self._take(chunk)
             del chunk  # else it stays in memory during the wait for the next one
-        if said is not None and self.size_bytes < said:
-            raise ValueError("a content is shorter than was said")
+        if declared is not None and self.size_bytes < declared:
+            raise ValueError("a content is shorter than declared")
         await self._take_rest()
         await self._finish_job()
         self._end()
@@ -80,9 +80,9 @@ class Pour(ABC):
     def abandon(self) -> None:
         """Give the room up, once no thread writes there any more."""
         if self._job is None:
-            self._give_up()
+            self._release_room()
         else:
-            self._job.add_done_callback(self._give_up_after)
+            self._job.add_done_callback(self._release_room_after)
 
     @abstractmethod
     async def _take(self, chunk: bytes) -> None:
@@ -96,13 +96,13 @@ class Pour(ABC):
     def _end(self) -> None:
         """Release what the writing needed. Idempotent."""
 
-    def _give_up(self) -> None:
+    def _release_room(self) -> None:
         self._end()
-        self._segments.release(self.room.segment)
+        self._segments.release(self.reservation.segment)
 
-    def _give_up_after(self, job: asyncio.Future[None]) -> None:
+    def _release_room_after(self, job: asyncio.Future[None]) -> None:
         job.exception()  # retrieved only so that asyncio does not log it
-        self._give_up()
+        self._release_room()
 
     def _begin_job(self, job: Callable[[], None]) -> asyncio.Future[None]:
         """Start to write a piece on a thread; the next piece is gathered meanwhile."""
@@ -124,11 +124,11 @@ class Pour(ABC):
             self.md5.update(data)
 
 
-class SharedPour(Pour):
+class SharedBodyWrite(BodyWrite):
     """A small body of known length, in a shared segment: written through the page cache."""
 
-    def __init__(self, order: Order) -> None:
-        super().__init__(order)
+    def __init__(self, options: BodyWriteOptions) -> None:
+        super().__init__(options)
         self._pieces: list[bytes] = []
         self._waiting_bytes = 0
         self._handed_bytes = 0
@@ -143,12 +143,12 @@ class SharedPour(Pour):
         await self._finish_job()
         pieces, count = self._pieces, self._waiting_bytes
         self._pieces, self._waiting_bytes = [], 0
-        start = self.room.offset + self._handed_bytes
+        start = self.reservation.offset + self._handed_bytes
         self._handed_bytes += count
         if not count:
             return
         try:
-            descriptor = self._handles.writing(self.room.segment)
+            descriptor = self._handles.writing(self.reservation.segment)
             if count <= _INLINE_BYTES:
                 self._write(descriptor, pieces, start)
                 return
@@ -165,11 +165,11 @@ class SharedPour(Pour):
         self._handles.files.write_at(descriptor, data, start)
 
 
-class TailPour(Pour):
+class TailBodyWrite(BodyWrite):
     """A large body, or one of unknown length, in a segment's tail: written past the page cache."""
 
-    def __init__(self, order: Order, buffers: Buffers) -> None:
-        super().__init__(order)
+    def __init__(self, options: BodyWriteOptions, buffers: Buffers) -> None:
+        super().__init__(options)
         self._buffers = buffers
         self._filling: mmap.mmap | None = None
         self._filled_bytes = 0
@@ -226,11 +226,11 @@ class TailPour(Pour):
     def _hand_over(self, last_bytes: int) -> None:
         """Start to write the full buffers on a thread. The last one holds `last_bytes` bytes."""
         try:
-            descriptor = self._handles.writing_past_cache(self.room.segment)
+            descriptor = self._handles.writing_past_cache(self.reservation.segment)
         except OSError as error:
             raise self._segments.failures.of_write(error) from error
         buffers = self._full
-        start = self.room.offset + self._handed_bytes
+        start = self.reservation.offset + self._handed_bytes
         job = self._begin_job(lambda: self._write(descriptor, buffers, last_bytes, start))
         self._full = []
         self._handed_bytes += sum(map(len, buffers[:-1])) + aligned(last_bytes)
@@ -258,4 +258,4 @@ class TailPour(Pour):
         self._buffers.give(self._full)
         self._full = []
         self._buffers.end()
-        self._segments.finish_tail(self.room, self._handed_bytes)
+        self._segments.finish_tail(self.reservation, self._handed_bytes)
