@@ -97,7 +97,7 @@ def place_of(handle: Handle) -> NodePlace:
     return NodePlace(handle.access, handle.node_id)
 
 
-class NodeLook(msgspec.Struct, frozen=True):
+class NodeState(msgspec.Struct, frozen=True):
     """The committed state of an open file or directory.
 
     Attributes:
@@ -109,14 +109,14 @@ class NodeLook(msgspec.Struct, frozen=True):
     version: int
 
 
-async def look(services: Services, place: NodePlace) -> NodeLook:
+async def read_node(services: Services, place: NodePlace) -> NodeState:
     """Read the committed state of an open file. Raises: StorageError SHARE_GONE, SNAPSHOT_GONE."""
     at = place.access.snapshot
     if at is None:
         share, found = await services.store.read(place.refs)
-        return NodeLook(*place.records_in(share, found), 0 if found is None else found.version)
+        return NodeState(*place.records_in(share, found), 0 if found is None else found.version)
     found = await attributes_at(services.store, place.partition, at)
-    return NodeLook(*place.records_in(await stored_share(services, place.access), found), at)
+    return NodeState(*place.records_in(await stored_share(services, place.access), found), at)
 
 
 async def stored_share(services: Services, access: ShareAccess) -> Record | None:
@@ -254,7 +254,7 @@ def check_changeable(handle: Handle) -> None:
         raise StorageError(file_errors.SNAPSHOT_READ_ONLY)
 
 
-class Patience:
+class RequestWait:
     """Lets a request wait until it is cancelled, or its handle is closed.
 
     Arguments:
@@ -283,7 +283,7 @@ class Patience:
             raise StorageError(file_errors.CANCELLED)
 
 
-async def act(services: Services, handle: Handle, cause: Cause, patience: Patience) -> None:
+async def break_caches(services: Services, handle: Handle, cause: Cause, wait: RequestWait) -> None:
     """Break the caches of others as an operation of this handle requires, and wait for their
     answers.
 
@@ -296,4 +296,4 @@ async def act(services: Services, handle: Handle, cause: Cause, patience: Patien
         held.notify(services, handle.partition, found.notices)
         if not isinstance(found, BreakAwaited):
             return
-        await patience.until(held.change(handle.partition))
+        await wait.until(held.change(handle.partition))

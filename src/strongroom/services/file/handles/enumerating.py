@@ -103,7 +103,7 @@ async def _dot(services: Services, handle: Handle, name: str) -> EnumeratedNode:
     """Return the row of `.` or `..`. The root is its own parent."""
     is_own = name == "." or handle.is_root
     node_id = handle.node_id if is_own else handle.parent_id
-    seen = await deciding.look(services, NodePlace(handle.access, node_id))
+    seen = await deciding.read_node(services, NodePlace(handle.access, node_id))
     return EnumeratedNode(name, node_id, seen.record, 0)
 
 

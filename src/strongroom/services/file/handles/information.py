@@ -22,7 +22,7 @@ from strongroom.semantics.file.oplocks import Cause
 from strongroom.services.core.runner import Services
 from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles import deciding, transfers
-from strongroom.services.file.handles.deciding import NodeLook, Patience, operating
+from strongroom.services.file.handles.deciding import NodeState, RequestWait, operating
 from strongroom.services.file.handles.model import AsyncRequest, BasicWanted, Handle, NodeInfo
 from strongroom.services.file.held.changes import Aspect
 from strongroom.services.file.nodes import NodeChange
@@ -48,7 +48,7 @@ async def attributes(services: Services, handle: Handle) -> NodeInfo:
     Raises: StorageError HANDLE_CLOSED, SHARE_GONE.
     """
     with operating(handle):
-        seen = await deciding.look(services, deciding.place_of(handle))
+        seen = await deciding.read_node(services, deciding.place_of(handle))
         return info_of(services, handle, seen.record)
 
 
@@ -169,13 +169,13 @@ async def set_allocation(
     with operating(handle):
         _check_resize(handle, size_bytes)
         place = deciding.place_of(handle)
-        seen = await deciding.look(services, place)
+        seen = await deciding.read_node(services, place)
         if size_bytes < seen.record.size_bytes:
             await _resize(services, handle, size_bytes, request, shrinks_only=True)
             return
         transfers.check_size(seen.share, size_bytes)
-        patience = Patience(request, handle.ending)
-        await deciding.act(services, handle, Cause.WRITE, patience)
+        wait = RequestWait(request, handle.ending)
+        await deciding.break_caches(services, handle, Cause.WRITE, wait)
         services.held.of(Opens).reserved[handle.partition] = size_bytes
 
 
@@ -193,7 +193,7 @@ async def _resize(
     *,
     shrinks_only: bool = False,
 ) -> None:
-    await deciding.act(services, handle, Cause.WRITE, Patience(request, handle.ending))
+    await deciding.break_caches(services, handle, Cause.WRITE, RequestWait(request, handle.ending))
     place, frozen = deciding.place_of(handle), frozenset(handle.frozen)
 
     def changes(
@@ -203,7 +203,7 @@ async def _resize(
         after = deciding.after(record, Touch.RESIZE, stamp, frozen)
         return msgspec.structs.replace(after, size_bytes=size), ()
 
-    def draft(seen: NodeLook) -> Draft:
+    def draft(seen: NodeState) -> Draft:
         size = seen.record.size_bytes
         return extents.resize(services.store, transfers.map_of(place), size, min(size, size_bytes))
 
@@ -217,7 +217,7 @@ async def security(services: Services, handle: Handle) -> str:
     Raises: StorageError HANDLE_CLOSED, SHARE_GONE.
     """
     with operating(handle):
-        seen = await deciding.look(services, deciding.place_of(handle))
+        seen = await deciding.read_node(services, deciding.place_of(handle))
         key = seen.record.permission
         if key == DEFAULT_KEY:
             return DEFAULT_TEXT
@@ -241,7 +241,9 @@ async def set_security(
         permissions.check_sddl(text)
         given = PermissionGiven(text=text)
         generation, frozen = handle.access.generation, frozenset(handle.frozen)
-        await deciding.act(services, handle, Cause.NAME_CHANGE, Patience(request, handle.ending))
+        await deciding.break_caches(
+            services, handle, Cause.NAME_CHANGE, RequestWait(request, handle.ending)
+        )
 
         def change(
             share: ShareRecord, record: FileRecord, found: Sequence[Record | None], stamp: int

@@ -22,7 +22,7 @@ from strongroom.semantics.file.oplocks import Cause
 from strongroom.services.core.runner import Services
 from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles import deciding
-from strongroom.services.file.handles.deciding import Patience, operating
+from strongroom.services.file.handles.deciding import RequestWait, operating
 from strongroom.services.file.handles.model import AsyncRequest, Handle, LockWanted
 from strongroom.services.file.held.share_holds import check_share
 
@@ -53,10 +53,10 @@ async def lock(
             refused = byte_ranges.check_range(one.offset, one.length)
             if refused is not None:
                 raise StorageError(refused)
-        patience = Patience(request, handle.ending)
+        wait = RequestWait(request, handle.ending)
         try:
-            await deciding.act(services, handle, Cause.WRITE, patience)
-            await _take(services, handle, locks, patience, waits=not fails_immediately)
+            await deciding.break_caches(services, handle, Cause.WRITE, wait)
+            await _take(services, handle, locks, wait, waits=not fails_immediately)
         except StorageError as error:
             if error.row is file_errors.HANDLE_CLOSED:
                 raise StorageError(file_errors.RANGE_NOT_LOCKED) from None
@@ -67,14 +67,14 @@ async def _take(
     services: Services,
     handle: Handle,
     locks: Sequence[RangeLock],
-    patience: Patience,
+    wait: RequestWait,
     *,
     waits: bool,
 ) -> None:
     held, file = services.held.of(Opens), handle.partition
     ranges = [(one.offset, one.length) for one in locks]
     while (write := held.writes.over(file, ranges)) is not None:
-        await patience.until(write)
+        await wait.until(write)
     # Nothing is awaited between this check and the entry in the table. A lock reads no record, so
     # without the check a gateway that is late or dead would not notice that it is.
     check_share(services, handle.access.generation)
@@ -92,10 +92,10 @@ async def _take(
     granted = held.register_lock_wait(wait_id)
     held.put(file, replace(table, locks=found.table))
     try:
-        await patience.until(granted)
+        await wait.until(granted)
         while (write := held.writes.over(file, ranges)) is not None:
             # The former owner of the lock may have freed it while it still wrote there.
-            await patience.until(write)
+            await wait.until(write)
         check_share(services, handle.access.generation)
     except BaseException:
         _give_up(held, handle, locks[0], wait_id, is_granted=granted.done())

@@ -16,7 +16,7 @@ from strongroom.errors import StorageError
 from strongroom.semantics.file import accesses, names
 from strongroom.services.core.runner import Services
 from strongroom.services.file.handles import deciding
-from strongroom.services.file.handles.deciding import Patience, operating
+from strongroom.services.file.handles.deciding import RequestWait, operating
 from strongroom.services.file.handles.model import AsyncRequest, Handle
 from strongroom.services.file.held.changes import Aspect, DirectoryWatch, NodeAction, Watches
 
@@ -68,7 +68,7 @@ async def watch(
             handle, aspects, is_tree=wanted.is_tree, room_bytes=wanted.room_bytes
         )
         try:
-            await _wait_for_changes(found, Patience(request, handle.ending))
+            await _wait_for_changes(found, RequestWait(request, handle.ending))
         except StorageError as error:
             if error.row is file_errors.HANDLE_CLOSED:
                 return NotifyResult(is_closed=True)
@@ -79,14 +79,14 @@ async def watch(
             found.wake()
 
 
-async def _wait_for_changes(found: DirectoryWatch, patience: Patience) -> None:
+async def _wait_for_changes(found: DirectoryWatch, wait: RequestWait) -> None:
     """Return when it is this request's turn and there is something to report."""
     turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     found.waiting.append(turn)
     found.wake()
     try:
         # The client gets an interim answer, even if it can be answered at once.
-        await patience.until(turn)
+        await wait.until(turn)
     except BaseException:
         found.waiting.remove(turn)
         # This request took no changes: the next one gets them.

@@ -41,7 +41,7 @@ from strongroom.services.file.handles import (
     transfers,
     wanted,
 )
-from strongroom.services.file.handles.deciding import NodeLook, NodePlace, Patience, operating
+from strongroom.services.file.handles.deciding import NodePlace, NodeState, RequestWait, operating
 from strongroom.services.file.handles.information import info_of
 from strongroom.services.file.handles.model import (
     NO_CACHE_WANTED,
@@ -110,7 +110,7 @@ async def open_node(
             # A snapshot never changes, so its files need no oplock and no lease.
             asked = msgspec.structs.replace(asked, cache=NO_CACHE_WANTED)
         now = await services.store.now()
-        opening = _Opening(services, access, asked, owner, Patience(request), now)
+        opening = _Opening(services, access, asked, owner, RequestWait(request), now)
         while True:
             try:
                 opened = await opening.attempt()
@@ -129,7 +129,7 @@ class _Opening:
         access: ShareAccess,
         asked: OpenWanted,
         owner: HandleOwner,
-        patience: Patience,
+        wait: RequestWait,
         now: int,
     ) -> None:
         self._now = now
@@ -138,7 +138,7 @@ class _Opening:
         self._access = access
         self._asked = asked
         self._owner = owner
-        self._patience = patience
+        self._wait = wait
         self._has_waited = False
         self._id = self._fresh_id()
 
@@ -174,7 +174,7 @@ class _Opening:
         its end and raise PathChanged."""
         barrier = self._held.barriers.blocking(keys)
         if barrier is not None:
-            await self._patience.until(barrier)
+            await self._wait.until(barrier)
             raise PathChanged
 
     async def _open(self, where: Where, stored: tuple[str, ...]) -> OpenedHandle:
@@ -218,7 +218,7 @@ class _Opening:
         wanted.check_changes_nothing(asked, is_there=is_there)
         if not is_there:
             raise StorageError(errors.RESOURCE_NOT_FOUND)
-        seen = await deciding.look(self._services, self._place(where))
+        seen = await deciding.read_node(self._services, self._place(where))
         mask = self._refuse(where, seen.record)
         # A lease of that time, or a copy that was pending then, has no effect now.
         facts = FileFacts(
@@ -230,7 +230,7 @@ class _Opening:
         admitted = await self._admit(handle, Disposition.OPEN, facts)
         return self._opened(handle, admitted, seen.record, CreateAction.OPENED)
 
-    async def _read(self, where: Where, *, is_confirmed: bool = False) -> NodeLook:
+    async def _read(self, where: Where, *, is_confirmed: bool = False) -> NodeState:
         """Read the share and the attributes.
 
         Arguments:
@@ -248,7 +248,7 @@ class _Opening:
             if error.row is file_errors.HANDLE_CLOSED:
                 raise PathChanged from None
             raise
-        return NodeLook(*records, 0 if found[1] is None else found[1].version)
+        return NodeState(*records, 0 if found[1] is None else found[1].version)
 
     def _refuse(self, where: Where, record: FileRecord) -> int:
         """Refuse an open that the present file does not permit. Returns the access that the open
@@ -338,7 +338,7 @@ class _Opening:
             return found
         self._held.notify(self._services, file, found.notices)
         self._has_waited = True
-        await self._patience.until(self._held.change(file))
+        await self._wait.until(self._held.change(file))
         # The file may have changed during the wait.
         raise PathChanged
 
@@ -354,7 +354,7 @@ class _Opening:
             attributes = int(bits | Attribute.ARCHIVE)
             return msgspec.structs.replace(after, size_bytes=0, attributes=attributes), ()
 
-        def draft(seen: NodeLook) -> Draft:
+        def draft(seen: NodeState) -> Draft:
             size_bytes = seen.record.size_bytes
             return extents.resize(services.store, transfers.map_of(place), size_bytes, 0)
 
@@ -380,7 +380,7 @@ class _Opening:
             facts = replace(facts_of(record), is_read_only=False)
             while self._held.table(handle.partition).entries:
                 # These are REST operations. They do not wait for a creation, and end soon.
-                await self._patience.until(self._held.change(handle.partition))
+                await self._wait.until(self._held.change(handle.partition))
             admitted = await self._admit(handle, Disposition.OPEN, facts)
             with self._entered(handle, facts):
                 again = await self._read(made, is_confirmed=True)

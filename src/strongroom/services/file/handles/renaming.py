@@ -25,7 +25,7 @@ from strongroom.services.core.runner import Services
 from strongroom.services.file import paths
 from strongroom.services.file.admission import Opens, break_handle_caches_below, enter, facts_of
 from strongroom.services.file.handles import deciding
-from strongroom.services.file.handles.deciding import NodePlace, Patience, operating, share_in
+from strongroom.services.file.handles.deciding import NodePlace, RequestWait, operating, share_in
 from strongroom.services.file.handles.model import AsyncRequest, Handle, RenameWanted
 from strongroom.services.file.held.changes import Watches, renamed
 from strongroom.services.file.past_states import with_past_states
@@ -54,7 +54,7 @@ async def set_disposition(
     with operating(handle):
         deciding.check_changeable(handle)
         held, file = services.held.of(Opens), handle.partition
-        patience = Patience(request, handle.ending)
+        wait = RequestWait(request, handle.ending)
         while True:
             facts = await _facts(services, handle)
             found = opens.set_disposition(held.table(file), handle.id, facts, delete=delete)
@@ -66,7 +66,7 @@ async def set_disposition(
                 if delete and handle.is_directory:
                     services.held.of(Watches).deleted(handle)
                 return
-            await patience.until(held.change(file))
+            await wait.until(held.change(file))
 
 
 async def _facts(services: Services, handle: Handle) -> FileFacts:
@@ -98,24 +98,24 @@ async def rename(
         if previous_versions.without_token(wanted.path)[1] is not None:
             # No client could open such a name: each would look for it in a snapshot.
             raise StorageError(file_errors.SNAPSHOT_READ_ONLY)
-        patience = Patience(request, handle.ending)
+        wait = RequestWait(request, handle.ending)
         while True:
             try:
-                await _attempt(services, handle, wanted, patience)
+                await _attempt(services, handle, wanted, wait)
             except PathChanged:
                 continue
             return
 
 
 async def _attempt(
-    services: Services, handle: Handle, wanted: RenameWanted, patience: Patience
+    services: Services, handle: Handle, wanted: RenameWanted, wait: RequestWait
 ) -> None:
     held, generation = services.held.of(Opens), handle.access.generation
     target, stored = await paths.walk(services, generation, wanted.path)
     held.check_not_pending(keys.file(generation, target.parent))
-    await deciding.act(services, handle, Cause.NAME_CHANGE, patience)
+    await deciding.break_caches(services, handle, Cause.NAME_CHANGE, wait)
     if handle.is_directory:
-        await break_handle_caches_below(services, generation, handle.path, patience.until)
+        await break_handle_caches_below(services, generation, handle.path, wait.until)
     source, _ = await paths.walk(services, generation, handle.path)
     if source.id != handle.node_id and not handle.is_root:
         raise PathChanged
@@ -126,7 +126,7 @@ async def _attempt(
             return
         if replaced is not None:
             await _enter_target(services, seen, replaced, stack)
-        stack.callback(await block_opens(held, seen, patience.until))
+        stack.callback(await block_opens(held, seen, wait.until))
         _refuse(held, handle, wanted, seen, replaced)
         decision = _RenameByHandle(
             keys.file_names(generation),
@@ -154,7 +154,7 @@ async def _read_both(
 ) -> tuple[ResolvedRename, FileRecord | None]:
     """Return source and target, and the attributes of the file to be replaced."""
     place = deciding.place_of(handle)
-    record = (await deciding.look(services, place)).record
+    record = (await deciding.read_node(services, place)).record
     facts = replace(facts_of(record), is_root=handle.is_root)
     seen = ResolvedRename(source, target, facts, None)
     if target.is_root or seen.replaced is None:

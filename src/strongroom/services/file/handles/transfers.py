@@ -26,7 +26,7 @@ from strongroom.semantics.file.oplocks import Cause
 from strongroom.services.core.runner import Services
 from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles import deciding
-from strongroom.services.file.handles.deciding import NodeLook, NodePlace, Patience, operating
+from strongroom.services.file.handles.deciding import NodePlace, NodeState, RequestWait, operating
 from strongroom.services.file.handles.model import AsyncRequest, Handle
 from strongroom.services.file.held.changes import BYTES, Aspect, Watches, modified
 from strongroom.services.file.nodes import NodeChange
@@ -99,7 +99,9 @@ async def read(
             return ()
         if length > _LONG_BYTES:
             await services.turns.pause()
-        await deciding.act(services, handle, Cause.READ, Patience(request, handle.ending))
+        await deciding.break_caches(
+            services, handle, Cause.READ, RequestWait(request, handle.ending)
+        )
         _check_locks(services, handle, LockUse.READ, offset, length)
         return await _bytes(services, handle, offset, length)
 
@@ -107,7 +109,7 @@ async def read(
 async def _bytes(services: Services, handle: Handle, offset: int, length: int) -> Sequence[bytes]:
     place = deciding.place_of(handle)
     if place.access.snapshot is None:
-        seen = await deciding.look(services, place)
+        seen = await deciding.read_node(services, place)
         count = _length(seen, offset, length)
         if count <= extents.SHORT_BYTES_MAX:
             found = await extents.read_short(
@@ -122,14 +124,14 @@ async def _bytes(services: Services, handle: Handle, offset: int, length: int) -
 
 
 @asynccontextmanager
-async def _registered(services: Services, place: NodePlace) -> AsyncIterator[NodeLook]:
+async def _registered(services: Services, place: NodePlace) -> AsyncIterator[NodeState]:
     """Read the state of an open file, and keep sweeps from removing its bytes. Raises: StorageError
     SHARE_GONE."""
     reading = services.held.of(FileReaders).maps.begin(place.partition)
     other = services.store.gateways.begin_reading()
     try:
         await reading.settled()
-        seen = await deciding.look(services, place)
+        seen = await deciding.read_node(services, place)
         reading.stand(seen.version)
         yield seen
     finally:
@@ -137,7 +139,7 @@ async def _registered(services: Services, place: NodePlace) -> AsyncIterator[Nod
         other.end()
 
 
-def _length(seen: NodeLook, offset: int, length: int) -> int:
+def _length(seen: NodeState, offset: int, length: int) -> int:
     if offset >= seen.record.size_bytes:
         raise StorageError(file_errors.END_OF_FILE)
     return min(length, seen.record.size_bytes - offset)
@@ -169,7 +171,9 @@ async def write(
             raise StorageError(file_errors.INVALID_OPEN)
         if end > FILE_BYTES_MAX:
             raise StorageError(file_errors.DISK_FULL)
-        await deciding.act(services, handle, Cause.WRITE, Patience(request, handle.ending))
+        await deciding.break_caches(
+            services, handle, Cause.WRITE, RequestWait(request, handle.ending)
+        )
         _check_locks(services, handle, LockUse.WRITE, offset, len(data))
         frozen = frozenset(handle.frozen)
         appends_only = not handle.may(accesses.WRITE_DATA)
@@ -215,7 +219,9 @@ async def flush(services: Services, handle: Handle, request: AsyncRequest) -> No
     """
     with operating(handle):
         deciding.check_may(handle, accesses.WRITE_DATA | accesses.APPEND_DATA)
-        await deciding.act(services, handle, Cause.READ, Patience(request, handle.ending))
+        await deciding.break_caches(
+            services, handle, Cause.READ, RequestWait(request, handle.ending)
+        )
 
 
 async def zero_data(
@@ -230,7 +236,9 @@ async def zero_data(
         deciding.check_may_change(handle, accesses.WRITE_DATA)
         if not 0 <= offset <= end:
             raise StorageError(file_errors.INVALID_OPEN)
-        await deciding.act(services, handle, Cause.WRITE, Patience(request, handle.ending))
+        await deciding.break_caches(
+            services, handle, Cause.WRITE, RequestWait(request, handle.ending)
+        )
         _check_locks(services, handle, LockUse.WRITE, offset, end - offset)
         frozen = frozenset(handle.frozen)
 
@@ -241,7 +249,7 @@ async def zero_data(
 
         place = deciding.place_of(handle)
 
-        def draft(seen: NodeLook) -> Draft:
+        def draft(seen: NodeState) -> Draft:
             stop = min(end, seen.record.size_bytes)
             start = min(offset, stop)
             return extents.clear(
@@ -286,7 +294,7 @@ async def change_bytes(
     services: Services,
     place: NodePlace,
     changes: ChangeBytes,
-    draft_of: Callable[[NodeLook], AbstractAsyncContextManager[Draft]],
+    draft_of: Callable[[NodeState], AbstractAsyncContextManager[Draft]],
     reads: tuple[Ref, ...] = (),
     *,
     is_resize: bool = False,
@@ -301,7 +309,7 @@ async def change_bytes(
     """
     sweeps = 0
     while True:
-        seen = await deciding.look(services, place)
+        seen = await deciding.read_node(services, place)
         try:
             async with draft_of(seen) as draft:
                 length = seen.record.size_bytes if is_resize else None
