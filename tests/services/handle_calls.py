@@ -24,13 +24,13 @@ from strongroom.services.file.handles import (
     transfers,
 )
 from strongroom.services.file.handles.model import (
-    CacheWanted,
     EnumeratedNode,
-    EnumerateWanted,
     Handle,
     NodeInfo,
     OpenedHandle,
-    OpenWanted,
+    RequestedCaching,
+    RequestedEnumeration,
+    RequestedOpen,
     ShareAccess,
 )
 from tests.services import container_calls as given
@@ -110,8 +110,10 @@ class Mount:
         """Open a file or directory: with a lease of the given name, or with an oplock."""
         state = LEASES[wanted] if isinstance(wanted, str) else wanted
         lease_key = None if lease is None else lease.encode().ljust(16, b"-")
-        cache = CacheWanted(CachingKind.OPLOCK if lease is None else kind, int(state), lease_key)
-        asked = OpenWanted(
+        cache = RequestedCaching(
+            CachingKind.OPLOCK if lease is None else kind, int(state), lease_key
+        )
+        asked = RequestedOpen(
             path=parts(path), access=access, share=share, disposition=disposition, cache=cache,
             **more,
         )  # fmt: skip
@@ -167,7 +169,7 @@ async def listed(
             return True
         return False
 
-    wanted = EnumerateWanted(pattern, **flags)
+    wanted = RequestedEnumeration(pattern, **flags)
     count, is_first = await enumerating.enumerate_names(on, handle, wanted, accept)
     assert count == len(rows)
     return [row.name for row in rows], is_first

@@ -21,12 +21,12 @@ from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles import durable, locking, renaming
 from strongroom.services.file.handles.listing import CloseHandles, ListHandles
 from strongroom.services.file.handles.model import (
-    DurableWanted,
     Handle,
-    LockWanted,
     OpenedHandle,
-    ReconnectWanted,
-    RenameWanted,
+    RequestedDurability,
+    RequestedLock,
+    RequestedReconnect,
+    RequestedRename,
 )
 from strongroom.services.file.held import durable_handles
 from tests.services import container_calls as given
@@ -54,7 +54,7 @@ async def opened(
     """Make a durable open: with a batch oplock, or with the requested lease."""
     more.setdefault("wanted", "RWH")
     more.setdefault("disposition", Disposition.OPEN_IF)
-    return await ann.open(path, durable=DurableWanted(guid, timeout_ms), **more)
+    return await ann.open(path, durable=RequestedDurability(guid, timeout_ms), **more)
 
 
 async def lost(on: Services, **more: Any) -> tuple[Mount, Handle]:
@@ -81,7 +81,9 @@ async def back(
     mount = await mounted(on, name)
     mount.session_id, mount.user = 2, user
     key = None if lease is None else lease_of(lease)
-    wanted = ReconnectWanted(handle.id, guid, key, None if lease is None else kind, do.parts(path))
+    wanted = RequestedReconnect(
+        handle.id, guid, key, None if lease is None else kind, do.parts(path)
+    )
     return await durable.reconnect(on, mount.access, wanted, mount)
 
 
@@ -95,7 +97,7 @@ def is_waiting(handle: Handle) -> bool:
 
 
 def lock(on: Services, handle: Handle) -> Awaitable[None]:
-    wanted = [LockWanted(0, 10, is_exclusive=True)]
+    wanted = [RequestedLock(0, 10, is_exclusive=True)]
     return locking.lock(on, handle, wanted, WaitingRequest(), fails_immediately=True)
 
 
@@ -214,7 +216,7 @@ async def _write(on: Services, bob: Mount) -> None:
 
 async def _rename(on: Services, bob: Mount) -> None:
     handle = await bob.handle("f")
-    await renaming.rename(on, handle, RenameWanted(("g",)), WaitingRequest())
+    await renaming.rename(on, handle, RequestedRename(("g",)), WaitingRequest())
 
 
 async def _dispose(on: Services, bob: Mount) -> None:
@@ -310,7 +312,7 @@ def test_a_rename_of_a_directory_above_closes_a_handle_without_a_client(
         _, handle = await lost(on, path="d/f", **more)
         bob = await mounted(on, "bob")
         directory = await bob.handle("d")
-        await renaming.rename(on, directory, RenameWanted(("e",)), WaitingRequest())
+        await renaming.rename(on, directory, RequestedRename(("e",)), WaitingRequest())
         assert handle.is_closed and await file_calls.names(on, "e") == ["f"]
 
     given.run(scenario)

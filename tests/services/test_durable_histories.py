@@ -14,7 +14,7 @@ from strongroom.semantics.file.oplocks import CachingKind
 from strongroom.services.core.runner import Services
 from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles import durable
-from strongroom.services.file.handles.model import DurableWanted, Handle, ReconnectWanted
+from strongroom.services.file.handles.model import Handle, RequestedDurability, RequestedReconnect
 from strongroom.testing.history import History, check
 from tests.effort import scaled
 from tests.services import container_calls as given
@@ -70,7 +70,7 @@ class Recorded:
             found = await _until_shared(
                 partial(
                     mount.open, "f", share=share, lease=name, wanted=wanted,
-                    durable=DurableWanted(),
+                    durable=RequestedDurability(),
                 )
             )  # fmt: skip
             handle: Handle | None = found.handle
@@ -110,7 +110,7 @@ class Recorded:
         file."""
         key = handle.key
         assert isinstance(key, tuple)
-        wanted = ReconnectWanted(handle.id, None, key[1], CachingKind.LEASE_V2, ("f",))
+        wanted = RequestedReconnect(handle.id, None, key[1], CachingKind.LEASE_V2, ("f",))
         try:
             found = await durable.reconnect(self.on, mount.access, wanted, mount)
         except StorageError as error:

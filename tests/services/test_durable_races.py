@@ -18,7 +18,7 @@ from strongroom.services.file.handles import durable, information, locking
 from strongroom.services.file.handles import opening as opening_calls
 from strongroom.services.file.handles.deciding import operating
 from strongroom.services.file.handles.listing import CloseHandles
-from strongroom.services.file.handles.model import Handle, LockWanted, NodeInfo
+from strongroom.services.file.handles.model import Handle, NodeInfo, RequestedLock
 from tests.services import container_calls as given
 from tests.services import file_calls
 from tests.services import handle_calls as do
@@ -98,7 +98,7 @@ def test_a_lock_that_waits_gives_up_with_its_session_and_the_handle_stays(
         first = (await opened(ann, lease="a")).handle
         second = (await opened(ann, lease="a")).handle
         await lock(on, first)
-        request, wanted = WaitingRequest(), [LockWanted(0, 10, is_exclusive=True)]
+        request, wanted = WaitingRequest(), [RequestedLock(0, 10, is_exclusive=True)]
         taking = locking.lock(on, second, wanted, request, fails_immediately=False)
         waiting = asyncio.ensure_future(do.status(taking))
         await asyncio.wait_for(request.has_waited.wait(), 60)

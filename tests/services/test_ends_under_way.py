@@ -13,7 +13,7 @@ from strongroom.semantics.file.accesses import Disposition
 from strongroom.services.core.runner import Services
 from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles import closing
-from strongroom.services.file.handles.model import DurableWanted
+from strongroom.services.file.handles.model import RequestedDurability
 from tests.services import container_calls as given
 from tests.services import file_calls
 from tests.services import handle_calls as do
@@ -66,7 +66,7 @@ def test_a_close_by_force_waits_for_the_open(
         read_really = on.store.read
         monkeypatch.setattr(on.store, "read", read)
         opening = asyncio.ensure_future(
-            ann.open("f", disposition=disposition, durable=DurableWanted(GUID), wanted="RWH")
+            ann.open("f", disposition=disposition, durable=RequestedDurability(GUID), wanted="RWH")
         )
         end = await closed_by_force(on, held)
         assert not end.done()

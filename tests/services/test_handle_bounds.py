@@ -10,7 +10,7 @@ from strongroom.semantics.file.accesses import Disposition
 from strongroom.semantics.file.byte_ranges import LockTable, RangeLock
 from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles import locking, opening
-from strongroom.services.file.handles.notifying import WatchWanted, watch
+from strongroom.services.file.handles.notifying import RequestedWatch, watch
 from strongroom.services.file.held import changes
 from strongroom.services.file.held.changes import Watches, added
 from tests.services import container_calls as given
@@ -97,7 +97,7 @@ def test_watches_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         ann = await mounted(on)
         first, second, third = [await ann.handle("") for _ in range(3)]
         tasks = [await asked(on, one) for one in (first, second, second)]
-        refused = watch(on, third, WatchWanted(0xFFF, True, 4096), WaitingRequest())
+        refused = watch(on, third, RequestedWatch(0xFFF, True, 4096), WaitingRequest())
         assert await do.status(refused) == FULL
         await ann.close(first)
         await asked(on, third)

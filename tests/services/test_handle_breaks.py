@@ -16,7 +16,7 @@ from strongroom.semantics.file.oplocks import Caching, CachingKind, OplockLevel
 from strongroom.services.core.runner import Services
 from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles import breaking, information, locking, renaming
-from strongroom.services.file.handles.model import LockWanted, OpenedHandle, RenameWanted
+from strongroom.services.file.handles.model import OpenedHandle, RequestedLock, RequestedRename
 from tests.services import container_calls as given
 from tests.services import file_calls
 from tests.services import handle_calls as do
@@ -241,7 +241,7 @@ async def by_read(bob: Mount, request: WaitingRequest) -> None:
 
 async def by_lock(bob: Mount, request: WaitingRequest) -> None:
     handle = await bob.handle("f", request=request)
-    wanted = [LockWanted(0, 1, True)]
+    wanted = [RequestedLock(0, 1, True)]
     await locking.lock(bob.on, handle, wanted, request, fails_immediately=True)
 
 
@@ -252,7 +252,7 @@ async def by_size(bob: Mount, request: WaitingRequest) -> None:
 
 async def by_rename(bob: Mount, request: WaitingRequest) -> None:
     handle = await bob.handle("f", request=request)
-    await renaming.rename(bob.on, handle, RenameWanted(("g",)), request)
+    await renaming.rename(bob.on, handle, RequestedRename(("g",)), request)
 
 
 async def by_disposition(bob: Mount, request: WaitingRequest) -> None:
@@ -332,7 +332,7 @@ def test_a_rename_above_asks_those_who_cache_their_handles_below() -> None:
         inner = await ann.open("d/f", disposition=Disposition.CREATE, lease="a", wanted="RWH")
         folder = await bob.handle("d")
         request = WaitingRequest()
-        moving = renaming.rename(on, folder, RenameWanted(("x",)), request)
+        moving = renaming.rename(on, folder, RequestedRename(("x",)), request)
         renamed = await waits(do.status(moving), request.has_waited)
         assert [notice.to for _, notice in ann.notices] == [RW]
         await ann.close(inner.handle)

@@ -22,7 +22,7 @@ from strongroom.semantics.file.accesses import Disposition, Use
 from strongroom.services.core.runner import Services
 from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles import renaming
-from strongroom.services.file.handles.model import Handle, RenameWanted
+from strongroom.services.file.handles.model import Handle, RequestedRename
 from strongroom.services.sweeper import Sweeper
 from strongroom.testing.history import UNKNOWN, CompletedCall, History, check
 from tests.effort import scaled
@@ -305,7 +305,7 @@ async def whole(mount: Mount) -> None:
     """Run one of each operation that commits."""
     one = await mount.create("f", share=Use.NONE)
     await mount.write(one, 0, b"text")
-    wanted = RenameWanted(("g",))
+    wanted = RequestedRename(("g",))
     await renaming.rename(mount.on, one, wanted, WaitingRequest())
     await mount.close(one)
     other = await mount.handle("g", disposition=Disposition.OVERWRITE)

@@ -9,7 +9,7 @@ import pytest
 from strongroom import file_errors
 from strongroom.services.core.runner import Services
 from strongroom.services.file.handles import locking
-from strongroom.services.file.handles.model import Handle, LockWanted
+from strongroom.services.file.handles.model import Handle, RequestedLock
 from strongroom.values import ByteRange
 from tests.services import container_calls as given
 from tests.services import file_calls
@@ -36,7 +36,7 @@ async def lock(
     await locking.lock(
         on,
         handle,
-        [LockWanted(offset, length, not shared)],
+        [RequestedLock(offset, length, not shared)],
         request or WaitingRequest(),
         fails_immediately=request is None,
     )
@@ -87,7 +87,7 @@ def test_requests_that_cannot_be() -> None:
     async def scenario() -> None:
         on = await file_calls.services()
         _, one, _, other = await pair(on)
-        ranges = [LockWanted(0, 1, True), LockWanted(1, 1, True)]
+        ranges = [RequestedLock(0, 1, True), RequestedLock(1, 1, True)]
         several = locking.lock(on, one, ranges, WaitingRequest(), fails_immediately=False)
         assert await do.status(several) == INVALID
         nothing = locking.lock(on, one, [], WaitingRequest(), fails_immediately=True)

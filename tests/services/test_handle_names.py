@@ -11,7 +11,7 @@ from strongroom.semantics.file import accesses
 from strongroom.semantics.file.accesses import Disposition, Use
 from strongroom.services.core.runner import Services
 from strongroom.services.file.handles import renaming
-from strongroom.services.file.handles.model import Handle, RenameWanted
+from strongroom.services.file.handles.model import Handle, RequestedRename
 from tests.services import container_calls as given
 from tests.services import file_calls
 from tests.services import handle_calls as do
@@ -25,7 +25,7 @@ PENDING = file_errors.STATUS_DELETE_PENDING
 
 
 async def rename(mount: Mount, handle: Handle, path: str, *, replaces: bool = False) -> None:
-    wanted = RenameWanted(do.parts(path), replaces)
+    wanted = RequestedRename(do.parts(path), replaces)
     await renaming.rename(mount.on, handle, wanted, WaitingRequest())
 
 

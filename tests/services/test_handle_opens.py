@@ -17,7 +17,7 @@ from strongroom.semantics.file.attributes import FREEZE, THAW, Attribute, fileti
 from strongroom.services.core.runner import Services
 from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles import information, opening, transfers
-from strongroom.services.file.handles.model import BasicWanted, CreateAction
+from strongroom.services.file.handles.model import CreateAction, RequestedAttributes
 from strongroom.services.file.shares.shares import CreateShare, SetShareProperties
 from tests.services import container_calls as given
 from tests.services import file_calls
@@ -204,7 +204,7 @@ def test_rights_are_asked_for_by_each_operation() -> None:
             ann.write(appends, 3, b"x"),
             transfers.flush(on, reads, WaitingRequest()),
             information.set_end_of_file(on, appends, 1, WaitingRequest()),
-            information.set_basic(on, reads, BasicWanted(attributes=2)),
+            information.set_basic(on, reads, RequestedAttributes(attributes=2)),
             information.set_security(on, reads, "O:BAG:BAD:", WaitingRequest()),
         ):
             assert await do.status(refused) == DENIED
@@ -275,30 +275,32 @@ def test_times_stay_that_the_handle_has_frozen_or_set() -> None:
         one, other = await ann.create("f"), await ann.handle("f")
         made = (await ann.info(one)).record
         set_basic = information.set_basic
-        await set_basic(on, one, BasicWanted(write=FREEZE))
+        await set_basic(on, one, RequestedAttributes(write=FREEZE))
         on.store.advance(1)
         await ann.write(one, 0, b"a")
         assert (await ann.info(one)).record.write == made.write
-        await set_basic(on, one, BasicWanted(write=THAW))
+        await set_basic(on, one, RequestedAttributes(write=THAW))
         await ann.write(one, 0, b"b")
         assert (await ann.info(one)).record.write > made.write
         earlier = filetime(made.write) - 10_000_000
-        await set_basic(on, one, BasicWanted(write=earlier, attributes=int(Attribute.HIDDEN)))
+        await set_basic(
+            on, one, RequestedAttributes(write=earlier, attributes=int(Attribute.HIDDEN))
+        )
         await ann.write(one, 0, b"c")
         seen = (await ann.info(one)).record
         assert filetime(seen.write) == earlier and seen.attributes & Attribute.HIDDEN
         on.store.advance(1)
         await ann.write(other, 0, b"d")
         assert filetime((await ann.info(one)).record.write) > earlier
-        await set_basic(on, one, BasicWanted(access=earlier, change=earlier))
+        await set_basic(on, one, RequestedAttributes(access=earlier, change=earlier))
         on.store.advance(1)
-        await set_basic(on, one, BasicWanted(attributes=int(Attribute.ARCHIVE)))
+        await set_basic(on, one, RequestedAttributes(attributes=int(Attribute.ARCHIVE)))
         await ann.write(one, 0, b"e")
         seen = (await ann.info(one)).record
         assert (filetime(seen.access), filetime(seen.change)) == (earlier, earlier)
         assert (await ann.info(one)).record.creation == made.creation
-        assert await do.status(set_basic(on, one, BasicWanted(access=-3))) == INVALID
-        assert await do.status(set_basic(on, one, BasicWanted(attributes=0x10))) == INVALID
+        assert await do.status(set_basic(on, one, RequestedAttributes(access=-3))) == INVALID
+        assert await do.status(set_basic(on, one, RequestedAttributes(attributes=0x10))) == INVALID
 
     given.run(scenario)
 

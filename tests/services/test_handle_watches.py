@@ -11,8 +11,8 @@ from strongroom.semantics.file.attributes import Attribute
 from strongroom.services.core.runner import Services
 from strongroom.services.file.files import SetFileProperties
 from strongroom.services.file.handles import information, renaming
-from strongroom.services.file.handles.model import BasicWanted, Handle, RenameWanted
-from strongroom.services.file.handles.notifying import NotifyResult, WatchWanted, watch
+from strongroom.services.file.handles.model import Handle, RequestedAttributes, RequestedRename
+from strongroom.services.file.handles.notifying import NotifyResult, RequestedWatch, watch
 from strongroom.services.file.held.changes import Aspect, Watches, added
 from tests.services import container_calls as given
 from tests.services import file_calls
@@ -36,7 +36,7 @@ async def asked(
 ) -> asyncio.Task[NotifyResult]:
     """Start a request that waits."""
     request = request or WaitingRequest()
-    wanted = WatchWanted(int(aspects), tree, room)
+    wanted = RequestedWatch(int(aspects), tree, room)
     task = asyncio.ensure_future(watch(on, handle, wanted, request))
     async with asyncio.timeout(60):
         await request.has_waited.wait()
@@ -78,9 +78,9 @@ def test_changes_of_both_protocols_are_told_in_their_order() -> None:
         one = await bob.create("d/s")
         await bob.write(one, 0, b"x")
         await information.set_end_of_file(on, one, 0, WaitingRequest())
-        hidden = BasicWanted(attributes=int(Attribute.HIDDEN))
+        hidden = RequestedAttributes(attributes=int(Attribute.HIDDEN))
         await information.set_basic(on, one, hidden)
-        await renaming.rename(on, one, RenameWanted(("d", "t")), WaitingRequest())
+        await renaming.rename(on, one, RequestedRename(("d", "t")), WaitingRequest())
         await bob.dispose(one)
         await bob.close(one)
         await file_calls.rmdir(on, "d")
@@ -176,7 +176,7 @@ def test_the_end_of_a_handle_or_of_its_directory_ends_its_requests() -> None:
         await bob.dispose(other)
         assert await do.status(task) == file_errors.STATUS_DELETE_PENDING
         plain = await ann.create("f")
-        wanted = WatchWanted(EVERYTHING, False, ROOM)
+        wanted = RequestedWatch(EVERYTHING, False, ROOM)
         refused = watch(on, plain, wanted, WaitingRequest())
         assert await do.status(refused) == file_errors.STATUS_INVALID_PARAMETER
         looks = await ann.handle("", accesses.READ_ATTRIBUTES)

@@ -12,7 +12,7 @@ from strongroom.semantics.file import oplocks
 from strongroom.semantics.file.accesses import Disposition
 from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles import closing, durable
-from strongroom.services.file.handles.model import DurableWanted, OpenedHandle
+from strongroom.services.file.handles.model import OpenedHandle, RequestedDurability
 from tests.services import container_calls as given
 from tests.services import file_calls
 from tests.services import handle_calls as do
@@ -21,7 +21,7 @@ from tests.services.test_durable_handles import DENIED, GUID, NOT_FOUND, back, o
 
 
 async def repeat(mount: Mount, path: str = "f", *, is_replay: bool = True, **more: Any) -> Any:
-    asked = DurableWanted(GUID, 0, is_replay)
+    asked = RequestedDurability(GUID, 0, is_replay)
     return await mount.open(path, durable=asked, disposition=Disposition.CREATE, **more)
 
 
@@ -70,7 +70,7 @@ def test_a_create_that_waits_is_not_carried_out_twice() -> None:
         ann = await mounted(on, "ann", answers=False)
         held = (await ann.open("f", disposition=Disposition.CREATE, wanted="RWH")).handle
         bob, request = await mounted(on, "bob"), WaitingRequest()
-        wanted = DurableWanted(GUID, 0)
+        wanted = RequestedDurability(GUID, 0)
         second = asyncio.ensure_future(bob.open("f", request=request, durable=wanted))
         await asyncio.wait_for(request.has_waited.wait(), 60)
         waits = file_errors.STATUS_FILE_NOT_AVAILABLE
@@ -93,7 +93,7 @@ def test_a_create_that_failed_leaves_its_guid_free() -> None:
     async def scenario() -> None:
         on = await file_calls.services()
         ann = await mounted(on, "ann")
-        missing = ann.open("f", durable=DurableWanted(GUID, 0))
+        missing = ann.open("f", durable=RequestedDurability(GUID, 0))
         assert await do.status(missing) == NOT_FOUND
         await repeat(ann, is_replay=False)
         await ann.leave()

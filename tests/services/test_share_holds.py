@@ -23,7 +23,7 @@ from strongroom.services.file.admission import Opens
 from strongroom.services.file.copies.copying import CopyFile
 from strongroom.services.file.handles import locking
 from strongroom.services.file.handles.listing import ListHandles
-from strongroom.services.file.handles.model import DurableWanted, LockWanted
+from strongroom.services.file.handles.model import RequestedDurability, RequestedLock
 from strongroom.services.file.held.share_holds import ShareHolds
 from strongroom.services.file.nodes import NodeWritten
 from strongroom.services.file.paths import OnPath
@@ -186,7 +186,7 @@ def test_a_paused_gateway_opens_and_locks_nothing_that_another_has_by_now() -> N
         new = await smb.mounted(other)
         alone = await new.handle("f", share=ALONE)
         resume(holder)
-        wanted = [LockWanted(0, 1, is_exclusive=True)]
+        wanted = [RequestedLock(0, 1, is_exclusive=True)]
         for attempt in (
             old.handle("f", share=ALONE),
             locking.lock(holder, opened, wanted, smb.WaitingRequest(), fails_immediately=True),
@@ -334,7 +334,7 @@ def test_what_a_late_gateway_waits_for_ends_when_it_serves_again(
         monkeypatch.setattr(admission, "_LATE_S", 0)
         holder = (await with_file())[0]
         ann, bob = await smb.mounted(holder, "ann"), await smb.mounted(holder, "bob", answers=False)
-        lost = await ann.handle("f", durable=DurableWanted(), lease="a", wanted="RH")
+        lost = await ann.handle("f", durable=RequestedDurability(), lease="a", wanted="RH")
         await bob.create("g", lease="b", wanted="RWH")
         await ann.leave()
         carl = await smb.mounted(holder, "carl")

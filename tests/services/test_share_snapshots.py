@@ -15,7 +15,7 @@ from strongroom.services.core.runner import Services
 from strongroom.services.core.soft_deleted_places import RestorePlace, generation_version
 from strongroom.services.file import past_states
 from strongroom.services.file.handles import renaming
-from strongroom.services.file.handles.model import RenameWanted
+from strongroom.services.file.handles.model import RequestedRename
 from strongroom.services.file.paths import OnPath
 from strongroom.services.file.ranges import ListRanges
 from strongroom.services.file.reading import GetFile
@@ -390,7 +390,7 @@ def test_what_smb_changes_is_kept_for_snapshots_too() -> None:
         before = await held(on)
         await mount.write(opened, 10, b"x" * 100_000)
         renamed = await mount.handle("g")
-        await renaming.rename(on, renamed, RenameWanted(("h",)), smb.WaitingRequest())
+        await renaming.rename(on, renamed, RequestedRename(("h",)), smb.WaitingRequest())
         await mount.close(renamed)
         await mount.create("new")
         assert await held(on, taken.snapshot) == before

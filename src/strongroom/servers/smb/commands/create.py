@@ -32,13 +32,13 @@ from strongroom.servers.smb.sessions import SmbOpen
 from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles import closing, durable, opening
 from strongroom.services.file.handles.model import (
-    NO_CACHE_WANTED,
-    CacheWanted,
-    DurableWanted,
+    NO_CACHING_REQUESTED,
     Handle,
     OpenedHandle,
-    OpenWanted,
-    ReconnectWanted,
+    RequestedCaching,
+    RequestedDurability,
+    RequestedOpen,
+    RequestedReconnect,
 )
 from strongroom.wire.smb import statuses
 from strongroom.wire.smb.header import REPLAY_OPERATION, FileId
@@ -101,7 +101,7 @@ async def _reconnected(element: SmbElement, request: CreateRequest) -> SmbAnswer
     """Give a client its durable handle back, under a new volatile id."""
     assert element.tree is not None
     owner, services = owner_of(element), element.services
-    wanted = _reconnect_wanted(request)
+    wanted = _requested_reconnect(request)
     opened = await durable.reconnect(services, element.tree.access, wanted, owner)
     try:
         made = _add_open(element, opened.handle)
@@ -112,7 +112,7 @@ async def _reconnected(element: SmbElement, request: CreateRequest) -> SmbAnswer
     return _answer(msgspec.structs.replace(request, contexts=only), opened, made.file_id)
 
 
-def _reconnect_wanted(request: CreateRequest) -> ReconnectWanted:
+def _requested_reconnect(request: CreateRequest) -> RequestedReconnect:
     given = request.contexts
     v1, v2, lease = given.durable_reconnect, given.durable_reconnect_v2, given.lease
     try:
@@ -122,7 +122,7 @@ def _reconnect_wanted(request: CreateRequest) -> ReconnectWanted:
     kind = None
     if lease is not None:
         kind = CachingKind.LEASE_V2 if lease.is_v2 else CachingKind.LEASE_V1
-    return ReconnectWanted(
+    return RequestedReconnect(
         v1.persistent if v2 is None and v1 is not None else v2.persistent if v2 else 0,
         None if v2 is None else v2.create_guid,
         None if lease is None else lease.key,
@@ -180,7 +180,7 @@ def _repeated_answer(
     return _answer(request, opened, file_id, level)
 
 
-def _wanted(request: CreateRequest, *, is_replay: bool) -> OpenWanted:
+def _wanted(request: CreateRequest, *, is_replay: bool) -> RequestedOpen:
     """Return the open that a request describes. Raises: SmbError for values that no open can
     have."""
     options = request.options
@@ -191,7 +191,7 @@ def _wanted(request: CreateRequest, *, is_replay: bool) -> OpenWanted:
     must_be_file = bool(options & _NON_DIRECTORY_FILE)
     given = request.contexts
     path, at = _point_in_time(path_of(request.name, must_be_file=must_be_file), given)
-    return OpenWanted(
+    return RequestedOpen(
         path=path,
         access=request.access,
         share=Use(request.share),
@@ -229,25 +229,25 @@ def _point_in_time(
     return found, ticks
 
 
-def _cache_wanted(request: CreateRequest) -> CacheWanted:
+def _cache_wanted(request: CreateRequest) -> RequestedCaching:
     """Return the caching that a request asks for. A lease needs both the oplock level LEASE and its
     context."""
     lease = request.contexts.lease
     if request.oplock_level != OplockLevel.LEASE:
         level = request.oplock_level
         wanted = LEVELS.get(level)  # type: ignore[call-overload]  # any number may come
-        return NO_CACHE_WANTED if not wanted else CacheWanted(wanted=int(wanted))
+        return NO_CACHING_REQUESTED if not wanted else RequestedCaching(wanted=int(wanted))
     if lease is None:
-        return NO_CACHE_WANTED
+        return NO_CACHING_REQUESTED
     kind = CachingKind.LEASE_V2 if lease.is_v2 else CachingKind.LEASE_V1
-    return CacheWanted(kind, lease.state, lease.key, lease.epoch)
+    return RequestedCaching(kind, lease.state, lease.key, lease.epoch)
 
 
-def _durable_wanted(given: CreateContexts, *, is_replay: bool) -> DurableWanted | None:
+def _durable_wanted(given: CreateContexts, *, is_replay: bool) -> RequestedDurability | None:
     v2 = given.durable_request_v2
     if v2 is not None:
-        return DurableWanted(v2.create_guid, v2.timeout_ms, is_replay)
-    return DurableWanted() if given.durable_request else None
+        return RequestedDurability(v2.create_guid, v2.timeout_ms, is_replay)
+    return RequestedDurability() if given.durable_request else None
 
 
 def _permission(data: bytes) -> str:

@@ -11,7 +11,7 @@ from strongroom.servers.smb.commands.targets import handle_of
 from strongroom.servers.smb.declarations import SmbAnswer, SmbElement
 from strongroom.servers.smb.refusals import SmbError
 from strongroom.services.file.handles.enumerating import enumerate_names
-from strongroom.services.file.handles.model import EnumerateWanted
+from strongroom.services.file.handles.model import RequestedEnumeration
 from strongroom.wire.smb import statuses
 from strongroom.wire.smb.information.directory_entries import (
     EntryBuffer,
@@ -30,7 +30,7 @@ async def query_directory(element: SmbElement) -> SmbAnswer:
     request = read_query_directory(element.message, element.connection.io_bytes_max)
     check_directory_class(request.information_class)
     buffer = EntryBuffer(request.information_class, request.output_bytes_max)
-    wanted = EnumerateWanted(
+    wanted = RequestedEnumeration(
         request.pattern,
         restarts=bool(request.flags & RESTART),
         reopens=bool(request.flags & REOPEN),

@@ -27,7 +27,7 @@ from strongroom.servers.smb.declarations import SmbAnswer, SmbElement
 from strongroom.servers.smb.refusals import SmbError
 from strongroom.services.file.handles import information as services_information
 from strongroom.services.file.handles import renaming
-from strongroom.services.file.handles.model import BasicWanted, Handle, RenameWanted
+from strongroom.services.file.handles.model import Handle, RequestedAttributes, RequestedRename
 from strongroom.services.file.handles.volumes import volume
 from strongroom.wire.smb import statuses
 from strongroom.wire.smb.information import file_information as classes
@@ -158,7 +158,7 @@ async def set_info(element: SmbElement) -> SmbAnswer:
 async def _change_file(element: SmbElement, file: FileTarget, change: FileChange) -> None:
     services, handle = element.services, file.handle
     if isinstance(change, classes.BasicInformation):
-        wanted = BasicWanted(
+        wanted = RequestedAttributes(
             change.creation,
             change.last_access,
             change.last_write,
@@ -167,7 +167,7 @@ async def _change_file(element: SmbElement, file: FileTarget, change: FileChange
         )
         await services_information.set_basic(services, handle, wanted)
     elif isinstance(change, classes.RenameChange):
-        renamed = RenameWanted(path_of(change.path), change.replaces)
+        renamed = RequestedRename(path_of(change.path), change.replaces)
         await renaming.rename(services, handle, renamed, element)
     elif isinstance(change, classes.DispositionChange):
         await renaming.set_disposition(services, handle, delete=change.deletes, request=element)

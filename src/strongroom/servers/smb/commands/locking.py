@@ -13,7 +13,7 @@ from strongroom.servers.smb.commands.targets import handle_of
 from strongroom.servers.smb.declarations import SmbAnswer, SmbElement
 from strongroom.servers.smb.refusals import SmbError
 from strongroom.services.file.handles import durable, locking
-from strongroom.services.file.handles.model import Handle, LockWanted
+from strongroom.services.file.handles.model import Handle, RequestedLock
 from strongroom.wire.smb.requests.lock import LOCK_ANSWER, LockRequest, read_lock
 from strongroom.wire.smb.statuses import STATUS_NETWORK_SESSION_EXPIRED
 
@@ -30,7 +30,7 @@ async def lock(element: SmbElement) -> SmbAnswer:
 
 
 async def _lock(element: SmbElement, handle: Handle, request: LockRequest) -> None:
-    wanted = [LockWanted(one.offset, one.length, one.is_exclusive) for one in request.elements]
+    wanted = [RequestedLock(one.offset, one.length, one.is_exclusive) for one in request.elements]
     await locking.lock(
         element.services,
         handle,

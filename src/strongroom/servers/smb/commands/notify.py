@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from strongroom.servers.smb.commands.targets import handle_of
 from strongroom.servers.smb.declarations import SmbAnswer, SmbElement
-from strongroom.services.file.handles.notifying import WatchWanted, watch
+from strongroom.services.file.handles.notifying import RequestedWatch, watch
 from strongroom.wire.smb import statuses
 from strongroom.wire.smb.requests.change_notify import (
     ChangedName,
@@ -21,7 +21,9 @@ from strongroom.wire.smb.requests.query_directory import write_buffer_answer
 async def change_notify(element: SmbElement) -> SmbAnswer:
     """Carry out a CHANGE_NOTIFY."""
     request = read_change_notify(element.message, element.connection.io_bytes_max)
-    wanted = WatchWanted(request.completion_filter, request.watches_tree, request.output_bytes_max)
+    wanted = RequestedWatch(
+        request.completion_filter, request.watches_tree, request.output_bytes_max
+    )
     found = await watch(element.services, handle_of(element), wanted, element)
     if found.is_closed:
         return SmbAnswer(write_buffer_answer(b""), statuses.STATUS_NOTIFY_CLEANUP)

@@ -22,7 +22,7 @@ from strongroom.services.core.runner import Services
 from strongroom.services.file.creating import linked
 from strongroom.services.file.handles import transfers
 from strongroom.services.file.handles.deciding import share_in
-from strongroom.services.file.handles.model import OpenWanted, ShareAccess
+from strongroom.services.file.handles.model import RequestedOpen, ShareAccess
 from strongroom.services.file.node_writes import parent_ref, parent_touched
 from strongroom.services.file.past_states import with_past_states
 from strongroom.services.file.paths import Where
@@ -34,7 +34,7 @@ from strongroom.values import Purpose
 
 
 async def create(
-    services: Services, access: ShareAccess, where: Where, asked: OpenWanted
+    services: Services, access: ShareAccess, where: Where, asked: RequestedOpen
 ) -> tuple[Where, FileRecord]:
     """Create a directory or file.
 
@@ -71,7 +71,7 @@ class _Create(Decision[tuple[Where, FileRecord]], frozen=True, kw_only=True):
 
     access: ShareAccess
     where: Where
-    asked: OpenWanted
+    asked: RequestedOpen
     bits: Attribute
     permission: PermissionGiven
 

@@ -31,12 +31,12 @@ from strongroom.services.file.admission import Opens, wait_store_time
 from strongroom.services.file.handles import closing, information
 from strongroom.services.file.handles.model import (
     CreateAction,
-    DurableWanted,
     Handle,
     HandleOwner,
     OpenedHandle,
-    OpenWanted,
-    ReconnectWanted,
+    RequestedDurability,
+    RequestedOpen,
+    RequestedReconnect,
     ShareAccess,
 )
 from strongroom.services.file.held.durable_handles import CreateKey
@@ -48,7 +48,7 @@ _GONE: Final = (file_errors.SHARE_GONE, file_errors.HANDLE_CLOSED)
 
 
 def granted(
-    asked: DurableWanted | None,
+    asked: RequestedDurability | None,
     owner: HandleOwner,
     caching: Caching,
     action: CreateAction,
@@ -112,7 +112,7 @@ async def _expire(services: Services, handle: Handle, timeout_s: float) -> None:
 
 
 async def reconnect(
-    services: Services, access: ShareAccess, wanted: ReconnectWanted, owner: HandleOwner
+    services: Services, access: ShareAccess, wanted: RequestedReconnect, owner: HandleOwner
 ) -> OpenedHandle:
     """Give a durable handle back to its client.
 
@@ -150,7 +150,7 @@ async def reconnect(
 
 
 def _claimed(
-    services: Services, access: ShareAccess, wanted: ReconnectWanted, owner: HandleOwner
+    services: Services, access: ShareAccess, wanted: RequestedReconnect, owner: HandleOwner
 ) -> Handle:
     """Return the handle if the client may have it back. Raises: as `reconnect`."""
     handle = services.held.of(Opens).handles.get(wanted.handle)
@@ -195,14 +195,14 @@ def _facts(services: Services, handle: Handle) -> DurableOpen:
 # Repeated answers to a CREATE.
 
 
-def create_key(asked: OpenWanted, owner: HandleOwner) -> CreateKey | None:
+def create_key(asked: RequestedOpen, owner: HandleOwner) -> CreateKey | None:
     """Return the key that identifies a CREATE with a CreateGuid; None = it has no CreateGuid."""
     guid = None if asked.durable is None else asked.durable.create_guid
     return None if guid is None else (owner.client_guid, guid)
 
 
 def repeated(
-    services: Services, access: ShareAccess, asked: OpenWanted, owner: HandleOwner
+    services: Services, access: ShareAccess, asked: RequestedOpen, owner: HandleOwner
 ) -> Handle | None:
     """Return the handle that an earlier run of the same CREATE has made; None = the CREATE is new.
 

@@ -24,8 +24,8 @@ from strongroom.services.file.handles.deciding import NodePlace, operating
 from strongroom.services.file.handles.information import allocation
 from strongroom.services.file.handles.model import (
     EnumeratedNode,
-    EnumerateWanted,
     Handle,
+    RequestedEnumeration,
 )
 from strongroom.services.file.held.open_handle import Enumeration
 from strongroom.services.file.past_states import names_at, past_attributes
@@ -39,7 +39,7 @@ _DOTS: Final = (".", "..")
 async def enumerate_names(
     services: Services,
     handle: Handle,
-    wanted: EnumerateWanted,
+    wanted: RequestedEnumeration,
     accept: Callable[[EnumeratedNode], bool],
 ) -> tuple[int, bool]:
     """Pass the matching rows to `accept`, in order, until it refuses one.

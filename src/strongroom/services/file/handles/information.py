@@ -23,7 +23,12 @@ from strongroom.services.core.runner import Services
 from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles import deciding, transfers
 from strongroom.services.file.handles.deciding import NodeState, RequestWait, operating
-from strongroom.services.file.handles.model import AsyncRequest, BasicWanted, Handle, NodeInfo
+from strongroom.services.file.handles.model import (
+    AsyncRequest,
+    Handle,
+    NodeInfo,
+    RequestedAttributes,
+)
 from strongroom.services.file.held.changes import Aspect
 from strongroom.services.file.nodes import NodeChange
 from strongroom.services.file.permissions import DEFAULT_KEY, DEFAULT_TEXT, PermissionGiven
@@ -69,8 +74,8 @@ def info_of(services: Services, handle: Handle, record: FileRecord) -> NodeInfo:
     )
 
 
-async def set_basic(services: Services, handle: Handle, wanted: BasicWanted) -> None:
-    """Set attributes and times by FileBasicInformation; see BasicWanted.
+async def set_basic(services: Services, handle: Handle, wanted: RequestedAttributes) -> None:
+    """Set attributes and times by FileBasicInformation; see RequestedAttributes.
 
     Raises: StorageError ACCESS_DENIED; INVALID_PARAMETER for invalid attributes and times.
     """
@@ -106,7 +111,7 @@ async def set_basic(services: Services, handle: Handle, wanted: BasicWanted) -> 
         handle.frozen.update(ticks)
 
 
-def _aspects(wanted: BasicWanted) -> Aspect:
+def _aspects(wanted: RequestedAttributes) -> Aspect:
     """Return the aspects that a FileBasicInformation has changed."""
     given = (
         (wanted.attributes, Aspect.ATTRIBUTES),

@@ -23,7 +23,7 @@ from strongroom.services.core.runner import Services
 from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles import deciding
 from strongroom.services.file.handles.deciding import RequestWait, operating
-from strongroom.services.file.handles.model import AsyncRequest, Handle, LockWanted
+from strongroom.services.file.handles.model import AsyncRequest, Handle, RequestedLock
 from strongroom.services.file.held.share_holds import check_share
 
 _ALL_LOCKS_MAX: Final = 262_144
@@ -33,7 +33,7 @@ _ALL_LOCKS_MAX: Final = 262_144
 async def lock(
     services: Services,
     handle: Handle,
-    wanted: Sequence[LockWanted],
+    wanted: Sequence[RequestedLock],
     request: AsyncRequest,
     *,
     fails_immediately: bool,

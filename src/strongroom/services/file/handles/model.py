@@ -35,7 +35,7 @@ class AsyncRequest(Protocol):
         ...
 
 
-class CacheWanted(msgspec.Struct, frozen=True):
+class RequestedCaching(msgspec.Struct, frozen=True):
     """The oplock or lease that an open asks for.
 
     Attributes:
@@ -50,10 +50,10 @@ class CacheWanted(msgspec.Struct, frozen=True):
     epoch: int = 0
 
 
-NO_CACHE_WANTED: Final = CacheWanted()
+NO_CACHING_REQUESTED: Final = RequestedCaching()
 
 
-class DurableWanted(msgspec.Struct, frozen=True):
+class RequestedDurability(msgspec.Struct, frozen=True):
     """The durability that DHnQ or DH2Q asks for.
 
     Attributes:
@@ -68,7 +68,7 @@ class DurableWanted(msgspec.Struct, frozen=True):
     is_replay: bool = False
 
 
-class ReconnectWanted(msgspec.Struct, frozen=True):
+class RequestedReconnect(msgspec.Struct, frozen=True):
     """DHnC or DH2C: the handle that a client wants back.
 
     Attributes:
@@ -85,7 +85,7 @@ class ReconnectWanted(msgspec.Struct, frozen=True):
     path: tuple[str, ...] | None = None
 
 
-class OpenWanted(msgspec.Struct, frozen=True, kw_only=True):
+class RequestedOpen(msgspec.Struct, frozen=True, kw_only=True):
     """An SMB2 CREATE, decoded.
 
     Attributes:
@@ -110,8 +110,8 @@ class OpenWanted(msgspec.Struct, frozen=True, kw_only=True):
     deletes_on_close: bool = False
     is_unbuffered: bool = False
     mode: int = 0
-    cache: CacheWanted = NO_CACHE_WANTED
-    durable: DurableWanted | None = None
+    cache: RequestedCaching = NO_CACHING_REQUESTED
+    durable: RequestedDurability | None = None
     allocation_bytes: int | None = None
     permission: str | None = None
     has_extended_attributes: bool = False
@@ -194,7 +194,7 @@ class EnumeratedNode(msgspec.Struct, frozen=True):
     allocation_bytes: int
 
 
-class EnumerateWanted(msgspec.Struct, frozen=True):
+class RequestedEnumeration(msgspec.Struct, frozen=True):
     """A QUERY_DIRECTORY: the pattern, and its flags RESTART_SCANS, REOPEN and SINGLE_ENTRY."""
 
     pattern: str = EVERYTHING
@@ -203,7 +203,7 @@ class EnumerateWanted(msgspec.Struct, frozen=True):
     is_single: bool = False
 
 
-class LockWanted(msgspec.Struct, frozen=True):
+class RequestedLock(msgspec.Struct, frozen=True):
     """One element of a LOCK request that takes a lock."""
 
     offset: int
@@ -211,7 +211,7 @@ class LockWanted(msgspec.Struct, frozen=True):
     is_exclusive: bool
 
 
-class BasicWanted(msgspec.Struct, frozen=True):
+class RequestedAttributes(msgspec.Struct, frozen=True):
     """FileBasicInformation: FILETIMEs as signed numbers (0 keeps, -1 freezes, -2 thaws), and
     attributes (0 keeps)."""
 
@@ -222,7 +222,7 @@ class BasicWanted(msgspec.Struct, frozen=True):
     attributes: int = 0
 
 
-class RenameWanted(msgspec.Struct, frozen=True):
+class RequestedRename(msgspec.Struct, frozen=True):
     """FileRenameInformation: the new path from the root down; whether it may replace a file."""
 
     path: tuple[str, ...]
@@ -231,19 +231,19 @@ class RenameWanted(msgspec.Struct, frozen=True):
 
 __all__ = [
     "AsyncRequest",
-    "BasicWanted",
-    "CacheWanted",
     "CreateAction",
-    "DurableWanted",
-    "EnumerateWanted",
     "EnumeratedNode",
     "Handle",
     "HandleOwner",
-    "LockWanted",
     "NodeInfo",
-    "OpenWanted",
     "OpenedHandle",
-    "ReconnectWanted",
-    "RenameWanted",
+    "RequestedAttributes",
+    "RequestedCaching",
+    "RequestedDurability",
+    "RequestedEnumeration",
+    "RequestedLock",
+    "RequestedOpen",
+    "RequestedReconnect",
+    "RequestedRename",
     "ShareAccess",
 ]

@@ -24,7 +24,7 @@ _ENTRY_BYTES: Final = 12
 _ALIGNMENT: Final = 4
 
 
-class WatchWanted(msgspec.Struct, frozen=True):
+class RequestedWatch(msgspec.Struct, frozen=True):
     """A CHANGE_NOTIFY: CompletionFilter, SMB2_WATCH_TREE, and the room of the answer in bytes."""
 
     aspects: int
@@ -48,7 +48,7 @@ class NotifyResult(msgspec.Struct, frozen=True):
 
 
 async def watch(
-    services: Services, handle: Handle, wanted: WatchWanted, request: AsyncRequest
+    services: Services, handle: Handle, wanted: RequestedWatch, request: AsyncRequest
 ) -> NotifyResult:
     """Wait for changes of a directory, or of everything below it.
 

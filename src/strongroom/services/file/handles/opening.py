@@ -44,13 +44,13 @@ from strongroom.services.file.handles import (
 from strongroom.services.file.handles.deciding import NodePlace, NodeState, RequestWait, operating
 from strongroom.services.file.handles.information import info_of
 from strongroom.services.file.handles.model import (
-    NO_CACHE_WANTED,
+    NO_CACHING_REQUESTED,
     AsyncRequest,
     CreateAction,
     Handle,
     HandleOwner,
     OpenedHandle,
-    OpenWanted,
+    RequestedOpen,
     ShareAccess,
 )
 from strongroom.services.file.held.changes import BYTES, Aspect, Watches, added, modified
@@ -87,7 +87,7 @@ async def connect_share(services: Services, account: str, name: str) -> ShareAcc
 async def open_node(
     services: Services,
     access: ShareAccess,
-    asked: OpenWanted,
+    asked: RequestedOpen,
     owner: HandleOwner,
     request: AsyncRequest,
 ) -> OpenedHandle:
@@ -108,7 +108,7 @@ async def open_node(
         if asked.at is not None:
             access = await snapshots.access_at(services, access, asked.at)
             # A snapshot never changes, so its files need no oplock and no lease.
-            asked = msgspec.structs.replace(asked, cache=NO_CACHE_WANTED)
+            asked = msgspec.structs.replace(asked, cache=NO_CACHING_REQUESTED)
         now = await services.store.now()
         opening = _Opening(services, access, asked, owner, RequestWait(request), now)
         while True:
@@ -127,7 +127,7 @@ class _Opening:
         self,
         services: Services,
         access: ShareAccess,
-        asked: OpenWanted,
+        asked: RequestedOpen,
         owner: HandleOwner,
         wait: RequestWait,
         now: int,

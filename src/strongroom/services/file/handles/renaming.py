@@ -26,7 +26,7 @@ from strongroom.services.file import paths
 from strongroom.services.file.admission import Opens, break_handle_caches_below, enter, facts_of
 from strongroom.services.file.handles import deciding
 from strongroom.services.file.handles.deciding import NodePlace, RequestWait, operating, share_in
-from strongroom.services.file.handles.model import AsyncRequest, Handle, RenameWanted
+from strongroom.services.file.handles.model import AsyncRequest, Handle, RequestedRename
 from strongroom.services.file.held.changes import Watches, renamed
 from strongroom.services.file.past_states import with_past_states
 from strongroom.services.file.paths import PathChanged, Where
@@ -81,7 +81,7 @@ async def _facts(services: Services, handle: Handle) -> FileFacts:
 
 
 async def rename(
-    services: Services, handle: Handle, wanted: RenameWanted, request: AsyncRequest
+    services: Services, handle: Handle, wanted: RequestedRename, request: AsyncRequest
 ) -> None:
     """Rename an open file or directory, in the order of checks of smb.md 3.7. All of its handles
     get the new path.
@@ -108,7 +108,7 @@ async def rename(
 
 
 async def _attempt(
-    services: Services, handle: Handle, wanted: RenameWanted, wait: RequestWait
+    services: Services, handle: Handle, wanted: RequestedRename, wait: RequestWait
 ) -> None:
     held, generation = services.held.of(Opens), handle.access.generation
     target, stored = await paths.walk(services, generation, wanted.path)
@@ -169,7 +169,7 @@ async def _read_both(
 def _refuse(
     held: Opens,
     handle: Handle,
-    wanted: RenameWanted,
+    wanted: RequestedRename,
     seen: ResolvedRename,
     replaced: FileRecord | None,
 ) -> None:

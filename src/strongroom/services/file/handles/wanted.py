@@ -14,7 +14,7 @@ from strongroom.errors import ErrorCode, StorageError
 from strongroom.semantics.file import accesses, attributes, names, opens
 from strongroom.semantics.file.accesses import Disposition
 from strongroom.semantics.file.attributes import Attribute
-from strongroom.services.file.handles.model import OpenWanted
+from strongroom.services.file.handles.model import RequestedOpen
 from strongroom.store.file.file_records import FileRecord
 
 # Undefined bits of DesiredAccess (smb.md 2.4).
@@ -35,7 +35,7 @@ _OF_THERE: Final = (Disposition.OPEN, Disposition.OVERWRITE)
 _FOR_DIRECTORIES: Final = (Disposition.CREATE, Disposition.OPEN, Disposition.OPEN_IF)
 
 
-def check(asked: OpenWanted) -> None:
+def check(asked: RequestedOpen) -> None:
     """Refuse an open whose request is wrong in itself.
 
     Raises: StorageError of names, ACCESS_DENIED, INVALID_PARAMETER, PRIVILEGE_NOT_HELD.
@@ -53,7 +53,7 @@ def check(asked: OpenWanted) -> None:
         raise StorageError(file_errors.DELETE_ON_CLOSE_WITHOUT_DELETE)
 
 
-def refusal(asked: OpenWanted, record: FileRecord, *, is_root: bool) -> ErrorCode | None:
+def refusal(asked: RequestedOpen, record: FileRecord, *, is_root: bool) -> ErrorCode | None:
     """Return why the existing file does not permit this open; None = it does. Opens of others are
     not considered."""
     if asked.disposition is Disposition.CREATE:
@@ -71,11 +71,11 @@ def refusal(asked: OpenWanted, record: FileRecord, *, is_root: bool) -> ErrorCod
     return None
 
 
-def _rights(asked: OpenWanted) -> int:
+def _rights(asked: RequestedOpen) -> int:
     return accesses.granted(asked.access & ~accesses.MAXIMUM_ALLOWED)
 
 
-def mask(asked: OpenWanted, maximal: int) -> int:
+def mask(asked: RequestedOpen, maximal: int) -> int:
     """Return the access that the handle is granted. MAXIMUM_ALLOWED stands for `maximal`.
 
     An open without buffering cannot append ([MS-FSA] section 2.1.5.1).
@@ -96,7 +96,7 @@ def maximal_access(record: FileRecord, snapshot: int | None) -> int:
     return accesses.EVERYTHING & ~(_WRITES if is_read_only else 0)
 
 
-def check_changes_nothing(asked: OpenWanted, *, is_there: bool) -> None:
+def check_changes_nothing(asked: RequestedOpen, *, is_there: bool) -> None:
     """Refuse an open in a snapshot that would change anything. Writes by its handle are refused
     later.
 
