@@ -120,7 +120,7 @@ def test_changes_that_are_kept_for_all_watches_are_bounded(
         for task in first:
             await task
         for number in range(3):
-            on.held.of(Watches).tell(
+            on.held.of(Watches).report(
                 roots[0].access.generation, added((f"x{number}",), is_directory=False)
             )
         watches = [on.held.of(Watches).of(root) for root in roots]

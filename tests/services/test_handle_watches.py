@@ -136,7 +136,7 @@ def test_requests_are_answered_in_turn_and_too_much_is_not_told() -> None:
         small = await asked(on, root, room=12)
         assert (await small).must_enumerate
         for number in range(1100):
-            on.held.of(Watches).tell(
+            on.held.of(Watches).report(
                 root.access.generation, added((f"x{number}",), is_directory=False)
             )
         assert (await (await asked(on, root))).must_enumerate

@@ -462,7 +462,7 @@ async def enter(
     facts: FileFacts,
     *,
     clears_read_only: bool = False,
-    concerned: tuple[int, int] = byte_ranges.WHOLE_FILE,
+    byte_range: tuple[int, int] = byte_ranges.WHOLE_FILE,
 ) -> OperationEntry:
     """Let a REST operation enter, after the breaks of caches that it has to wait for.
 
@@ -470,13 +470,13 @@ async def enter(
     the caller reads them again, or its decision does.
 
     Arguments:
-        concerned: (offset, length) of the bytes that the operation reads or writes.
+        byte_range: (offset, length) of the bytes that the operation reads or writes.
 
     Raises: StorageError SMBDeletePending, ReadOnlyAttribute, SharingViolation, FileLockConflict,
         ClientCacheFlushDelay.
     """
     held = services.held.of(Opens)
-    request = RestRequest(held.next_id(), operation, clears_read_only, *concerned)
+    request = RestRequest(held.next_id(), operation, clears_read_only, *byte_range)
     with RestWaitLimit(services) as wait_limit:
         while True:
             found = opens.admit_rest(held.table(file), request, facts)
@@ -488,6 +488,6 @@ async def enter(
                 stack = ExitStack()
                 stack.callback(held.remove_entry, file, request.id, facts)
                 if byte_ranges.REST_LOCK_USES.get(operation) is LockUse.WRITE:
-                    stack.enter_context(held.writes.changing(file, *concerned))
+                    stack.enter_context(held.writes.changing(file, *byte_range))
                 return OperationEntry(stack, has_waited=wait_limit.has_waited)
             await wait_limit.until(held.change(file))

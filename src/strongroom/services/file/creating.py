@@ -146,7 +146,7 @@ async def create(services: Services, call: Call[Any], where: Where, new: NewNode
     decision = _Create(partition, reads, call.rule.purpose, call.as_of_now(), where, new)
     made = await services.commit(decision)
     change = added(where.components, is_directory=new.is_directory)
-    services.held.of(Watches).tell(where.generation, change)
+    services.held.of(Watches).report(where.generation, change)
     return made
 
 

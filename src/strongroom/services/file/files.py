@@ -157,7 +157,7 @@ def _report_properties(services: Services, written: NodeWritten) -> None:
     where = written.where
     if not where.is_root:
         change = modified(where.components, PROPERTIES)
-        services.held.of(Watches).tell(where.generation, change)
+        services.held.of(Watches).report(where.generation, change)
 
 
 async def set_file_metadata(services: Services, call: Call[SetFileMetadata]) -> NodeWritten:
@@ -275,7 +275,7 @@ async def _delete(services: Services, call: Call[Any], where: Where, facts: File
     decision = _Delete(partition, reads, call.rule.purpose, call.as_of_now(), where, facts)
     await services.commit(decision)
     change = removed(where.components, is_directory=where.is_directory)
-    services.held.of(Watches).tell(generation, change)
+    services.held.of(Watches).report(generation, change)
 
 
 class _Delete(Decision[None], frozen=True):

@@ -19,7 +19,7 @@ from strongroom.services.core.runner import Services
 from strongroom.services.file import nodes
 from strongroom.services.file.admission import Opens
 from strongroom.services.file.nodes import NodeView
-from strongroom.services.file.past_states import names_at, past_attributes, still_there
+from strongroom.services.file.past_states import check_snapshot_exists, names_at, past_attributes
 from strongroom.services.file.paths import OnPath
 from strongroom.store.core import keys
 from strongroom.store.file import file_records
@@ -88,7 +88,7 @@ async def list_directory(services: Services, call: Call[ListDirectory]) -> Direc
         marker = (keys.folded_name(page.pop().name), b"")
     rows = await _joined(services, generation, page, at)
     if at is not None:
-        await still_there(services, call)
+        await check_snapshot_exists(services, call)
     return DirectoryPage(view, rows, marker)
 
 

@@ -27,8 +27,8 @@ from strongroom.services.file.admission import enter, facts_of
 from strongroom.services.file.node_writes import length_refs, recounted, root_attributes
 from strongroom.services.file.past_states import (
     attributes_at,
+    check_snapshot_exists,
     share_of,
-    still_there,
     with_past_states,
 )
 from strongroom.services.file.paths import PathChanged, Where
@@ -132,7 +132,7 @@ async def _view_at(services: Services, call: Call[Any], at: int, *, is_directory
     now = await services.store.now()
     where = await paths.find(services, call, is_directory=is_directory)
     record = file_records.FILE.of(await attributes_at(services.store, where.partition, at))
-    await still_there(services, call)
+    await check_snapshot_exists(services, call)
     if record is None:
         if not where.is_root:
             raise DamagedRecord(f"the attributes of {where.id} are missing in a snapshot")
@@ -141,7 +141,7 @@ async def _view_at(services: Services, call: Call[Any], at: int, *, is_directory
     return NodeView(where, msgspec.structs.replace(record, lease=None), at, now)
 
 
-class Prepared(msgspec.Struct, Generic[T], frozen=True):
+class PreparedChange(msgspec.Struct, Generic[T], frozen=True):
     """A change that is ready to be decided.
 
     Attributes:
@@ -156,7 +156,7 @@ class Prepared(msgspec.Struct, Generic[T], frozen=True):
     reads: tuple[Ref, ...] = ()
 
 
-async def commit(services: Services, call: Call[Any], prepared: Prepared[T]) -> T:
+async def commit(services: Services, call: Call[Any], prepared: PreparedChange[T]) -> T:
     """Decide on one directory or file, and commit durably.
 
     Raises: PathChanged; StorageError ShareNotFound, the lease errors (412), the decision's own.
@@ -180,7 +180,7 @@ class _OfNode(Decision[T], Generic[T], frozen=True):
     """A decision on a directory or file. It first checks that its caller is still authorized."""
 
     call: Call[Any]
-    prepared: Prepared[T]
+    prepared: PreparedChange[T]
 
     def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[T]:
         """See Decision.decide."""
@@ -231,7 +231,7 @@ async def change_attributes(
     while True:
         seen = await view(services, call, is_directory=operation is None)
         facts = facts_of(seen.record)
-        prepared = Prepared(seen.where, facts, change, reads(seen.where))
+        prepared = PreparedChange(seen.where, facts, change, reads(seen.where))
         try:
             with await enter(
                 services,

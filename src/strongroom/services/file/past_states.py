@@ -121,7 +121,7 @@ def require_snapshot(call: Call[Any], found: Record | None) -> ShareRecord:
     return share
 
 
-async def still_there(services: Services, call: Call[Any]) -> None:
+async def check_snapshot_exists(services: Services, call: Call[Any]) -> None:
     """End a read of a snapshot by checking that it still exists. Raises: as require_snapshot."""
     (found,) = await services.store.read([place_ref(call)])
     require_snapshot(call, found)

@@ -50,7 +50,7 @@ async def living_snapshots(services: Services, generation: int) -> frozenset[int
     return frozenset() if deleted is None else frozenset(deleted.record.snapshots)
 
 
-async def tidy(services: Services, partition: Partition, file_id: int) -> bool:
+async def sweep_bytes(services: Services, partition: Partition, file_id: int) -> bool:
     """Sweep the bytes of a file that exists. Returns whether nothing is left to sweep."""
     generation = int.from_bytes(partition.keyspace[1:], "big")
     return await _tidy(services, partition, await living_snapshots(services, generation))

@@ -28,13 +28,13 @@ from strongroom.services.core.runner import Services
 from strongroom.services.file import nodes, paths
 from strongroom.services.file.admission import enter, facts_of
 from strongroom.services.file.held.changes import BYTES, Watches, modified
-from strongroom.services.file.nodes import NodeChange, NodeView, NodeWritten, Prepared
-from strongroom.services.file.past_states import newest_of, share_of, still_there
+from strongroom.services.file.nodes import NodeChange, NodeView, NodeWritten, PreparedChange
+from strongroom.services.file.past_states import check_snapshot_exists, newest_of, share_of
 from strongroom.services.file.paths import OnPath, PathChanged, Where
 from strongroom.services.file.readers import FileReaders, pins_of
 from strongroom.services.file.reading import registered
 from strongroom.services.file.smb_properties import NOTHING_GIVEN, SmbProperties, of_changed
-from strongroom.services.file.sweep import sweep_step, tidy
+from strongroom.services.file.sweep import sweep_bytes, sweep_step
 from strongroom.store.core import extents
 from strongroom.store.core.extents import (
     Backlog,
@@ -71,12 +71,12 @@ class PutRange(OnPath, frozen=True, kw_only=True):
     smb: SmbProperties = NOTHING_GIVEN
 
 
-class _Making(msgspec.Struct, frozen=True):
+class _BytesChange(msgspec.Struct, frozen=True):
     """A change of bytes, with what its commit needs: the operation, the bytes and the new
     attributes."""
 
     operation: FileOperation
-    concerned: tuple[int, int]
+    byte_range: tuple[int, int]
     changes: Changes
     reads: Callable[[Where], tuple[Ref, ...]] = lambda where: ()
     clears_read_only: bool = False
@@ -93,13 +93,13 @@ async def put_range(services: Services, call: Call[PutRange]) -> NodeWritten:
     _check_length(body, length)
     seen = await nodes.view(services, call, is_directory=False)
     _check_within(call.input, seen.record)
-    arriving = _Arriving(body, length)
+    arriving = _HashedBody(body, length)
     place = MapPlace(seen.where.partition, seen.where.id)
     draft = await extents.receive(services.store, place, offset, arriving, length)
     async with draft:
         _verify(call.input.md5, arriving.md5.digest())
-        making = _putting(call.input)
-        written = await _change(services, call, making, lambda view: nullcontext(draft))
+        bytes_change = _putting(call.input)
+        written = await _change(services, call, bytes_change, lambda view: nullcontext(draft))
     return msgspec.structs.replace(written, md5=arriving.md5.digest())
 
 
@@ -119,7 +119,7 @@ async def clear_range(services: Services, call: Call[PutRange]) -> NodeWritten:
     return await _change(services, call, _putting(call.input), draft)
 
 
-def _putting(given: PutRange) -> _Making:
+def _putting(given: PutRange) -> _BytesChange:
     def changes(
         where: Where, record: FileRecord, found: Sequence[Record | None], stamp: int
     ) -> tuple[FileRecord, tuple[Step, ...]]:
@@ -127,7 +127,7 @@ def _putting(given: PutRange) -> _Making:
         touched = of_changed(given.smb, record, Touch.WRITE, stamp)
         return msgspec.structs.replace(record, etag=stamp, modified=stamp, **touched), ()
 
-    return _Making(FileOperation.PUT_RANGE, given.span, changes)
+    return _BytesChange(FileOperation.PUT_RANGE, given.span, changes)
 
 
 def _check_within(given: PutRange, record: FileRecord) -> None:
@@ -162,7 +162,7 @@ def _verify(said: bytes | None, calculated: bytes) -> None:
         )
 
 
-class _Arriving:
+class _HashedBody:
     """A body while it arrives, and its MD5. It must be as long as its range."""
 
     def __init__(self, body: BodySource, length: int) -> None:
@@ -200,11 +200,11 @@ async def replace_all(
     def draft(view: NodeView) -> Draft:
         return extents.resize(services.store, _map(view), view.record.size_bytes, 0)
 
-    making = _Making(operation, WHOLE_FILE, changes, reads, clears_read_only)
-    return await _change(services, call, making, draft, is_resize=True)
+    bytes_change = _BytesChange(operation, WHOLE_FILE, changes, reads, clears_read_only)
+    return await _change(services, call, bytes_change, draft, is_resize=True)
 
 
-async def give_up_copied(services: Services, call: Call[Any], changes: Changes) -> NodeWritten:
+async def clear_copied_bytes(services: Services, call: Call[Any], changes: Changes) -> NodeWritten:
     """Clear the bytes that a pending copy has written to the file, in the commit of `changes`.
     Raises: as put_range."""
 
@@ -212,8 +212,8 @@ async def give_up_copied(services: Services, call: Call[Any], changes: Changes) 
         # The copy may have written more since the file was read.
         return extents.clear(services.store, _map(view), 0, limits.FILE_BYTES_MAX)
 
-    making = _Making(FileOperation.ABORT_COPY, WHOLE_FILE, changes)
-    return await _change(services, call, making, draft)
+    bytes_change = _BytesChange(FileOperation.ABORT_COPY, WHOLE_FILE, changes)
+    return await _change(services, call, bytes_change, draft)
 
 
 async def resize(
@@ -230,8 +230,10 @@ async def resize(
     def draft(view: NodeView) -> Draft:
         return extents.resize(services.store, _map(view), view.record.size_bytes, size_bytes)
 
-    making = _Making(FileOperation.SET_PROPERTIES, WHOLE_FILE, changes, reads, clears_read_only)
-    return await _change(services, call, making, draft, is_resize=True)
+    bytes_change = _BytesChange(
+        FileOperation.SET_PROPERTIES, WHOLE_FILE, changes, reads, clears_read_only
+    )
+    return await _change(services, call, bytes_change, draft, is_resize=True)
 
 
 def _map(view: NodeView) -> MapPlace:
@@ -241,7 +243,7 @@ def _map(view: NodeView) -> MapPlace:
 async def _change(
     services: Services,
     call: Call[Any],
-    making: _Making,
+    bytes_change: _BytesChange,
     draft_of: Callable[[NodeView], AbstractAsyncContextManager[Draft]],
     *,
     is_resize: bool = False,
@@ -261,21 +263,21 @@ async def _change(
             with await enter(
                 services,
                 view.where.partition,
-                making.operation,
+                bytes_change.operation,
                 facts,
-                clears_read_only=making.clears_read_only,
-                concerned=making.concerned,
+                clears_read_only=bytes_change.clears_read_only,
+                byte_range=bytes_change.byte_range,
             ):
                 length = view.record.size_bytes if is_resize else None
                 async with draft_of(view) as draft:
-                    return await _commit(services, call, view, making, draft, length)
+                    return await _commit(services, call, view, bytes_change, draft, length)
         except (PathChanged, Outdated):
             continue
         except Backlog:
             sweeps += 1
             if sweeps > _SWEEPS_MAX:
                 raise StorageError(errors.SERVER_BUSY) from None
-            if not await tidy(services, view.where.partition, view.where.id):
+            if not await sweep_bytes(services, view.where.partition, view.where.id):
                 await asyncio.sleep(_SWEEP_S)
 
 
@@ -283,7 +285,7 @@ async def _commit(
     services: Services,
     call: Call[Any],
     view: NodeView,
-    making: _Making,
+    bytes_change: _BytesChange,
     draft: Draft,
     length: int | None,
 ) -> NodeWritten:
@@ -301,20 +303,20 @@ async def _commit(
         count = 1 + len(mutation.reads)
         assert found[0] is not None
         pins = pins_of(services, share_of(found[0]), where.partition, stamp)
-        after, first = making.changes(where, record, found[count:], stamp)
+        after, first = bytes_change.changes(where, record, found[count:], stamp)
         written = mutation.decide(found[1:count], stamp, pins)
         if written.has_garbage:
             first = (*first, sweep_step(where.generation, where.id, stamp))
         result = NodeWritten(where, after), bool(first)
         return NodeChange(result, after, first, written.writes, written.adopt, written.drop)
 
-    reads = (place_ref(call), *mutation.reads, *making.reads(where))
-    prepared = Prepared(where, facts_of(view.record), change, reads)
+    reads = (place_ref(call), *mutation.reads, *bytes_change.reads(where))
+    prepared = PreparedChange(where, facts_of(view.record), change, reads)
     with maps.mutating(where.partition):
         result, has_ordered = await nodes.commit(services, call, prepared)
     if has_ordered:
         services.work.set()
-    services.held.of(Watches).tell(where.generation, modified(where.components, BYTES))
+    services.held.of(Watches).report(where.generation, modified(where.components, BYTES))
     return result
 
 
@@ -370,7 +372,7 @@ async def list_ranges(services: Services, call: Call[ListRanges]) -> RangeList:
                     found.append(one)
             resume = page.resume
         if previous is not None:
-            await still_there(services, _at(call, previous))
+            await check_snapshot_exists(services, _at(call, previous))
         return RangeList(view, tuple(found))
 
 

@@ -129,7 +129,7 @@ async def _enter_and_read(
     call: Call[Any],
     operation: FileOperation,
     stack: ExitStack,
-    concerned: tuple[int, int] = WHOLE_FILE,
+    byte_range: tuple[int, int] = WHOLE_FILE,
 ) -> NodeView:
     """Enter the file and read it, with a registered reader that ends with `stack`.
 
@@ -146,7 +146,7 @@ async def _enter_and_read(
             # A snapshot needs no entry: nobody has one open for writing.
             if call.target.snapshot is None:
                 attempt.enter_context(
-                    await enter(services, partition, operation, facts, concerned=concerned)
+                    await enter(services, partition, operation, facts, byte_range=byte_range)
                 )
             reading = readers.begin(partition)
             attempt.callback(reading.end)

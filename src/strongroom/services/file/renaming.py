@@ -225,7 +225,7 @@ async def _attempt(
         held.moved(source.partition, target.parent, new)
         is_directory, replaces = record.is_directory, seen.replaced is not None
         changes = renamed(source.components, new, is_directory=is_directory, replaces=replaces)
-        services.held.of(Watches).tell(source.generation, *changes)
+        services.held.of(Watches).report(source.generation, *changes)
     services.work.set()
     return result
 

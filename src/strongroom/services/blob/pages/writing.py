@@ -136,7 +136,7 @@ async def put_page(services: Services, call: Call[PutPage]) -> BlobWritten:
     _check_length(body, length)
     if length > limits.INLINE_BODY_BYTES_MAX or body.is_held_back:
         await access.check_blob(services, call)
-    arriving = _Arriving(body, length, call.input.digests.md5 is not None)
+    arriving = _HashedBody(body, length, call.input.digests.md5 is not None)
     partition = _partition(call)
     head = await _page_blob(services, call, partition)
     place = map_of(head.body, partition)
@@ -194,7 +194,7 @@ def _unlike_range(size_bytes: int) -> StorageError:
     return errors.invalid_header(_LENGTH, str(size_bytes), text)
 
 
-class _Arriving:
+class _HashedBody:
     """A body while it is received, with the digests of the bytes so far."""
 
     def __init__(self, body: BodySource, length: int, md5: bool) -> None:

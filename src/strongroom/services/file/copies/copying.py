@@ -354,4 +354,4 @@ async def abort_copy(services: Services, call: Call[AbortCopyFile]) -> None:
         copy = copies.aborted(record.copy, call.input.copy_id, stamp)
         return msgspec.structs.replace(record, etag=stamp, modified=stamp, copy=copy), ()
 
-    await ranges.give_up_copied(services, call, changes)
+    await ranges.clear_copied_bytes(services, call, changes)

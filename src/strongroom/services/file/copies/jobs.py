@@ -32,7 +32,7 @@ from strongroom.services.file.past_states import with_past_states
 from strongroom.services.file.past_sweep import living_snapshots
 from strongroom.services.file.paths import PathChanged
 from strongroom.services.file.readers import FileReaders, pins_of
-from strongroom.services.file.sweep import sweep_step, tidy
+from strongroom.services.file.sweep import sweep_bytes, sweep_step
 from strongroom.store.core import extents, keys, records
 from strongroom.store.core.extents import Backlog, Draft, MapPlace, Mutation, Outdated, Pins
 from strongroom.store.core.records import Job, ShareRecord
@@ -183,7 +183,7 @@ class _PendingFile(PendingCopy):
                 except Outdated:
                     continue
                 except Backlog:
-                    if not await tidy(services, place.partition, place.number):
+                    if not await sweep_bytes(services, place.partition, place.number):
                         await asyncio.sleep(_SWEEP_S)
                     continue
                 break

@@ -106,7 +106,7 @@ async def set_basic(services: Services, handle: Handle, wanted: RequestedAttribu
 
         place = deciding.place_of(handle)
         await deciding.commit(services, place, change, purpose=Purpose.UPKEEP)
-        transfers.tell(services, handle, _aspects(wanted))
+        transfers.report_change(services, handle, _aspects(wanted))
         # A time that was set stays, whatever this handle does ([MS-FSA] 2.1.5.15.2, smb.md 3.8).
         handle.frozen.update(ticks)
 
@@ -213,7 +213,7 @@ async def _resize(
         return extents.resize(services.store, transfers.map_of(place), size, min(size, size_bytes))
 
     await transfers.change_bytes(services, place, changes, draft, is_resize=True)
-    transfers.tell(services, handle, Aspect.SIZE | Aspect.LAST_WRITE)
+    transfers.report_change(services, handle, Aspect.SIZE | Aspect.LAST_WRITE)
 
 
 async def security(services: Services, handle: Handle) -> str:
@@ -259,4 +259,4 @@ async def set_security(
 
         place = deciding.place_of(handle)
         await deciding.commit(services, place, change, given.ref(generation))
-        transfers.tell(services, handle, Aspect.SECURITY)
+        transfers.report_change(services, handle, Aspect.SECURITY)

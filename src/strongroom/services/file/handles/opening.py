@@ -361,7 +361,7 @@ class _Opening:
         with self._held.writes.changing(handle.partition, 0, transfers.FILE_BYTES_MAX):
             found = await transfers.change_bytes(services, place, changes, draft, is_resize=True)
         change = modified(handle.path, BYTES | Aspect.ATTRIBUTES)
-        services.held.of(Watches).tell(self._access.generation, change)
+        services.held.of(Watches).report(self._access.generation, change)
         return found
 
     async def _create(self, where: Where, stored: tuple[str, ...]) -> OpenedHandle:
@@ -387,7 +387,7 @@ class _Opening:
         finally:
             lift()
         change = added(handle.path, is_directory=handle.is_directory)
-        self._services.held.of(Watches).tell(self._access.generation, change)
+        self._services.held.of(Watches).report(self._access.generation, change)
         return self._opened(handle, admitted, again.record, CreateAction.CREATED)
 
     def _opened(

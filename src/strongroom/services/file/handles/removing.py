@@ -54,7 +54,7 @@ async def remove(services: Services, place: NodePlace, path: tuple[str, ...]) ->
         services.work.set()
         if gone:
             change = removed(path, is_directory=node.is_directory)
-            services.held.of(Watches).tell(generation, change)
+            services.held.of(Watches).report(generation, change)
         return
 
 

@@ -145,7 +145,7 @@ async def _attempt(
         changes = renamed(
             old, new, is_directory=handle.is_directory, replaces=seen.replaced is not None
         )
-        services.held.of(Watches).tell(generation, *changes)
+        services.held.of(Watches).report(generation, *changes)
     services.work.set()
 
 

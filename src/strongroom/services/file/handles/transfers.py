@@ -32,7 +32,7 @@ from strongroom.services.file.held.changes import BYTES, Aspect, Watches, modifi
 from strongroom.services.file.nodes import NodeChange
 from strongroom.services.file.past_states import newest_of, share_of
 from strongroom.services.file.readers import FileReaders, pins_of
-from strongroom.services.file.sweep import sweep_step, tidy
+from strongroom.services.file.sweep import sweep_bytes, sweep_step
 from strongroom.store.core import extents, keys
 from strongroom.store.core.extents import Backlog, Draft, MapPlace, Outdated, RangeQuery
 from strongroom.store.core.records import ShareRecord
@@ -199,12 +199,12 @@ async def write(
                 raise StorageError(file_errors.DISK_FULL, str(full)) from None
             async with draft:
                 await change_bytes(services, place, changes, lambda seen: nullcontext(draft))
-            tell(services, handle, BYTES)
+            report_change(services, handle, BYTES)
 
 
-def tell(services: Services, handle: Handle, aspects: Aspect) -> None:
+def report_change(services: Services, handle: Handle, aspects: Aspect) -> None:
     """Report a change of a handle's file to the directory watches."""
-    services.held.of(Watches).tell(handle.access.generation, modified(handle.path, aspects))
+    services.held.of(Watches).report(handle.access.generation, modified(handle.path, aspects))
 
 
 async def _once(data: bytes | memoryview) -> AsyncIterator[bytes | memoryview]:
@@ -259,7 +259,7 @@ async def zero_data(
         held = services.held.of(Opens)
         with held.writes.changing(handle.partition, offset, end - offset):
             await change_bytes(services, place, changes, draft, is_resize=True)
-            tell(services, handle, BYTES)
+            report_change(services, handle, BYTES)
 
 
 async def allocated_ranges(
@@ -320,7 +320,7 @@ async def change_bytes(
             sweeps += 1
             if sweeps > _SWEEPS_MAX:
                 raise StorageError(errors.SERVER_BUSY) from None
-            if not await tidy(services, place.partition, place.node_id):
+            if not await sweep_bytes(services, place.partition, place.node_id):
                 await asyncio.sleep(_SWEEP_S)
 
 

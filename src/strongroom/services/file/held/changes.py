@@ -192,7 +192,7 @@ class Watches:
                 watch.is_deleted = True
                 watch.wake()
 
-    def tell(self, generation: int, *changes: NodeChanged) -> None:
+    def report(self, generation: int, *changes: NodeChanged) -> None:
         """Report durable changes to the watches of a share. The changes of one operation are
         reported together."""
         for watch in list(self._watches.get((generation, None), {}).values()):
