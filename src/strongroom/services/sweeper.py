@@ -50,10 +50,10 @@ from strongroom.store.core.records import DamagedRecord, Job, JobKind
 from strongroom.values import Purpose
 
 _PAGE: Final = 64
-_LOOK_S: Final = 1.0
+_POLL_INTERVAL_S: Final = 1.0
 # A copy waits for the network, and a container may take long. Neither may delay the other jobs.
-_AT_ONCE_MAX: Final = 8
-_COPIES_MAX: Final = 4
+_CONCURRENT_JOBS_MAX: Final = 8
+_CONCURRENT_COPIES_MAX: Final = 4
 _RETRY_S: Final = (1.0, 60.0)
 _FIRST: Final = Position(b"", b"")
 _COPIES: Final = b"copies"
@@ -79,7 +79,7 @@ class Sweeper:
         self._running: dict[bytes, asyncio.Task[bool]] = {}
         self._lanes: dict[bytes, bytes] = {}
         self._next = _FIRST
-        self._held: dict[bytes, WaitingSweep] = {}
+        self._waiting_sweeps: dict[bytes, WaitingSweep] = {}
         self._failures: dict[bytes, tuple[int, float]] = {}
 
     async def run(self) -> None:
@@ -100,7 +100,7 @@ class Sweeper:
                     if not waits:
                         _log.warning("background work waits: %s", error)
                     waits = True
-                await self._rest()
+                await self._wait_for_work()
         finally:
             await self._stop()
 
@@ -120,9 +120,9 @@ class Sweeper:
             task.cancel()
         await asyncio.gather(*self._running.values(), return_exceptions=True)
 
-    async def _rest(self) -> None:
+    async def _wait_for_work(self) -> None:
         try:
-            async with asyncio.timeout(_LOOK_S):
+            async with asyncio.timeout(_POLL_INTERVAL_S):
                 await self._services.work.wait()
         except TimeoutError:
             return
@@ -140,7 +140,7 @@ class Sweeper:
         while start is not None:
             page = await self._services.store.scan(keys.JOBS, start, until, _PAGE)
             for face in page.faces():
-                if len(self._running) >= _AT_ONCE_MAX:
+                if len(self._running) >= _CONCURRENT_JOBS_MAX:
                     self._next = Position(face.partition, face.key)
                     return
                 if self._may_start(face):
@@ -155,15 +155,15 @@ class Sweeper:
             return False
         lane = _lane(face)
         taken = sum(lane == other for other in self._lanes.values())
-        if taken >= (_COPIES_MAX if lane == _COPIES else 1):
+        if taken >= (_CONCURRENT_COPIES_MAX if lane == _COPIES else 1):
             return False
         share = _share_of(face)
         if share is not None and self._services.held.of(ShareHolds).has(share):
             return True
         gateways = self._services.store.gateways
-        return gateways.owns(_right(face)) or self._has_source(face)
+        return gateways.owns(_hold_name(face)) or self._has_open_source(face)
 
-    def _has_source(self, face: Face) -> bool:
+    def _has_open_source(self, face: Face) -> bool:
         """Return whether the job is a copy whose source this gateway already has open."""
         if _lane(face) != _COPIES:
             return False
@@ -172,14 +172,14 @@ class Sweeper:
 
     async def _leave(self, face: Face) -> None:
         """Leave a job to another gateway, and close the source that this one has opened for it."""
-        if self._has_source(face):
+        if self._has_open_source(face):
             source = self._services.held.of(CopySources).take(records.JOB.decode(face.value).token)
             if source is not None:
                 await source.close()
 
     def _start(self, face: Face, now: int) -> None:
         name = face.partition
-        task = asyncio.create_task(self._attend(face, now), name=f"job {name.hex()}")
+        task = asyncio.create_task(self._run_job(face, now), name=f"job {name.hex()}")
         self._running[name] = task
         self._lanes[name] = _lane(face)
         task.add_done_callback(functools.partial(self._ended, name))
@@ -191,7 +191,7 @@ class Sweeper:
         if done.result() or self._next != _FIRST:
             self._services.work.set()
 
-    async def _attend(self, face: Face, now: int) -> bool:
+    async def _run_job(self, face: Face, now: int) -> bool:
         """Run one job and return whether it is finished. A failure is logged, and the job is
         retried later.
 
@@ -200,10 +200,10 @@ class Sweeper:
         """
         name, share = face.partition, _share_of(face)
         try:
-            if share is not None and not await self._takes(share):
+            if share is not None and not await self._takes_share(share):
                 await self._leave(face)
                 return False
-            hold = await self._services.store.gateways.hold(_right(face))
+            hold = await self._services.store.gateways.hold(_hold_name(face))
             if hold is None:
                 await self._leave(face)
                 return False
@@ -213,21 +213,21 @@ class Sweeper:
             finally:
                 hold.release()
         except (EngineError, DamagedRecord, OSError) as error:
-            self._put_off(name, f"a background job is tried again later: {error}")
+            self._schedule_retry(name, f"a background job is tried again later: {error}")
             return False
         except Exception:
             _log.exception("a background job failed")
-            self._put_off(name, "it is tried again later")
+            self._schedule_retry(name, "it is tried again later")
             return False
-        self._held.pop(name, None)
+        self._waiting_sweeps.pop(name, None)
         self._failures.pop(name, None)
         return True
 
-    async def _takes(self, share: int) -> bool:
+    async def _takes_share(self, share: int) -> bool:
         """Return whether this gateway serves the share of this generation."""
         return await self._services.held.of(ShareHolds).take(self._services, share)
 
-    def _put_off(self, name: bytes, message: str) -> None:
+    def _schedule_retry(self, name: bytes, message: str) -> None:
         count, _ = self._failures.get(name, (0, 0.0))
         first_s, longest_s = _RETRY_S
         wait_s = min(first_s * 2**count, longest_s)
@@ -257,11 +257,11 @@ class Sweeper:
         if job.kind is JobKind.SWEEP_BLOB:
             partition = keys.blob(job.generation, job.blob)
             held = await sweep_blob(
-                services, removal, partition, stamp, self._held.get(face.partition)
+                services, removal, partition, stamp, self._waiting_sweeps.get(face.partition)
             )
             await removal.commit()
             if held is not None:
-                self._held[face.partition] = held
+                self._waiting_sweeps[face.partition] = held
             return held is None
         given = _Given(services, removal, job, due, stamp, self._pause_s)
         return await _WORK[job.kind](given) is not False
@@ -349,7 +349,7 @@ def _share_of(face: Face) -> int | None:
     return job.generation if job.kind in _IN_SHARES else None
 
 
-def _right(face: Face) -> bytes:
+def _hold_name(face: Face) -> bytes:
     """Return the name of the exclusive hold that a job needs: its lane, or the job itself if it is
     a copy."""
     lane = _lane(face)
