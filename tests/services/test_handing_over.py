@@ -93,7 +93,7 @@ def test_a_source_is_given_up_when_another_gateway_has_copied_the_blob() -> None
         await do.put(on, "source", LARGE)
         await do.start_copy(on, "source", "copy")
         sources = on.held.of(CopySources)
-        await sources.give_up_ended()
+        await sources.close_ended()
         assert len(sources._open) == 1, "the copy is pending"
         with mock.patch.object(other.store.gateways, "owns", return_value=True):
             assert await swept(other, Sweeper(other))
@@ -119,7 +119,7 @@ def test_a_destination_that_cannot_be_read_holds_up_no_other_work(error: Excepti
 
         (copy_id,) = sources._open
         sources.register_committed(copy_id, unreadable)
-        await sources.give_up_ended()
+        await sources.close_ended()
         assert len(sources._open) == 1
         await swept(on, sweeper)
         assert await do.read(on, "copy") == LARGE

@@ -17,7 +17,7 @@ from strongroom.operations.file import file
 from strongroom.semantics.file import accesses, oplocks
 from strongroom.semantics.file.accesses import Use
 from strongroom.semantics.file.oplocks import Caching
-from strongroom.services.core import lateness
+from strongroom.services.core import timeouts
 from strongroom.services.core.leasing import AcquireLease, BreakLease, ReleaseLease
 from strongroom.services.core.runner import Services
 from strongroom.services.file.files import SetFileMetadata, SetFileProperties
@@ -270,7 +270,7 @@ def test_a_shorter_timeout_of_the_request_ends_its_wait_with_the_same_answer(
         for limit_s in (0.05, 0.5, 5, 50):
             # A busy machine may take long until the request waits.
             with pytest.raises(StorageError) as late:
-                await lateness.in_time(MORE[operation](on), limit_s)
+                await timeouts.with_timeout(MORE[operation](on), limit_s)
             codes.append((late.value.row.status, late.value.row.code))
             if codes[-1] == FLUSH_DELAY:
                 break

@@ -30,7 +30,7 @@ from strongroom.servers.admission import (
 )
 from strongroom.servers.batches import Whole
 from strongroom.servers.http.answer import broken_refusal
-from strongroom.services.core import account, lateness
+from strongroom.services.core import account, timeouts
 from strongroom.services.core.calls import Call
 from strongroom.services.core.outcomes import BROKEN
 from strongroom.values import rfc1123
@@ -75,7 +75,7 @@ async def _answer(context: ServiceContext, asked: Asked, request_id: str) -> Res
     if operation.parts or operation.resource is _BATCH:
         whole = Whole(context, asked, claim, operation, call, _origin(asked), request_id)
         if operation.parts:
-            return await _in_time(asked.query, batches.answer(whole, _respond_to_part))
+            return await _with_timeout(asked.query, batches.answer(whole, _respond_to_part))
         return await transactions.answer(whole, _run)
     result = await _run(context, operation, call, asked.query)
     response = codec.encode(operation, result, call, _origin(asked))
@@ -110,23 +110,23 @@ async def _respond_to_part(context: ServiceContext, asked: Asked) -> Response:
 async def _run(context: ServiceContext, operation: Operation, call: Call[Any], asked: Query) -> Any:
     assert operation.run is not None
     try:
-        return await _in_time(asked, operation.run(context.services, call))
+        return await _with_timeout(asked, operation.run(context.services, call))
     except StorageError as error:
         if context.strict and not operation.may_fail_with(error.row):
             raise AssertionError(f"{operation.name} does not declare {error.row.code}") from error
         raise
 
 
-def _in_time(asked: Query, result: Awaitable[T]) -> Awaitable[T]:
+def _with_timeout(asked: Query, result: Awaitable[T]) -> Awaitable[T]:
     """Return the result, which must come within the `timeout` of the query.
 
-    Raises, when awaited: StorageError, as lateness.in_time.
+    Raises, when awaited: StorageError, as timeouts.with_timeout.
     """
     limit = asked.get("timeout")
     if limit is None:
         return result
     # Nine digits are no practical limit, and a float may not hold more digits exactly.
-    return lateness.in_time(result, int(limit[:9]))
+    return timeouts.with_timeout(result, int(limit[:9]))
 
 
 def _origin(asked: Asked) -> Origin:

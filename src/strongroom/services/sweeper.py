@@ -29,12 +29,12 @@ from strongroom.engines.base import EngineError, Face, Position, Unavailable
 from strongroom.engines.gateways import ExclusiveRight
 from strongroom.services.blob.access import BlobState
 from strongroom.services.blob.accesses import write_accesses
+from strongroom.services.blob.background_changes import change_in_background
 from strongroom.services.blob.changes import UPLOAD_LIFETIME_TICKS, BlobChange, upload_expiry
 from strongroom.services.blob.containers.container_sweep import expire_container, sweep_container
 from strongroom.services.blob.copies.jobs import run_copy
 from strongroom.services.blob.kept_blobs import expire_blob
 from strongroom.services.blob.sweep import WaitingSweep, sweep_blob, sweep_tags
-from strongroom.services.blob.unattended import change_unattended
 from strongroom.services.core.background import RemovalBatch
 from strongroom.services.core.copies.sources import CopySources
 from strongroom.services.core.decisions import Decision
@@ -133,7 +133,7 @@ class Sweeper:
         When all slots are taken, the next call continues at this position. So jobs that must wait
         do not block younger ones.
         """
-        await self._services.held.of(CopySources).give_up_ended()
+        await self._services.held.of(CopySources).close_ended()
         now = await self._services.store.now()
         until = Position(keys.number(now), b"")
         start: Position | None = self._next
@@ -385,5 +385,5 @@ async def _expire_upload(services: Services, job: Job) -> None:
         change.end_upload()
 
     purpose = Purpose.FREEING
-    await change_unattended(services, job.generation, job.blob, decide, purpose=purpose)
+    await change_in_background(services, job.generation, job.blob, decide, purpose=purpose)
     services.work.set()

@@ -276,7 +276,7 @@ async def change_blob(
 
     Raises: StorageError as guard_blob and the decision do; the engine's errors.
     """
-    call = call.as_of_now()
+    call = call.with_pure_authorization()
     named_ref = _named_ref(call)
     partition = named_ref.partition
     refs = [place_ref(call), keys.service_properties(call.target.account, Service.BLOB.value)]
@@ -479,8 +479,9 @@ async def commit_container(
 ) -> T:
     """Like `change_container`, for a decision that returns the steps of the commit itself."""
     ref = keys.container(call.target.account, call.target.container)
+    call = call.with_pure_authorization()
     return await services.commit(
-        _OfContainer(ref.partition, [ref], call.rule.purpose, call.as_of_now(), decide)
+        _OfContainer(ref.partition, [ref], call.rule.purpose, call, decide)
     )
 
 

@@ -16,8 +16,8 @@ from typing import Final
 import msgspec
 
 from strongroom.services.blob.access import BlobState
+from strongroom.services.blob.background_changes import change_in_background
 from strongroom.services.blob.changes import BlobChange
-from strongroom.services.blob.unattended import change_unattended
 from strongroom.services.core.runner import Services
 from strongroom.store.blob.blob_records import BlobRecord, visible
 from strongroom.store.core import keys
@@ -60,7 +60,7 @@ async def write_accesses(services: Services) -> None:
     for generation, name, past in services.disposable.of(Accesses).take():
         extra = () if past is None else (keys.past(past),)
         decide = functools.partial(_accessed, past)
-        await change_unattended(
+        await change_in_background(
             services, generation, name, decide, purpose=Purpose.UPKEEP, extra=extra
         )
 

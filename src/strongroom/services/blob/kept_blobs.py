@@ -24,10 +24,10 @@ from strongroom.engines.base import Engine, Key, Partition
 from strongroom.errors import StorageError
 from strongroom.services.blob import access
 from strongroom.services.blob.access import BlobState
+from strongroom.services.blob.background_changes import change_in_background
 from strongroom.services.blob.changes import BlobChange
 from strongroom.services.blob.displaced import body_without, drop_past
 from strongroom.services.blob.immutability import check_new_blob_allowed
-from strongroom.services.blob.unattended import change_unattended
 from strongroom.services.core.calls import Call
 from strongroom.services.core.places import generation_of
 from strongroom.services.core.runner import Services
@@ -165,7 +165,7 @@ async def expire_blob(services: Services, job: Job, due: int) -> None:
             found = await find(services.store, partition, PAST_PER_COMMIT, is_over)
             wanted = tuple(keys.past(past) for past, _ in found)
             drop = functools.partial(_drop, wanted, is_over)
-            await change_unattended(
+            await change_in_background(
                 services, job.generation, job.blob, drop, purpose=Purpose.FREEING, extra=wanted
             )
             if not found:

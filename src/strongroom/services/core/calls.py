@@ -189,7 +189,7 @@ class Call(msgspec.Struct, Generic[I_co], frozen=True):
 
     `place` is None for operations on the account, and for one that creates a place. `input` is
     specific to the operation. `reauthorize` authorizes the caller again; decisions get calls from
-    `as_of_now`, which have one.
+    `with_pure_authorization`, which have one.
     """
 
     rule: Rule
@@ -201,7 +201,7 @@ class Call(msgspec.Struct, Generic[I_co], frozen=True):
     input: I_co
     reauthorize: Reauthorize | None = None
 
-    def as_of_now(self) -> Call[I_co]:
+    def with_pure_authorization(self) -> Call[I_co]:
         """Return a copy with a pure `reauthorize`: decisions read no wall time and no accounts."""
         reauthorize = self.caller.authorize()
         return Call(

@@ -100,7 +100,7 @@ def check_place(call: Call[Any], found: Record | None) -> None:
     expired meanwhile, or its key may be gone.
 
     Arguments:
-        call: in a decision, one that `as_of_now` has returned.
+        call: in a decision, one that `with_pure_authorization` has returned.
         found: the place's record, as the decision sees it.
 
     Raises: StorageError ContainerNotFound, QueueNotFound, TableNotFound or ShareNotFound (deleted,

@@ -40,7 +40,7 @@ from strongroom.semantics.file.oplocks import (
     Cause,
     timed_out,
 )
-from strongroom.services.core import lateness
+from strongroom.services.core import timeouts
 from strongroom.services.core.runner import Services
 from strongroom.services.core.waiting import MustWait
 from strongroom.services.file.held.barriers import Barriers, WritesUnderWay
@@ -437,7 +437,7 @@ class RestWaitLimit:
         """Wait for a change of a table. Raises: StorageError ClientCacheFlushDelay."""
         if self._limit is None:
             self._limit = asyncio.ensure_future(wait_store_time(self._services, REST_WAIT_LIMIT_S))
-        with lateness.waiting(file_errors.CLIENT_CACHE_FLUSH_DELAY):
+        with timeouts.waiting(file_errors.CLIENT_CACHE_FLUSH_DELAY):
             await asyncio.wait((change, self._limit), return_when=asyncio.FIRST_COMPLETED)
         if not change.done():
             raise StorageError(file_errors.CLIENT_CACHE_FLUSH_DELAY)

@@ -143,7 +143,9 @@ async def create(services: Services, call: Call[Any], where: Where, new: NewNode
         *new.smb.permission.ref(where.generation),
     ]
     partition = keys.file_names(where.generation)
-    decision = _Create(partition, reads, call.rule.purpose, call.as_of_now(), where, new)
+    decision = _Create(
+        partition, reads, call.rule.purpose, call.with_pure_authorization(), where, new
+    )
     made = await services.commit(decision)
     change = added(where.components, is_directory=new.is_directory)
     services.held.of(Watches).report(where.generation, change)

@@ -272,7 +272,9 @@ async def _delete(services: Services, call: Call[Any], where: Where, facts: File
         *where.refs,
     ]
     partition = keys.file_names(generation)
-    decision = _Delete(partition, reads, call.rule.purpose, call.as_of_now(), where, facts)
+    decision = _Delete(
+        partition, reads, call.rule.purpose, call.with_pure_authorization(), where, facts
+    )
     await services.commit(decision)
     change = removed(where.components, is_directory=where.is_directory)
     services.held.of(Watches).report(generation, change)

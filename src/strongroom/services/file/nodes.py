@@ -169,7 +169,9 @@ async def commit(services: Services, call: Call[Any], prepared: PreparedChange[T
         *where.refs,
         *prepared.reads,
     ]
-    decision = _OfNode(where.partition, reads, call.rule.purpose, call.as_of_now(), prepared)
+    decision = _OfNode(
+        where.partition, reads, call.rule.purpose, call.with_pure_authorization(), prepared
+    )
     return await services.commit(decision)
 
 

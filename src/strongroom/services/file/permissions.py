@@ -77,7 +77,7 @@ async def create_permission(services: Services, call: Call[CreatePermission]) ->
     ref = keys.permission(generation_of(call), made.key)
     reads = [place_ref(call), ref]
     return await services.commit(
-        _Create(ref.partition, reads, call.rule.purpose, call.as_of_now(), made)
+        _Create(ref.partition, reads, call.rule.purpose, call.with_pure_authorization(), made)
     )
 
 

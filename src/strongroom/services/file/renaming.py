@@ -219,7 +219,9 @@ async def _attempt(
             *given.smb.permission.ref(source.generation),
         ]
         partition = keys.file_names(source.generation)
-        decision = _RenameNode(partition, reads, call.rule.purpose, call.as_of_now(), seen)
+        decision = _RenameNode(
+            partition, reads, call.rule.purpose, call.with_pure_authorization(), seen
+        )
         result = await services.commit(decision)
         new = (*stored[:-1], target.name)
         held.moved(source.partition, target.parent, new)

@@ -94,7 +94,9 @@ async def _put(
     """Put the message into the queue's epoch. Return None when the epoch has ended."""
     partition = keys.message_partition(queue.generation, queue.epoch)
     reads = [place_ref(call), Ref(partition, keys.LEDGER_KEY)]
-    decision = _Put(partition, reads, call.rule.purpose, call.as_of_now(), queue, message_id)
+    decision = _Put(
+        partition, reads, call.rule.purpose, call.with_pure_authorization(), queue, message_id
+    )
     return await services.commit(decision)
 
 
@@ -180,7 +182,7 @@ async def _change(
     partition = keys.message_partition(queue.generation, queue.epoch)
     reads = [place_ref(call), Ref(partition, key), Ref(partition, keys.LEDGER_KEY)]
     return await services.commit(
-        _Change(partition, reads, call.rule.purpose, call.as_of_now(), queue, change)
+        _Change(partition, reads, call.rule.purpose, call.with_pure_authorization(), queue, change)
     )
 
 

@@ -202,7 +202,7 @@ async def delete_queue(services: Services, call: Call[Any]) -> None:
 async def _commit(services: Services, call: Call[Any], change: _StepsOf) -> None:
     ref = place_ref(call)
     await services.commit(
-        _Change(ref.partition, [ref], call.rule.purpose, call.as_of_now(), change)
+        _Change(ref.partition, [ref], call.rule.purpose, call.with_pure_authorization(), change)
     )
 
 

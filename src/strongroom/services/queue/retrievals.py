@@ -187,7 +187,7 @@ async def _take(
     # messages.
     reads += [Ref(partition, keys.LEDGER_KEY)] if search.expired else []
     reads += [Ref(partition, one.key) for one in seen]
-    take = _Take(partition, reads, call.rule.purpose, call.as_of_now(), queue, seen)
+    take = _Take(partition, reads, call.rule.purpose, call.with_pure_authorization(), queue, seen)
     return await services.commit(take)
 
 

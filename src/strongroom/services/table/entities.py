@@ -145,7 +145,7 @@ async def transact(services: Services, calls: Sequence[Call[WriteEntity]]) -> li
 
     Raises: PartFailed for the first that is refused.
     """
-    transaction = _transaction([call.as_of_now() for call in calls])
+    transaction = _transaction([call.with_pure_authorization() for call in calls])
     while True:
         try:
             return await services.commit(transaction)

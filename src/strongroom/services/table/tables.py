@@ -104,7 +104,9 @@ async def delete_table(services: Services, call: Call[Any]) -> None:
     Raises: StorageError ResourceNotFound.
     """
     ref = place_ref(call)
-    await services.commit(_Delete(ref.partition, [ref], call.rule.purpose, call.as_of_now()))
+    await services.commit(
+        _Delete(ref.partition, [ref], call.rule.purpose, call.with_pure_authorization())
+    )
     services.work.set()
 
 
@@ -155,7 +157,9 @@ async def get_acl(services: Services, call: Call[Any]) -> tuple[AccessPolicy, ..
 async def set_acl(services: Services, call: Call[SetTableAcl]) -> None:
     """Set Table ACL. It takes effect with its answer. Raises: StorageError TableNotFound."""
     ref = place_ref(call)
-    await services.commit(_SetAcl(ref.partition, [ref], call.rule.purpose, call.as_of_now()))
+    await services.commit(
+        _SetAcl(ref.partition, [ref], call.rule.purpose, call.with_pure_authorization())
+    )
 
 
 class _SetAcl(Decision[None], frozen=True):

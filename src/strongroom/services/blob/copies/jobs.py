@@ -17,12 +17,12 @@ from strongroom.engines.base import Ref
 from strongroom.semantics.core import copies
 from strongroom.semantics.core.copies import Copy
 from strongroom.services.blob.access import BlobState
+from strongroom.services.blob.background_changes import change_in_background
 from strongroom.services.blob.changes import BlobChange
 from strongroom.services.blob.copies.incremental_jobs import run_incremental
 from strongroom.services.blob.copies.reading import OWN
 from strongroom.services.blob.copies.sources import OpenBlob, as_blob
 from strongroom.services.blob.copies.transfer import TransferredBody, transfer
-from strongroom.services.blob.unattended import change_unattended
 from strongroom.services.core.copies.pending import NotPending, PendingCopy, run_pending
 from strongroom.services.core.copies.sources import OpenSource
 from strongroom.services.core.runner import Services
@@ -206,7 +206,9 @@ async def _edit(services: Services, job: Job, order: CopyOrder, edit: Edit) -> N
         change.put_head(edit(state.head, copy, change))
         return True
 
-    edited = await change_unattended(services, job.generation, job.blob, decide, order.destination)
+    edited = await change_in_background(
+        services, job.generation, job.blob, decide, order.destination
+    )
     if edited is None:
         await _end_in_deleted(services, job, order)
     if not edited:
@@ -233,4 +235,4 @@ async def _end_in_deleted(services: Services, job: Job, order: CopyOrder) -> Non
             ended = copies.failed(copy, reason, change.stamp)
             change.put_head(msgspec.structs.replace(head, copy=ended))
 
-    await change_unattended(services, job.generation, job.blob, decide)
+    await change_in_background(services, job.generation, job.blob, decide)

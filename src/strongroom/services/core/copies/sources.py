@@ -214,7 +214,7 @@ class CopySources:
             await source.close()
 
     def register_committed(self, copy_id: str, is_pending: IsPending) -> None:
-        """Register a committed copy, so that `give_up_ended` can close its source.
+        """Register a committed copy, so that `close_ended` can close its source.
 
         Another gateway may run the job of the copy, so this one must notice that the copy is no
         longer pending.
@@ -222,7 +222,7 @@ class CopySources:
         if copy_id in self._open:
             self._pending[copy_id] = is_pending
 
-    async def give_up_ended(self) -> None:
+    async def close_ended(self) -> None:
         """Close the kept sources of copies that are no longer pending. Call it from time to time.
 
         The source of a copy whose destination cannot be read now is kept.

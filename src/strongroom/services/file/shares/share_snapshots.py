@@ -91,7 +91,7 @@ async def snapshot_share(services: Services, call: Call[SnapshotShare]) -> Share
     await require_share(services, generation_of(call))
     ref = place_ref(call)
     return await services.commit(
-        _Snapshot(ref.partition, [ref], call.rule.purpose, call.as_of_now())
+        _Snapshot(ref.partition, [ref], call.rule.purpose, call.with_pure_authorization())
     )
 
 
@@ -148,7 +148,9 @@ async def delete_share(services: Services, call: Call[DeleteShare]) -> None:
         ref = place_ref(call)
         reads = [ref, snapshot_ref(call, stamp)]
         await services.commit(
-            _DeleteSnapshot(ref.partition, reads, call.rule.purpose, call.as_of_now(), stamp)
+            _DeleteSnapshot(
+                ref.partition, reads, call.rule.purpose, call.with_pure_authorization(), stamp
+            )
         )
     else:
         await _delete_share(services, call)
@@ -204,7 +206,13 @@ async def _delete_share(services: Services, call: Call[DeleteShare]) -> None:
         reads = [ref, *(snapshot_ref(call, one) for one in snapshots)]
         purpose = call.rule.purpose
         decision = _DeleteShare(
-            ref.partition, reads, purpose, call.as_of_now(), snapshots, deletion, days > 0
+            ref.partition,
+            reads,
+            purpose,
+            call.with_pure_authorization(),
+            snapshots,
+            deletion,
+            days > 0,
         )
         try:
             await services.commit(decision)

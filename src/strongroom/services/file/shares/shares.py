@@ -207,7 +207,9 @@ async def change_share(services: Services, call: Call[Any], decide: ShareDecisio
 
     reads = _refs(call)
     return await services.commit(
-        _OfShare(reads[0].partition, reads, call.rule.purpose, call.as_of_now(), decide)
+        _OfShare(
+            reads[0].partition, reads, call.rule.purpose, call.with_pure_authorization(), decide
+        )
     )
 
 

@@ -22,7 +22,7 @@ T = TypeVar("T")
 _WAITS: Final[ContextVar[list[ErrorCode] | None]] = ContextVar("waits", default=None)
 
 
-async def in_time(result: Awaitable[T], limit_s: float) -> T:
+async def with_timeout(result: Awaitable[T], limit_s: float) -> T:
     """Return the result if it arrives within the limit.
 
     Raises: StorageError OperationTimedOut, or the error of the wait that was in progress at the
@@ -50,7 +50,7 @@ def waiting(timeout_error: ErrorCode) -> Iterator[None]:
     try:
         yield
     except asyncio.CancelledError:
-        raise  # the wait stays in the list, for in_time
+        raise  # the wait stays in the list, for with_timeout
     except BaseException:
         waits.remove(timeout_error)
         raise

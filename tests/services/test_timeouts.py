@@ -9,7 +9,7 @@ import pytest
 
 from strongroom import errors, file_errors
 from strongroom.errors import ErrorCode, StorageError
-from strongroom.services.core import lateness
+from strongroom.services.core import timeouts
 
 LATE = file_errors.CLIENT_CACHE_FLUSH_DELAY
 
@@ -17,7 +17,7 @@ LATE = file_errors.CLIENT_CACHE_FLUSH_DELAY
 def outcome(result: Awaitable[int]) -> ErrorCode:
     async def scenario() -> ErrorCode:
         with pytest.raises(StorageError) as refused:
-            await lateness.in_time(result, 0.001)
+            await timeouts.with_timeout(result, 0.001)
         return refused.value.row
 
     return asyncio.run(scenario())
@@ -29,14 +29,14 @@ async def for_ever() -> int:
 
 
 async def waiting_for_a_client() -> int:
-    with lateness.waiting(LATE):
+    with timeouts.waiting(LATE):
         return await for_ever()
 
 
 async def having_waited() -> int:
-    with lateness.waiting(LATE):
+    with timeouts.waiting(LATE):
         pass
-    with pytest.raises(KeyError), lateness.waiting(LATE):
+    with pytest.raises(KeyError), timeouts.waiting(LATE):
         raise KeyError
     return await for_ever()
 
@@ -49,11 +49,11 @@ def test_a_late_request_is_answered_by_what_it_waits_for() -> None:
 
 def test_a_request_in_time_is_answered_as_ever() -> None:
     async def quick() -> int:
-        with lateness.waiting(LATE):
+        with timeouts.waiting(LATE):
             return 7
 
     async def scenario() -> None:
-        assert await lateness.in_time(quick(), 60) == 7
+        assert await timeouts.with_timeout(quick(), 60) == 7
         assert await quick() == 7  # without a limit
 
     asyncio.run(scenario())
@@ -61,7 +61,7 @@ def test_a_request_in_time_is_answered_as_ever() -> None:
 
 def test_a_cancelled_request_is_cancelled_wherever_it_waits() -> None:
     async def scenario() -> None:
-        task = asyncio.ensure_future(lateness.in_time(waiting_for_a_client(), 600))
+        task = asyncio.ensure_future(timeouts.with_timeout(waiting_for_a_client(), 600))
         await asyncio.sleep(0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

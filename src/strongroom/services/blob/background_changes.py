@@ -21,7 +21,7 @@ from strongroom.values import Purpose
 T = TypeVar("T")
 
 
-async def change_unattended(
+async def change_in_background(
     services: Services,
     generation: int,
     name: str,
@@ -44,11 +44,13 @@ async def change_unattended(
     if container is not None:
         refs.append(keys.container(*container.split("/")))
     return await services.commit(
-        _Unattended(partition, refs, purpose, generation, name, change=decide, extra=len(extra))
+        _BackgroundDecision(
+            partition, refs, purpose, generation, name, change=decide, extra=len(extra)
+        )
     )
 
 
-class _Unattended(Decision[T | None], Generic[T], frozen=True):
+class _BackgroundDecision(Decision[T | None], Generic[T], frozen=True):
     """A decision on one blob without a caller.
 
     A read after the `extra` further ones is the container's record.
