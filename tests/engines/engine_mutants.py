@@ -342,24 +342,24 @@ class HoldNeverLost(MemoryEngine):
 
 
 class _QuietAtOnce(MemoryGateway):
-    async def quiet(self, stamp: int) -> None:
+    async def wait_for_earlier_commits(self, stamp: int) -> None:
         return
 
 
 class QuietAtOnce(MemoryEngine):
-    """`quiet` returns at once."""
+    """`wait_for_earlier_commits` returns at once."""
 
     _gateway_type = _QuietAtOnce
 
 
 class _QuietHere(MemoryGateway):
-    async def quiet(self, stamp: int) -> None:
+    async def wait_for_earlier_commits(self, stamp: int) -> None:
         while any(one < stamp for one in self._in_flight()):
             await self._members.wait_for_decision()
 
 
 class QuietHereOnly(MemoryEngine):
-    """`quiet` waits only for the decisions of its own gateway."""
+    """`wait_for_earlier_commits` waits only for the decisions of its own gateway."""
 
     _gateway_type = _QuietHere
 

@@ -65,14 +65,14 @@ class ReaderAtItsClock(Rules):
 
 
 class QuietAtOnce(Rules):
-    """`quiet` waits for no gateway."""
+    """`wait_for_earlier_commits` waits for no gateway."""
 
     def is_quiet(self, table: MembershipTable, stamp: int) -> bool:
         return True
 
 
 class QuietByOne(Rules):
-    """`quiet` returns when a single gateway is beyond the stamp."""
+    """`wait_for_earlier_commits` returns when a single gateway is beyond the stamp."""
 
     def is_quiet(self, table: MembershipTable, stamp: int) -> bool:
         return table.highest >= stamp

@@ -353,7 +353,7 @@ class World:
             self.report.counts["drops"] += 1
 
     def _settle(self, gateway: Gateway) -> Act:
-        """Call `quiet` with a recent stamp."""
+        """Call `wait_for_earlier_commits` with a recent stamp."""
         while True:
             yield self._random.uniform(0, 5)
             stamp = max(self._last.values())

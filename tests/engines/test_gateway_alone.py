@@ -1,5 +1,5 @@
-"""The gateway of an embedded store: `quiet` waits for undecided updates, and no call costs a
-sync."""
+"""The gateway of an embedded store: `wait_for_earlier_commits` waits for undecided updates, and no
+call costs a sync."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ def test_quiet_waits_for_a_commit_whose_sync_is_under_way(tmp_path: Path) -> Non
             try:
                 writing = asyncio.create_task(put(store, (face(), b"1")))
                 assert await asyncio.to_thread(gate.reached.wait, 30)
-                quiet = asyncio.create_task(store.gateways.quiet(await store.now()))
+                quiet = asyncio.create_task(
+                    store.gateways.wait_for_earlier_commits(await store.now())
+                )
                 queued = asyncio.create_task(put(store, (face(b"later"), b"")))
                 for _ in range(20):
                     await asyncio.sleep(0.001)
@@ -48,7 +50,7 @@ def test_the_contract_of_one_gateway_costs_no_sync(tmp_path: Path) -> None:
             stamp = await put(store, (face(), b""))
             disk.fault = gate
             for _ in range(50):
-                await store.gateways.quiet(stamp)
+                await store.gateways.wait_for_earlier_commits(stamp)
                 hold = await store.gateways.hold(b"name")
                 assert hold is not None
                 hold.release()
@@ -69,7 +71,7 @@ def test_quiet_ends_when_the_store_stops(tmp_path: Path) -> None:
         writing = asyncio.create_task(put(subject.store, (face(), b"")))
         await asyncio.gather(writing, return_exceptions=True)
         with pytest.raises(Unavailable):
-            await subject.store.gateways.quiet(stamp)
+            await subject.store.gateways.wait_for_earlier_commits(stamp)
         await subject.stop()
 
     asyncio.run(prove())

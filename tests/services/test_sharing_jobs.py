@@ -19,12 +19,12 @@ class Hold:
     """A hold that can be lost."""
 
     def __init__(self) -> None:
-        self.lost = False
+        self.is_lost = False
         self.released = False
 
     @property
     def is_held(self) -> bool:
-        return not self.lost
+        return not self.is_lost
 
     def release(self) -> None:
         self.released = True
@@ -37,7 +37,7 @@ class Shared:
         owned: whether this gateway owns all jobs.
         taken: whether another gateway has all holds.
         after_hold: called when a hold was given.
-        settled: quiet returns once this is set.
+        settled: `wait_for_earlier_commits` returns once this is set.
     """
 
     def __init__(self, gateways: Any) -> None:
@@ -64,7 +64,7 @@ class Shared:
             await self.after_hold()
         return self.holds[-1]
 
-    async def quiet(self, stamp: int) -> None:
+    async def wait_for_earlier_commits(self, stamp: int) -> None:
         self.asked_quiet.append(stamp)
         await self.settled.wait()
 
@@ -138,7 +138,7 @@ def test_a_job_that_lost_its_hold_commits_nothing_more() -> None:
 
         async def losing(*arguments: Any) -> Any:
             for hold in gateways.holds:
-                hold.lost = True
+                hold.is_lost = True
             return await scan(*arguments)
 
         on.store.scan = losing  # type: ignore[method-assign, assignment]  # a double

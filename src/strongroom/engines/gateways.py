@@ -12,7 +12,7 @@ A service needs this contract for four purposes.
         hold = await gateways.hold(lane)
         if hold is not None:
             try:
-                ...  # work in small commits; stop when hold.lost
+                ...  # work in small commits; stop when hold.is_lost
             finally:
                 hold.release()
 
@@ -35,10 +35,10 @@ the contents up. The gateway knows its own readers without it:
     horizon = await gateways.horizon()
     droppable = [one for one in contents if horizon.frees(one, retired)]
 
-3. A last read, after which nothing may be added. `await gateways.quiet(stamp)` waits for commits
-   whose decisions were made before. A sweep of a deleted container waits with the stamp of the
-   deletion, and then walks through it once more. The same call settles whether an older commit
-   happened at all: if it is not visible when the call returns, it never will be.
+3. A last read, after which nothing may be added. `await gateways.wait_for_earlier_commits(stamp)`
+   waits for commits whose decisions were made before. A sweep of a deleted container waits with the
+   stamp of the deletion, and then walks through it once more. The same call settles whether an
+   older commit happened at all: if it is not visible when the call returns, it never will be.
 
 4. Numbers that several gateways give without asking each other: see `number`.
 """
@@ -82,7 +82,7 @@ class ExclusiveRight(Protocol):
     """An exclusive right. It is valid until `release`, or until the gateway stops."""
 
     @property
-    def lost(self) -> bool:
+    def is_lost(self) -> bool:
         """Whether the work must stop, because the gateway's heartbeat is late or the gateway was
         declared dead. Once lost, a hold stays lost."""
         ...
@@ -162,7 +162,7 @@ class Gateways(Protocol):
         Unavailable."""
         ...
 
-    async def quiet(self, stamp: int) -> None:
+    async def wait_for_earlier_commits(self, stamp: int) -> None:
         """Return when no gateway can commit with a smaller stamp than `stamp` any more. Reads and
         scans then see all such commits that happened.
 
@@ -180,7 +180,7 @@ class OnlyGateway:
     Arguments:
         incarnation: differs from that of all earlier runs.
         stopped: returns the reason why the store no longer serves; None while it does.
-        quiet: see Gateways.quiet.
+        wait_for_earlier_commits: see Gateways.wait_for_earlier_commits.
     """
 
     number: Final = 0
@@ -190,11 +190,11 @@ class OnlyGateway:
         self,
         incarnation: int,
         stopped: Callable[[], Exception | None],
-        quiet: Callable[[int], Awaitable[None]],
+        wait_for_earlier_commits: Callable[[int], Awaitable[None]],
     ) -> None:
         self.incarnation: Final = incarnation
         self._stopped = stopped
-        self._quiet = quiet
+        self._wait_for_earlier_commits = wait_for_earlier_commits
         self._held: set[bytes] = set()
 
     def owns(self, name: bytes) -> bool:
@@ -219,10 +219,10 @@ class OnlyGateway:
         self._check_serving()
         return _NO_OTHERS
 
-    async def quiet(self, stamp: int) -> None:
-        """See Gateways.quiet."""
+    async def wait_for_earlier_commits(self, stamp: int) -> None:
+        """See Gateways.wait_for_earlier_commits."""
         self._check_serving()
-        await self._quiet(stamp)
+        await self._wait_for_earlier_commits(stamp)
 
     def _check_serving(self) -> None:
         if (error := self._stopped()) is not None:
@@ -238,7 +238,7 @@ class _OnlyHold:
         self._stopped = stopped
 
     @property
-    def lost(self) -> bool:
+    def is_lost(self) -> bool:
         return not self.is_held
 
     @property

@@ -1,4 +1,5 @@
-"""Which gateways are alive, and what follows from it: holds, owners, the readers' horizon, quiet.
+"""Which gateways are alive, and what follows from it: holds, owners, the readers' horizon, the
+floor.
 
 Lives here: the rules, as pure functions of a membership table, with time as an argument. Also the
 state that each gateway keeps of its own stamps and readers. Must not live here: where the table is

@@ -237,7 +237,7 @@ class Sweeper:
 
     async def _do(self, face: Face, now: int, services: Services) -> bool:
         """Do the work of a job and remove the job. Return False when it must wait for readers."""
-        await services.store.gateways.quiet(now)
+        await services.store.gateways.wait_for_earlier_commits(now)
         ref = keys.job_ref(face.partition)
         if await services.store.read([ref]) == [None]:
             # Another gateway has done the job since this one scanned for jobs.
@@ -320,7 +320,7 @@ class _HeldServices(Services):
 
     def commit(self, decision: Decision[T]) -> Awaitable[T]:
         """See Services.commit. Raises: also Unavailable, when the hold is lost."""
-        if self._hold.lost:
+        if self._hold.is_lost:
             raise Unavailable("another gateway may do this job now")
         return super().commit(decision)
 

@@ -173,7 +173,7 @@ async def a_body_outlives_a_cancelled_update_that_adopted_it(subject: Subject) -
         store.contents.discard(written.id)
         await asyncio.gather(updating, return_exceptions=True)
         await put(store, (face(b"another"), b""))
-        await store.gateways.quiet(await store.now())
+        await store.gateways.wait_for_earlier_commits(await store.now())
         is_there = await value(store, ref) is not None
         assert await content(store, written.id) == (b"body" if is_there else None)
 
@@ -190,7 +190,7 @@ async def an_unknown_commit_stops_an_engine_that_cannot_ask(subject: Subject) ->
     await _ends_as(Unavailable, store.contents.write_all([b"x"]))
     await _ends_as(Unavailable, store.gateways.hold(b"name"))
     await _ends_as(Unavailable, store.gateways.horizon())
-    await _ends_as(Unavailable, store.gateways.quiet(1))
+    await _ends_as(Unavailable, store.gateways.wait_for_earlier_commits(1))
     assert await store.health(_HEALTH_S) is Health.STOPPED
     await subject.restart()
     assert await subject.store.health(_HEALTH_S) is Health.SERVING

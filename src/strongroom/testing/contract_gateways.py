@@ -72,7 +72,7 @@ async def after_quiet_no_older_commit_happens(subject: Subject) -> None:
             for _ in range(turns):
                 await asyncio.sleep(0)
             stamp = await store.now()
-            await store.gateways.quiet(stamp)
+            await store.gateways.wait_for_earlier_commits(stamp)
             before = [one and one.version for one in await store.read(refs)]
             for _ in range(6):
                 await asyncio.sleep(0)
@@ -84,13 +84,13 @@ async def after_quiet_no_older_commit_happens(subject: Subject) -> None:
         await asyncio.gather(*tasks)
 
 
-async def the_future_is_never_quiet(subject: Subject) -> None:
+async def a_wait_for_commits_of_the_future_is_refused(subject: Subject) -> None:
     store = subject.store
     async with asyncio.timeout(_SOON_S):
-        await store.gateways.quiet(await store.now())
-        await store.gateways.quiet(await put(store, (face(), b"")))
+        await store.gateways.wait_for_earlier_commits(await store.now())
+        await store.gateways.wait_for_earlier_commits(await put(store, (face(), b"")))
         try:
-            await store.gateways.quiet(await store.now() + 3600 * 10_000_000)
+            await store.gateways.wait_for_earlier_commits(await store.now() + 3600 * 10_000_000)
         except ValueError:
             return
     raise AssertionError("it waits for a stamp that nobody was given")
@@ -101,5 +101,5 @@ CASES: Final = (
     a_hold_is_given_once_until_it_is_given_back,
     no_reader_of_its_own_holds_back_its_horizon,
     after_quiet_no_older_commit_happens,
-    the_future_is_never_quiet,
+    a_wait_for_commits_of_the_future_is_refused,
 )

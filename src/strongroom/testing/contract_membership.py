@@ -1,4 +1,4 @@
-"""The contract's cases about several gateways: holds, readers, quiet, dead gateways.
+"""The contract's cases about several gateways: holds, readers, earlier commits, dead gateways.
 
 Lives here: cases only, for engines with several gateways. The clock is moved, and no time is
 measured.
@@ -112,7 +112,7 @@ async def a_dead_gateway_blocks_nothing_and_commits_nothing(subject: SharedSubje
     subject.clock.advance(_DEAD_S)
     async with asyncio.timeout(_SOON_S):
         later = await put(other, (face(b"other"), b""))
-        await other.gateways.quiet(later)
+        await other.gateways.wait_for_earlier_commits(later)
         taken = await other.gateways.hold(b"lane")
         assert hold is not None and is_lost(hold) and not stands(hold)
         assert taken is not None and not is_lost(taken)
@@ -149,8 +149,8 @@ async def quiet_waits_for_what_the_other_has_decided(subject: SharedSubject) -> 
     older = asyncio.create_task(put(one, (face(), b"older")))
     await held.reached()
     stamp = await put(two, (face(b"other"), b""))
-    quiet = asyncio.create_task(two.gateways.quiet(stamp + 1))
-    own = asyncio.create_task(one.gateways.quiet(stamp + 1))
+    quiet = asyncio.create_task(two.gateways.wait_for_earlier_commits(stamp + 1))
+    own = asyncio.create_task(one.gateways.wait_for_earlier_commits(stamp + 1))
     await _yield_to_event_loop()
     assert not quiet.done() and not own.done(), "an older commit may still happen"
     held.release()
@@ -161,7 +161,7 @@ async def quiet_waits_for_what_the_other_has_decided(subject: SharedSubject) -> 
 
 async def _quiet_soon(store: StorageEngine, stamp: int) -> None:
     async with asyncio.timeout(_SOON_S):
-        await store.gateways.quiet(stamp)
+        await store.gateways.wait_for_earlier_commits(stamp)
 
 
 async def quiet_passes_over_clocks_that_are_behind(subject: SharedSubject) -> None:

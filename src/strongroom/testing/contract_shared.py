@@ -1,7 +1,7 @@
 """The contract's cases about records and contents that two gateways serve at the same time.
 
-Lives here: cases only, for engines with several gateways. Cases about holds, readers, quiet and
-dead gateways are in contract_membership.py.
+Lives here: cases only, for engines with several gateways. Cases about holds, readers, earlier
+commits and dead gateways are in contract_membership.py.
 """
 
 # ruff: noqa: D103 - a case's name says what must hold
@@ -176,7 +176,7 @@ async def a_commit_that_may_yet_adopt_keeps_its_body(subject: SharedSubject) -> 
     await asyncio.gather(updating, return_exceptions=True)
     store.contents.discard(written.id)
     held.release()
-    await store.gateways.quiet(await store.now())
+    await store.gateways.wait_for_earlier_commits(await store.now())
     is_there = await value(store, face()) is not None
     assert await content(store, written.id) == (b"body" if is_there else None)
 

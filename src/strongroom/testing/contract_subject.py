@@ -102,8 +102,8 @@ _RECORDS_MAX: Final = 400
 
 
 def is_lost(hold: ExclusiveRight) -> bool:
-    """Return `hold.lost`. The call makes a type checker forget the value that it saw before."""
-    return hold.lost
+    """Return `hold.is_lost`. The call makes a type checker forget the value that it saw before."""
+    return hold.is_lost
 
 
 def stands(hold: ExclusiveRight) -> bool:

@@ -108,7 +108,7 @@ class EmbeddedEngine(WaitingEngine):
         reserve: Reserve,
     ) -> None:
         super().__init__()
-        self.gateways = OnlyGateway(time.ceiling, self._why_stopped, self._quiet)
+        self.gateways = OnlyGateway(time.ceiling, self._why_stopped, self._wait_for_earlier_commits)
         self._directory = directory
         self._writer = writer
         self._time = time
@@ -255,7 +255,7 @@ class EmbeddedEngine(WaitingEngine):
             self._ceiling.rise_to(self._time.now())
         self.watchers.wake_all()
 
-    async def _quiet(self, stamp: int) -> None:
+    async def _wait_for_earlier_commits(self, stamp: int) -> None:
         self._time.check_past(stamp)
         await self._committer.decided()
 

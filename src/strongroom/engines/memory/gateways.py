@@ -161,8 +161,8 @@ class MemoryGateway:
         self._check_serving()
         return table.horizon(self.number)
 
-    async def quiet(self, stamp: int) -> None:
-        """See Gateways.quiet."""
+    async def wait_for_earlier_commits(self, stamp: int) -> None:
+        """See Gateways.wait_for_earlier_commits."""
         self._check_serving()
         given = max(gateway.state.last_stamp for gateway in self._members.gateways)
         if stamp > max(given + 1, self._members.highest, self.time.now()):
@@ -228,8 +228,8 @@ class MemoryHold:
         self._lost = self._released = False
 
     @property
-    def lost(self) -> bool:
-        """See ExclusiveRight.lost."""
+    def is_lost(self) -> bool:
+        """See ExclusiveRight.is_lost."""
         self._lost = self._lost or not self.is_held
         return self._lost
 
