@@ -227,10 +227,10 @@ class DiscardDropsAdopted(MemoryEngine):
 
 
 class _Hasty(MemoryContents):
-    def settle(self, content_ids: Iterable[int]) -> None:
+    def end_adoption(self, content_ids: Iterable[int]) -> None:
         wanted = list(content_ids)
         gone = [one for one in wanted if one in self._discarded]
-        super().settle(wanted)
+        super().end_adoption(wanted)
         for content_id in gone:
             self._data.contents.pop(content_id, None)
 

@@ -39,12 +39,12 @@ def test_a_content_is_forgotten_once_and_never_under_a_commit(tmp_path: Path) ->
         assert bodies.location(1) is None
         assert room.segment.busy == 4
         for content in (2, 3, 4):
-            bodies.adopting(content)
+            bodies.begin_adoption(content)
         bodies.discard(2)
         bodies.discard(3)
         assert bodies.location(2) is not None, "its commit may yet happen"
-        bodies.settle([2], [(room.segment.id, 100)])
-        bodies.unsettle([3, 4])
+        bodies.adoption_committed([2], [(room.segment.id, 100)])
+        bodies.adoption_rolled_back([3, 4])
         assert (bodies.location(2), bodies.location(3)) == (None, None)
         assert bodies.location(4) is not None, "nobody has discarded it"
         assert (room.segment.busy, room.segment.live_bytes) == (2, 100)

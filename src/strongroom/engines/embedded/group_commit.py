@@ -148,16 +148,16 @@ class GroupTransaction:
     def committed(self, group: Group) -> None:
         """Settle the state after the group's commit is durable."""
         self._cache.end_commit(group.changed)
-        self._time.settle(durable=True)
-        self._room.settle(durable=True)
-        self._bodies.settle(group.adopted, group.live)
+        self._time.end_transaction(durable=True)
+        self._room.end_transaction(durable=True)
+        self._bodies.adoption_committed(group.adopted, group.live)
 
     def forget(self, group: Group) -> None:
         """Settle the state of a group that is not committed: its transaction ended or failed."""
         self._cache.end_commit({})
-        self._time.settle(durable=False)
-        self._room.settle(durable=False)
-        self._bodies.unsettle(group.adopted)
+        self._time.end_transaction(durable=False)
+        self._room.end_transaction(durable=False)
+        self._bodies.adoption_rolled_back(group.adopted)
 
     def roll_back(self, group: Group) -> None:
         """End the transaction without a change. Raises apsw.Error: the store is broken."""

@@ -48,17 +48,17 @@ class Bodies(Protocol):
         id."""
         ...
 
-    def adopting(self, content_id: int) -> None:
+    def begin_adoption(self, content_id: int) -> None:
         """Take note that the open transaction adopts a content. It may not be deleted before the
         outcome is known."""
         ...
 
-    def settle(self, adopted: Sequence[int], live: Sequence[tuple[int, int]]) -> None:
+    def adoption_committed(self, adopted: Sequence[int], live: Sequence[tuple[int, int]]) -> None:
         """Take note that a durable commit adopted contents. `live` has (segment id, change of its
         live bytes)."""
         ...
 
-    def unsettle(self, adopted: Sequence[int]) -> None:
+    def adoption_rolled_back(self, adopted: Sequence[int]) -> None:
         """Take note that the transaction that would have adopted these contents did not happen."""
         ...
 
@@ -258,7 +258,7 @@ class SerialPoint:
             adopted.append((content_id, location))
         self._writer.adopt(adopted)
         for content_id, location in adopted:
-            self._bodies.adopting(content_id)
+            self._bodies.begin_adoption(content_id)
             group.adopted.append(content_id)
             group.live.append((location.segment, location.length))
         if (ceiling := self._time.rise(max(content_ids))) is not None:

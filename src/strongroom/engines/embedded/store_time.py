@@ -69,7 +69,7 @@ class DurableTime:
         rise."""
         return self.rise(now + _RISE_MARGIN_TICKS)
 
-    def settle(self, durable: bool) -> None:
+    def end_transaction(self, durable: bool) -> None:
         """End the transaction: adopt the ceiling that it wrote if it is durable, else discard
         that."""
         if durable:

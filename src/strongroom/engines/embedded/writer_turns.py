@@ -233,7 +233,7 @@ class WriterTurns:
         """Let the reader keep its snapshot until the next group begins. A group that commits now
         prevents it."""
         if self.phase is not Phase.BUSY:
-            self._reader.hold()
+            self._reader.begin_snapshot()
 
     async def drain(self) -> None:
         """Wait until everything in the queue is answered. Nothing may be queued afterwards."""
@@ -247,7 +247,7 @@ class WriterTurns:
         if queue and not (queue.may_gather and self._pace.gathers_on(len(queue))):
             # Before any of it: a snapshot that is held on to keeps the log from beginning again,
             # and does not show what is about to be committed.
-            self._reader.let_go()
+            self._reader.end_snapshot()
             between = queue.take_between()
             if between is None:
                 self._run_group()

@@ -83,11 +83,11 @@ class MemoryContents:
         content = self.written.pop(content_id, None)
         self._data.size_bytes -= 0 if content is None else content.size_bytes
 
-    def want(self, content_ids: Iterable[int]) -> None:
-        """Keep these contents until `settle`: a commit that adopts them is about to be tried."""
+    def begin_adoption(self, content_ids: Iterable[int]) -> None:
+        """Keep these contents until `end_adoption`: a commit that adopts them will be tried."""
         self._wanted.update(content_ids)
 
-    def settle(self, content_ids: Iterable[int]) -> None:
+    def end_adoption(self, content_ids: Iterable[int]) -> None:
         """Take note that the commit that adopts these contents happened, or never will."""
         for content_id in content_ids:
             self._wanted[content_id] -= 1
@@ -108,7 +108,7 @@ class MemoryContents:
         for content_id in step.adopt:
             self._data.contents[content_id] = self.written.pop(content_id)
 
-    def give_up(self) -> None:
+    def discard_unadopted(self) -> None:
         """Delete all contents that this gateway wrote and no commit adopted: the gateway stops."""
         self._data.size_bytes -= sum(one.size_bytes for one in self.written.values())
         self.written.clear()

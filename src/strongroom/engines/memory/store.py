@@ -199,7 +199,7 @@ class MemoryEngine(WaitingEngine):
         """Stop this store, and return a new one with the same data, as after a restart."""
         self._life.broken = True
         self.watchers.wake_all()
-        self.contents.give_up()
+        self.contents.discard_unadopted()
         self.gateways.end()
         floor_ticks = max(self._time.now(), self.gateways.state.last_stamp)
         return type(self)(self._clock, data=self.data, floor_ticks=floor_ticks)

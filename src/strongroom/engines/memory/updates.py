@@ -150,7 +150,7 @@ class MemoryUpdates:
                 commit = decide(seen, stamp)
                 check_steps(commit.steps)
                 adopted = [content_id for step in commit.steps for content_id in step.adopt]
-                self._contents.want(adopted)
+                self._contents.begin_adoption(adopted)
                 try:
                     if attempt < _OPTIMISTIC_ATTEMPTS:
                         await self._pause()
@@ -159,7 +159,7 @@ class MemoryUpdates:
                         self.apply(commit.steps, stamp, purpose)
                         return commit.result
                 finally:
-                    self._contents.settle(adopted)
+                    self._contents.end_adoption(adopted)
             raise AssertionError("a decision that nobody interrupts is current")
         finally:
             self._under_way.end(running)

@@ -41,11 +41,11 @@ class Unadopted:
         """See serial_point.Bodies."""
         return self._written.get(content_id)
 
-    def adopting(self, content_id: int) -> None:
+    def begin_adoption(self, content_id: int) -> None:
         """See serial_point.Bodies."""
         self._adopting.add(content_id)
 
-    def settle(self, adopted: Sequence[int], live: Sequence[tuple[int, int]]) -> None:
+    def adoption_committed(self, adopted: Sequence[int], live: Sequence[tuple[int, int]]) -> None:
         """See serial_point.Bodies."""
         if live:
             self._segments.count_live(live)
@@ -55,7 +55,7 @@ class Unadopted:
             location = self._written.pop(content_id)
             self._segments.release(self._segments.by_id[location.segment])
 
-    def unsettle(self, adopted: Sequence[int]) -> None:
+    def adoption_rolled_back(self, adopted: Sequence[int]) -> None:
         """See serial_point.Bodies."""
         self._adopting.difference_update(adopted)
         for content_id in adopted:

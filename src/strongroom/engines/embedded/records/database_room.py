@@ -56,7 +56,7 @@ class DatabaseRoom:
             raise apsw.FullError("the database's file cannot be made longer") from error
         self._pages = pages
 
-    def settle(self, durable: bool) -> None:
+    def end_transaction(self, durable: bool) -> None:
         """End the transaction: count its pages if it is durable, else discard them."""
         if durable:
             self._durable_pages = self._pages

@@ -301,19 +301,19 @@ class Reader:
         self._connection = connect(path, vfs, _SCANNER_CACHE_KIB if scanning else _READER_CACHE_KIB)
         self._connection.pragma("query_only", True)
         self._execute = self._connection.cursor().execute
-        self._is_held = False
+        self._has_snapshot = False
 
-    def hold(self) -> None:
-        """Read from one snapshot until `let_go`. To begin and to end a snapshot takes longer than
-        to find a record in it."""
-        if not self._is_held:
+    def begin_snapshot(self) -> None:
+        """Read from one snapshot until `end_snapshot`. To begin and to end a snapshot takes longer
+        than to find a record in it."""
+        if not self._has_snapshot:
             self._execute("BEGIN")
-            self._is_held = True
+            self._has_snapshot = True
 
-    def let_go(self) -> None:
+    def end_snapshot(self) -> None:
         """End the held snapshot, so that later reads see newer commits."""
-        if self._is_held:
-            self._is_held = False
+        if self._has_snapshot:
+            self._has_snapshot = False
             self.release()
 
     def get(self, ref: Ref) -> Record | None:
@@ -321,7 +321,7 @@ class Reader:
         try:
             row = _find(self._execute, ref)
         except DataDamaged:
-            self.let_go()  # SQLite has ended the snapshot
+            self.end_snapshot()  # SQLite has ended the snapshot
             raise
         return None if row is None else record_of(row)
 
@@ -331,7 +331,7 @@ class Reader:
             return [self.get(refs[0])]
         if len(refs) == 2:
             return self._get_both(*refs)
-        if self._is_held:
+        if self._has_snapshot:
             return [self.get(ref) for ref in refs]
         self._execute("BEGIN")
         try:
@@ -387,7 +387,7 @@ class Reader:
 
     def _unreadable(self, error: apsw.Error, last: Ref) -> EngineError:
         """Return the error for a caller when reading failed after the record `last`."""
-        self.let_go()
+        self.end_snapshot()
         return unreadable(error, f"what follows the {record_name(last)}")
 
     def locate(self, content_id: int) -> Location | None:
@@ -395,7 +395,7 @@ class Reader:
         try:
             row = self._execute(_LOCATE, (content_id,)).get
         except apsw.IOError as error:
-            self.let_go()
+            self.end_snapshot()
             raise unreadable(error, f"the place of content {content_id}") from error
         return None if row is None else location_of(row)
 
