@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strongroom.engines.base import SCAN_LOOKED_MAX, Key, Page, Partition, Position, Record, Ref
+from strongroom.engines.base import SCAN_EXAMINED_MAX, Key, Page, Partition, Position, Record, Ref
 from strongroom.engines.conditions import (
     AllOf,
     AnyOf,
@@ -142,7 +142,7 @@ def test_a_condition_that_nothing_satisfies_pauses_while_it_looks(database: Read
         ScanRequest(b"k", Position(b"", b""), None, 5000, 1 << 22, Contains(b"nothing has it"))
     )
     pauses = sum(1 for _ in reading)
-    assert 3000 / _SLICE_EXAMINED_RECORDS < pauses <= SCAN_LOOKED_MAX / _SLICE_EXAMINED_RECORDS
+    assert 3000 / _SLICE_EXAMINED_RECORDS < pauses <= SCAN_EXAMINED_MAX / _SLICE_EXAMINED_RECORDS
 
 
 def test_a_condition_of_too_many_parts_is_not_used(database: Reader) -> None:

@@ -235,8 +235,8 @@ def test_a_page_that_has_read_enough_ends_empty_and_goes_on(
         # A scan reads as far as it can; the engine may also return few records at a time.
         monkeypatch.setattr(query_entities, "_READ_MOST", 4)
         monkeypatch.setattr(query_entities, "_READ_LEAST", 4)
-        monkeypatch.setattr(query_entities, "SCAN_LOOKED_MAX", 4)
-        monkeypatch.setattr(data, "SCAN_LOOKED_MAX", 4)
+        monkeypatch.setattr(query_entities, "SCAN_EXAMINED_MAX", 4)
+        monkeypatch.setattr(data, "SCAN_EXAMINED_MAX", 4)
         pages = await all_of(on, QueryEntities(parse("A eq 1")))
         assert [len(page.rows) for page in pages] == [0, 0, 0, 1]
         assert store.scans <= 4 * 6 and store.scanned == 1
@@ -249,8 +249,8 @@ def test_a_page_ends_in_a_partition_rather_than_tell_of_two_moments(
 ) -> None:
     monkeypatch.setattr(query_entities, "_READ_MOST", 10)
     monkeypatch.setattr(query_entities, "_READ_LEAST", 10)
-    monkeypatch.setattr(query_entities, "SCAN_LOOKED_MAX", 10)
-    monkeypatch.setattr(data, "SCAN_LOOKED_MAX", 10)
+    monkeypatch.setattr(query_entities, "SCAN_EXAMINED_MAX", 10)
+    monkeypatch.setattr(data, "SCAN_EXAMINED_MAX", 10)
 
     async def test() -> None:
         on, _ = counted()

@@ -55,7 +55,7 @@ COMMIT_BYTES_MAX = 8 * 1024 * 1024
 VERIFIED_BYTES_MAX = 64 * 1024
 CHUNK_BYTES_MAX = 1024 * 1024
 SCAN_BYTES_MAX = 4 * 1024 * 1024
-SCAN_LOOKED_MAX = 5120
+SCAN_EXAMINED_MAX = 5120
 
 
 class Partition(NamedTuple):
@@ -324,7 +324,7 @@ class Engine(Protocol):
 
         Arguments:
             where: records that do not satisfy it may be left out. An engine that uses it reads at
-                most about SCAN_LOOKED_MAX records for one page.
+                most about SCAN_EXAMINED_MAX records for one page.
 
         The records of each partition come from one committed state that is not older than the call.
         Different partitions may be read at different times. A record that stays unchanged during a

@@ -19,7 +19,7 @@ from strongroom.engines.base import (
     KEYSPACE_BYTES_MAX,
     PARTITION_BYTES_MAX,
     RECORD_BYTES_MAX,
-    SCAN_LOOKED_MAX,
+    SCAN_EXAMINED_MAX,
     Commit,
     Key,
     Position,
@@ -253,7 +253,7 @@ async def a_condition_leaves_out_nothing_that_satisfies_it(subject: Subject) -> 
 
 async def a_condition_that_nothing_satisfies_ends_a_page(subject: Subject) -> None:
     store = subject.store
-    count = 2 * SCAN_LOOKED_MAX
+    count = 2 * SCAN_EXAMINED_MAX
     for at in range(0, count, COMMIT_WRITES_MAX):
         rows = range(at, min(at + COMMIT_WRITES_MAX, count))
         await put(store, *((face(b"%06d" % one), b"value") for one in rows))

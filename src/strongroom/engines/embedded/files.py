@@ -59,7 +59,7 @@ def is_no_space(error: OSError) -> bool:
     return error.errno in _NO_SPACE
 
 
-def lacks_handles(error: OSError) -> bool:
+def is_too_many_open_files(error: OSError) -> bool:
     """Return whether `error` says that too many files are open."""
     return error.errno in (errno.EMFILE, errno.ENFILE)
 

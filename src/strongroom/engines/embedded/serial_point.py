@@ -148,12 +148,12 @@ class SerialPoint:
 
     def look_up(self, item: QueuedWork, group: Group) -> None:
         """Look up the records that the item's decision will see, as they were before the group."""
-        known, look = group.known, self._cache.look
+        known, get_one = group.known, self._cache.get_one
         read: dict[Ref, Record | None] = {}
         for ref in item.reads:
             if ref in known:
                 continue
-            record: Record | Uncached | None = look(ref)
+            record: Record | Uncached | None = get_one(ref)
             if record is UNKNOWN:
                 read[ref] = record = self._writer.get(ref)
             known[ref] = record

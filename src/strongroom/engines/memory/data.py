@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 from strongroom.engines.base import (
-    SCAN_LOOKED_MAX,
+    SCAN_EXAMINED_MAX,
     ContentMissing,
     Face,
     Full,
@@ -124,7 +124,7 @@ class MemoryData:
 
     def is_scan_limit_reached(self, count: int) -> bool:
         """Return whether a page ends after a scan has read so many records."""
-        return count >= SCAN_LOOKED_MAX
+        return count >= SCAN_EXAMINED_MAX
 
     def satisfies(self, where: Condition, value: bytes) -> bool:
         """Return whether a record satisfies the condition of a scan."""

@@ -19,7 +19,7 @@ from typing import Final
 import msgspec
 
 from strongroom import limits
-from strongroom.engines.base import SCAN_LOOKED_MAX, Key, Page, Partition, Position, Ref
+from strongroom.engines.base import SCAN_EXAMINED_MAX, Key, Page, Partition, Position, Ref
 from strongroom.semantics.table import table_intervals
 from strongroom.semantics.table.entities import StoredEntity
 from strongroom.semantics.table.table_filter import Expression
@@ -195,7 +195,7 @@ class _Query:
         """Count the records that were read. Those that the engine left out are not in the page."""
         looked = len(page.values)
         if self._where is not None and page.resume is not None and looked < want:
-            looked = SCAN_LOOKED_MAX
+            looked = SCAN_EXAMINED_MAX
         self._scanned += looked
         self._scanned_bytes += sum(map(len, page.values))
 

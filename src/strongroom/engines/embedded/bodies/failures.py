@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from strongroom.engines.base import Busy, EngineError, Full, Unavailable
-from strongroom.engines.embedded.files import is_no_space, lacks_handles
+from strongroom.engines.embedded.files import is_no_space, is_too_many_open_files
 
 
 class Failures:
@@ -26,7 +26,7 @@ class Failures:
         """Return the caller's error for a failed write: Full, Busy, or the end of the store."""
         if is_no_space(error):
             return Full()
-        if lacks_handles(error):
+        if is_too_many_open_files(error):
             # Nothing was written: only this caller is refused, since the disk has not failed.
             return Busy(f"a segment cannot be opened now: {error}")
         return self.fatal(error, "an I/O error")

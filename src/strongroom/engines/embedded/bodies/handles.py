@@ -11,7 +11,7 @@ from typing import BinaryIO, Final
 
 from strongroom.engines.base import Busy, Unavailable
 from strongroom.engines.embedded.bodies.segment import Segment
-from strongroom.engines.embedded.files import Files, lacks_handles
+from strongroom.engines.embedded.files import Files, is_too_many_open_files
 
 _READERS_MAX: Final = 64
 
@@ -49,7 +49,7 @@ class Handles:
                 # No `with`: it stays open for the next reader.
                 segment.reader = open(segment.path, "rb", buffering=0)  # noqa: SIM115
             except OSError as error:
-                kind = Busy if lacks_handles(error) else Unavailable
+                kind = Busy if is_too_many_open_files(error) else Unavailable
                 raise kind(f"segment {segment.id:016x} cannot be read: {error}") from error
             self._reading[segment.id] = segment
             self._close_unused()

@@ -14,7 +14,7 @@ from strongroom.engines.base import EngineError
 from strongroom.engines.embedded.bodies.failures import Failures
 from strongroom.engines.embedded.bodies.handles import Handles
 from strongroom.engines.embedded.bodies.segment import Segment
-from strongroom.engines.embedded.files import lacks_handles
+from strongroom.engines.embedded.files import is_too_many_open_files
 from strongroom.engines.embedded.futures import retrieved
 
 
@@ -86,7 +86,7 @@ class Syncs:
     def _synced(self, segment: Segment, waiting: asyncio.Future[None], job: Future[None]) -> None:
         segment.syncing = False
         error = job.exception()
-        if isinstance(error, OSError) and lacks_handles(error):
+        if isinstance(error, OSError) and is_too_many_open_files(error):
             # The directory could not be opened. The next sync syncs it again.
             waiting.set_exception(self._failures.of_write(error))
         elif error is not None:

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 import apsw
 
-from strongroom.engines.base import SCAN_LOOKED_MAX, Page, Position
+from strongroom.engines.base import SCAN_EXAMINED_MAX, Page, Position
 from strongroom.engines.conditions import Condition
 from strongroom.engines.embedded.records.condition_sql import SqlExpression, expression_of
 from strongroom.slices import Steps
@@ -106,7 +106,7 @@ class FaceScan:
             first, until = self._request.first, self._request.until
             if until is not None and until <= first:
                 return None
-            for _ in range(0, SCAN_LOOKED_MAX, _SLICE_EXAMINED_RECORDS):
+            for _ in range(0, SCAN_EXAMINED_MAX, _SLICE_EXAMINED_RECORDS):
                 source, bounds, following = self._slice(first)
                 resume = self._take(self._matching_rows(source, bounds, expression))
                 if resume is not None or following is None:

@@ -7,7 +7,7 @@ Hits always belong to one committed snapshot, by this rule. The records that a c
 removed before the commit becomes visible, and are not cached again until it is over. So a commit in
 progress changes no cached record, and all cached records together are one snapshot.
 
-A record that is read for the first time is not cached (seen_once.py): it may be one of a million.
+A record that is read for the first time is not cached (recent_keys.py): it may be one of a million.
 
 The cache has two halves. When the younger is full, the older is dropped, and the younger takes its
 place. A hit in the older half moves the record to the younger. So no search for a victim is needed,
@@ -21,7 +21,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from strongroom.engines.base import Record, Ref
-from strongroom.engines.embedded.records.seen_once import SeenOnce
+from strongroom.engines.embedded.records.recent_keys import RecentKeys
 
 SIZE_BYTES_MAX: Final = 8 * 1024 * 1024
 # The memory of a reference, a record, their parts, and their place in the dictionary.
@@ -50,7 +50,7 @@ class RecordCache:
     def __init__(self, size_bytes_max: int = SIZE_BYTES_MAX) -> None:
         self._half_bytes = size_bytes_max // 2
         self._left_bytes = self._half_bytes  # of the younger half
-        self._read_once = SeenOnce(_READ_ONCE_PLACES)
+        self._read_once = RecentKeys(_READ_ONCE_PLACES)
         self._younger: _Half = {}
         self._older: _Half = {}
         self._being_committed: Collection[Ref] = ()
@@ -62,7 +62,7 @@ class RecordCache:
         found = list(map(self._younger.get, refs))
         return self._get_older(refs) if None in found else found
 
-    def look(self, ref: Ref) -> Record | Uncached | None:
+    def get_one(self, ref: Ref) -> Record | Uncached | None:
         """Return one cached record, like `get`; UNKNOWN if it is not cached."""
         found = self._younger.get(ref, UNKNOWN)
         if found is UNKNOWN and ref in self._older:
@@ -75,7 +75,7 @@ class RecordCache:
         """Return the records like `get`, where one is absent or not in the younger half."""
         found: list[Record | None] = []
         for ref in refs:
-            record = self.look(ref)
+            record = self.get_one(ref)
             if record is UNKNOWN:
                 return None
             found.append(record)

@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Hashable
 
 
-class SeenOnce:
+class RecentKeys:
     """Remembers the hashes of keys, each until another key maps to the same place.
 
     Arguments:
