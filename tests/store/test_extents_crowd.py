@@ -117,15 +117,15 @@ def test_a_reader_that_begins_while_a_write_is_being_decided_waits_for_it() -> N
         volume = Volume(MemoryEngine(ManualClock()))
         with volume.readers.mutating(PARTITION):
             reading = volume.readers.begin(PARTITION)
-            waiting = asyncio.ensure_future(reading.settled())
+            waiting = asyncio.ensure_future(reading.wait_for_mutations())
             await asyncio.sleep(0)
             assert not waiting.done()
         await waiting
         later = volume.readers.begin(PARTITION)
-        await later.settled()
+        await later.wait_for_mutations()
         assert volume.readers.positions(PARTITION) is None
-        later.stand(5)
-        reading.stand(9)
+        later.set_position(5)
+        reading.set_position(9)
         assert volume.readers.positions(PARTITION) == frozenset((5, 9))
         assert volume.readers.pins(PARTITION, 3) == extents.Pins(3, 9)
         reading.end()

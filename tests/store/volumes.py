@@ -137,9 +137,9 @@ class Volume:
     async def begin(self, snapshot: int | None = None) -> MapReading:
         """Return a registered reader that has its position."""
         reading = self.readers.begin(PARTITION)
-        await reading.settled()
+        await reading.wait_for_mutations()
         _, version = await self.head()
-        reading.stand(version if snapshot is None else snapshot)
+        reading.set_position(version if snapshot is None else snapshot)
         return reading
 
     async def read(self, offset: int, length: int, snapshot: int | None = None) -> bytes:
@@ -217,8 +217,8 @@ class Model:
             self.data[start:end] = bytes(end - start)
             self.allocated[start:end] = bytes(end - start)
 
-    def ranges(self, grain_bytes: int = 1) -> Runs:
-        return widened(runs_of(self.allocated, self.base), grain_bytes)
+    def ranges(self, granularity_bytes: int = 1) -> Runs:
+        return widened(runs_of(self.allocated, self.base), granularity_bytes)
 
     def changes(self, since: int, before: Model) -> tuple[Runs, Runs]:
         """Return (written, cleared) since the state `before`, which a snapshot of `since` keeps."""
@@ -242,10 +242,13 @@ def runs_of(flags: bytearray, base: int) -> Runs:
     return found
 
 
-def widened(runs: Runs, grain_bytes: int) -> Runs:
+def widened(runs: Runs, granularity_bytes: int) -> Runs:
     found: Runs = []
     for start, end in runs:
-        first, last = start // grain_bytes * grain_bytes, -(-end // grain_bytes) * grain_bytes
+        first, last = (
+            start // granularity_bytes * granularity_bytes,
+            -(-end // granularity_bytes) * granularity_bytes,
+        )
         if found and first <= found[-1][1]:
             found[-1] = (found[-1][0], last)
         else:

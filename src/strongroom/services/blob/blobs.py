@@ -266,10 +266,10 @@ async def with_reader(
     partition = keys.blob(generation_of(call), call.target.blob)
     reading = services.held.of(Readers).begin(partition, services.store.gateways)
     try:
-        await reading.settled()
+        await reading.wait_for_mutations()
         view = await access.view_blob(services, call, wait=False, with_body_records=True)
         await services.check_place(call)
-        reading.stand(view.blob.body.position)
+        reading.set_position(view.blob.body.position)
         yield reading, view
     except BaseException:
         reading.end()

@@ -49,7 +49,7 @@ from strongroom.values import ByteRange, iso7, md5_text
 
 PUT_RANGE_BYTES_MAX: Final = 4 * limits.MIB
 # Ranges are listed in sectors (file.md 5).
-_GRAIN_BYTES: Final = 512
+_GRANULARITY_BYTES: Final = 512
 _RANGES_MAX: Final = 10_000
 # How often a change waits for a sweep before it is refused as ServerBusy.
 _SWEEPS_MAX: Final = 20
@@ -357,7 +357,7 @@ async def list_ranges(services: Services, call: Call[ListRanges]) -> RangeList:
         found: list[Range] = []
         resume: int | None = start
         while resume is not None and resume < end:
-            query = RangeQuery(resume, end, _RANGES_MAX, _GRAIN_BYTES)
+            query = RangeQuery(resume, end, _RANGES_MAX, _GRANULARITY_BYTES)
             if previous is None:
                 page = await extents.list_ranges(services.store, _map(view), view.version, query)
             else:

@@ -151,10 +151,10 @@ async def _enter_and_read(
             reading = readers.begin(partition)
             attempt.callback(reading.end)
             attempt.callback(services.store.gateways.begin_reading().end)
-            await reading.settled()
+            await reading.wait_for_mutations()
             view = await nodes.view(services, call, is_directory=False)
             if view.where.id != first.where.id or facts_of(view.record) != facts:
                 continue
-            reading.stand(view.version)
+            reading.set_position(view.version)
             stack.push(attempt.pop_all())
             return view

@@ -93,7 +93,7 @@ class _IncrementalCopyRun:
         services, partition = self._services, self._page.place.partition
         reading = services.held.of(Readers).begin(partition, services.store.gateways)
         try:
-            await reading.settled()
+            await reading.wait_for_mutations()
             copied = _incremental(await self._head()).copied
             refs = [Ref(partition, keys.snapshot(copied))]
             (found,) = await services.store.read(refs) if copied else [None]
@@ -101,7 +101,7 @@ class _IncrementalCopyRun:
             body = None if before is None or before.page is None else before.body
             if body is not None and not are_of_one_map(body, self._page.body):
                 body = None
-            reading.stand(0 if body is None else body.position)
+            reading.set_position(0 if body is None else body.position)
             yield body
         finally:
             reading.end()

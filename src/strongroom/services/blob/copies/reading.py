@@ -92,9 +92,9 @@ async def open_local(
         # Registered before the head is read: what the head refers to is not swept while it is read.
         reading = services.held.of(Readers).begin(partition, services.store.gateways)
         try:
-            await reading.settled()
+            await reading.wait_for_mutations()
             blob, body_records = await _look(services, partition, source)
-            reading.stand(blob.body.position)
+            reading.set_position(blob.body.position)
             retried_read.note_body(blob.body)
             if source.past is None:
                 pages.require_not_incremental_copy(blob.page)

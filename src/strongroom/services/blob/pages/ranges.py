@@ -103,9 +103,9 @@ async def get_changed_ranges(services: Services, call: Call[GetPageRangesDiff]) 
         readers = services.held.of(Readers)
         reading = readers.begin(view.partition, services.store.gateways)
         try:
-            await reading.settled()
+            await reading.wait_for_mutations()
             before = await _previous(services, view, ticks)
-            reading.stand(before.body.position)
+            reading.set_position(before.body.position)
             body, end = view.blob.body, _end(call.input, view.blob)
 
             async def listed(offset: int, count: int) -> Ranges:

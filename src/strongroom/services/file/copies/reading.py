@@ -137,14 +137,14 @@ async def _enter_and_read(services: Services, source: LocalSource, stack: ExitSt
             reading = readers.begin(where.partition)
             attempt.callback(reading.end)
             attempt.callback(services.store.gateways.begin_reading().end)
-            await reading.settled()
+            await reading.wait_for_mutations()
             try:
                 file = await _read(services, source, where)
             except PathChanged:
                 continue
             if facts_of(file.record) != facts:
                 continue
-            reading.stand(file.version)
+            reading.set_position(file.version)
             stack.push(attempt.pop_all())
             return file
 

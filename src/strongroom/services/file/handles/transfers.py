@@ -130,9 +130,9 @@ async def _registered(services: Services, place: NodePlace) -> AsyncIterator[Nod
     reading = services.held.of(FileReaders).maps.begin(place.partition)
     other = services.store.gateways.begin_reading()
     try:
-        await reading.settled()
+        await reading.wait_for_mutations()
         seen = await deciding.read_node(services, place)
-        reading.stand(seen.version)
+        reading.set_position(seen.version)
         yield seen
     finally:
         reading.end()

@@ -31,8 +31,8 @@ class Readers:
         """Register a reader. Call this before you read the head, and `end` when done. Raises
         Unavailable.
 
-        For a body that changes in place, call `settled` before you read the head and `stand` after
-        it.
+        For a body that changes in place, call `wait_for_mutations` before you read the head and
+        `set_position` after it.
         """
         mark = gateways.begin_reading()
         reading = Reading(self, partition, mark, self.maps.begin(partition))
@@ -79,13 +79,13 @@ class Reading:
         self.is_kept = True
         return self.end
 
-    async def settled(self) -> None:
+    async def wait_for_mutations(self) -> None:
         """Return when the changes that were in progress at the beginning are decided."""
-        await self._map.settled()
+        await self._map.wait_for_mutations()
 
-    def stand(self, position: int) -> None:
+    def set_position(self, position: int) -> None:
         """Record which state is read: `Body.position` of the body that was found."""
-        self._map.stand(position)
+        self._map.set_position(position)
 
     def narrow(self) -> None:
         """Name the contents that are left, now and again after each READING_S_MAX."""

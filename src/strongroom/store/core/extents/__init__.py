@@ -49,7 +49,7 @@ version is the position of readers. After Outdated, prepare again; after Backlog
 **What files need from it:**
  - Ranges of any byte alignment. Allocation is exact to the byte while a leaf has at most 128 runs.
    Beyond that, gaps between two runs of the same 512-byte sector are filled with zeros. Lists may
-   be widened to a granularity (`grain_bytes`). SMB's SET_ZERO_DATA is `clear`, its
+   be widened to a granularity (`granularity_bytes`). SMB's SET_ZERO_DATA is `clear`, its
    QUERY_ALLOCATED_RANGES is `list_ranges`.
  - Truncation of any length in one commit; bytes added by an extension are zeros.
  - Snapshots of a share: the stamp comes from outside. The decision reads the share's record as an

@@ -44,7 +44,7 @@ DROPS_MAX: Final = 1024
 # pending, and snapshots were taken between them.
 _KEPT_MAX: Final = 640
 # The content id of a store whose bytes have arrived but are not stored yet.
-_COMING: Final = -1
+_PENDING_CONTENT: Final = -1
 
 
 class Outdated(Exception):
@@ -133,7 +133,7 @@ class Collector:
             encode_leaf(version),
         )
 
-    def take(self, number: int, part: Part, born: int) -> LeafStore:
+    def add_store(self, number: int, part: Part, born: int) -> LeafStore:
         """Make the bytes of a part a store of the leaf, and return it."""
         if part.content:
             self._adopt.append(part.content)
@@ -142,7 +142,7 @@ class Collector:
             self.put(ref, encode_data(ref, part.data))
         return LeafStore(born, part.size_bytes, part.content)
 
-    def give_up(self, number: int, store: LeafStore) -> None:
+    def drop_store(self, number: int, store: LeafStore) -> None:
         """Drop a store that is no longer named."""
         self.drops += 1
         if store.content:
@@ -216,11 +216,11 @@ class Mutation(msgspec.Struct, frozen=True):
         if part is not None and part.runs is not None:
             if part.seen != seen:
                 raise Outdated
-            return leaves.laid_out(part.runs, collector.take(span.leaf, part, stamp), stamp)
+            return leaves.laid_out(part.runs, collector.add_store(span.leaf, part, stamp), stamp)
         if part is None:
             extents = leaves.cut(extents, span.start, span.end)
         else:
-            store = collector.take(span.leaf, part, stamp)
+            store = collector.add_store(span.leaf, part, stamp)
             new = Extent(span.start, span.end - span.start, store, 0, stamp)
             extents = leaves.put(extents, new)
         if leaves.needs_rewrite(extents):
@@ -238,13 +238,13 @@ def preview(span: LeafSpan, versions: Sequence[Leaf], size_bytes: int) -> Extent
     extents = versions[-1].extents if versions else ()
     if not size_bytes:
         return leaves.cut(extents, span.start, span.end)
-    store = LeafStore(0, size_bytes, _COMING)
+    store = LeafStore(0, size_bytes, _PENDING_CONTENT)
     return leaves.put(extents, Extent(span.start, size_bytes, store, 0, leaves.NOW))
 
 
-def is_coming(store: LeafStore) -> bool:
+def is_pending_content(store: LeafStore) -> bool:
     """Return whether a store of a preview represents the bytes that are to come."""
-    return store.content == _COMING
+    return store.content == _PENDING_CONTENT
 
 
 def version_of(record: Record | None) -> int | None:
@@ -286,4 +286,4 @@ def _retire(
                 collector.has_garbage = True
     for store in sorted(gone):
         if store.born > pinned:
-            collector.give_up(number, store)
+            collector.drop_store(number, store)

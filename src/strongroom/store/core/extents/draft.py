@@ -233,7 +233,7 @@ async def rewritten(
     Arguments:
         extents: the leaf's new extents; the coming bytes are `data`, at the beginning of `span`.
     """
-    stored = [one for one in extents if not change.is_coming(one.store)]
+    stored = [one for one in extents if not change.is_pending_content(one.store)]
     found = await fetch(store, place, [(span.leaf, one.store) for one in stored])
     image = bytearray(LEAF_BYTES)
     for one in stored:

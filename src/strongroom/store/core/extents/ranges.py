@@ -40,13 +40,13 @@ class RangeQuery(NamedTuple):
     """The request for one page of a list: the ranges within [offset, end).
 
     `max_ranges` is the limit of one page, at least 1. Ranges are widened to multiples of
-    `grain_bytes`, a divisor of LEAF_BYTES. `leaves_max` is how many leaves one page may read.
+    `granularity_bytes`, a divisor of LEAF_BYTES. `leaves_max` is how many leaves one page may read.
     """
 
     offset: int
     end: int
     max_ranges: int
-    grain_bytes: int = 1
+    granularity_bytes: int = 1
     leaves_max: int = LEAVES_MAX
 
 
@@ -96,7 +96,7 @@ def _take(
     """Add the ranges of a page. Return the offset of the first range that does not fit, or None."""
     for part in parts(page.leaves, _LEAVES_AT_ONCE):
         for number, states in part:
-            for one in _of_leaf(number, states, since, asked.grain_bytes):
+            for one in _of_leaf(number, states, since, asked.granularity_bytes):
                 start, stop = max(one.start, asked.offset), min(one.end, asked.end)
                 if start >= stop:
                     continue
@@ -111,28 +111,28 @@ def _take(
 
 
 def _of_leaf(
-    number: int, states: tuple[Extents, ...], since: int, grain_bytes: int
+    number: int, states: tuple[Extents, ...], since: int, granularity_bytes: int
 ) -> Iterator[Range]:
     """Yield the ranges of one leaf, widened to grains, in order."""
     first = number * LEAF_BYTES
     if len(states) == 1:
-        written, cleared = _grains(states[0], first, grain_bytes), []
+        written, cleared = _grains(states[0], first, granularity_bytes), []
     else:
         before, after = states
-        written = _grains((one for one in after if one.written > since), first, grain_bytes)
-        held = _grains(after, first, grain_bytes)
-        cleared = _without(_grains(before, first, grain_bytes), held)
+        written = _grains((one for one in after if one.written > since), first, granularity_bytes)
+        held = _grains(after, first, granularity_bytes)
+        cleared = _without(_grains(before, first, granularity_bytes), held)
     plain = [Range(start, stop) for start, stop in written]
     gone = [Range(start, stop, True) for start, stop in cleared]
     yield from sorted(plain + gone)
 
 
-def _grains(extents: Iterable[Extent], first: int, grain_bytes: int) -> list[tuple[int, int]]:
+def _grains(extents: Iterable[Extent], first: int, granularity_bytes: int) -> list[tuple[int, int]]:
     """Return the widened ranges of extents; adjacent ones are joined."""
     found: list[tuple[int, int]] = []
     for one in extents:
-        start = first + one.start // grain_bytes * grain_bytes
-        stop = first - (-one.end // grain_bytes) * grain_bytes
+        start = first + one.start // granularity_bytes * granularity_bytes
+        stop = first - (-one.end // granularity_bytes) * granularity_bytes
         if found and start <= found[-1][1]:
             found[-1] = (found[-1][0], stop)
         else:

@@ -34,8 +34,8 @@ class MapReaders:
         self._mutations: dict[Partition, set[asyncio.Event]] = {}
 
     def begin(self, partition: Partition) -> MapReading:
-        """Register a reader before it reads the owner's record. It calls `settled` and `stand`, and
-        `end` when done."""
+        """Register a reader before it reads the owner's record. It calls `wait_for_mutations` and
+        `set_position`, and `end` when done."""
         running = tuple(self._mutations.get(partition, ()))
         reading = MapReading(self, partition, running)
         self._readers.setdefault(partition, set()).add(reading)
@@ -82,12 +82,12 @@ class MapReading:
         self.partition = partition
         self.at = _ANYWHERE
 
-    async def settled(self) -> None:
+    async def wait_for_mutations(self) -> None:
         """Return when the mutations that were running at the beginning are over."""
         for over in self._running:
             await over.wait()
 
-    def stand(self, at: int) -> None:
+    def set_position(self, at: int) -> None:
         """Record that the reader reads the state of the stamp `at`: the version of the owner's
         record, or a snapshot's stamp."""
         self.at = at

@@ -54,7 +54,7 @@ _ATTEMPTS: Final = 8
 _LATEST: Final = 1 << 64
 
 
-class Looking(Exception):
+class StillNeeded(Exception):
     """A reader may still need the data, or has no position yet."""
 
 
@@ -100,20 +100,21 @@ class Sweep:
         try:
             await self._apply_clears()
             await self._remove_past()
-        except Looking:
+        except StillNeeded:
             return False
         return not self._is_left
 
-    def _viewers(self) -> frozenset[int]:
-        """Return the stamps at which a snapshot or reader may read. Raises Looking."""
+    def _read_stamps(self) -> frozenset[int]:
+        """Return the stamps at which a snapshot or reader may read. Raises StillNeeded."""
         positions = self._readers.positions(self._place.partition)
         if positions is None:
-            raise Looking
+            raise StillNeeded
         return self._living | positions
 
-    def _is_seen(self, since: int, until: int, viewers: Collection[int]) -> bool:
-        """Return whether a viewer, or possibly a reader of another gateway, needs a version."""
-        return until >= self._horizon or _is_seen(since, until, viewers)
+    def _is_seen(self, since: int, until: int, read_stamps: Collection[int]) -> bool:
+        """Return whether a snapshot, a reader, or possibly a reader of another gateway, needs a
+        version."""
+        return until >= self._horizon or _is_seen(since, until, read_stamps)
 
     async def _apply_clears(self) -> None:
         (found,) = await self._store.read([self._place.clears()])
@@ -215,11 +216,11 @@ class Sweep:
         part = await store_part(self._store.contents, span, data) if data else None
 
         def decide(found: Sequence[Record | None], stamp: int) -> Commit[None]:
-            self._check_alone(found, looked, last.since)
+            self._check_rewritable(found, looked, last.since)
             collector = Collector(place)
             after = last
             if part is not None:
-                store = collector.take(number, part, last.since)
+                store = collector.add_store(number, part, last.since)
                 after = last._replace(extents=leaves.laid_out(laid, store, last.since))
             collector.put_leaf(number, versions[0], after)
             self._retire(collector, number, [*before, after])
@@ -238,32 +239,32 @@ class Sweep:
         await self._pace()
         return True
 
-    def _check_alone(
+    def _check_rewritable(
         self, found: Sequence[Record | None], looked: Sequence[Record | None], since: int
     ) -> None:
         """Check that a leaf may be rewritten. Raises Outdated if it has changed since it was read.
-        Raises Looking if a reader may still use its present stores."""
+        Raises StillNeeded if a reader may still use its present stores."""
         positions = self._readers.positions(self._place.partition)
         is_alone = self._store.gateways.is_alone
         if positions is None or not is_alone or any(at >= since for at in positions):
-            raise Looking
+            raise StillNeeded
         if list(found) != list(looked):
             raise Outdated
 
     def _retire(self, collector: Collector, number: int, versions: Sequence[Leaf]) -> None:
-        """Keep the versions before the last that have viewers, and drop the stores that no viewer
+        """Keep the versions before the last that are read, and drop the stores that no reader
         needs."""
-        viewers = self._viewers()
+        read_stamps = self._read_stamps()
         ends = [version.since for version in versions[1:]]
         for version, until in zip(versions, ends, strict=False):
-            if version.extents and self._is_seen(version.since, until, viewers):
+            if version.extents and self._is_seen(version.since, until, read_stamps):
                 collector.keep(number, version, until)
         alive = stores_of(versions[0].extents)
         for version in versions[1:]:
             left = stores_of(version.extents)
             for store in alive.keys() - left.keys():
-                if not self._is_seen(store.born, version.since, viewers):
-                    collector.give_up(number, store)
+                if not self._is_seen(store.born, version.since, read_stamps):
+                    collector.drop_store(number, store)
             alive = left
 
     async def _forget_clears(self, done: Sequence[Clear]) -> None:
@@ -281,11 +282,11 @@ class Sweep:
         number = self._place.number
         first, until = keys.map_past(number, 0, 0).name, keys.map_past_end(number, (1 << 32) - 1)
         async for items in self._items(first, until):
-            viewers = self._viewers()
+            read_stamps = self._read_stamps()
             unseen: dict[int, None] = {}
             for item in items:
                 since, end = decode_leaf(item.value).since, keys.map_stamp(item.name)
-                if not self._is_seen(since, end, viewers):
+                if not self._is_seen(since, end, read_stamps):
                     unseen[keys.map_leaf_number(item.name)] = None
                 elif not _is_seen(since, end, self._living):
                     self._is_left = True
@@ -293,7 +294,7 @@ class Sweep:
                 await self._remove_past_of(leaf)
 
     async def _remove_past_of(self, leaf: int) -> None:
-        """Remove the past versions of one leaf that have no viewers, a few in each commit."""
+        """Remove the past versions of one leaf that nobody reads, a few in each commit."""
         attempts = 0
         while attempts < _ATTEMPTS:
             try:
@@ -331,11 +332,11 @@ class Sweep:
     def _decide_past(
         self, number: int, present: Leaf | None, past: dict[Key, tuple[Leaf, int]]
     ) -> Commit[bool]:
-        viewers = self._viewers()
+        read_stamps = self._read_stamps()
         unseen = [
             key
             for key, (leaf, until) in past.items()
-            if not self._is_seen(leaf.since, until, viewers)
+            if not self._is_seen(leaf.since, until, read_stamps)
         ]
         gone = unseen[:_VERSIONS_AT_ONCE]
         named = stores_of(present.extents) if present is not None else {}
@@ -346,7 +347,7 @@ class Sweep:
         for key in gone:
             collector.put(Ref(self._place.partition, key), None)
             for store in stores_of(past[key][0].extents).keys() - named.keys():
-                collector.give_up(number, store)
+                collector.drop_store(number, store)
         return Commit(len(gone) == len(unseen), _steps(self._place, collector))
 
 
@@ -357,8 +358,8 @@ def _steps(place: MapPlace, collector: Collector) -> tuple[Step, ...]:
     return (Step(place.partition, change.writes, change.adopt, change.drop),)
 
 
-def _is_seen(since: int, until: int, viewers: Collection[int]) -> bool:
-    return any(since <= viewer < until for viewer in viewers)
+def _is_seen(since: int, until: int, read_stamps: Collection[int]) -> bool:
+    return any(since <= stamp < until for stamp in read_stamps)
 
 
 def _leaf_ranges(clears: Sequence[Clear]) -> list[tuple[int, int]]:

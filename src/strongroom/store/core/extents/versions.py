@@ -98,7 +98,7 @@ def _decoded(items: Sequence[Item]) -> Steps[dict[int, Leaf]]:
     return found
 
 
-def _ended_after(items: Sequence[Item], at: int) -> Steps[tuple[dict[int, Leaf], set[int]]]:
+def _valid_past_leaves(items: Sequence[Item], at: int) -> Steps[tuple[dict[int, Leaf], set[int]]]:
     """Return the leaves among past ones that are valid at `at`, and the numbers of all that ended
     after it."""
     found: dict[int, Leaf] = {}
@@ -130,7 +130,7 @@ async def _past(
         keys.map_past_end(place.number, until - 1),
         page_leaves,
     )
-    found, ended = await engine.turns.run(_ended_after(items, at))
+    found, ended = await engine.turns.run(_valid_past_leaves(items, at))
     if len(items) < page_leaves:
         return found, until
     last = keys.map_leaf_number(items[-1].name)
