@@ -83,12 +83,12 @@ class _ResolvedUrl(msgspec.Struct, frozen=True):
     signed: Signed
 
 
-class Asked(msgspec.Struct):
+class ParsedRequest(msgspec.Struct):
     """A request whose URL has been parsed: the resource that it names, and the facts found later.
 
     `has_valid_names` means that every name in the URL is valid. If it is False, the names are
     checked after the caller is authorized. `authenticated_at` is the wall time in ticks at which
-    its credentials were judged. `whole_version` is the version of the batch that contains this
+    its credentials were judged. `batch_version` is the version of the batch that contains this
     request. It is used if the request names none itself.
     """
 
@@ -100,10 +100,10 @@ class Asked(msgspec.Struct):
     version: str | None = None
     operation: Operation | None = None
     authenticated_at: int = 0
-    whole_version: str | None = None
+    batch_version: str | None = None
 
 
-def read(context: ServiceContext, request: Request, full: FullPath | None = None) -> Asked:
+def read(context: ServiceContext, request: Request, full: FullPath | None = None) -> ParsedRequest:
     """Parse the URL of a request.
 
     Arguments:
@@ -121,9 +121,11 @@ def read(context: ServiceContext, request: Request, full: FullPath | None = None
         except StorageError:
             pass  # `_named` or a later check raises it
         else:
-            return Asked(request, asked, named.addressed, named.signed, has_valid_names=True)
+            return ParsedRequest(
+                request, asked, named.addressed, named.signed, has_valid_names=True
+            )
     named = _named(context.endpoint, asked, path, account, mount)
-    return Asked(request, asked, named.addressed, named.signed)
+    return ParsedRequest(request, asked, named.addressed, named.signed)
 
 
 def _named(
@@ -153,7 +155,7 @@ def _named_cached(
     return named
 
 
-def identify(context: ServiceContext, asked: Asked) -> Claim:
+def identify(context: ServiceContext, asked: ParsedRequest) -> Claim:
     """Return the claim of the caller.
 
     Raises: as authenticate, and InvalidHeaderValue for a single-valued header that was sent twice.
@@ -171,7 +173,9 @@ def identify(context: ServiceContext, asked: Asked) -> Claim:
     return claim
 
 
-async def admit(context: ServiceContext, asked: Asked, claim: Claim) -> tuple[Operation, Call[Any]]:
+async def admit(
+    context: ServiceContext, asked: ParsedRequest, claim: Claim
+) -> tuple[Operation, Call[Any]]:
     """Return the requested operation and its typed call, authorized.
 
     Raises: StorageError for each refusal that does not depend on the stored resource.
@@ -214,7 +218,7 @@ async def admit(context: ServiceContext, asked: Asked, claim: Claim) -> tuple[Op
     )
 
 
-def _version(asked: Asked, claim: Claim) -> str | None:
+def _version(asked: ParsedRequest, claim: Claim) -> str | None:
     """Return x-ms-version, `api-version`, the batch's version or the SAS's own; None if there is
     none.
 
@@ -227,7 +231,7 @@ def _version(asked: Asked, claim: Claim) -> str | None:
         return given
     given = asked.query.get("api-version")
     if given is None:
-        given = asked.whole_version
+        given = asked.batch_version
     if given is None and isinstance(claim, SasClaim):
         given = claim.sas.sv
     if given is not None and not is_version(given):
@@ -235,7 +239,7 @@ def _version(asked: Asked, claim: Claim) -> str | None:
     return given
 
 
-async def _default_version(context: ServiceContext, asked: Asked) -> str:
+async def _default_version(context: ServiceContext, asked: ParsedRequest) -> str:
     """Return the version of an account's requests that name none."""
     service, name = context.endpoint.service, asked.addressed.target.account
     found = await account.properties(context.services, service, name)
@@ -254,7 +258,11 @@ def _is_date(text: str) -> bool:
 
 
 async def _awaited_place(
-    context: ServiceContext, operation: Operation, asked: Asked, claim: Claim, container: str
+    context: ServiceContext,
+    operation: Operation,
+    asked: ParsedRequest,
+    claim: Claim,
+    container: str,
 ) -> Place | None:
     """Wait for a container that does not exist yet, and may be created while the request waits."""
     wait_s = fields.wait_s(asked.request, operation.waits)
@@ -269,7 +277,11 @@ async def _awaited_place(
 
 
 def _judge(
-    asked: Asked, claim: Claim, operation: Operation, place: Place | None, now_wall_ticks: int
+    asked: ParsedRequest,
+    claim: Claim,
+    operation: Operation,
+    place: Place | None,
+    now_wall_ticks: int,
 ) -> Grant:
     if operation.resource is _ANY:
         return Grant("", may_overwrite=False)
@@ -299,7 +311,7 @@ class _AuthSnapshot(msgspec.Struct, frozen=True):
 
 
 def _snapshot_judge(
-    context: ServiceContext, asked: Asked, claim: Claim, operation: Operation
+    context: ServiceContext, asked: ParsedRequest, claim: Claim, operation: Operation
 ) -> Reauthorize:
     """Return a judge of a request that has waited, since its key or role may have been removed.
 
@@ -312,7 +324,7 @@ def _snapshot_judge(
 
 
 def _judge_again(
-    asked: Asked,
+    asked: ParsedRequest,
     claim: Claim,
     operation: Operation,
     found: _AuthSnapshot,
@@ -327,7 +339,7 @@ def _judge_again(
     return _judge(asked, claim, operation, place, now_wall_ticks)
 
 
-def _refuse_unserved(context: ServiceContext, operation: Operation, asked: Asked) -> None:
+def _refuse_unserved(context: ServiceContext, operation: Operation, asked: ParsedRequest) -> None:
     if not operation.is_served:
         raise unserved.not_served(f"The operation {operation.name}")
     context.endpoint.refuse_unserved(asked.request.headers, asked.query)

@@ -25,7 +25,7 @@ from strongroom.auth.sas import is_sas
 from strongroom.clock import guid
 from strongroom.errors import StorageError
 from strongroom.operations.core.spec import Operation, Origin, Resource
-from strongroom.servers.admission import Asked, ServiceContext, read
+from strongroom.servers.admission import ParsedRequest, ServiceContext, read
 from strongroom.services.core.calls import Call
 from strongroom.wire.core import multipart
 from strongroom.wire.core import path as paths
@@ -43,12 +43,12 @@ _ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 Fits = Callable[[UrlTarget], bool]
 """Whether a part may name this resource."""
 
-RespondToPart = Callable[[ServiceContext, Asked], Awaitable[Response]]
+RespondToPart = Callable[[ServiceContext, ParsedRequest], Awaitable[Response]]
 """Processes one part, from its credentials to its answer. Never raises a StorageError."""
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
+class BatchRequest:
     """The request that carries a batch.
 
     Attributes:
@@ -57,7 +57,7 @@ class Whole:
     """
 
     context: ServiceContext
-    asked: Asked
+    asked: ParsedRequest
     claim: Claim
     operation: Operation
     call: Call[Any]
@@ -114,8 +114,8 @@ def with_bearer(part: PartRequest, whole: Headers) -> list[tuple[str, str]]:
 
 
 def read_part(
-    whole: Whole, part: PartRequest, headers: Sequence[tuple[str, str]], fits: Fits
-) -> Asked:
+    whole: BatchRequest, part: PartRequest, headers: Sequence[tuple[str, str]], fits: Fits
+) -> ParsedRequest:
     """Return the parsed request of a part. The request keeps the URL as sent, since that is signed.
 
     Arguments:
@@ -155,7 +155,7 @@ def _full_path(whole: UrlTarget, path: str, is_absolute: bool, fits: Fits) -> Fu
     return FullPath(f"{mount}{account}{path}", mount)
 
 
-async def answer(whole: Whole, respond: RespondToPart) -> Response:
+async def answer(whole: BatchRequest, respond: RespondToPart) -> Response:
     """Return the answer to a batch: 202 with the answers to its parts, in their order.
 
     No part is run unless every part may be in this batch.
@@ -177,12 +177,12 @@ async def answer(whole: Whole, respond: RespondToPart) -> Response:
     return Response(202, [("Content-Type", content_type)], body, len(body))
 
 
-async def _read_all(whole: Whole, requests: Sequence[PartRequest]) -> list[Asked]:
+async def _read_all(whole: BatchRequest, requests: Sequence[PartRequest]) -> list[ParsedRequest]:
     """Parse the URLs of all parts.
 
     Raises: StorageError InvalidInput, which names the part and its error.
     """
-    parts, kinds = list[Asked](), set[str]()
+    parts, kinds = list[ParsedRequest](), set[str]()
     for index, request in enumerate(requests):
         try:
             part = _read(whole, request)
@@ -203,10 +203,10 @@ def _kind(operation: Operation) -> str:
     return operation.name.partition(" (")[0]
 
 
-def _read(whole: Whole, part: PartRequest) -> Asked:
+def _read(whole: BatchRequest, part: PartRequest) -> ParsedRequest:
     headers = with_bearer(part, whole.asked.request.headers)
     asked = read_part(whole, part, headers, partial(_fits, whole))
-    asked.whole_version = whole.call.caller.version
+    asked.batch_version = whole.call.caller.version
     request = asked.request
     asked.operation = whole.context.endpoint.routes.match(
         request.method, asked.addressed.resource, asked.query, request.headers
@@ -214,7 +214,7 @@ def _read(whole: Whole, part: PartRequest) -> Asked:
     return asked
 
 
-def _fits(whole: Whole, target: UrlTarget) -> bool:
+def _fits(whole: BatchRequest, target: UrlTarget) -> bool:
     """Whether this is a blob of the same account, and of the batch's container if the batch has
     one."""
     outer = whole.asked.addressed.target
@@ -223,7 +223,7 @@ def _fits(whole: Whole, target: UrlTarget) -> bool:
     return outer.container is None or target.container == outer.container
 
 
-def _check_allowed(whole: Whole, part: Asked) -> None:
+def _check_allowed(whole: BatchRequest, part: ParsedRequest) -> None:
     allowed, target = whole.operation.parts, part.addressed.target
     if part.operation not in allowed:
         named = " or ".join(dict.fromkeys(_kind(one) for one in allowed))
@@ -240,7 +240,7 @@ def _invalid(index: int, reason: str) -> StorageError:
 
 
 async def _run_concurrently(
-    context: ServiceContext, parts: Sequence[Asked], respond: RespondToPart
+    context: ServiceContext, parts: Sequence[ParsedRequest], respond: RespondToPart
 ) -> list[Response]:
     """Return the answers in order; a bounded number of parts runs at once."""
     if len(parts) == 1:
@@ -256,7 +256,9 @@ async def _run_concurrently(
     return found
 
 
-async def _in_turn(context: ServiceContext, part: Asked, respond: RespondToPart) -> Response:
+async def _in_turn(
+    context: ServiceContext, part: ParsedRequest, respond: RespondToPart
+) -> Response:
     """Return the answer to a part. Each turn of the loop starts some parts, in their order."""
     await context.services.turns.pause()
     return await respond(context, part)

@@ -23,7 +23,7 @@ from strongroom.semantics.blob import snapshots
 from strongroom.semantics.core import names
 from strongroom.semantics.core.snapshot_times import snapshot_time
 from strongroom.servers import admission, one_port
-from strongroom.servers.admission import Asked, ServiceContext
+from strongroom.servers.admission import ParsedRequest, ServiceContext
 from strongroom.servers.one_port import OnePort
 from strongroom.services.core.calls import Call
 from strongroom.services.core.copies.sources import (
@@ -148,7 +148,7 @@ class CopyLocator:
     async def _admit(
         self,
         service: Service,
-        asked: Asked,
+        asked: ParsedRequest,
         call: Call[Any],
         wanted: SourceRequest,
         asks: tuple[Permission, ...],
@@ -189,7 +189,7 @@ class CopyLocator:
         )
 
 
-def _claim(context: ServiceContext, asked: Asked, call: Call[Any]) -> Claim:
+def _claim(context: ServiceContext, asked: ParsedRequest, call: Call[Any]) -> Claim:
     wall_ticks = context.clock.wall_ticks()
     claim = authenticate(
         asked.request, asked.signed, context.accounts, wall_ticks, context.identities
@@ -207,7 +207,7 @@ def _is_mounted(call: Call[Any]) -> bool:
     return isinstance(call.client, Request) and bool(call.client.mount)
 
 
-def _named(asked: Asked, container: str, blob: str, generation: int) -> LocalSource:
+def _named(asked: ParsedRequest, container: str, blob: str, generation: int) -> LocalSource:
     """Return the source blob. Raises: StorageError CannotVerifyCopySource for an invalid name or
     time."""
     text, version_text = asked.query.get("snapshot"), asked.query.get("versionid")
@@ -222,7 +222,7 @@ def _named(asked: Asked, container: str, blob: str, generation: int) -> LocalSou
     return LocalSource(account, container, generation, blob, snapshot, version)
 
 
-def _share_snapshot(asked: Asked) -> int | None:
+def _share_snapshot(asked: ParsedRequest) -> int | None:
     """Return the snapshot of the share, in ticks; None if the URL names no snapshot.
 
     Raises: StorageError CannotVerifyCopySource if the time is malformed.

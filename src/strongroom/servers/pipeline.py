@@ -21,14 +21,14 @@ from strongroom.operations.core.spec import Operation, Origin, Resource
 from strongroom.servers import batches, transactions
 from strongroom.servers.admission import (
     DEFAULT_VERSION,
-    Asked,
+    ParsedRequest,
     ServiceContext,
     admit,
     identify,
     is_version,
     read,
 )
-from strongroom.servers.batches import Whole
+from strongroom.servers.batches import BatchRequest
 from strongroom.servers.http.answer import broken_refusal
 from strongroom.services.core import account, timeouts
 from strongroom.services.core.calls import Call
@@ -47,7 +47,7 @@ _log = logging.getLogger(__name__)
 async def respond(context: ServiceContext, request: Request) -> Response:
     """Answer one request. A refusal is an answer too, so this never raises a StorageError."""
     request_id = context.request_ids()
-    asked: Asked | None = None
+    asked: ParsedRequest | None = None
     try:
         asked = read(context, request)
         response = await _answer(context, asked, request_id)
@@ -67,13 +67,13 @@ async def respond(context: ServiceContext, request: Request) -> Response:
     return response
 
 
-async def _answer(context: ServiceContext, asked: Asked, request_id: str) -> Response:
+async def _answer(context: ServiceContext, asked: ParsedRequest, request_id: str) -> Response:
     if context.identities is not None:
         await context.identities.ready(asked.request)
     claim = identify(context, asked)
     operation, call = await admit(context, asked, claim)
     if operation.parts or operation.resource is _BATCH:
-        whole = Whole(context, asked, claim, operation, call, _origin(asked), request_id)
+        whole = BatchRequest(context, asked, claim, operation, call, _origin(asked), request_id)
         if operation.parts:
             return await _with_timeout(asked.query, batches.answer(whole, _respond_to_part))
         return await transactions.answer(whole, _run)
@@ -84,7 +84,7 @@ async def _answer(context: ServiceContext, asked: Asked, request_id: str) -> Res
     return await codec.complete(response, context.services.turns)
 
 
-async def _respond_to_part(context: ServiceContext, asked: Asked) -> Response:
+async def _respond_to_part(context: ServiceContext, asked: ParsedRequest) -> Response:
     """Return the answer to one part of a batch, by the steps of a single request.
 
     A refusal is an answer too, so this never raises a StorageError.
@@ -102,7 +102,7 @@ async def _respond_to_part(context: ServiceContext, asked: Asked) -> Response:
         response = _refusal(context, error, request, request_id, asked)
     except BROKEN as error:
         response = _refusal(context, broken_refusal(error, request), request, request_id, asked)
-    version = asked.version or asked.whole_version or DEFAULT_VERSION
+    version = asked.version or asked.batch_version or DEFAULT_VERSION
     response.headers += _identifying(request, request_id, version)
     return response
 
@@ -129,7 +129,7 @@ def _with_timeout(asked: Query, result: Awaitable[T]) -> Awaitable[T]:
     return timeouts.with_timeout(result, int(limit[:9]))
 
 
-def _origin(asked: Asked) -> Origin:
+def _origin(asked: ParsedRequest) -> Origin:
     request = asked.request
     host = request.headers.get("host") or ""
     return Origin(asked.query, request.headers, host, request.tls, asked.addressed.target)
@@ -153,7 +153,7 @@ def _refusal(
     error: StorageError,
     request: Request | None,
     request_id: str,
-    asked: Asked | None,
+    asked: ParsedRequest | None,
 ) -> Response:
     """Return the answer of a refusal: its code in x-ms-error-code, and usually a body.
 
@@ -173,7 +173,9 @@ def _refusal(
     return Response(error.row.status, headers, refusal.body, len(refusal.body), reason)
 
 
-async def _add_cors(context: ServiceContext, asked: Asked, response: Response, origin: str) -> None:
+async def _add_cors(
+    context: ServiceContext, asked: ParsedRequest, response: Response, origin: str
+) -> None:
     """Add the CORS headers for an actual request of another origin."""
     names = [name for name, _ in response.headers]
     try:
@@ -198,7 +200,7 @@ _SERVER: Final = {
 }
 
 
-def _served_version(request: Request, asked: Asked | None) -> str:
+def _served_version(request: Request, asked: ParsedRequest | None) -> str:
     if asked is not None and asked.version is not None:
         return asked.version
     given = request.headers.get("x-ms-version")

@@ -27,7 +27,7 @@ from strongroom.operations.core.spec import Operation, Origin, Resource
 from strongroom.operations.table import entity_fields as fields
 from strongroom.semantics.table import entities
 from strongroom.servers.admission import ServiceContext, admit
-from strongroom.servers.batches import Whole, read_part, with_host
+from strongroom.servers.batches import BatchRequest, read_part, with_host
 from strongroom.services.core.calls import Call
 from strongroom.services.table.entities import PartFailed, WriteEntity
 from strongroom.wire.core import multipart
@@ -51,7 +51,7 @@ class _Part(msgspec.Struct, frozen=True):
     origin: Origin
 
 
-async def answer(whole: Whole, run: Run) -> Response:
+async def answer(whole: BatchRequest, run: Run) -> Response:
     """Return the answer to a batch: always 202, with the answers to its parts, or the refusal of
     one.
 
@@ -73,7 +73,9 @@ async def answer(whole: Whole, run: Run) -> Response:
     return Response(202, [("Content-Type", content_type)], body, len(body))
 
 
-async def _changes(whole: Whole, requests: tuple[PartRequest, ...], run: Run) -> list[PartResponse]:
+async def _changes(
+    whole: BatchRequest, requests: tuple[PartRequest, ...], run: Run
+) -> list[PartResponse]:
     most = limits.BATCH_OPERATIONS_MAX
     if len(requests) > most:
         raise PartFailed(most - 1, StorageError(errors.INVALID_INPUT, TOO_MANY))
@@ -95,14 +97,14 @@ async def _changes(whole: Whole, requests: tuple[PartRequest, ...], run: Run) ->
     return [await _answered(whole, part, result) for part, result in pairs]
 
 
-def _check_declared(whole: Whole, operation: Operation, error: StorageError) -> None:
+def _check_declared(whole: BatchRequest, operation: Operation, error: StorageError) -> None:
     """Check, in strict mode, that the operation declares the error, as for a single request."""
     declared = operation.may_fail_with(error.row) or whole.operation.may_fail_with(error.row)
     if whole.context.strict and not declared:
         raise AssertionError(f"{operation.name} does not declare {error.row.code}") from error
 
 
-async def _query(whole: Whole, request: PartRequest, run: Run) -> PartResponse:
+async def _query(whole: BatchRequest, request: PartRequest, run: Run) -> PartResponse:
     part = await _admitted(whole, 0, request)
     operation = part.operation
     if operation.writes() or operation.resource not in _QUERIES or operation.comp is not None:
@@ -114,7 +116,7 @@ async def _query(whole: Whole, request: PartRequest, run: Run) -> PartResponse:
     return await _answered(whole, part, result)
 
 
-async def _admitted(whole: Whole, index: int, request: PartRequest) -> _Part:
+async def _admitted(whole: BatchRequest, index: int, request: PartRequest) -> _Part:
     """Return a part, authorized by itself with the credentials of the whole, and decoded."""
     try:
         # A table's name contains no slash, so a URL that begins with an account's name means the
@@ -141,7 +143,7 @@ def _as_signed(part: Signed, whole: Signed) -> Signed:
     return msgspec.structs.replace(part, container=whole.container)
 
 
-def _headers(whole: Whole, part: PartRequest) -> list[tuple[str, str]]:
+def _headers(whole: BatchRequest, part: PartRequest) -> list[tuple[str, str]]:
     """Return the headers of a part. A part without a version header takes the version of the
     whole."""
     headers = with_host(part, whole.asked.request.headers)
@@ -150,7 +152,7 @@ def _headers(whole: Whole, part: PartRequest) -> list[tuple[str, str]]:
     return headers
 
 
-async def _answered(whole: Whole, part: _Part, result: Any) -> PartResponse:
+async def _answered(whole: BatchRequest, part: _Part, result: Any) -> PartResponse:
     encoded = codec.encode(part.operation, result, part.call, part.origin)
     response = await codec.complete(encoded, whole.context.services.turns)
     assert isinstance(response.body, bytes)
@@ -158,7 +160,7 @@ async def _answered(whole: Whole, part: _Part, result: Any) -> PartResponse:
     return PartResponse(response.status, headers, response.body, part.request.content_id)
 
 
-def _refused(whole: Whole, failed: PartFailed) -> PartResponse:
+def _refused(whole: BatchRequest, failed: PartFailed) -> PartResponse:
     """Return the refusal of one part, which stands for all parts.
 
     In a change set, its text begins with the number of the part.
