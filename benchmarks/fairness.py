@@ -25,7 +25,7 @@ from benchmarks.engine import CONNECTION, CYCLE, Load, Report, Step, StepReport
 from benchmarks.results import Row, row
 from benchmarks.table_workloads import entity_batches
 from benchmarks.workloads import make_container, put_blob
-from strongroom.cli.serve import COLLECTED_AT
+from strongroom.cli.serve import GC_THRESHOLDS
 from strongroom.testing.server import InProcessServer
 
 _CLIENTS: Final = 8
@@ -79,7 +79,7 @@ class _Turns:
 def fairness(folder: Path) -> Iterator[Row]:
     """Yield a row for each kind: the longest turn, with the GET's p99 in the note."""
     # As `strongroom serve` does.
-    gc.set_threshold(*COLLECTED_AT)
+    gc.set_threshold(*GC_THRESHOLDS)
     gc.freeze()
     with InProcessServer.start(data=folder / "fairness", test_clock=False) as server:
         turns, sas = _Turns(), account_sas("bqtf")

@@ -24,7 +24,7 @@ from strongroom.auth.request import Service
 from strongroom.clock import Clock
 from strongroom.config import (
     ConfigError,
-    SelfMade,
+    SelfSigned,
     Settings,
     SmbFlags,
     TlsFiles,
@@ -180,7 +180,7 @@ class App:
         if wanted is None:
             return None
         try:
-            if isinstance(wanted, SelfMade):
+            if isinstance(wanted, SelfSigned):
                 from strongroom.servers.self_made import self_made_certificate
 
                 wanted = TlsFiles(*self_made_certificate(self._own_directory(), self._clock))

@@ -49,7 +49,7 @@ class TlsFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class SelfMade:
+class SelfSigned:
     """A certificate that the server makes itself, for localhost."""
 
 
@@ -130,7 +130,7 @@ class Settings:
     one_port: int | None = None
     smb: SmbFlags | None = None
     accounts: AccountSources = field(default_factory=AccountSources)
-    tls: TlsFiles | SelfMade | None = None
+    tls: TlsFiles | SelfSigned | None = None
     test_clock: bool = False
     allow_development_key: bool = False
     host_suffixes: tuple[str, ...] = ()

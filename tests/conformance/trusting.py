@@ -21,7 +21,7 @@ from azure.core.credentials import AccessToken
 
 from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_NAME, development_account
 from strongroom.auth.roles import Assignment, Assignments
-from strongroom.config import AccountSources, OAuth, RolesSource, SelfMade, Settings
+from strongroom.config import AccountSources, OAuth, RolesSource, SelfSigned, Settings
 from strongroom.servers.identities.accounts_file import change_accounts
 from strongroom.servers.identities.roles_file import change_roles
 from strongroom.testing.ports import free_port
@@ -81,7 +81,7 @@ class Trusting:
             table_port=free_port(),
             file_port=free_port(),
             accounts=AccountSources(file=self.accounts),
-            tls=SelfMade(),
+            tls=SelfSigned(),
             test_clock=True,
             strict=True,
             oauth=oauth or signed,

@@ -22,7 +22,7 @@ from strongroom.cli.exits import Exit, fail
 
 if TYPE_CHECKING:
     from strongroom.app import App
-    from strongroom.config import SelfMade, Settings, TlsFiles
+    from strongroom.config import SelfSigned, Settings, TlsFiles
     from strongroom.engines.base import EngineError
 
 T = TypeVar("T")
@@ -60,7 +60,7 @@ _HOST_NAME = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
 # below. A pass delays all requests. Requests and ended connections leave no cycles, so nearly all
 # objects are freed without a pass. One of the second generation looks at some 4,500 objects, which
 # takes some milliseconds at most. One of the third looks at all of them, so it is rare.
-COLLECTED_AT = (1_500, 1, 3_500)
+GC_THRESHOLDS = (1_500, 1, 3_500)
 
 _DATA = "Where everything is kept; created when it is missing."
 _ACCOUNT = (
@@ -173,7 +173,7 @@ def serve(
     """See HELP."""
     from strongroom import config
 
-    kept = _kept_in(context, data, in_memory)
+    kept = _data_directory(context, data, in_memory)
     if not smb:
         _refuse_without_smb(context)
     given = (oauth, oauth_issuer, oauth_keys, oauth_audience or (), oauth_tenant)
@@ -224,7 +224,7 @@ def _or_fail(read: Callable[..., T], *given: object) -> T:
         fail(Exit.SETTINGS, str(error))
 
 
-def _kept_in(context: typer.Context, data: Path, in_memory: bool) -> Path | None:
+def _data_directory(context: typer.Context, data: Path, in_memory: bool) -> Path | None:
     """Return where data is kept; None = nowhere. A flag takes precedence over the environment."""
     if not in_memory:
         return data
@@ -249,8 +249,8 @@ def _delay_s(option: str, text: str) -> float:
     return float(int(number) * unit)
 
 
-def _tls(cert: Path | None, key: Path | None, self_made: bool) -> TlsFiles | SelfMade | None:
-    from strongroom.config import SelfMade, TlsFiles
+def _tls(cert: Path | None, key: Path | None, self_made: bool) -> TlsFiles | SelfSigned | None:
+    from strongroom.config import SelfSigned, TlsFiles
 
     if (cert is None) != (key is None):
         fail(Exit.USAGE, "--cert and --key belong together")
@@ -258,7 +258,7 @@ def _tls(cert: Path | None, key: Path | None, self_made: bool) -> TlsFiles | Sel
         if self_made:
             fail(Exit.USAGE, "--tls makes a certificate; it does not go with --cert and --key")
         return TlsFiles(cert, key)
-    return SelfMade() if self_made else None
+    return SelfSigned() if self_made else None
 
 
 def _suffixes(given: list[str] | tuple[()]) -> list[str]:
@@ -282,7 +282,7 @@ def run(settings: Settings) -> None:
     set_up_logging(settings.log_level, settings.log_format)
     # Python's default would start a pass at every 700 new objects, most of which live briefly. The
     # objects of the program itself need no pass at all.
-    gc.set_threshold(*COLLECTED_AT)
+    gc.set_threshold(*GC_THRESHOLDS)
     gc.freeze()
     try:
         broken = run_to_end(_until_signal(settings))
@@ -293,7 +293,7 @@ def run(settings: Settings) -> None:
     except CannotListen as error:
         fail(Exit.LISTEN, str(error))
     except MemoryError:
-        _give_up(
+        _exit_at_once(
             "memory ran out, or the system starts no more threads. Every acknowledged change is "
             "kept; raise the limit (ulimit -v, ulimit -u, the container's), then start again."
         )
@@ -317,21 +317,21 @@ async def _until_signal(settings: Settings) -> EngineError | None:
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
 
-    def ask() -> None:
+    def on_signal() -> None:
         stop.set()
         # A second signal ends the process without waiting.
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(number)
 
-    on_signals(loop, (signal.SIGTERM, signal.SIGINT), ask)
+    on_signals(loop, (signal.SIGTERM, signal.SIGINT), on_signal)
 
     def started(app: App) -> None:
         typer.echo(banner(app))
 
-    return await serve_app(settings, SystemClock(), stop, started, _give_up)
+    return await serve_app(settings, SystemClock(), stop, started, _exit_at_once)
 
 
-def _give_up(why: str) -> None:
+def _exit_at_once(why: str) -> None:
     """End the process at once: an orderly end needs memory, and answered changes are durable."""
     os.write(sys.stderr.fileno(), f"strongroom: {why}\n".encode())
     os._exit(Exit.STORAGE.value)

@@ -98,7 +98,7 @@ class FaultInjector:
         self._held: set[str] = set()
         self._changed = asyncio.Event()
 
-    def order(self, plan: FaultPlan) -> None:
+    def set_plan(self, plan: FaultPlan) -> None:
         """Replace the plan, and reset the counts."""
         self.plan = plan
         self.counts = [RuleCount() for _ in plan.rules]

@@ -131,14 +131,14 @@ class OwnEndpoints:
         if request.method == "PUT":
             try:
                 body = await request.body.read_all(_PLAN_BYTES_MAX)
-                self.faults.order(msgspec.json.decode(body, type=FaultPlan))
+                self.faults.set_plan(msgspec.json.decode(body, type=FaultPlan))
             except StorageError as error:
                 return _problem(error.row.status, error.message)
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
                 example = '{"rules": [{"operation": "Put Blob", "fault": "busy", "times": 2}]}'
                 return _problem(400, f"The body must be like {example}: {error}")
         elif request.method == "DELETE":
-            self.faults.order(FaultPlan())
+            self.faults.set_plan(FaultPlan())
         elif request.method not in ("GET", "HEAD"):
             return _wrong_method("GET, HEAD, PUT, DELETE")
         body = msgspec.json.encode({"plan": self.faults.plan, "counts": self.faults.counts})

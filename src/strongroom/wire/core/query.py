@@ -108,7 +108,7 @@ class Query:
 
 
 # Clients repeat their queries (often a SAS token and nothing else), so parsed queries are cached.
-_REMEMBERED: Final = 1024
+_CACHED_PAIRS: Final = 1024
 _REMEMBERED_PAIR_CHARS_MAX: Final = 128
 
 
@@ -134,7 +134,7 @@ def parse(raw: str | None, plus: PlusSign = PlusSign.ITSELF) -> Query:
     return Query(_values(raw, plus), raw)
 
 
-@lru_cache(_REMEMBERED)
+@lru_cache(_CACHED_PAIRS)
 def _parse_remembered(raw: str | None, plus: PlusSign) -> Query:
     return Query(_values(raw, plus), raw, is_cached=True)
 
@@ -146,7 +146,7 @@ def _values(raw: str | None, plus: PlusSign) -> dict[str, list[str]]:
             if plus is not PlusSign.ITSELF and "+" in pair:
                 pair = _spaced(pair, plus)
             is_short = len(pair) <= _REMEMBERED_PAIR_CHARS_MAX
-            name, value = _remembered_pair(pair) if is_short else _pair(pair)
+            name, value = _cached_pair(pair) if is_short else _pair(pair)
             values.setdefault(name, []).append(value)
     return values
 
@@ -168,7 +168,7 @@ def _pair(pair: str) -> tuple[str, str]:
 
 
 # The cached pairs include the parameters of a SAS token, which come with each request.
-_remembered_pair: Final = lru_cache(_REMEMBERED)(_pair)
+_cached_pair: Final = lru_cache(_CACHED_PAIRS)(_pair)
 
 
 def decode(text: str) -> str:

@@ -52,7 +52,7 @@ def parse_resource(text: str) -> TableResource:
         key = _KEY.fullmatch(inside)
         if key is None:
             raise _invalid(text)
-        return TableResource(name, _undoubled(key[1]))
+        return TableResource(name, _unquoted(key[1]))
     return TableResource(name, _keys(inside, text))
 
 
@@ -63,14 +63,14 @@ def _keys(inside: str, text: str) -> tuple[str, str]:
         part = _NAMED.match(inside, position)
         if part is None or part[1] in found:
             raise _invalid(text)
-        found[part[1]] = _undoubled(part[2])
+        found[part[1]] = _unquoted(part[2])
         position, separator = part.end(), part[3]
     if len(found) != 2:
         raise _invalid(text)
     return found["PartitionKey"], found["RowKey"]
 
 
-def _undoubled(text: str) -> str:
+def _unquoted(text: str) -> str:
     return text.replace("''", "'")
 
 
