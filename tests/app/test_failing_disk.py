@@ -18,8 +18,8 @@ from strongroom.clock import Clock
 from strongroom.engines.embedded import EmbeddedEngine, open_store
 from strongroom.engines.embedded.bodies.segments import LARGE_BODY_BYTES
 from strongroom.engines.embedded.check import check
-from strongroom.testing.disk import Disk
-from strongroom.testing.disk_sqlite import DiskVfs
+from strongroom.testing.disks.disk import Disk
+from strongroom.testing.disks.sqlite import DiskVfs
 from strongroom.testing.ports import HOST
 from strongroom.testing.server import InProcessServer
 from tests.conformance.answer import Answer, expect

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from strongroom.testing.linearizability import UNKNOWN, CompletedCall
+from strongroom.testing.histories.linearizability import UNKNOWN, CompletedCall
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,7 @@ from collections.abc import Hashable
 
 import pytest
 
-from strongroom.testing.history import check
-from strongroom.testing.queue_model import (
+from strongroom.testing.histories.queue_model import (
     DeleteStep,
     GetStep,
     Got,
@@ -19,6 +18,7 @@ from strongroom.testing.queue_model import (
     QueueHistory,
     UpdateStep,
 )
+from strongroom.testing.history import check
 from tests.conformance.answer import expect
 from tests.conformance.client import Client
 from tests.conformance.concurrent_clients import ConcurrentClients

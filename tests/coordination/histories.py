@@ -21,8 +21,8 @@ from typing import Final
 
 from strongroom.coordination import Client
 from strongroom.coordination.store import Store
+from strongroom.testing.histories.linearizability import UNKNOWN, CompletedCall
 from strongroom.testing.history import Verdict, check
-from strongroom.testing.linearizability import UNKNOWN, CompletedCall
 from tests.coordination.history_client import (
     Journal,
     Kind,

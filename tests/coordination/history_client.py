@@ -30,7 +30,7 @@ from strongroom.coordination import (
 )
 from strongroom.coordination.recipes.register_core import Swap as Swapped
 from strongroom.coordination.recipes.register_core import Versioned
-from strongroom.testing.linearizability import NEVER, UNKNOWN, CompletedCall
+from strongroom.testing.histories.linearizability import NEVER, UNKNOWN, CompletedCall
 from tests.coordination.history_models import (
     Acquire,
     Acquired,

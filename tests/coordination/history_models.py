@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from strongroom.testing.linearizability import UNKNOWN, CompletedCall
+from strongroom.testing.histories.linearizability import UNKNOWN, CompletedCall
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Hashable
 
 import pytest
 
-from strongroom.testing.linearizability import NEVER, UNKNOWN, CompletedCall
+from strongroom.testing.histories.linearizability import NEVER, UNKNOWN, CompletedCall
 from tests.coordination.histories import judge
 from tests.coordination.history_client import Kind
 from tests.coordination.history_models import (

@@ -18,8 +18,8 @@ from strongroom.coordination.simulation.register_scenario import (
     run_register,
 )
 from strongroom.coordination.simulation.report import Report
+from strongroom.testing.histories.linearizability import UNKNOWN, CompletedCall
 from strongroom.testing.history import History, check
-from strongroom.testing.linearizability import UNKNOWN, CompletedCall
 from tests.coordination.other_mutants import GATES, IDS, REGISTERS, in_force
 
 SEEDS = 4

@@ -33,8 +33,8 @@ from strongroom.servers.service_listeners import ENDPOINTS
 from strongroom.services.core.runner import Services
 from strongroom.services.sweeper import Sweeper
 from strongroom.store.integrity import Integrity
-from strongroom.testing.disk import Disk
-from strongroom.testing.disk_sqlite import DiskVfs
+from strongroom.testing.disks.disk import Disk
+from strongroom.testing.disks.sqlite import DiskVfs
 from strongroom.values import Piece, rfc1123
 from strongroom.wire.core.http import Headers, Request, Response
 from tests.conformance.answer import Answer

@@ -14,9 +14,8 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from strongroom.testing.history import CompletedCall, Verdict, check
-from strongroom.testing.linearizability import UNKNOWN
-from strongroom.testing.queue_model import (
+from strongroom.testing.histories.linearizability import UNKNOWN
+from strongroom.testing.histories.queue_model import (
     DeleteStep,
     GetStep,
     Got,
@@ -26,6 +25,7 @@ from strongroom.testing.queue_model import (
     QueueHistory,
     UpdateStep,
 )
+from strongroom.testing.history import CompletedCall, Verdict, check
 from tests.conformance.answer import expect
 from tests.conformance.messages import Message, delete, get, put, update
 from tests.durability.crashes import LOST, Crashes, OnceQueues, while_crashing

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from strongroom.testing.histories.queue_model import DeleteStep, GetStep, Got, PutStep
 from strongroom.testing.history import check
-from strongroom.testing.queue_model import DeleteStep, GetStep, Got, PutStep
 from tests.durability import queue_histories, table_histories
 from tests.durability.crashes import Crashes
 from tests.durability.queue_histories import CrashModel, Recorder

@@ -10,7 +10,7 @@ import pytest
 
 from strongroom.engines.embedded.directory import Damaged
 from strongroom.engines.embedded.serial_point import SerialPoint
-from strongroom.testing.disk import Disk
+from strongroom.testing.disks.disk import Disk
 from tests.durability import power_cuts
 from tests.durability.power_cut_kept import KeptPlay
 from tests.durability.power_cut_queues import QueuePlay

@@ -15,9 +15,9 @@ from strongroom.engines.base import EngineError, Full
 from strongroom.engines.embedded.log.wal_format import FRAME_HEAD_BYTES
 from strongroom.engines.embedded.records.checksummed_pages import PAGE_BYTES
 from strongroom.engines.embedded.store import EmbeddedOptions, open_store
-from strongroom.testing.contract_subject import face, put, value
-from strongroom.testing.disk import Disk
-from strongroom.testing.disk_sqlite import DiskVfs
+from strongroom.testing.contract.subject import face, put, value
+from strongroom.testing.disks.disk import Disk
+from strongroom.testing.disks.sqlite import DiskVfs
 from tests.engines.embedded_stores import options_on
 
 _BALLAST_BYTES = 64 * 1024

@@ -29,9 +29,9 @@ from strongroom.engines.base import (
 )
 from strongroom.engines.embedded.check import check
 from strongroom.engines.embedded.store import EmbeddedEngine, EmbeddedOptions, open_store
-from strongroom.testing.contract_subject import content, face, hidden, pieces, value
-from strongroom.testing.disk import Disk, DiskFiles
-from strongroom.testing.disk_sqlite import DiskVfs
+from strongroom.testing.contract.subject import content, face, hidden, pieces, value
+from strongroom.testing.disks.disk import Disk, DiskFiles
+from strongroom.testing.disks.sqlite import DiskVfs
 from tests.engines.embedded_stores import options_on
 
 BALLAST_BYTES: Final = 64 * 1024

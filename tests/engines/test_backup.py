@@ -18,7 +18,7 @@ from strongroom.engines.embedded.check import Inspection, check
 from strongroom.engines.embedded.directory import NotADataDirectory, UnknownFormat
 from strongroom.engines.embedded.records.checksummed_pages import CHECKSUM_VFS
 from strongroom.engines.embedded.store import EmbeddedOptions, open_store
-from strongroom.testing.contract_subject import (
+from strongroom.testing.contract.subject import (
     commit,
     content,
     face,

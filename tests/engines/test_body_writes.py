@@ -32,7 +32,7 @@ from strongroom.engines.embedded.bodies.segments import LARGE_BODY_BYTES
 from strongroom.engines.embedded.check import check
 from strongroom.engines.embedded.files import OsFiles
 from strongroom.engines.embedded.store import EmbeddedEngine, EmbeddedOptions, open_store
-from strongroom.testing.contract_subject import commit, content, pieces, place
+from strongroom.testing.contract.subject import commit, content, pieces, place
 
 _SIZES = (
     0, 1, ALIGNMENT_BYTES - 1, ALIGNMENT_BYTES, ALIGNMENT_BYTES + 1,

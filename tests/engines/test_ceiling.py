@@ -7,7 +7,7 @@ from pathlib import Path
 
 from strongroom.clock import ManualClock
 from strongroom.engines.embedded.store_time import ContentIds, DurableTime
-from strongroom.testing.disk import Disk
+from strongroom.testing.disks.disk import Disk
 from strongroom.values import TICKS_PER_S
 from tests.engines.embedded_stores import store_on
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from strongroom.engines.base import EngineError, Unavailable
-from strongroom.testing.contract_subject import pieces
-from strongroom.testing.disk import Disk
+from strongroom.testing.contract.subject import pieces
+from strongroom.testing.disks.disk import Disk
 from tests.engines.embedded_stores import SEGMENT_BYTES, store_on
 
 

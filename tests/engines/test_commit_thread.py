@@ -14,8 +14,8 @@ import pytest
 from strongroom.engines.base import CommitUnknown, EngineError
 from strongroom.engines.embedded import commit_thread
 from strongroom.engines.embedded.commit_thread import CommitThread
-from strongroom.testing.contract_subject import face, put, value
-from strongroom.testing.disk import Disk
+from strongroom.testing.contract.subject import face, put, value
+from strongroom.testing.disks.disk import Disk
 from tests.engines.embedded_stores import store_on
 
 

@@ -20,8 +20,8 @@ from strongroom.engines.embedded.bodies.segments import SegmentStore
 from strongroom.engines.embedded.check import check
 from strongroom.engines.embedded.directory import DirectoryLayout, FileLock
 from strongroom.engines.embedded.records.sqlite import Reader
-from strongroom.testing.contract_subject import body_of, commit, content, pieces, place
-from strongroom.testing.disk import Disk
+from strongroom.testing.contract.subject import body_of, commit, content, pieces, place
+from strongroom.testing.disks.disk import Disk
 from tests.engines import embedded_stores
 from tests.engines.embedded_stores import SEGMENT_BYTES, Gate, store_on
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from strongroom.testing.contract_engines import EmbeddedSubject, MemorySubject
+from strongroom.testing.contract.engines import EmbeddedSubject, MemorySubject
 from strongroom.testing.engine_contract import (
     CONTRACT,
     SHARED_CONTRACT,

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from strongroom.engines.memory import MemoryEngine
-from strongroom.testing import contract_membership, contract_shared, contract_waiting
-from strongroom.testing.contract_engines import MemorySubject
+from strongroom.testing.contract import membership, shared, waiting
+from strongroom.testing.contract.engines import MemorySubject
 from strongroom.testing.engine_contract import CONTRACT, SHARED_CONTRACT, prove
 from tests.engines.engine_mutants import MUTANTS, Case
 
@@ -19,7 +19,7 @@ from tests.engines.engine_mutants import MUTANTS, Case
 def test_a_broken_engine_fails(
     mutant: type[MemoryEngine], case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (contract_membership, contract_shared, contract_waiting):
+    for module in (membership, shared, waiting):
         for name in ("_SOON_S", "_LONG_S"):
             if hasattr(module, name):
                 monkeypatch.setattr(module, name, 2.0)

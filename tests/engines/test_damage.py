@@ -30,7 +30,7 @@ from strongroom.engines.embedded.records.face_scan import ScanRequest
 from strongroom.engines.embedded.records.sqlite import Reader
 from strongroom.engines.embedded.store import EmbeddedEngine, EmbeddedOptions, open_store
 from strongroom.slices import run_to_completion
-from strongroom.testing.contract_subject import (
+from strongroom.testing.contract.subject import (
     commit,
     content,
     face,

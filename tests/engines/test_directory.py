@@ -21,7 +21,7 @@ from strongroom.engines.embedded.directory import (
     parse_format,
 )
 from strongroom.engines.embedded.store import EmbeddedOptions, open_store
-from strongroom.testing.contract_subject import face, put, value
+from strongroom.testing.contract.subject import face, put, value
 
 _OPTIONS = EmbeddedOptions(ballast_bytes=64 * 1024)
 

@@ -10,8 +10,8 @@ import pytest
 
 from strongroom.engines.base import DataDamaged, Full, Record, Ref
 from strongroom.engines.embedded import EmbeddedEngine
-from strongroom.testing.contract_subject import face, hidden, put, value
-from strongroom.testing.disk import Disk
+from strongroom.testing.contract.subject import face, hidden, put, value
+from strongroom.testing.disks.disk import Disk
 from strongroom.values import Purpose
 from tests.engines.embedded_stores import store_on
 

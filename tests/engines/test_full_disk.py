@@ -9,7 +9,7 @@ import pytest
 
 from strongroom.engines.base import Full, Step
 from strongroom.engines.embedded.check import check
-from strongroom.testing.contract_subject import (
+from strongroom.testing.contract.subject import (
     Refused,
     commit,
     content,
@@ -22,7 +22,7 @@ from strongroom.testing.contract_subject import (
     refuse,
     value,
 )
-from strongroom.testing.disk import Disk
+from strongroom.testing.disks.disk import Disk
 from tests.engines.embedded_stores import BALLAST_BYTES, store_on
 
 _COUNT = 150

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from strongroom.engines.base import Unavailable
-from strongroom.testing.contract_engines import EmbeddedSubject
-from strongroom.testing.contract_subject import face, put, value
-from strongroom.testing.disk import Disk
+from strongroom.testing.contract.engines import EmbeddedSubject
+from strongroom.testing.contract.subject import face, put, value
+from strongroom.testing.disks.disk import Disk
 from tests.engines.embedded_stores import Gate, store_on
 
 

@@ -29,7 +29,7 @@ from strongroom.engines.embedded.bodies import segments
 from strongroom.engines.embedded.log import checkpoints
 from strongroom.engines.embedded.serial_point import Group, QueuedWork, SerialPoint
 from strongroom.limits import KIB, MIB
-from strongroom.testing.contract_subject import (
+from strongroom.testing.contract.subject import (
     Refused,
     commit,
     face,
@@ -41,7 +41,7 @@ from strongroom.testing.contract_subject import (
     value,
     writes,
 )
-from strongroom.testing.disk import Disk, DiskFiles
+from strongroom.testing.disks.disk import Disk, DiskFiles
 from tests.engines.embedded_stores import Gate, store_on
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from strongroom.clock import ManualClock
 from strongroom.engines.embedded.files import OsFiles
 from strongroom.engines.embedded.store import EmbeddedOptions, open_store
-from strongroom.testing.contract_subject import face, put
+from strongroom.testing.contract.subject import face, put
 from strongroom.values import Health
 
 _SOON_S = 0.05

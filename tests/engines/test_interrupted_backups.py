@@ -18,7 +18,7 @@ from strongroom.engines.embedded.check import check
 from strongroom.engines.embedded.copy_target import CopyTarget
 from strongroom.engines.embedded.directory import Damaged, Format, NotADataDirectory
 from strongroom.engines.embedded.store import EmbeddedOptions, open_store
-from strongroom.testing.contract_subject import commit, content, face, pieces, place, value, writes
+from strongroom.testing.contract.subject import commit, content, face, pieces, place, value, writes
 
 _OPTIONS = EmbeddedOptions(segment_bytes=100_000, ballast_bytes=64 * 1024)
 _COUNT = 12

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from strongroom.engines.embedded.log import checkpoints
-from strongroom.testing.contract_subject import face, put, value
-from strongroom.testing.disk import Disk
+from strongroom.testing.contract.subject import face, put, value
+from strongroom.testing.disks.disk import Disk
 from tests.engines.embedded_stores import store_on
 
 PAGES = 64

@@ -17,7 +17,7 @@ from strongroom.engines.embedded.log.gate import cut_damaged_log
 from strongroom.engines.embedded.records.checksummed_pages import PAGE_BYTES
 from strongroom.engines.embedded.records.sqlite import Reader
 from strongroom.engines.embedded.store import EmbeddedOptions, open_store
-from strongroom.testing.contract_subject import face, put, value
+from strongroom.testing.contract.subject import face, put, value
 from tests.engines.full_log_rounds import roll_back_and_cut_power
 from tests.engines.logs import flipped, frame_at, judged
 

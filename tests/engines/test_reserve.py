@@ -19,7 +19,7 @@ from strongroom.engines.embedded.ballast import Ballast
 from strongroom.engines.embedded.check import check
 from strongroom.engines.embedded.files import OsFiles
 from strongroom.engines.embedded.reserve import Reserve, is_full
-from strongroom.testing.contract_subject import (
+from strongroom.testing.contract.subject import (
     commit,
     content,
     face,
@@ -29,7 +29,7 @@ from strongroom.testing.contract_subject import (
     put,
     value,
 )
-from strongroom.testing.disk import Disk
+from strongroom.testing.disks.disk import Disk
 from strongroom.values import Health, Purpose
 from tests.effort import scaled, stride
 from tests.engines.embedded_stores import BALLAST_BYTES, SEGMENT_BYTES, store_on

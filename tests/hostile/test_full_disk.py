@@ -12,9 +12,9 @@ from strongroom.clock import ManualClock
 from strongroom.engines.base import Full, Step
 from strongroom.engines.embedded.check import check
 from strongroom.engines.embedded.store import EmbeddedEngine, EmbeddedOptions, open_store
-from strongroom.testing.contract_subject import commit, content, pieces, place
-from strongroom.testing.disk import Disk, DiskFiles
-from strongroom.testing.disk_sqlite import DiskVfs
+from strongroom.testing.contract.subject import commit, content, pieces, place
+from strongroom.testing.disks.disk import Disk, DiskFiles
+from strongroom.testing.disks.sqlite import DiskVfs
 
 _BODY_BYTES = 512 * 1024
 _CAPACITY_BYTES = 6 * 1024 * 1024

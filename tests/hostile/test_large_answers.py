@@ -19,7 +19,7 @@ from strongroom.semantics.core import listing
 from strongroom.services.core.pages import fill
 from strongroom.services.core.runner import Services
 from strongroom.store.core import keys
-from strongroom.testing.contract_subject import face, put
+from strongroom.testing.contract.subject import face, put
 from strongroom.wire.core.http import Request, Response
 from tests.servers.loopback import PATIENT, Served, no_more_than, run, serving
 

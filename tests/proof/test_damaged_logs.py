@@ -22,7 +22,7 @@ from strongroom.engines.embedded.log.check import LogVerdict, judge
 from strongroom.engines.embedded.log.wal_format import FRAME_HEAD_BYTES
 from strongroom.engines.embedded.records.checksummed_pages import PAGE_BYTES
 from strongroom.engines.embedded.store import EmbeddedOptions, open_store
-from strongroom.testing.contract_subject import face, put
+from strongroom.testing.contract.subject import face, put
 from tests.engines.full_log_rounds import roll_back_and_cut_power
 from tests.engines.logs import flipped, frame_at, judged
 from tests.engines.power_cut_rounds import run_round

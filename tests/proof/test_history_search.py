@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from strongroom.testing.linearizability import Model, State
+from strongroom.testing.histories.linearizability import Model, State
 from tests.testing.histories import Step
 from tests.testing.test_search import MODELS, check_every_history
 

@@ -28,6 +28,15 @@ from strongroom.services.core.runner import Services
 from strongroom.services.queue.messages import MessageView
 from strongroom.services.sweeper import Sweeper
 from strongroom.services.table import entities
+from strongroom.testing.histories.queue_model import (
+    DeleteStep,
+    GetStep,
+    Got,
+    MessageModel,
+    PutStep,
+    QueueHistory,
+    UpdateStep,
+)
 from strongroom.testing.history import History, Verdict, check
 from strongroom.testing.models import (
     Acquire,
@@ -43,15 +52,6 @@ from strongroom.testing.models import (
     PutIfMatch,
     Release,
     Renew,
-)
-from strongroom.testing.queue_model import (
-    DeleteStep,
-    GetStep,
-    Got,
-    MessageModel,
-    PutStep,
-    QueueHistory,
-    UpdateStep,
 )
 from strongroom.values import etag_text
 from tests.services import blob_calls, container_calls, queue_calls, test_entities

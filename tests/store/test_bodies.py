@@ -12,7 +12,7 @@ from strongroom.engines.base import VERIFIED_BYTES_MAX, DataDamaged, Partition, 
 from strongroom.engines.memory import MemoryEngine
 from strongroom.store.blob.bodies.blocks import ListedBlock, Span, spans
 from strongroom.store.blob.bodies.reading import read_spans, to_store
-from strongroom.testing.contract_subject import commit, pieces
+from strongroom.testing.contract.subject import commit, pieces
 
 _LONG_BYTES = 3 * VERIFIED_BYTES_MAX
 

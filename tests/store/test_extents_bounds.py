@@ -26,7 +26,7 @@ from strongroom.store.core import extents, keys
 from strongroom.store.core.extents import leaf as leaves
 from strongroom.store.core.extents import model
 from strongroom.store.core.extents.model import LEAF_BYTES, Extent, Leaf, LeafStore, encode_leaf
-from strongroom.testing.contract_subject import pieces
+from strongroom.testing.contract.subject import pieces
 from strongroom.values import Purpose
 from tests.store.volumes import MAP_NUMBER, PARTITION, Volume
 

@@ -22,7 +22,7 @@ from strongroom.store.core.extents.model import (
     encode_leaf,
 )
 from strongroom.store.core.extents.ranges import LEAVES_MAX
-from strongroom.testing.contract_subject import commit
+from strongroom.testing.contract.subject import commit
 
 PARTITION: Final = Partition(b"blobs", b"one")
 PLACE: Final = MapPlace(PARTITION, 7)

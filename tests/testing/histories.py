@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Generic
 
+from strongroom.testing.histories.linearizability import State
 from strongroom.testing.history import NEVER, UNKNOWN, CompletedCall, Model, check
-from strongroom.testing.linearizability import State
 from strongroom.testing.models import (
     Acquire,
     DeleteContent,

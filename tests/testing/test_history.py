@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 
+from strongroom.testing.histories.linearizability import State
 from strongroom.testing.history import (
     NEVER,
     UNKNOWN,
@@ -17,7 +18,6 @@ from strongroom.testing.history import (
     PendingCall,
     check,
 )
-from strongroom.testing.linearizability import State
 from strongroom.testing.models import (
     Acquire,
     BlobModel,

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from strongroom.testing.histories.linearizability import State
 from strongroom.testing.history import CompletedCall, Model, SearchLimitError, check
-from strongroom.testing.linearizability import State
 from strongroom.testing.models import (
     Acquire,
     BlobModel,

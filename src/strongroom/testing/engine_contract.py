@@ -1,7 +1,7 @@
 """The contract suite: functions that check what every engine must do.
 
 Lives here: the list of all cases, and `prove`, which runs one. The cases themselves are in the
-modules contract_*.py; the contract is in engines/base.py and engines/gateways.py. With pytest:
+package `contract`; the contract is in engines/base.py and engines/gateways.py. With pytest:
 
     @pytest.mark.parametrize("case", CONTRACT, ids=lambda case: case.__name__)
     def test_contract(case, tmp_path):
@@ -13,16 +13,16 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
-from strongroom.testing import (
-    contract_contents,
-    contract_failures,
-    contract_gateways,
-    contract_membership,
-    contract_records,
-    contract_shared,
-    contract_waiting,
+from strongroom.testing.contract import (
+    contents,
+    failures,
+    gateways,
+    membership,
+    records,
+    shared,
+    waiting,
 )
-from strongroom.testing.contract_subject import SharedSubject, Subject
+from strongroom.testing.contract.subject import SharedSubject, Subject
 
 __all__ = [
     "CONTRACT",
@@ -40,20 +40,20 @@ S = TypeVar("S", bound=Subject)
 Case = Callable[[Subject], Awaitable[None]]
 
 CONTRACT: Final[tuple[Case, ...]] = (
-    *contract_records.CASES,
-    *contract_waiting.CASES,
-    *contract_contents.CASES,
-    *contract_failures.CASES,
-    *contract_gateways.CASES,
+    *records.CASES,
+    *waiting.CASES,
+    *contents.CASES,
+    *failures.CASES,
+    *gateways.CASES,
 )
-STOPPING_CONTRACT: Final[tuple[Case, ...]] = contract_failures.STOPPING_CASES
+STOPPING_CONTRACT: Final[tuple[Case, ...]] = failures.STOPPING_CASES
 """For engines that have nobody to ask what became of a commit, such as those in one process."""
 
 
 SharedCase = Callable[[SharedSubject], Awaitable[None]]
 SHARED_CONTRACT: Final[tuple[SharedCase, ...]] = (
-    *contract_shared.CASES,
-    *contract_membership.CASES,
+    *shared.CASES,
+    *membership.CASES,
 )
 """For engines that several gateways serve."""
 

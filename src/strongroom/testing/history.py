@@ -19,8 +19,8 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from strongroom.testing.counterexample import Counterexample, counterexample
-from strongroom.testing.linearizability import (
+from strongroom.testing.histories.counterexample import Counterexample, counterexample
+from strongroom.testing.histories.linearizability import (
     NEVER,
     UNKNOWN,
     CompletedCall,
@@ -28,7 +28,7 @@ from strongroom.testing.linearizability import (
     ModelHints,
     State,
 )
-from strongroom.testing.search import SearchLimitError, find_order
+from strongroom.testing.histories.search import SearchLimitError, find_order
 
 __all__ = [
     "NEVER",

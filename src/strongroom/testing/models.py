@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final, NamedTuple
 
-from strongroom.testing.linearizability import UNKNOWN, CompletedCall
+from strongroom.testing.histories.linearizability import UNKNOWN, CompletedCall
 
 
 @dataclass(frozen=True, slots=True)

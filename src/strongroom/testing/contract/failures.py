@@ -21,7 +21,7 @@ from strongroom.engines.base import (
     Unavailable,
     Write,
 )
-from strongroom.testing.contract_subject import (
+from strongroom.testing.contract.subject import (
     Refused,
     Subject,
     commit,

@@ -39,7 +39,7 @@ from strongroom.engines.conditions import (
     NumberWithin,
     holds,
 )
-from strongroom.testing.contract_subject import (
+from strongroom.testing.contract.subject import (
     Refused,
     Subject,
     commit,

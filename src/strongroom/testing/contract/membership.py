@@ -14,7 +14,7 @@ from typing import Final
 
 from strongroom.engines.base import Step, StorageEngine, Unavailable
 from strongroom.engines.gateways import Horizon
-from strongroom.testing.contract_subject import (
+from strongroom.testing.contract.subject import (
     SharedSubject,
     body_of,
     commit,

@@ -19,9 +19,9 @@ from strongroom.engines.embedded.directory import DirectoryLayout
 from strongroom.engines.embedded.records.sqlite import Reader
 from strongroom.engines.embedded.store import EmbeddedOptions, open_store
 from strongroom.engines.memory import MemoryEngine
-from strongroom.testing.contract_subject import HeldCommits
-from strongroom.testing.disk import Disk, DiskFiles
-from strongroom.testing.disk_sqlite import DiskVfs
+from strongroom.testing.contract.subject import HeldCommits
+from strongroom.testing.disks.disk import Disk, DiskFiles
+from strongroom.testing.disks.sqlite import DiskVfs
 
 _BALLAST_BYTES: Final = 1024 * 1024
 _SEGMENT_BYTES: Final = 1024 * 1024

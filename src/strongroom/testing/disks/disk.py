@@ -1,7 +1,7 @@
 """A simulated disk that can lose power, fail, or fill up; data that was not synced may be lost.
 
 Lives here: the model of durable data, for every change that an embedded store makes to files. Must
-not live here: SQLite's side of it (disk_sqlite.py), or what a store promises.
+not live here: SQLite's side of it (sqlite.py), or what a store promises.
 
 Changes go through to real files, so a store runs on it as on any disk. The disk also keeps every
 file's synced bytes, the writes since then, and every directory's entries. From them,

@@ -1,8 +1,8 @@
 """The types of the history checker: operations, the unknown result, and a model's protocol.
 
-Lives here: types and values only. Must not live here: recording and checking (`history.py`), the
-search (`search.py`), the readable report (`counterexample.py`), the models that are shipped
-(`models.py`).
+Lives here: types and values only. Must not live here: recording and checking
+(`testing/history.py`), the search (`search.py`), the readable report (`counterexample.py`), the
+models that are shipped (`testing/models.py`).
 
 A history is linearizable if the model allows all its operations in some order. In that order, an
 operation that returned before another was invoked comes before it. Source: Herlihy and Wing,

@@ -23,7 +23,7 @@ from strongroom.engines.base import (
     StorageEngine,
 )
 from strongroom.engines.checksum import crc64
-from strongroom.testing.contract_subject import (
+from strongroom.testing.contract.subject import (
     Refused,
     Subject,
     body_of,

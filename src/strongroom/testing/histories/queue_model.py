@@ -13,7 +13,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from strongroom.testing.linearizability import UNKNOWN, CompletedCall
+from strongroom.testing.histories.linearizability import UNKNOWN, CompletedCall
 
 
 @dataclass(frozen=True, slots=True)

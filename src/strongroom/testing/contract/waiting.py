@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from strongroom.testing.contract_subject import (
+from strongroom.testing.contract.subject import (
     Refused,
     Subject,
     face,

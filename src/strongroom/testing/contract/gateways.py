@@ -1,7 +1,7 @@
 """The contract's cases about gateways that need only one gateway.
 
-Lives here: cases only. Cases with several gateways are in contract_shared.py and
-contract_membership.py.
+Lives here: cases only. Cases with several gateways are in shared.py and
+membership.py.
 """
 
 # ruff: noqa: D103 - a case's name says what must hold
@@ -12,7 +12,7 @@ import asyncio
 from typing import Final
 
 from strongroom.engines.gateways import GATEWAYS_MAX
-from strongroom.testing.contract_subject import Subject, face, is_lost, put, stands
+from strongroom.testing.contract.subject import Subject, face, is_lost, put, stands
 
 _SOON_S: Final = 30.0
 _WRITERS: Final = 24

@@ -1,7 +1,7 @@
 """The contract's cases about records and contents that two gateways serve at the same time.
 
 Lives here: cases only, for engines with several gateways. Cases about holds, readers, earlier
-commits and dead gateways are in contract_membership.py.
+commits and dead gateways are in membership.py.
 """
 
 # ruff: noqa: D103 - a case's name says what must hold
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from strongroom.engines.base import Commit, Record, Ref, Step, StorageEngine
-from strongroom.testing.contract_subject import (
+from strongroom.testing.contract.subject import (
     Refused,
     SharedSubject,
     commit,

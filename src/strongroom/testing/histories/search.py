@@ -16,7 +16,13 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic
 
-from strongroom.testing.linearizability import NEVER, CompletedCall, Model, ModelHints, State
+from strongroom.testing.histories.linearizability import (
+    NEVER,
+    CompletedCall,
+    Model,
+    ModelHints,
+    State,
+)
 
 
 class SearchLimitError(Exception):

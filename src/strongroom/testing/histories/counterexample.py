@@ -8,8 +8,14 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from strongroom.testing.linearizability import NEVER, CompletedCall, Model, ModelHints, State
-from strongroom.testing.search import SearchLimitError, SearchResult, find_order
+from strongroom.testing.histories.linearizability import (
+    NEVER,
+    CompletedCall,
+    Model,
+    ModelHints,
+    State,
+)
+from strongroom.testing.histories.search import SearchLimitError, SearchResult, find_order
 
 _TRIED_MAX: Final = 20_000  # operations searched in all attempts to leave some out
 _CONTEXT_ROWS: Final = 6  # operations shown before those without a place in the order
