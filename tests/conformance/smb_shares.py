@@ -25,7 +25,7 @@ ACQUIRE: Final = {
     "x-ms-proposed-lease-id": LEASE_ID,
 }
 Send = Callable[[Client, str], Answer]
-"""A request; it takes the path of a share."""
+"""Sends a request to a share, given by its path, and returns the answer."""
 
 # The names come from smb.md 4.2 and 4.5.
 SENDS: Final[dict[str, Send]] = {

@@ -43,7 +43,8 @@ def protect(box: Box, protection: ContainerProtection | None) -> None:
 
 
 CHANGES_ON_THE_SPOT = [name for name in CHANGES if "copy" not in name and name != "from url"]
-"""The others write their source first. WRITES has them too, over a source that is there."""
+"""The changes without a copy's source. The others write their source first. WRITES has those too,
+with a source that exists already."""
 
 
 @pytest.mark.parametrize("name", CHANGES_ON_THE_SPOT)

@@ -21,7 +21,7 @@ from tests.conformance.client import HOST, TIMEOUT_S, Client, Credential, Fields
 from tests.conformance.table_client import TableClient
 
 LOST: Final = (OSError, http.client.HTTPException)
-"""What a request raises whose answer does not come."""
+"""The exceptions of a request that gets no answer."""
 CREDENTIAL: Final = Credential(DEVELOPMENT_ACCOUNT_NAME, DEVELOPMENT_ACCOUNT_KEY)
 _PATIENCE_S: Final = 60.0
 AnyClient = TypeVar("AnyClient", bound=Client)

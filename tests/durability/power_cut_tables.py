@@ -29,7 +29,7 @@ ROWS: Final = 6
 PHASES: Final = 40
 CHARS: Final = (0, 20, 2_000, 30_000)
 Rows = dict[str, tuple[Any, str]]
-"""RowKey -> (what tells the content, ETag)."""
+"""RowKey -> (a value that identifies the content, ETag)."""
 
 
 @dataclass(slots=True)

@@ -25,7 +25,7 @@ from tests.servers.smb.client import Closed
 from tests.servers.smb.sockets import SmbMount
 
 LOST: Final = (OSError, Closed, TimeoutError)
-"""What a command raises whose answer does not come."""
+"""The exceptions of a command that gets no answer."""
 _END_OF_FILE, _WRITE_BYTES_MAX = 20, 1 << 20
 Command = Callable[[SmbMount], Awaitable[None]]
 

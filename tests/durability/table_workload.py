@@ -37,7 +37,7 @@ class State:
 
 
 Pending = dict[str, str | None]
-"""Row -> digest after the write under way; None = gone."""
+"""Row -> its digest after the pending write; None = the row is deleted."""
 
 
 def make_table(client: Client) -> None:

@@ -23,7 +23,7 @@ from strongroom.testing.ports import HOST, free_port
 USER, PASSWORD = "app", "s3cret/word"
 _START_S = 90.0
 _SCRIPT = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
-"""The package's own; the one on the path changes the user and the folder."""
+"""The package's own script. The one on the path changes the user and the folder."""
 
 
 class Broker:

@@ -52,7 +52,7 @@ HELD: Final = (
     "test_share_snapshots",
     "test_share_usage",
 )
-"""Modules about shares: one gateway at a time serves a share, and its handles die with it."""
+"""Modules about shares. One gateway at a time serves a share, and its handles end with it."""
 
 # The test replaces, delays or interrupts a part of one gateway's engine, and the call must go to
 # that gateway.

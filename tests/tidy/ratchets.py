@@ -27,9 +27,9 @@ POSITIONAL_MAX = 6
 MODULES_MAX = 20
 
 Found = Mapping[str, Sequence[str]]
-"""What is measured: a name, and what is counted there."""
+"""The measurements: for each name, the findings that are counted."""
 Allowed = Mapping[str, Mapping[str, int]]
-"""By ratchet: a name, and how much is allowed there."""
+"""For each ratchet: the allowed number of findings by name."""
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _PAGES_LEFT_OUT = {"CHANGELOG.md"}

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 Progress = Callable[[int, int], None]
-"""progress(done, in all)."""
+"""progress(units done, total units)."""
 
 
 @contextmanager

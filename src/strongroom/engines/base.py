@@ -131,8 +131,8 @@ class Commit(msgspec.Struct, Generic[T], frozen=True):
 
 
 Decide = Callable[[Sequence[Record | None], int], Commit[T]]
-"""decide(records in the order of the reads, stamp) -> Commit; raising refuses and changes
-nothing."""
+"""decide(records, stamp) returns the commit. The records are in the order of the reads. An
+exception refuses the commit, and nothing is changed."""
 
 
 class Position(NamedTuple):

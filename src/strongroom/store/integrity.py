@@ -44,7 +44,7 @@ from strongroom.store.queue.integrity import MessagesCheck
 from strongroom.store.table.integrity import EntitiesCheck, entity_name
 
 Progress = Callable[[int, int], None]
-"""progress(records done, records in all)."""
+"""progress(records checked, total records)."""
 
 _STEP_RECORDS: Final = 1000
 _FILES: Final = b"a"

@@ -47,7 +47,8 @@ CONTRACT: Final[tuple[Case, ...]] = (
     *gateways.CASES,
 )
 STOPPING_CONTRACT: Final[tuple[Case, ...]] = failures.STOPPING_CASES
-"""For engines that have nobody to ask what became of a commit, such as those in one process."""
+"""The cases for engines that stop when the outcome of a commit is unknown. An engine of one process
+cannot ask another one for the outcome."""
 
 
 SharedCase = Callable[[SharedSubject], Awaitable[None]]
@@ -55,7 +56,7 @@ SHARED_CONTRACT: Final[tuple[SharedCase, ...]] = (
     *shared.CASES,
     *membership.CASES,
 )
-"""For engines that several gateways serve."""
+"""The cases for engines that several gateways serve."""
 
 
 async def prove(case: Callable[[S], Awaitable[None]], subject: S) -> None:

@@ -30,7 +30,7 @@ from strongroom.engines.embedded.log.gate import refuse_damaged_idle_log
 from strongroom.engines.embedded.records.sqlite import Reader
 
 Progress = Callable[[int, int], None]
-"""progress(bytes done, bytes in all)."""
+"""progress(bytes copied, total bytes)."""
 
 _PIECE_BYTES: Final = 4 * 1024 * 1024
 

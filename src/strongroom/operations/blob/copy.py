@@ -125,5 +125,5 @@ ABORT_COPY: Final = Operation(
 )
 
 FIRST: Final = (COPY_FROM_URL,)
-"""Matched before Put Blob From URL, whose requests may lack only one of these headers."""
+"""Matched before Put Blob From URL, which requires one header less."""
 OPERATIONS: Final = (COPY_BLOB, ABORT_COPY)

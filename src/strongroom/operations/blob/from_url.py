@@ -126,4 +126,4 @@ OPERATIONS: Final = (
     APPEND_BLOCK_FROM_URL,
     PUT_PAGE_FROM_URL,
 )
-"""Matched before the operations on the same URL without a source, which need a header less."""
+"""Matched before the operations on the same URL without a source, which require one header less."""

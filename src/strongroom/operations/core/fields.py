@@ -107,7 +107,7 @@ CONDITION_HEADERS: Final = (
 
 
 BLOB_CONDITION_HEADERS: Final = tuple("x-ms-blob-" + name for name in CONDITION_HEADERS[:4])
-"""The four that operations on a blob's tags take; x-ms-if-tags has one name everywhere."""
+"""The conditional headers of operations on a blob's tags; x-ms-if-tags has no such form."""
 
 
 def blob_conditions(request: Request) -> Conditions:

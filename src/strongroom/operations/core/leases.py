@@ -45,7 +45,7 @@ def _held_id(request: Request, query: Query) -> None:
 
 
 HELD_ID: Final = Field("", _held_id, headers=(LEASE_ID_HEADER,))
-"""Requires the id of the lease. The call contains the id already, so this field fills nothing."""
+"""Requires the id of the lease. The call contains the id already, so this sets no field."""
 
 LEASE_ID: Final = Returned("x-ms-lease-id", lambda result: result.lease_id)
 LEASE_TIME: Final = Returned(

@@ -48,7 +48,7 @@ class Resource(FastHashEnum):
     """Also the share's root, whose path is empty."""
     FILE = "/{share}/{path}"
     ANY = "/{any}"
-    """Whatever the URL names, and without credentials: preflight requests of browsers."""
+    """Any URL, without credentials: the preflight requests of browsers."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ FIRST: Final = (
     _unserved(_DATA_LAKE, "data_lake", "PUT", _BLOB, permissions.ANY_OF_BLOBS, None,
            When("x-ms-rename-source")),
 )  # fmt: skip
-"""Matched before the served operations on the same URL, since it needs one header more."""
+"""Matched before the served operations on the same URL, since it requires one header more."""
 
 OPERATIONS: Final = (
     _unserved("Rename Container", "container_rename", "PUT", _CONTAINER,

@@ -70,5 +70,6 @@ def _no_receipt(request: Request, query: Query) -> None:
 
 
 NO_RECEIPT: Final = Field("", _no_receipt)
-"""Refuses to clear a queue for a client that wants to delete one message and has lost its id."""
+"""Refuses a pop receipt in Clear Messages. Its client meant to delete one message, and the URL
+lacks the message's id."""
 RECEIPT: Final = parameter("receipt", "popreceipt", required=True)

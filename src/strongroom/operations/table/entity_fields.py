@@ -44,9 +44,10 @@ def _sent_format(request: Request, query: Query) -> None:
 
 
 FORMAT: Final = Field("", _format, headers=("accept",), query=("$format",))
-"""Refuses what cannot be answered; fills nothing: answers look again."""
+"""Refuses formats in which the service cannot answer. It sets no field, since the answer reads the
+headers again."""
 SENT_FORMAT: Final = Field("", _sent_format, headers=("content-type",))
-"""Refuses documents that are not JSON; fills nothing."""
+"""Refuses documents that are not JSON. It sets no field."""
 
 
 def _select(request: Request, query: Query) -> tuple[str, ...] | None:
@@ -135,7 +136,7 @@ def _no_other_condition(request: Request, query: Query) -> None:
 
 
 NO_OTHER_CONDITION: Final = Field("", _no_other_condition)
-"""Refuses conditions that a write does not have: to write all the same would be to ignore them."""
+"""Refuses conditions that writes do not support, since a write must not ignore a condition."""
 IF_MATCH: Final = header("match", "if-match", _match, required=True)
 
 

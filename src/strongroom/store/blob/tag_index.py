@@ -32,7 +32,7 @@ from strongroom.store.core.records import Job, JobKind
 from strongroom.values import TICKS_PER_S, Metadata
 
 ENTRY: Final = b"\x01"
-"""The value of each entry: the version of its form."""
+"""The value of each entry: the version of its format."""
 # The delay is long, because the commit removes the job itself: only a crash leaves it.
 _SWEEP_AFTER_TICKS: Final = 60 * TICKS_PER_S
 

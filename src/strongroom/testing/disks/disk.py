@@ -26,7 +26,7 @@ from strongroom.engines.embedded.files import OsFiles
 SECTORS_BYTES: Final = (512, 4096)
 
 Fault = Callable[[str, str], int | None]
-"""fault(operation, path) -> errno to raise instead of doing it, or None."""
+"""fault(operation, path) returns the errno to raise instead of the operation, or None."""
 
 
 @dataclass(eq=False, slots=True)

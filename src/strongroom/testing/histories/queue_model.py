@@ -69,7 +69,7 @@ class MessageState(NamedTuple):
 ABSENT: Final = MessageState(None, -1, True)
 """Not put yet."""
 GONE: Final = MessageState(None, -2, True)
-"""Deleted; nothing brings it back."""
+"""Deleted for good."""
 
 
 class MessageModel:

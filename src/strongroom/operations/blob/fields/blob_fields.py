@@ -91,16 +91,17 @@ def _given_properties(request: Request, query: Query) -> ContentProperties:
 
 _OWN_NAMES: Final = (*(own for _, own, _ in _PROPERTY_HEADERS), _MD5)
 OWN_PROPERTIES: Final = Field("properties", _own_properties, headers=_OWN_NAMES)
-"""Properties from the x-ms-blob-* headers only; what is not given is None, but for the type."""
+"""The properties from the x-ms-blob-* headers. A property that was not sent is None, except the
+content type, which has a default."""
 GIVEN_PROPERTIES: Final = Field("properties", _given_properties, headers=_OWN_NAMES)
-"""The same without a default type: Put Blob From URL takes what is not given from its source."""
+"""The same without a default type. Put Blob From URL takes missing properties from its source."""
 BODY_PROPERTIES: Final = Field(
     "properties",
     _body_properties,
     headers=(*_OWN_NAMES, *(standard for _, _, standard in _PROPERTY_HEADERS)),
 )
-"""Properties of Put Blob: the standard headers of the body count where the blob's own are
-missing."""
+"""The properties of Put Blob. A standard header, such as Content-Type, counts if the x-ms-blob-*
+header is missing."""
 
 
 def _digests(request: Request, query: Query) -> Digests:
@@ -124,8 +125,7 @@ def _body_digests(request: Request, query: Query) -> Digests:
 _DIGEST_HEADERS: Final = ("content-md5", "x-ms-content-crc64")
 DIGESTS: Final = Field("digests", _digests, headers=_DIGEST_HEADERS)
 BODY_DIGESTS: Final = Field("digests", _body_digests, headers=(*_DIGEST_HEADERS, _MD5))
-"""Digests of Put Blob: x-ms-blob-content-md5 takes precedence over Content-MD5."""
-"""The range of Get Blob, which ignores what it cannot read."""
+"""The digests of Put Blob. x-ms-blob-content-md5 takes precedence over Content-MD5."""
 
 
 def _no_page_headers(request: Request, query: Query) -> None:
@@ -136,7 +136,7 @@ def _no_page_headers(request: Request, query: Query) -> None:
 
 
 NO_PAGE_HEADERS: Final = Field("", _no_page_headers)
-"""Refuses what only a page blob can have; fills nothing."""
+"""Refuses headers that apply only to page blobs. It sets no field."""
 
 # Only a page blob has these headers. A request with no other property header leaves the six
 # properties unchanged.
@@ -153,8 +153,8 @@ def _new_properties(request: Request, query: Query) -> ContentProperties | None:
 
 
 NEW_PROPERTIES: Final = Field("properties", _new_properties, headers=(*_OWN_NAMES, *_PAGE_NAMES))
-"""Set Blob Properties: all six, each None unless it was sent. None instead of the six when the
-request is only about a page blob's size or sequence number."""
+"""The six properties of Set Blob Properties, where a property that was not sent is None. The field
+is None if the request is only about a page blob's size or sequence number."""
 DELETE_SNAPSHOTS: Final = header(
     "snapshots", "x-ms-delete-snapshots", lambda _, value: delete_option(value)
 )
@@ -182,6 +182,6 @@ REHYDRATE_PRIORITY: Final = header(
 )
 STRUCTURED_ANSWER: Final = header("structured", STRUCTURED_BODY, is_structured, default=False)
 SCOPE: Final = header("", encryption_scopes.HEADER, encryption_scopes.read_scope)
-"""The encryption scope. It is one of the terms of a call, so this fills nothing."""
+"""The encryption scope. The call has it among its terms, so this sets no field."""
 CONTENT: Final = BodyKind(unframe=structured.StructuredContent)
 """The bytes of a blob or block, as they are or as a structured message."""

@@ -45,7 +45,7 @@ _BLOB_MD5: Final = "x-ms-blob-content-md5"
 _LENGTH: Final = "content-length"
 _MD5_OF_NOTHING: Final = "1B2M2Y8AsgTpgAmY7PhCfg=="
 TIER: Final = header("tier", tiers.HEADER, tiers.read_any_tier)
-"""The tier of a copy: which ones there are depends on the type of its source."""
+"""The tier of a copy. The valid tiers depend on the type of the source."""
 SEAL: Final = header("seal", "x-ms-seal-blob", flag)
 SOURCE_MD5: Final = header(
     "source_md5",
@@ -87,7 +87,7 @@ def _no_authorization(request: Request, query: Query) -> None:
 NOT_OF_PENDING_COPIES: Final = Field(
     "", _no_authorization, headers=(AUTHORIZATION_HEADER, _TAG_OPTION)
 )
-"""Refuses headers that apply only to copies that are complete when answered; fills nothing."""
+"""Refuses headers that apply only to copies that are complete when answered. It sets no field."""
 
 
 def _require_no_body(request: Request) -> None:

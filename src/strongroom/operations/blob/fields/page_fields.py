@@ -83,7 +83,7 @@ def _no_digests(request: Request, query: Query) -> None:
 
 
 NO_DIGESTS: Final = Field("", _no_digests)
-"""Refuses digests, since the request has no body; fills nothing."""
+"""Refuses digests, since the request has no body. It sets no field."""
 
 
 def _conditions(request: Request, query: Query) -> SequenceConditions:

@@ -27,11 +27,10 @@ from strongroom.values import Piece
 
 P = TypeVar("P", bytes, Piece)
 HEAD: Final = Past(0)
-"""Where the head has what other states of the blob have under their time or id."""
+"""The state of the blob itself, among its snapshots and versions."""
 
 ReadSpan = Callable[[Opened, Span], AsyncIterator[P]]
-"""read_span(content, span) -> the bytes of this span of the content, to send, read or store them
-(reading.py)."""
+"""read_span(content, span) yields the bytes of this span of the content (reading.py)."""
 
 
 class Source(Protocol):
@@ -139,7 +138,7 @@ class NewBody(Protocol):
 
 
 CopyWriter = Callable[[Contents, Feed], Awaitable[NewBody]]
-"""copy_writer(contents, feed) -> the bytes of `feed` as the body of another blob."""
+"""copy_writer(contents, feed) stores the bytes of `feed`, and returns the body of another blob."""
 
 
 class BodyPlace(msgspec.Struct, frozen=True):

@@ -59,7 +59,7 @@ _HIDDEN: Final = {
     keys.APPENDED: HiddenKind("a block appended to body {} belongs to nothing", appended_contents),
     **{kind: HiddenKind("map {} belongs to nothing", contents_of) for kind in MAP_KINDS},
 }
-"""By the first byte of their keys."""
+"""The kinds of hidden records, by the first byte of their keys."""
 
 
 def empty_body(kind: BlobKind) -> NewBody:

@@ -14,7 +14,8 @@ from strongroom.store.core.extents import versions
 from strongroom.store.core.extents.model import LEAF_BYTES, Extent, Extents, MapPlace
 
 LEAVES_MAX: Final = 16 * 1024
-"""How many leaves one page of ranges looks at: 1 GiB where everything is allocated."""
+"""The maximal number of leaves that one page of ranges reads. They cover 1 GiB if all is
+allocated."""
 _PAGE_LEAVES: Final = 256
 # For the most fragmented leaves: some tenths of a millisecond.
 _LEAVES_AT_ONCE: Final = 4

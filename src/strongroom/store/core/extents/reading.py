@@ -16,7 +16,7 @@ from strongroom.store.core.extents.fetch import fetch
 from strongroom.store.core.extents.model import LEAF_BYTES, Extents, MapPlace, clears_of, leaf_of
 
 ZEROS: Final = bytes(4 * LEAF_BYTES)
-"""A hole, or a part of one: the same object every time."""
+"""The bytes of a hole, or of a part of one. It is always the same object."""
 # The longest read that may be held in memory.
 SHORT_BYTES_MAX: Final = 4 * LEAF_BYTES
 _WINDOW_LEAVES: Final = 16
