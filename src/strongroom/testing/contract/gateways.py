@@ -1,7 +1,6 @@
 """The contract's cases about gateways that need only one gateway.
 
-Lives here: cases only. Cases with several gateways are in shared.py and
-membership.py.
+Lives here: cases only. Cases with several gateways are in shared.py and membership.py.
 """
 
 # ruff: noqa: D103 - a case's name says what must hold
