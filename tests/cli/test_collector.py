@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from strongroom.cli.serve import COLLECTED_AT
+from strongroom.cli.serve import GC_THRESHOLDS
 
 _OBJECTS_MAX = 6_000
 
@@ -16,7 +16,7 @@ _OBJECTS_MAX = 6_000
 def thresholds() -> Iterator[None]:
     """Set the thresholds of a served process until the end of the test."""
     before = gc.get_threshold()
-    gc.set_threshold(*COLLECTED_AT)
+    gc.set_threshold(*GC_THRESHOLDS)
     yield
     gc.set_threshold(*before)
 
