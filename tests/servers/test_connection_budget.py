@@ -14,7 +14,7 @@ from strongroom.servers.connection_budget import (
     ConnectionBudget,
     PortPlaces,
     PortUse,
-    Waiting,
+    WaitingConnection,
     givers,
     has_room,
 )
@@ -120,11 +120,11 @@ class Port:
     def wake(self) -> None:
         self.wakes += 1
 
-    def search(self) -> Iterator[Waiting]:
+    def search(self) -> Iterator[WaitingConnection]:
         self.searches += 1
         for one in self.all:
             if one.since is not None and not one.has_ended:
-                yield Waiting(one.has_begun, one.since, one, one.give_way)
+                yield WaitingConnection(one.has_begun, one.since, one, one.give_way)
 
     def enter(self, *connections: One, now: float = 100.0) -> list[bool]:
         self.all += connections
@@ -145,7 +145,7 @@ def test_the_connection_that_is_idle_longest_gives_way_on_whatever_port() -> Non
     assert old.has_ended
     assert there.enter(One("newcomer")) == [True]
     assert [young.has_ended, busy.has_ended] == [False, False]
-    assert budget.ended_for_room == 2
+    assert budget.closed_for_newcomers == 2
     assert budget.refused == 0
 
 

@@ -76,7 +76,7 @@ def test_newcomers_replace_the_connections_that_are_idle_longest() -> None:
             assert await idle[2].reader.read() == b""
             for client in (idle[0], *newcomers):
                 assert (await client.ask(get())).status == 200
-            assert (budget.ended_for_room, budget.refused) == (2, 0)
+            assert (budget.closed_for_newcomers, budget.refused) == (2, 0)
             for client in (*idle, *newcomers):
                 await client.close()
 
@@ -137,7 +137,7 @@ def test_a_head_that_is_incomplete_for_too_long_gives_way_with_a_reason() -> Non
             newcomer = await asked(served)
             assert (await slow.answer()).status == 408
             assert await slow.reader.read() == b""
-            assert budget.ended_for_room == 1
+            assert budget.closed_for_newcomers == 1
             await slow.close()
             await newcomer.close()
 
@@ -221,7 +221,7 @@ def test_connections_of_tls_give_way_before_and_after_their_handshakes(tmp_path:
             assert await idle[0].reader.read() == b""
             for client in (*idle[1:], newcomer):
                 assert (await client.ask(get())).status == 200
-            assert budget.ended_for_room == 7
+            assert budget.closed_for_newcomers == 7
             for one in silent:
                 one.close()
             for client in (*idle, newcomer):
@@ -265,7 +265,7 @@ def test_a_failed_setup_leaves_its_place(tmp_path: Path) -> None:
     run(scenario())
 
 
-@pytest.mark.parametrize("name", ["ended_for_room", "refused"])
+@pytest.mark.parametrize("name", ["closed_for_newcomers", "refused"])
 def test_operators_see_both_counts(name: str) -> None:
     budget = ConnectionBudget(1)
     telemetry = Telemetry(lambda: 0, lambda: 0)

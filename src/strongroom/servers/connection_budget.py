@@ -63,7 +63,7 @@ def givers(ports: Sequence[PortUse], number: int, places: int) -> list[int]:
     return found
 
 
-class Waiting(NamedTuple):
+class WaitingConnection(NamedTuple):
     """A connection that waits for its client.
 
     Attributes:
@@ -79,17 +79,17 @@ class Waiting(NamedTuple):
     give_way: Callable[[float], bool]
 
 
-Search = Callable[[], Iterable[Waiting]]
+Search = Callable[[], Iterable[WaitingConnection]]
 """Returns the connections of a port that wait for their clients."""
 
 
-def may_end(waiting: Waiting, now: float, patience_s: float) -> bool:
+def may_end(waiting: WaitingConnection, now: float, patience_s: float) -> bool:
     """Return whether a connection may be ended for a newcomer: an idle one at any time, another one
     after `patience_s`."""
     return not waiting.has_begun or waiting.since + patience_s <= now
 
 
-def in_order(waiting: Waiting) -> tuple[bool, float]:
+def in_order(waiting: WaitingConnection) -> tuple[bool, float]:
     """Return the key that sorts connections: idle ones first, and of these the one that waits
     longest."""
     return waiting.has_begun, waiting.since
@@ -103,7 +103,7 @@ class ConnectionBudget:
         patience_s: how long a client that has begun something is safe from newcomers.
 
     Attributes:
-        ended_for_room: how many connections were ended for a newcomer.
+        closed_for_newcomers: how many connections were ended for a newcomer.
         refused: how many newcomers were refused.
     """
 
@@ -111,8 +111,8 @@ class ConnectionBudget:
         self._places = places
         self.patience_s = patience_s
         self._ports: list[PortPlaces] = []
-        self._found: deque[tuple[PortPlaces, Waiting]] = deque()
-        self.ended_for_room = 0
+        self._found: deque[tuple[PortPlaces, WaitingConnection]] = deque()
+        self.closed_for_newcomers = 0
         self.refused = 0
 
     def port(
@@ -183,7 +183,7 @@ class ConnectionBudget:
         while self._found:
             port, waiting = self._found.popleft()
             if port in chosen and port.end(waiting):
-                self.ended_for_room += 1
+                self.closed_for_newcomers += 1
                 return True
         return False
 
@@ -260,7 +260,7 @@ class PortPlaces:
             those.discard(connection)
         self._budget.freed()
 
-    def waiting(self, now: float) -> Iterable[Waiting]:
+    def waiting(self, now: float) -> Iterable[WaitingConnection]:
         """Return the connections with a place that may be ended now."""
         patience_s, held = self._budget.patience_s, self.held
         return (
@@ -271,7 +271,7 @@ class PortPlaces:
             and self._kept.get(one.connection) != one.since
         )
 
-    def end(self, waiting: Waiting) -> bool:
+    def end(self, waiting: WaitingConnection) -> bool:
         """End a connection and free its place, unless it does not wait any more."""
         connection = waiting.connection
         if connection not in self.held:

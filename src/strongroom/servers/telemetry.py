@@ -137,8 +137,10 @@ class ConnectionMetrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Yield all metrics with their present values."""
-        ended, refused = self._budget.ended_for_room, self._budget.refused
-        yield _counter("connections_ended_for_room", "Connections ended for a newcomer.", ended)
+        ended, refused = self._budget.closed_for_newcomers, self._budget.refused
+        yield _counter(
+            "connections_closed_for_newcomers", "Connections ended for a newcomer.", ended
+        )
         yield _counter("connections_refused", "Newcomers refused.", refused)
 
 

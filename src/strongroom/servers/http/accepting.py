@@ -15,7 +15,7 @@ import ssl
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Final
 
-from strongroom.servers.connection_budget import ConnectionBudget, Search, Waiting
+from strongroom.servers.connection_budget import ConnectionBudget, Search, WaitingConnection
 from strongroom.servers.http.settings import HttpSettings
 from strongroom.servers.idle_sockets import is_quiet_socket
 
@@ -45,7 +45,7 @@ class _Setup:
         self.has_begun = True
 
     def give_way(self, since: float) -> bool:
-        """See Waiting."""
+        """See WaitingConnection."""
         if since != self.since or not is_quiet_socket(self._client.fileno()):
             return False
         self._task.cancel()
@@ -125,9 +125,9 @@ class Acceptor:
         """Note that a connection has ended."""
         self._places.leave(connection)
 
-    def _waiting(self) -> Iterator[Waiting]:
+    def _waiting(self) -> Iterator[WaitingConnection]:
         for connection, setup in self._in_setup.items():
-            yield Waiting(setup.has_begun, setup.since, connection, setup.give_way)
+            yield WaitingConnection(setup.has_begun, setup.since, connection, setup.give_way)
         yield from self._search()
 
     def _start(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Final
 
 from strongroom.errors import INCOMPLETE_BODY, REQUEST_TIMEOUT, SERVER_BUSY, StorageError
-from strongroom.servers.connection_budget import Waiting
+from strongroom.servers.connection_budget import WaitingConnection
 from strongroom.servers.http import life
 from strongroom.servers.http.ahead import PipelineBuffer
 from strongroom.servers.http.answer import Responder
@@ -246,13 +246,13 @@ class Connection(asyncio.Protocol):
         """Close the connection unless it has a request, or a part of one."""
         self._on(Event.STOP)
 
-    def waiting(self) -> Waiting | None:
+    def waiting(self) -> WaitingConnection | None:
         """Return since when the connection waits for its client; None if it does not wait."""
         has_begun = life.WAITING.get(self._state)
         if has_begun is None:
             return None
         since = self.pacing.began(self._owner.timeouts_s[self._state])
-        return Waiting(has_begun, since, self, self.give_way)
+        return WaitingConnection(has_begun, since, self, self.give_way)
 
     def give_way(self, since: float) -> bool:
         """End the connection for a newcomer, unless it no longer waits since then, or has bytes to

@@ -12,7 +12,7 @@ import ssl
 from collections.abc import Iterator
 from functools import partial
 
-from strongroom.servers.connection_budget import ConnectionBudget, Waiting
+from strongroom.servers.connection_budget import ConnectionBudget, WaitingConnection
 from strongroom.servers.http.accepting import Acceptor
 from strongroom.servers.http.buffers import BodyBuffers
 from strongroom.servers.http.documents import DocumentBudget
@@ -145,7 +145,7 @@ class HttpServer:
 
     # Inside.
 
-    def _waiting(self) -> Iterator[Waiting]:
+    def _waiting(self) -> Iterator[WaitingConnection]:
         for connection in self._connections:
             waiting = connection.waiting()
             if waiting is not None:

@@ -13,7 +13,7 @@ from collections.abc import Coroutine
 from typing import Any, Final, Protocol
 
 from strongroom.semantics.file.durability import DisconnectReason
-from strongroom.servers.connection_budget import Waiting
+from strongroom.servers.connection_budget import WaitingConnection
 from strongroom.servers.idle_sockets import is_quiet
 from strongroom.servers.smb.intake import FrameIntake
 from strongroom.servers.smb.refusals import CloseConnection
@@ -155,7 +155,7 @@ class SmbServerConnection(asyncio.BufferedProtocol):
         """The bytes of requests in progress."""
         return self._busy_bytes
 
-    def waiting(self) -> Waiting | None:
+    def waiting(self) -> WaitingConnection | None:
         """Return since when the connection waits for its client; None if it does not wait.
 
         A connection with an authenticated session never gives way. Its client would lose its opens
@@ -173,7 +173,7 @@ class SmbServerConnection(asyncio.BufferedProtocol):
         if has_begun and self._authenticate_by is not None:
             # Progress does not count, or a logon in small pieces would never give way.
             since = self._authenticate_by - self._shared.settings.authenticate_s
-        return Waiting(has_begun, since, self, self.give_way)
+        return WaitingConnection(has_begun, since, self, self.give_way)
 
     def give_way(self, since: float) -> bool:
         """End the connection for a newcomer, unless it no longer waits since then, or has bytes to

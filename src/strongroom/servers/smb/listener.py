@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from strongroom.auth.accounts import Accounts
 from strongroom.clock import Clock
-from strongroom.servers.connection_budget import ConnectionBudget, Waiting
+from strongroom.servers.connection_budget import ConnectionBudget, WaitingConnection
 from strongroom.servers.http.accepting import Acceptor
 from strongroom.servers.http.settings import HttpSettings
 from strongroom.servers.smb.connection import SmbServerConnection
@@ -169,7 +169,7 @@ class SmbListener:
 
     # Inside.
 
-    def _waiting(self) -> Iterator[Waiting]:
+    def _waiting(self) -> Iterator[WaitingConnection]:
         for connection in self._connections:
             waiting = connection.waiting()
             if waiting is not None:
