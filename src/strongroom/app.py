@@ -55,7 +55,7 @@ from strongroom.servers.service_listeners import ENDPOINTS, Shared
 from strongroom.servers.smb import serving as smb
 from strongroom.servers.telemetry import ConnectionMetrics, Telemetry
 from strongroom.servers.tls import load_context
-from strongroom.services.blob.rehydration import RehydrationDelays
+from strongroom.services.blob.decisions.rehydration import RehydrationDelays
 from strongroom.services.copy_openers import OPENERS
 from strongroom.services.core.copies.sources import CopySources
 from strongroom.services.core.delegation import DelegationAccounts

@@ -16,9 +16,11 @@ from strongroom.operations.blob import blob, block, copy
 from strongroom.operations.core.spec import Operation
 from strongroom.semantics.blob.snapshots import DeleteSnapshots
 from strongroom.semantics.core.lease import LeaseUse
-from strongroom.services.blob import attributes, blobs, blocks, leasing, snapshots
+from strongroom.services.blob import attributes, blobs, leasing
 from strongroom.services.blob.copies import copying
-from strongroom.services.blob.snapshots import DeleteBlob
+from strongroom.services.blob.states import snapshots
+from strongroom.services.blob.states.snapshots import DeleteBlob
+from strongroom.services.blob.types import blocks
 from strongroom.services.core.calls import ConditionUse, Existence, RequestClient, Rule
 from strongroom.services.core.copies.sources import CopySources, LocalSource, OpenSource
 from strongroom.services.core.leasing import AcquireLease, ReleaseLease

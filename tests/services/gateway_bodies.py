@@ -19,8 +19,8 @@ from strongroom.semantics.blob.pages import (
 )
 from strongroom.semantics.core.conditions import Conditions
 from strongroom.services.blob import attributes, blobs, leasing
-from strongroom.services.blob.pages.writing import PutPage, SetPageProperties
 from strongroom.services.blob.types.appends import AppendBlock
+from strongroom.services.blob.types.pages.writing import PutPage, SetPageProperties
 from strongroom.services.core.leasing import AcquireLease, ReleaseLease
 from strongroom.services.core.runner import Services
 from strongroom.testing.history import History, Model, Verdict, check

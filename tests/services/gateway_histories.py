@@ -22,7 +22,7 @@ from strongroom.operations.blob import blob
 from strongroom.semantics.core.conditions import Conditions
 from strongroom.semantics.table.entities import EntityChange
 from strongroom.services.blob import blobs, leasing
-from strongroom.services.blob.snapshots import DeleteBlob
+from strongroom.services.blob.states.snapshots import DeleteBlob
 from strongroom.services.core.leasing import AcquireLease, ReleaseLease, RenewLease
 from strongroom.services.core.runner import Services
 from strongroom.services.queue.messages import MessageView

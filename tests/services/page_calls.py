@@ -12,8 +12,8 @@ from strongroom.engines.memory import MemoryEngine
 from strongroom.operations.blob import page
 from strongroom.semantics.blob.pages import SequenceAction
 from strongroom.services.blob.copies.incremental import CopyIncrementally
-from strongroom.services.blob.pages.ranges import GetPageRanges, GetPageRangesDiff
-from strongroom.services.blob.pages.writing import PutPage, PutPageBlob, SetPageProperties
+from strongroom.services.blob.types.pages.ranges import GetPageRanges, GetPageRangesDiff
+from strongroom.services.blob.types.pages.writing import PutPage, PutPageBlob, SetPageProperties
 from strongroom.services.core.copies.sources import CopySources, LocalSource
 from strongroom.services.core.runner import Services
 from strongroom.store.integrity import Integrity

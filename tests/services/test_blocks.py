@@ -13,7 +13,7 @@ from strongroom import blob_errors, errors, limits
 from strongroom.engines.base import Item, Partition
 from strongroom.errors import StorageError
 from strongroom.operations.blob import block
-from strongroom.services.blob import blocks
+from strongroom.services.blob.types import blocks
 from strongroom.services.core.runner import Services
 from tests.services import blob_calls as do
 from tests.services.container_calls import run

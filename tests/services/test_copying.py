@@ -11,8 +11,8 @@ from strongroom import blob_errors, errors
 from strongroom.errors import StorageError
 from strongroom.limits import COPY_AT_ONCE_BYTES_MAX
 from strongroom.operations.blob import blob, block, copy
-from strongroom.services.blob import blocks
 from strongroom.services.blob.copies import copying
+from strongroom.services.blob.types import blocks
 from strongroom.services.core.copies.sources import CopySources, check_url, url_without_credentials
 from strongroom.services.core.runner import Services
 from strongroom.services.sweeper import Sweeper

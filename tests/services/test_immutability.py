@@ -22,7 +22,7 @@ from strongroom.services.blob import blobs
 from strongroom.services.blob.attributes import SetMetadata
 from strongroom.services.blob.containers import containers, deleting, list_containers
 from strongroom.services.blob.containers.list_containers import ListContainers
-from strongroom.services.blob.immutability import SetHold, SetPolicy
+from strongroom.services.blob.states.immutability import SetHold, SetPolicy
 from strongroom.services.blob.tags.tagging import SetTags
 from strongroom.services.core.runner import Services
 from strongroom.values import TICKS_PER_S

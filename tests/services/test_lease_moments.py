@@ -10,9 +10,10 @@ import pytest
 
 from strongroom.engines.base import Ref
 from strongroom.operations.blob import blob, container, lease, listings
-from strongroom.services.blob import access, leasing, list_blobs
+from strongroom.services.blob import leasing, list_blobs
 from strongroom.services.blob.containers import list_containers
 from strongroom.services.blob.containers.list_containers import ListContainers
+from strongroom.services.blob.decisions import access
 from strongroom.services.blob.list_blobs import ListBlobs
 from strongroom.services.core.calls import Call
 from strongroom.services.core.leasing import AcquireLease, RenewLease, holds

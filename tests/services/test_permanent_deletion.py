@@ -7,7 +7,7 @@ import pytest
 from strongroom.operations.blob import blob
 from strongroom.semantics.blob.snapshots import DeleteSnapshots
 from strongroom.service_properties import RetentionPolicy, ServiceProperties
-from strongroom.services.blob.snapshots import DeleteBlob
+from strongroom.services.blob.states.snapshots import DeleteBlob
 from strongroom.services.core import account
 from strongroom.services.core.account import SetServiceProperties
 from strongroom.services.core.runner import Services

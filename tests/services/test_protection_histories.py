@@ -1,8 +1,8 @@
 """Random histories of one protected blob: no request, however odd, loses protected content.
 
 Lives here: the search, and the check after every step. The rules one by one are in
-test_immutability.py, test_versions.py and test_kept_blobs.py. The check: a content that a hold, or
-a policy in force, protected before the step can be read after it. An append may have made it
+test_immutability.py, test_versions.py and test_blob_retention.py. The check: a content that a hold,
+or a policy in force, protected before the step can be read after it. An append may have made it
 longer, if the container permits that.
 """
 
@@ -26,9 +26,9 @@ from strongroom.service_properties import RetentionPolicy, ServiceProperties
 from strongroom.services.blob import blobs
 from strongroom.services.blob.containers import containers
 from strongroom.services.blob.containers.list_containers import ListContainers, list_containers
-from strongroom.services.blob.immutability import SetHold, SetPolicy
 from strongroom.services.blob.list_blobs import BlobRow
-from strongroom.services.blob.snapshots import DeleteBlob
+from strongroom.services.blob.states.immutability import SetHold, SetPolicy
+from strongroom.services.blob.states.snapshots import DeleteBlob
 from strongroom.services.blob.types.appends import CreateAppendBlob
 from strongroom.services.core import account, soft_deleted_places
 from strongroom.services.core.account import SetServiceProperties

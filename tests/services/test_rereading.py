@@ -15,8 +15,9 @@ from strongroom.engines.base import Commit, Record, Ref, Step, Write
 from strongroom.engines.memory import MemoryEngine
 from strongroom.errors import StorageError
 from strongroom.operations.blob import blob, block, copy
-from strongroom.services.blob import blobs, blocks
+from strongroom.services.blob import blobs
 from strongroom.services.blob.copies import copying
+from strongroom.services.blob.types import blocks
 from strongroom.services.core.copies.sources import CopySources, LocalSource
 from strongroom.services.core.runner import Services
 from strongroom.store.blob.bodies.readers import Readers

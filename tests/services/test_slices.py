@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from strongroom.operations.blob import block
 from strongroom.operations.core import codec
-from strongroom.services.blob.blocks import GetBlockList
+from strongroom.services.blob.types.blocks import GetBlockList
 from strongroom.services.core.runner import Services
 from strongroom.slices import (
     SLICE_S,

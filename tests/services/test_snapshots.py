@@ -11,7 +11,7 @@ from strongroom import blob_errors
 from strongroom.engines.base import Item, Partition
 from strongroom.errors import StorageError
 from strongroom.semantics.blob.snapshots import DeleteSnapshots
-from strongroom.services.blob.kept_blobs import PAST_PER_COMMIT
+from strongroom.services.blob.states.retention import PAST_PER_COMMIT
 from strongroom.services.core.runner import Services
 from strongroom.store.core import keys
 from tests.services import blob_calls as do

@@ -11,8 +11,8 @@ import pytest
 from strongroom import limits
 from strongroom.engines.base import Item, Partition
 from strongroom.operations.blob import block
-from strongroom.services.blob import blocks
-from strongroom.services.blob.precedence import Precedence
+from strongroom.services.blob.decisions.precedence import Precedence
+from strongroom.services.blob.types import blocks
 from strongroom.services.core.runner import Services
 from strongroom.store.blob import blob_records
 from strongroom.store.core import keys

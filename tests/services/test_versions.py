@@ -10,11 +10,12 @@ from strongroom.limits import UNCOMMITTED_LIFETIME_S
 from strongroom.operations.blob import blob, block, tag
 from strongroom.semantics.blob import tag_queries
 from strongroom.semantics.blob.snapshots import DeleteSnapshots
-from strongroom.services.blob import attributes, blobs, blocks
+from strongroom.services.blob import attributes, blobs
 from strongroom.services.blob.tags import find_blobs
 from strongroom.services.blob.tags.find_blobs import FindBlobs
 from strongroom.services.blob.tags.tagging import SetTags
 from strongroom.services.blob.tiers import tiering
+from strongroom.services.blob.types import blocks
 from strongroom.services.core.runner import Services
 from strongroom.store.core import keys
 from strongroom.values import ContentProperties

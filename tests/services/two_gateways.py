@@ -78,7 +78,7 @@ _ENGINE: Final = {
         "test_a_copy_that_was_not_committed_leaves_no_source",
         "test_a_job_that_is_seen_first_finds_the_source",
     ),
-    "test_kept_blobs": ("test_a_commit_that_is_cut_off",),
+    "test_blob_retention": ("test_a_commit_that_is_cut_off",),
     "test_list_versions": ("test_a_listing_without_versions_reads_none",),
     "test_pages_from_url": ("test_pages_of_the_blob_itself_are_those_of_one_state",),
     "test_queues": ("test_a_commit_that_is_cut_leaves_the_old_or_the_new",),

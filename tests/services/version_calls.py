@@ -8,7 +8,7 @@ from strongroom.semantics.blob.snapshots import DeleteSnapshots
 from strongroom.service_properties import RetentionPolicy, ServiceProperties
 from strongroom.services.blob import blobs, list_blobs
 from strongroom.services.blob.list_blobs import BlobRow
-from strongroom.services.blob.snapshots import DeleteBlob, Deleted
+from strongroom.services.blob.states.snapshots import DeleteBlob, Deleted
 from strongroom.services.core import account
 from strongroom.services.core.account import SetServiceProperties
 from strongroom.services.core.runner import Services

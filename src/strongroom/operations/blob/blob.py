@@ -22,7 +22,8 @@ from strongroom.semantics.blob.snapshots import (
 )
 from strongroom.semantics.core.lease import LeaseUse
 from strongroom.semantics.core.snapshot_times import snapshot_time
-from strongroom.services.blob import attributes, blobs, kept_blobs, snapshots
+from strongroom.services.blob import attributes, blobs
+from strongroom.services.blob.states import retention, snapshots
 from strongroom.services.blob.tiers import tiering
 from strongroom.services.core.calls import ConditionUse, Existence, Rule
 from strongroom.values import Purpose
@@ -280,7 +281,7 @@ UNDELETE_BLOB: Final = Operation(
     permission=permissions.WRITE,
     rule=Rule(LeaseUse.NONE, ConditionUse.NONE, Existence.CREATES),
     fails=(blob_errors.BLOB_NOT_FOUND,),
-    run=kept_blobs.undelete_blob,
+    run=retention.undelete_blob,
 )
 
 SET_BLOB_TIER: Final = Operation(

@@ -18,7 +18,8 @@ from strongroom.operations.core.spec import BodyKind, Operation, Resource
 from strongroom.semantics.blob.snapshots import version_time
 from strongroom.semantics.core.lease import LeaseUse
 from strongroom.semantics.core.snapshot_times import snapshot_time
-from strongroom.services.blob import blocks, intake
+from strongroom.services.blob.bodies import intake
+from strongroom.services.blob.types import blocks
 from strongroom.services.core.calls import ConditionUse, Existence, Rule
 from strongroom.values import BlobKind
 from strongroom.wire.blob.block_list import read_block_list

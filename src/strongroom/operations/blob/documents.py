@@ -12,12 +12,12 @@ from typing import Any
 from strongroom.operations.core.answers import document, long_document
 from strongroom.operations.core.spec import Content, Origin
 from strongroom.semantics.blob import tag_queries
-from strongroom.services.blob import structured
-from strongroom.services.blob.access import BlobView
 from strongroom.services.blob.blobs import Download
-from strongroom.services.blob.blocks import BlockItem, BlockList
-from strongroom.services.blob.pages.ranges import PageList
+from strongroom.services.blob.bodies import structured
+from strongroom.services.blob.decisions.access import BlobView
 from strongroom.services.blob.tags.find_blobs import FindBlobs, FoundPage
+from strongroom.services.blob.types.blocks import BlockItem, BlockList
+from strongroom.services.blob.types.pages.ranges import PageList
 from strongroom.services.core.calls import Call
 from strongroom.wire.blob.block_list import write_block_list
 from strongroom.wire.blob.page_list import write_page_list

@@ -15,7 +15,7 @@ from strongroom.operations.core import permissions
 from strongroom.operations.core.spec import Operation, Resource
 from strongroom.semantics.blob.snapshots import version_time
 from strongroom.semantics.core.snapshot_times import snapshot_time
-from strongroom.services.blob import immutability
+from strongroom.services.blob.states import immutability
 from strongroom.services.core.calls import ConditionUse, Rule
 from strongroom.values import Purpose
 

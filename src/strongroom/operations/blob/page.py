@@ -23,7 +23,7 @@ from strongroom.semantics.blob.snapshots import version_time
 from strongroom.semantics.core.lease import LeaseUse
 from strongroom.semantics.core.snapshot_times import snapshot_time
 from strongroom.services.blob.copies import incremental
-from strongroom.services.blob.pages import ranges, writing
+from strongroom.services.blob.types.pages import ranges, writing
 from strongroom.services.core.calls import ConditionUse, Existence, Rule
 from strongroom.values import BlobKind, Purpose
 

@@ -19,7 +19,7 @@ from strongroom.operations.core.spec import BodyKind, Operation, Resource
 from strongroom.semantics.blob.snapshots import version_time
 from strongroom.semantics.core.lease import LeaseUse
 from strongroom.semantics.core.snapshot_times import snapshot_time
-from strongroom.services.blob import intake
+from strongroom.services.blob.bodies import intake
 from strongroom.services.blob.tags import find_blobs, tagging
 from strongroom.services.core.calls import ConditionUse, Rule
 

@@ -15,9 +15,9 @@ from typing import Final
 
 import msgspec
 
-from strongroom.services.blob.access import BlobState
-from strongroom.services.blob.background_changes import change_in_background
-from strongroom.services.blob.changes import BlobChange
+from strongroom.services.blob.decisions.access import BlobState
+from strongroom.services.blob.decisions.background_changes import change_in_background
+from strongroom.services.blob.decisions.changes import BlobChange
 from strongroom.services.core.runner import Services
 from strongroom.store.blob.blob_records import BlobRecord, visible
 from strongroom.store.core import keys

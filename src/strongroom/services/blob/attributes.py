@@ -10,18 +10,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from strongroom.services.blob import access
-from strongroom.services.blob.access import BlobState
 from strongroom.services.blob.blobs import BlobWritten
-from strongroom.services.blob.changes import BlobChange
-from strongroom.services.blob.displaced import head_to_modify
-from strongroom.services.blob.heads import (
+from strongroom.services.blob.decisions import access
+from strongroom.services.blob.decisions.access import BlobState
+from strongroom.services.blob.decisions.changes import BlobChange
+from strongroom.services.blob.states.displaced import head_to_modify
+from strongroom.services.blob.states.heads import (
     modified_head,
     refuse_archived,
     refuse_incremental,
     refuse_pending_copy,
 )
-from strongroom.services.blob.immutability import refuse_change
+from strongroom.services.blob.states.immutability import refuse_change
 from strongroom.services.core.calls import Call
 from strongroom.services.core.runner import Services
 from strongroom.store.blob.blob_records import BlobRecord

@@ -21,12 +21,14 @@ from strongroom.engines.checksum import crc64
 from strongroom.errors import StorageError
 from strongroom.semantics.blob import tiers
 from strongroom.semantics.blob.immutability import Immutability
-from strongroom.services.blob import access, accesses, intake
-from strongroom.services.blob.access import BlobState, BlobView
-from strongroom.services.blob.changes import BlobChange
-from strongroom.services.blob.heads import refuse_incremental, replace_head
-from strongroom.services.blob.intake import NO_DIGESTS, Digests
-from strongroom.services.blob.rereading import RetriedRead, Stale
+from strongroom.services.blob import accesses
+from strongroom.services.blob.bodies import intake
+from strongroom.services.blob.bodies.intake import NO_DIGESTS, Digests
+from strongroom.services.blob.bodies.rereading import RetriedRead, Stale
+from strongroom.services.blob.decisions import access
+from strongroom.services.blob.decisions.access import BlobState, BlobView
+from strongroom.services.blob.decisions.changes import BlobChange
+from strongroom.services.blob.states.heads import refuse_incremental, replace_head
 from strongroom.services.core.calls import Call, Piece
 from strongroom.services.core.places import generation_of
 from strongroom.services.core.runner import Services

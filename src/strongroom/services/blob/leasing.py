@@ -14,10 +14,10 @@ import msgspec
 from strongroom import errors
 from strongroom.engines.base import Record, Ref
 from strongroom.semantics.core.lease import LeaseKind
-from strongroom.services.blob import access
-from strongroom.services.blob.access import BlobState
-from strongroom.services.blob.changes import BlobChange
-from strongroom.services.blob.heads import refuse_pending_copy
+from strongroom.services.blob.decisions import access
+from strongroom.services.blob.decisions.access import BlobState
+from strongroom.services.blob.decisions.changes import BlobChange
+from strongroom.services.blob.states.heads import refuse_pending_copy
 from strongroom.services.core import leasing
 from strongroom.services.core.calls import Call
 from strongroom.services.core.leasing import LeaseAction, LeaseResult

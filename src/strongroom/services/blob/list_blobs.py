@@ -22,8 +22,8 @@ from strongroom import errors, limits
 from strongroom.engines import base
 from strongroom.engines.base import Partition
 from strongroom.semantics.core.listing import START, PageBuilder, Position, Prefix, start_at
-from strongroom.services.blob.heads import refuse_tags
-from strongroom.services.blob.rehydration import as_of
+from strongroom.services.blob.decisions.rehydration import as_of
+from strongroom.services.blob.states.heads import refuse_tags
 from strongroom.services.core import pages
 from strongroom.services.core.calls import Call
 from strongroom.services.core.places import generation_of

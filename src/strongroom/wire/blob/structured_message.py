@@ -5,8 +5,8 @@
     trailer  crc64 of all data
 
 Lives here: the codec, without IO: bytes in, bytes out. All integers are little-endian. Must not
-live here: where the bytes come from and go to (services/blob/structured.py), the checksum itself
-(engines/checksum.py). Source: "Structured body format" of the Azure Storage REST reference;
+live here: where the bytes come from and go to (services/blob/bodies/structured.py), the checksum
+itself (engines/checksum.py). Source: "Structured body format" of the Azure Storage REST reference;
 reference limits-and-errors.md, section 9.
 """
 

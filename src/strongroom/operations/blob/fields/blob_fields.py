@@ -23,8 +23,8 @@ from strongroom.operations.core.spec import BodyKind, Field
 from strongroom.semantics.blob import encryption_scopes, tags, tiers
 from strongroom.semantics.blob.snapshots import DELETE_TYPE as TYPE_PARAMETER
 from strongroom.semantics.blob.snapshots import check_delete_type, delete_option
-from strongroom.services.blob import structured
-from strongroom.services.blob.intake import NO_DIGESTS, Digests
+from strongroom.services.blob.bodies import structured
+from strongroom.services.blob.bodies.intake import NO_DIGESTS, Digests
 from strongroom.values import ContentProperties
 from strongroom.wire.core import headers as wire
 from strongroom.wire.core.http import Request

@@ -30,8 +30,8 @@ from strongroom.operations.core.fields import (
 from strongroom.operations.core.spec import Field
 from strongroom.operations.core.unserved import not_served
 from strongroom.semantics.blob import tiers
+from strongroom.services.blob.bodies.intake import NO_DIGESTS, Digests
 from strongroom.services.blob.from_url.source import UrlSource
-from strongroom.services.blob.intake import NO_DIGESTS, Digests
 from strongroom.services.core.copies.sources import SourceRequest
 from strongroom.values import md5_text
 from strongroom.wire.core import headers as wire

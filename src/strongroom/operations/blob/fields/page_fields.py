@@ -26,7 +26,7 @@ from strongroom.semantics.blob import pages, tiers
 from strongroom.semantics.blob.pages import SequenceAction, SequenceConditions
 from strongroom.semantics.blob.snapshots import snapshot_in_url
 from strongroom.semantics.core.snapshot_times import snapshot_time
-from strongroom.services.blob.pages.ranges import read_marker
+from strongroom.services.blob.types.pages.ranges import read_marker
 from strongroom.values import ByteRange
 from strongroom.wire.core import headers as wire
 from strongroom.wire.core.http import Request

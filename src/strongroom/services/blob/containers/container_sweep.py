@@ -15,7 +15,7 @@ import asyncio
 from typing import Final
 
 from strongroom.engines.base import Face, Item, Key, Partition, Position
-from strongroom.services.blob.changes import upload_expiry
+from strongroom.services.blob.decisions.changes import upload_expiry
 from strongroom.services.blob.sweep import SparingRemoval
 from strongroom.services.core.background import RemovalBatch
 from strongroom.services.core.runner import Services

@@ -18,7 +18,6 @@ from strongroom import blob_errors
 from strongroom.account_switches import ContainerProtection
 from strongroom.engines.base import Commit, Record, Step, Write
 from strongroom.errors import StorageError
-from strongroom.services.blob import access
 from strongroom.services.blob.containers.deleting import (
     MarkLost,
     error_if_not_empty,
@@ -26,6 +25,7 @@ from strongroom.services.blob.containers.deleting import (
     require_empty,
     require_mark,
 )
+from strongroom.services.blob.decisions import access
 from strongroom.services.core.calls import Call
 from strongroom.services.core.decisions import Decision
 from strongroom.services.core.runner import Services

@@ -6,8 +6,8 @@ blob data", "Deletion"; "Container-level WORM policies for immutable blob data".
 
 A commit changes one partition, and each blob is one. So the deletion marks the container, checks
 for blobs, and deletes the container only if its mark is still there. A request that protects a blob
-removes the mark first (services/blob/immutability.py). A mark that a crash left behind has no
-effect.
+removes the mark first (services/blob/states/immutability.py). A mark that a crash left behind has
+no effect.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import msgspec
 from strongroom import blob_errors
 from strongroom.engines.base import Position
 from strongroom.errors import ErrorCode, StorageError
-from strongroom.services.blob import access
+from strongroom.services.blob.decisions import access
 from strongroom.services.core.calls import Call
 from strongroom.services.core.runner import Services
 from strongroom.store.blob import blob_records

@@ -25,19 +25,20 @@ from strongroom.semantics.core import conditions as conditional
 from strongroom.semantics.core import copies
 from strongroom.semantics.core.conditions import Conditions
 from strongroom.semantics.core.copies import Copy
-from strongroom.services.blob import access, intake
-from strongroom.services.blob.access import BlobState
-from strongroom.services.blob.changes import BlobChange
+from strongroom.services.blob.bodies import intake
+from strongroom.services.blob.bodies.intake import Digests
 from strongroom.services.blob.copies.reading import open_named
 from strongroom.services.blob.copies.sources import OpenBlob
 from strongroom.services.blob.copies.transfer import TransferredBody, transfer
-from strongroom.services.blob.heads import (
+from strongroom.services.blob.decisions import access
+from strongroom.services.blob.decisions.access import BlobState
+from strongroom.services.blob.decisions.changes import BlobChange
+from strongroom.services.blob.decisions.rehydration import RehydrationDelays, new_rehydration
+from strongroom.services.blob.states.heads import (
     modified_head,
     refuse_pending_copy,
     replace_head,
 )
-from strongroom.services.blob.intake import Digests
-from strongroom.services.blob.rehydration import RehydrationDelays, new_rehydration
 from strongroom.services.core.calls import Call
 from strongroom.services.core.copies.opening import copy_order
 from strongroom.services.core.copies.pending import is_pending, wait_until_ended

@@ -18,14 +18,14 @@ from strongroom.errors import StorageError
 from strongroom.semantics.blob.pages import IncrementalCopy, PageState, check_next_source
 from strongroom.semantics.core import copies
 from strongroom.semantics.core.copies import Copy
-from strongroom.services.blob import access
-from strongroom.services.blob.access import BlobState
-from strongroom.services.blob.changes import BlobChange
 from strongroom.services.blob.copies.copying import CopyResult
 from strongroom.services.blob.copies.reading import open_local
 from strongroom.services.blob.copies.sources import OpenBlob
-from strongroom.services.blob.heads import modified_head, refuse_pending_copy, replace_head
-from strongroom.services.blob.immutability import refuse_change
+from strongroom.services.blob.decisions import access
+from strongroom.services.blob.decisions.access import BlobState
+from strongroom.services.blob.decisions.changes import BlobChange
+from strongroom.services.blob.states.heads import modified_head, refuse_pending_copy, replace_head
+from strongroom.services.blob.states.immutability import refuse_change
 from strongroom.services.core.calls import Call
 from strongroom.services.core.copies.sources import (
     WHOLE,

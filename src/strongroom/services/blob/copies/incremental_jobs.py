@@ -19,8 +19,8 @@ from strongroom.engines.base import Commit, Record, Ref
 from strongroom.semantics.blob.pages import IncrementalCopy
 from strongroom.semantics.core import copies
 from strongroom.semantics.core.copies import Copy
-from strongroom.services.blob.changes import BlobChange
 from strongroom.services.blob.copies.sources import OpenBlob, PageSource
+from strongroom.services.blob.decisions.changes import BlobChange
 from strongroom.services.blob.sweep import sweep_head_body
 from strongroom.services.core.copies.pending import NotPending
 from strongroom.services.core.decisions import Decision

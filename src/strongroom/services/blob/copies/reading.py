@@ -16,10 +16,10 @@ from strongroom.engines.base import ContentMissing, Partition, Record, Ref
 from strongroom.errors import StorageError
 from strongroom.semantics.blob import pages, tiers
 from strongroom.semantics.core import conditions as conditional
+from strongroom.services.blob.bodies.rereading import RetriedRead
 from strongroom.services.blob.copies.source_tags import remote_tags
 from strongroom.services.blob.copies.sources import OpenBlob, PageSource, as_blob
-from strongroom.services.blob.rehydration import as_of
-from strongroom.services.blob.rereading import RetriedRead
+from strongroom.services.blob.decisions.rehydration import as_of
 from strongroom.services.core.calls import Call
 from strongroom.services.core.copies import opening
 from strongroom.services.core.copies.sources import (

@@ -13,11 +13,12 @@ import msgspec
 
 from strongroom import errors
 from strongroom.semantics.blob.immutability import Immutability
-from strongroom.services.blob import blobs, blocks
+from strongroom.services.blob import blobs
 from strongroom.services.blob.blobs import NO_PROPERTIES, BlobWritten, PutBlob
-from strongroom.services.blob.blocks import BlockStaged, PutBlock
 from strongroom.services.blob.copies.sources import OpenBlob
 from strongroom.services.blob.from_url.source import UrlSource, uploaded_from
+from strongroom.services.blob.types import blocks
+from strongroom.services.blob.types.blocks import BlockStaged, PutBlock
 from strongroom.services.core.calls import Call
 from strongroom.services.core.copies.sources import HEADER, url_without_credentials
 from strongroom.services.core.copies.upload import SourceUpload

@@ -14,7 +14,7 @@ from strongroom import errors, limits
 from strongroom.semantics.blob.pages import NO_SEQUENCE_CONDITIONS, SequenceConditions
 from strongroom.services.blob.blobs import BlobWritten
 from strongroom.services.blob.from_url.source import UrlSource, uploaded_from
-from strongroom.services.blob.pages.writing import PutPage, check_pages, put_page
+from strongroom.services.blob.types.pages.writing import PutPage, check_pages, put_page
 from strongroom.services.core.calls import Call
 from strongroom.services.core.copies.sources import check_url
 from strongroom.services.core.runner import Services

@@ -22,10 +22,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from strongroom.services.blob import access
+from strongroom.services.blob.bodies.intake import NO_DIGESTS, Digests
 from strongroom.services.blob.copies.reading import open_named
 from strongroom.services.blob.copies.sources import OpenBlob
-from strongroom.services.blob.intake import NO_DIGESTS, Digests
+from strongroom.services.blob.decisions import access
 from strongroom.services.core.calls import Call
 from strongroom.services.core.copies.sources import SourceRequest, check_url
 from strongroom.services.core.copies.upload import SourceUpload

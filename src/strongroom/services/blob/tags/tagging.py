@@ -11,11 +11,12 @@ from typing import Any
 
 import msgspec
 
-from strongroom.services.blob import access, intake
-from strongroom.services.blob.access import BlobState, BlobView
-from strongroom.services.blob.changes import BlobChange
-from strongroom.services.blob.heads import refuse_pending_copy
-from strongroom.services.blob.intake import NO_DIGESTS, Digests
+from strongroom.services.blob.bodies import intake
+from strongroom.services.blob.bodies.intake import NO_DIGESTS, Digests
+from strongroom.services.blob.decisions import access
+from strongroom.services.blob.decisions.access import BlobState, BlobView
+from strongroom.services.blob.decisions.changes import BlobChange
+from strongroom.services.blob.states.heads import refuse_pending_copy
 from strongroom.services.core.calls import Call
 from strongroom.services.core.runner import Services
 from strongroom.store.blob.bodies.received import Received

@@ -2,7 +2,7 @@
 
 Lives here: the decision on a blob, a snapshot or a version. Must not live here: which tiers there
 are and what they refuse (semantics/blob/tiers.py), how long a rehydration takes
-(services/blob/rehydration.py). Source: "Set Blob Tier"; reference section 11.
+(services/blob/decisions/rehydration.py). Source: "Set Blob Tier"; reference section 11.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from __future__ import annotations
 import msgspec
 
 from strongroom.semantics.blob import tiers
-from strongroom.services.blob import access
-from strongroom.services.blob.access import BlobState
-from strongroom.services.blob.changes import BlobChange
-from strongroom.services.blob.heads import refuse_incremental, refuse_pending_copy
-from strongroom.services.blob.rehydration import RehydrationDelays, as_of, new_rehydration
+from strongroom.services.blob.decisions import access
+from strongroom.services.blob.decisions.access import BlobState
+from strongroom.services.blob.decisions.changes import BlobChange
+from strongroom.services.blob.decisions.rehydration import RehydrationDelays, as_of, new_rehydration
+from strongroom.services.blob.states.heads import refuse_incremental, refuse_pending_copy
 from strongroom.services.core.calls import Call
 from strongroom.services.core.runner import Services
 from strongroom.store.blob.blob_records import BlobRecord

@@ -1,5 +1,4 @@
-"""Operations of a single type of blob, with a module for each type.
+"""Operations of a single type of blob: blocks, appends and pages.
 
-The operations of block blobs are in services/blob/blocks.py. Must not live here: operations that
-all types share.
+Must not live here: operations that all types share.
 """

@@ -16,18 +16,19 @@ from strongroom.errors import StorageError
 from strongroom.semantics.blob import appends as rules
 from strongroom.semantics.blob.appends import NO_CONDITIONS, AppendConditions
 from strongroom.semantics.blob.immutability import Immutability
-from strongroom.services.blob import access, intake
-from strongroom.services.blob.access import BlobState
 from strongroom.services.blob.blobs import NO_PROPERTIES, BlobWritten
-from strongroom.services.blob.changes import BlobChange
-from strongroom.services.blob.heads import (
+from strongroom.services.blob.bodies import intake
+from strongroom.services.blob.bodies.intake import NO_DIGESTS, Digests
+from strongroom.services.blob.decisions import access
+from strongroom.services.blob.decisions.access import BlobState
+from strongroom.services.blob.decisions.changes import BlobChange
+from strongroom.services.blob.states.heads import (
     kept_lease,
     modified_head,
     refuse_pending_copy,
     replace_head,
 )
-from strongroom.services.blob.immutability import refuse_change
-from strongroom.services.blob.intake import NO_DIGESTS, Digests
+from strongroom.services.blob.states.immutability import refuse_change
 from strongroom.services.core.calls import Call
 from strongroom.services.core.runner import Services
 from strongroom.store.blob.bodies.appended import append

@@ -22,12 +22,12 @@ import msgspec
 from strongroom import blob_errors
 from strongroom.engines.base import Engine, Key, Partition
 from strongroom.errors import StorageError
-from strongroom.services.blob import access
-from strongroom.services.blob.access import BlobState
-from strongroom.services.blob.background_changes import change_in_background
-from strongroom.services.blob.changes import BlobChange
-from strongroom.services.blob.displaced import body_without, drop_past
-from strongroom.services.blob.immutability import check_new_blob_allowed
+from strongroom.services.blob.decisions import access
+from strongroom.services.blob.decisions.access import BlobState
+from strongroom.services.blob.decisions.background_changes import change_in_background
+from strongroom.services.blob.decisions.changes import BlobChange
+from strongroom.services.blob.states.displaced import body_without, drop_past
+from strongroom.services.blob.states.immutability import check_new_blob_allowed
 from strongroom.services.core.calls import Call
 from strongroom.services.core.places import generation_of
 from strongroom.services.core.runner import Services

@@ -14,7 +14,7 @@ import msgspec
 
 from strongroom import errors, limits
 from strongroom.errors import StorageError
-from strongroom.services.blob import access
+from strongroom.services.blob.decisions import access
 from strongroom.services.core.calls import BodySource, Call
 from strongroom.services.core.runner import Services
 from strongroom.slices import Steps

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from strongroom.engines.base import Record, Ref
-from strongroom.services.blob.rehydration import as_of
+from strongroom.services.blob.decisions.rehydration import as_of
 from strongroom.services.core.runner import Services
 from strongroom.store.blob import blob_records
 from strongroom.store.blob.blob_records import BlobRecord

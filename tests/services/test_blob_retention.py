@@ -16,8 +16,9 @@ from strongroom.engines.memory import MemoryEngine
 from strongroom.operations.blob import blob
 from strongroom.semantics.blob.snapshots import DeleteSnapshots
 from strongroom.service_properties import RetentionPolicy, ServiceProperties
-from strongroom.services.blob import attributes, kept_blobs, list_blobs
+from strongroom.services.blob import attributes, list_blobs
 from strongroom.services.blob.list_blobs import BlobRow
+from strongroom.services.blob.states import retention
 from strongroom.services.blob.tiers import tiering
 from strongroom.services.core import account
 from strongroom.services.core.account import SetServiceProperties
@@ -238,7 +239,7 @@ def test_a_blob_that_is_written_while_its_deleted_one_expires(
         await do.put(on, "b", b"old" * BIG)
         await do.delete(on, "b")
         on.store.advance(DAY_S + 1)
-        find = kept_blobs.find_snapshots
+        find = retention.find_snapshots
 
         async def find_and_write(*given: Any) -> Any:
             found = await find(*given)
@@ -246,7 +247,7 @@ def test_a_blob_that_is_written_while_its_deleted_one_expires(
             await do.put(on, "b", b"new" * BIG)
             return found
 
-        monkeypatch.setattr(kept_blobs, "find_snapshots", find_and_write)
+        monkeypatch.setattr(retention, "find_snapshots", find_and_write)
         await swept(on, sweeper)
         monkeypatch.undo()
         await swept(on, sweeper)
@@ -282,8 +283,8 @@ def test_deleted_snapshots_do_not_count_as_snapshots() -> None:
 
 def test_more_snapshots_than_one_commit_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     """B-SFT-06, B-SFT-08."""
-    monkeypatch.setattr(kept_blobs, "PAST_PER_COMMIT", 3)
-    monkeypatch.setattr("strongroom.services.blob.snapshots.PAST_PER_COMMIT", 3)
+    monkeypatch.setattr(retention, "PAST_PER_COMMIT", 3)
+    monkeypatch.setattr("strongroom.services.blob.states.snapshots.PAST_PER_COMMIT", 3)
 
     async def test() -> None:
         on, sweeper = await fresh()

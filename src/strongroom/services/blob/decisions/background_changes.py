@@ -1,7 +1,7 @@
 """How background work changes a blob: without a caller, and so without authorization.
 
 Lives here: that way, beside the one for requests (access.py). Must not live here: the work itself
-(copies/jobs.py, kept_blobs.py, sweeper.py).
+(copies/jobs.py, retention.py, sweeper.py).
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
 from strongroom.engines.base import Commit, Key, Record, Ref
-from strongroom.services.blob.access import BlobState, split_head
-from strongroom.services.blob.changes import BlobChange
+from strongroom.services.blob.decisions.access import BlobState, split_head
+from strongroom.services.blob.decisions.changes import BlobChange
 from strongroom.services.core.decisions import Decision
 from strongroom.services.core.runner import Services
 from strongroom.store.blob import blob_records

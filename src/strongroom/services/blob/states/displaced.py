@@ -3,7 +3,7 @@ version that is deleted.
 
 Lives here: the one place that decides whether such a state is dropped or kept, and how. Must not
 live here: which operations displace one (heads.py, attributes.py, snapshots.py), the end of a
-retention (kept_blobs.py). Source: "Soft delete for blobs", "Blob versioning"; reference section 9.
+retention (retention.py). Source: "Soft delete for blobs", "Blob versioning"; reference section 9.
 
 | displaced                     | versions         | retention                  | neither  |
 | ----------------------------- | ---------------- | -------------------------- | -------- |
@@ -33,9 +33,9 @@ import msgspec
 
 from strongroom.semantics.blob.immutability import Attempt
 from strongroom.semantics.core.retention import retention_end
-from strongroom.services.blob.access import BlobState
-from strongroom.services.blob.changes import BlobChange
-from strongroom.services.blob.immutability import refuse, refuse_by_container
+from strongroom.services.blob.decisions.access import BlobState
+from strongroom.services.blob.decisions.changes import BlobChange
+from strongroom.services.blob.states.immutability import refuse, refuse_by_container
 from strongroom.store.blob import blob_records
 from strongroom.store.blob.blob_records import BlobRecord, Deletion
 from strongroom.store.blob.bodies.body import HEAD, Body

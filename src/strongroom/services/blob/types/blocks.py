@@ -21,14 +21,15 @@ from strongroom.semantics.blob import blocks as rules
 from strongroom.semantics.blob import tiers
 from strongroom.semantics.blob.immutability import Immutability
 from strongroom.semantics.core import copies
-from strongroom.services.blob import access, intake
-from strongroom.services.blob.access import BlobState, BlobView
 from strongroom.services.blob.blobs import NO_PROPERTIES, BlobWritten, rereading
-from strongroom.services.blob.changes import BlobChange
-from strongroom.services.blob.heads import refuse_archived, refuse_pending_copy, replace_head
-from strongroom.services.blob.intake import NO_DIGESTS, Digests
-from strongroom.services.blob.precedence import Precedence
-from strongroom.services.blob.rereading import RetriedRead, Stale
+from strongroom.services.blob.bodies import intake
+from strongroom.services.blob.bodies.intake import NO_DIGESTS, Digests
+from strongroom.services.blob.bodies.rereading import RetriedRead, Stale
+from strongroom.services.blob.decisions import access
+from strongroom.services.blob.decisions.access import BlobState, BlobView
+from strongroom.services.blob.decisions.changes import BlobChange
+from strongroom.services.blob.decisions.precedence import Precedence
+from strongroom.services.blob.states.heads import refuse_archived, refuse_pending_copy, replace_head
 from strongroom.services.core.calls import Call
 from strongroom.services.core.places import generation_of
 from strongroom.services.core.runner import Services

@@ -16,9 +16,9 @@ from strongroom import blob_errors, errors, limits
 from strongroom.engines.base import Ref
 from strongroom.errors import StorageError, invalid_header, invalid_query
 from strongroom.semantics.blob.pages import PAGE_BYTES
-from strongroom.services.blob.access import BlobView
 from strongroom.services.blob.blobs import with_reader
-from strongroom.services.blob.heads import refuse_incremental
+from strongroom.services.blob.decisions.access import BlobView
+from strongroom.services.blob.states.heads import refuse_incremental
 from strongroom.services.core.calls import Call
 from strongroom.services.core.runner import Services
 from strongroom.store.blob import blob_records

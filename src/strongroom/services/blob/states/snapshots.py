@@ -26,10 +26,10 @@ from strongroom.semantics.blob.snapshots import (
     deletion,
 )
 from strongroom.semantics.core.conditions import modified_since
-from strongroom.services.blob import access
-from strongroom.services.blob.access import BlobState
-from strongroom.services.blob.changes import BlobChange
-from strongroom.services.blob.displaced import (
+from strongroom.services.blob.decisions import access
+from strongroom.services.blob.decisions.access import BlobState
+from strongroom.services.blob.decisions.changes import BlobChange
+from strongroom.services.blob.states.displaced import (
     delete_head,
     delete_past,
     drop_past,
@@ -37,9 +37,13 @@ from strongroom.services.blob.displaced import (
     without_snapshots,
     without_version,
 )
-from strongroom.services.blob.heads import refuse_archived, refuse_incremental, refuse_pending_copy
-from strongroom.services.blob.immutability import refuse, refuse_by_container
-from strongroom.services.blob.kept_blobs import PAST_PER_COMMIT, drop_bodies, find_snapshots
+from strongroom.services.blob.states.heads import (
+    refuse_archived,
+    refuse_incremental,
+    refuse_pending_copy,
+)
+from strongroom.services.blob.states.immutability import refuse, refuse_by_container
+from strongroom.services.blob.states.retention import PAST_PER_COMMIT, drop_bodies, find_snapshots
 from strongroom.services.core.calls import Call
 from strongroom.services.core.places import generation_of
 from strongroom.services.core.runner import Services

@@ -23,9 +23,9 @@ from strongroom.errors import StorageError
 from strongroom.semantics.blob import immutability as rules
 from strongroom.semantics.blob.container_protection import of_state
 from strongroom.semantics.blob.immutability import Attempt, Immutability
-from strongroom.services.blob import access
-from strongroom.services.blob.access import BlobState, DeletionUnderWay
-from strongroom.services.blob.changes import BlobChange
+from strongroom.services.blob.decisions import access
+from strongroom.services.blob.decisions.access import BlobState, DeletionUnderWay
+from strongroom.services.blob.decisions.changes import BlobChange
 from strongroom.services.core.calls import Call
 from strongroom.services.core.runner import Services
 from strongroom.store.blob.blob_records import BlobRecord

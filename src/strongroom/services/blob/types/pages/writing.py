@@ -28,18 +28,19 @@ from strongroom.semantics.blob.pages import (
     SequenceAction,
     SequenceConditions,
 )
-from strongroom.services.blob import access, intake
-from strongroom.services.blob.access import BlobState
 from strongroom.services.blob.blobs import NO_PROPERTIES, BlobWritten
-from strongroom.services.blob.changes import BlobChange
-from strongroom.services.blob.heads import (
+from strongroom.services.blob.bodies import intake
+from strongroom.services.blob.bodies.intake import NO_DIGESTS, BoundedBody, Digests
+from strongroom.services.blob.decisions import access
+from strongroom.services.blob.decisions.access import BlobState
+from strongroom.services.blob.decisions.changes import BlobChange
+from strongroom.services.blob.states.heads import (
     modified_head,
     refuse_incremental,
     refuse_pending_copy,
     replace_head,
 )
-from strongroom.services.blob.immutability import refuse_change
-from strongroom.services.blob.intake import NO_DIGESTS, BoundedBody, Digests
+from strongroom.services.blob.states.immutability import refuse_change
 from strongroom.services.blob.sweep import sweep_head_body
 from strongroom.services.core.calls import BodySource, Call
 from strongroom.services.core.places import generation_of

@@ -18,11 +18,14 @@ from strongroom.semantics.blob.immutability import Immutability
 from strongroom.semantics.blob.pages import PageState
 from strongroom.semantics.core import copies
 from strongroom.semantics.core import lease as leases
-from strongroom.services.blob.access import BlobState
-from strongroom.services.blob.changes import BlobChange
-from strongroom.services.blob.displaced import displace_head, new_version
-from strongroom.services.blob.guard import scope_of_new
-from strongroom.services.blob.immutability import check_new_blob_allowed, check_requested_protection
+from strongroom.services.blob.decisions.access import BlobState
+from strongroom.services.blob.decisions.changes import BlobChange
+from strongroom.services.blob.decisions.guard import scope_of_new
+from strongroom.services.blob.states.displaced import displace_head, new_version
+from strongroom.services.blob.states.immutability import (
+    check_new_blob_allowed,
+    check_requested_protection,
+)
 from strongroom.services.core.calls import Call
 from strongroom.store.blob.blob_records import BlobRecord
 from strongroom.store.blob.bodies.body import NewBody

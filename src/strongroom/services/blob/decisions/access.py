@@ -20,10 +20,10 @@ from strongroom.auth.request import Service
 from strongroom.engines.base import Commit, Key, Partition, Record, Ref, Step, Write, ref_of
 from strongroom.errors import StorageError
 from strongroom.semantics.core import lease as leases
-from strongroom.services.blob.changes import BlobChange
-from strongroom.services.blob.guard import guard_blob, guard_container, guard_scope
-from strongroom.services.blob.rehydration import as_of
-from strongroom.services.blob.timed_reads import (
+from strongroom.services.blob.decisions.changes import BlobChange
+from strongroom.services.blob.decisions.guard import guard_blob, guard_container, guard_scope
+from strongroom.services.blob.decisions.rehydration import as_of
+from strongroom.services.blob.decisions.timed_reads import (
     blob_at_0,
     blob_at_1,
     of_blob,
