@@ -35,11 +35,13 @@ from strongroom.engines.base import EngineError
 from strongroom.engines.embedded import EmbeddedEngine, open_store
 from strongroom.engines.embedded.threads import started_pool
 from strongroom.engines.memory import MemoryEngine
-from strongroom.servers import free_memory, one_port, open_files, service_listeners
-from strongroom.servers.connection_budget import ConnectionBudget
+from strongroom.servers import free_memory, one_port, service_listeners
+from strongroom.servers.certificates.tls import load_context
+from strongroom.servers.connections import open_files
+from strongroom.servers.connections.budget import ConnectionBudget
 from strongroom.servers.copies.addresses import SourceHosts
 from strongroom.servers.copies.client import CopyClient
-from strongroom.servers.copy_locator import CopyLocator
+from strongroom.servers.copies.locator import CopyLocator
 from strongroom.servers.faults import FaultInjector
 from strongroom.servers.free_memory import MemoryReturn
 from strongroom.servers.identities.accounts_file import ServedAccounts
@@ -54,7 +56,6 @@ from strongroom.servers.own_hosts import OwnHosts
 from strongroom.servers.service_listeners import ENDPOINTS, Shared
 from strongroom.servers.smb import serving as smb
 from strongroom.servers.telemetry import ConnectionMetrics, Telemetry
-from strongroom.servers.tls import load_context
 from strongroom.services.blob.decisions.rehydration import RehydrationDelays
 from strongroom.services.copy_openers import OPENERS
 from strongroom.services.core.copies.sources import CopySources
@@ -181,9 +182,9 @@ class App:
             return None
         try:
             if isinstance(wanted, SelfSigned):
-                from strongroom.servers.self_made import self_made_certificate
+                from strongroom.servers.certificates.self_signed import self_signed_certificate
 
-                wanted = TlsFiles(*self_made_certificate(self._own_directory(), self._clock))
+                wanted = TlsFiles(*self_signed_certificate(self._own_directory(), self._clock))
                 self.certificate = wanted.certificate
             return load_context(wanted.certificate, wanted.key)
         except OSError as error:  # ssl.SSLError is one

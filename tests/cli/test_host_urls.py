@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from strongroom.servers.certificate_names import CertificateNames, read_names
+from strongroom.servers.certificates.names import CertificateNames, read_names
 from strongroom.testing import Server
 
 ACCOUNT = "devstoreaccount1"

@@ -27,8 +27,8 @@ from strongroom.clock import ManualClock
 from strongroom.engines.base import EngineError
 from strongroom.engines.embedded.check import Inspection
 from strongroom.engines.embedded.store import EmbeddedOptions, open_store
-from strongroom.servers.admission import ServiceContext
-from strongroom.servers.pipeline import respond
+from strongroom.servers.requests.admission import ServiceContext
+from strongroom.servers.requests.pipeline import respond
 from strongroom.servers.service_listeners import ENDPOINTS
 from strongroom.services.core.runner import Services
 from strongroom.services.sweeper import Sweeper

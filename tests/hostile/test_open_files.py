@@ -23,7 +23,7 @@ from strongroom.clock import ManualClock
 from strongroom.engines.base import Busy
 from strongroom.engines.embedded.files import OsFiles
 from strongroom.engines.embedded.store import EmbeddedOptions, open_store
-from strongroom.servers.open_files import connections_for
+from strongroom.servers.connections.open_files import connections_for
 from strongroom.testing.contract.subject import pieces
 from strongroom.testing.ports import HOST, free_port, port_flags
 from strongroom.wire.core.http import Request, Response

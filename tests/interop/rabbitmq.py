@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from strongroom.clock import SystemClock
-from strongroom.servers.self_made import self_made_certificate
+from strongroom.servers.certificates.self_signed import self_signed_certificate
 from strongroom.testing.ports import HOST, free_port
 
 USER, PASSWORD = "app", "s3cret/word"
@@ -39,7 +39,7 @@ class Broker:
             pytest.fail("RabbitMQ is missing; install it: apt-get install -y rabbitmq-server")
         self._folder, self.port = folder, free_port()
         self.tls_port, epmd_port = free_port(), free_port()
-        self.certificate, key = self_made_certificate(folder, SystemClock())
+        self.certificate, key = self_signed_certificate(folder, SystemClock())
         settings = folder / "rabbitmq.conf"
         settings.write_text(
             f"listeners.tcp.default = {HOST}:{self.port}\n"

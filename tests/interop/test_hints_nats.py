@@ -16,7 +16,7 @@ from strongroom.coordination.hints import Hints, multicast
 from strongroom.coordination.hints.address import address_of
 from strongroom.coordination.hints.bus import BusHints, BusRefused, BusUnavailable
 from strongroom.coordination.hints.nats import NatsBus
-from strongroom.servers.self_made import self_made_certificate
+from strongroom.servers.certificates.self_signed import self_signed_certificate
 from strongroom.testing.ports import HOST, free_port
 from tests.coordination import hint_trials
 from tests.coordination.servers import RealServer, program
@@ -131,7 +131,7 @@ def test_prefixes_keep_clusters_apart_on_one_server(
 
 
 def test_over_tls_to_a_server_that_proves_its_name(tmp_path: Path) -> None:
-    certificate, key = self_made_certificate(tmp_path, SystemClock())
+    certificate, key = self_signed_certificate(tmp_path, SystemClock())
     server, port = start(
         tmp_path,
         f'user: {USER}, password: pw0 }}\ntls {{ cert_file: "{certificate}"\nkey_file: "{key}"',

@@ -16,8 +16,8 @@ import pytest
 from strongroom.clock import ManualClock
 from strongroom.engines.memory import MemoryEngine
 from strongroom.operations.blob.endpoint import ENDPOINT
-from strongroom.servers.admission import ServiceContext
-from strongroom.servers.pipeline import respond
+from strongroom.servers.requests.admission import ServiceContext
+from strongroom.servers.requests.pipeline import respond
 from strongroom.services.core.runner import Services
 from strongroom.wire.core.http import Headers, Request
 from tests.auth.signing import DATE, NAME, NOW, OneAccount, sdk_authorization

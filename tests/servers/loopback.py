@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from strongroom.errors import StorageError
-from strongroom.servers.connection_budget import ConnectionBudget
+from strongroom.servers.connections.budget import ConnectionBudget
 from strongroom.servers.http.server import Exchange, HttpServer, HttpSettings
 from strongroom.wire.core.http import Request, Response
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from strongroom.servers import batches
-from strongroom.servers.batches import with_bearer
+from strongroom.servers.requests import batches
+from strongroom.servers.requests.batches import with_bearer
 from strongroom.slices import SLICE_S, SliceTurns
 from strongroom.wire.core.http import Headers, Response
 from strongroom.wire.core.multipart import PartRequest

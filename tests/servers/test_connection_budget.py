@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from strongroom.servers import connection_budget
-from strongroom.servers.connection_budget import (
+from strongroom.servers.connections.budget import (
     ENDING_MAX,
     REFUSED_MAX,
     ConnectionBudget,
@@ -242,7 +241,7 @@ def test_no_closed_connection_is_remembered() -> None:
 
 
 def test_connections_beyond_the_places_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection_budget, "ENDING_MAX", 2)
+    monkeypatch.setattr("strongroom.servers.connections.budget.ENDING_MAX", 2)
     budget = ConnectionBudget(8)
     port, other = Port(budget), Port(budget)
     port.enter(*(One("busy") for _ in range(7)))

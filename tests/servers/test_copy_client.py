@@ -17,10 +17,10 @@ from strongroom.clock import SystemClock
 from strongroom.config import ConfigError, Settings
 from strongroom.errors import StorageError
 from strongroom.semantics.core.conditions import ANY, Conditions
+from strongroom.servers.certificates.self_signed import self_signed_certificate
+from strongroom.servers.certificates.tls import load_context
 from strongroom.servers.copies.addresses import SourceHosts
 from strongroom.servers.copies.client import CopyClient, resolve_by_system
-from strongroom.servers.self_made import self_made_certificate
-from strongroom.servers.tls import load_context
 from strongroom.services.core.copies.sources import WHOLE, OpenSource, SourceBroken, SourceRequest
 from strongroom.testing.ports import free_port
 from strongroom.wire.core import headers as wire
@@ -464,7 +464,7 @@ def test_what_authorizes_is_not_told(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_a_certificate_is_verified_for_the_name(tmp_path: Path) -> None:
-    certificate, key = self_made_certificate(tmp_path, SystemClock())
+    certificate, key = self_signed_certificate(tmp_path, SystemClock())
     ours, trusting = load_context(certificate, key), ssl.create_default_context(cafile=certificate)
 
     async def resolve(host: str, port: int) -> list[str]:

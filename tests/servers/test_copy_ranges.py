@@ -13,10 +13,10 @@ import pytest
 from strongroom import blob_errors
 from strongroom.clock import SystemClock
 from strongroom.errors import StorageError
+from strongroom.servers.certificates.self_signed import self_signed_certificate
+from strongroom.servers.certificates.tls import load_context
 from strongroom.servers.copies.addresses import SourceHosts
 from strongroom.servers.copies.client import CopyClient
-from strongroom.servers.self_made import self_made_certificate
-from strongroom.servers.tls import load_context
 from strongroom.services.core.copies.sources import SourceRequest
 from strongroom.values import ByteRange
 from tests.servers.test_copy_client import HOST, SHORT, asked, exchange
@@ -51,7 +51,7 @@ def test_a_token_goes_to_the_source_and_nowhere_else(
 ) -> None:
     """B-URL-15: the token is sent over TLS to the named server only, not to a redirect's target."""
     caplog.set_level(logging.DEBUG)
-    certificate, key = self_made_certificate(tmp_path, SystemClock())
+    certificate, key = self_signed_certificate(tmp_path, SystemClock())
     ours, trusting = load_context(certificate, key), ssl.create_default_context(cafile=certificate)
     seen: list[bytes] = []
     wanted = SourceRequest(authorization="Bearer secret-token", is_read=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from strongroom.servers.connection_budget import ConnectionBudget
+from strongroom.servers.connections.budget import ConnectionBudget
 from strongroom.servers.http.protocol import Connection
 from strongroom.servers.telemetry import ConnectionMetrics, Telemetry
 from strongroom.wire.core.http import Request, Response

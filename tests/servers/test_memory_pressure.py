@@ -12,7 +12,7 @@ import pytest
 from strongroom.engines.embedded.threads import started_pool
 from strongroom.errors import StorageError
 from strongroom.servers import memory_pressure
-from strongroom.servers.http.accepting import Acceptor
+from strongroom.servers.connections.accepting import Acceptor
 from strongroom.servers.http.server import HttpServer
 from strongroom.servers.memory_pressure import GIVE_UP_S, Pressure
 from strongroom.values import Health

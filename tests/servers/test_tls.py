@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from strongroom.clock import ManualClock, SystemClock
+from strongroom.servers.certificates.self_signed import self_signed_certificate
+from strongroom.servers.certificates.tls import load_context
 from strongroom.servers.http.protocol import Connection
-from strongroom.servers.self_made import self_made_certificate
-from strongroom.servers.tls import load_context
 from strongroom.values import FileSlice
 from strongroom.wire.core.http import Request, Response
 from tests.servers.loopback import QUICK, get, no_more_than, put, run, serving
@@ -31,7 +31,7 @@ async def tells_tls(request: Request) -> Response:
 
 def contexts(directory: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
     """Return the server's context, and a client's that trusts only the server's certificate."""
-    certificate, key = self_made_certificate(directory, SystemClock())
+    certificate, key = self_signed_certificate(directory, SystemClock())
     return load_context(certificate, key), ssl.create_default_context(cafile=certificate)
 
 
@@ -137,19 +137,19 @@ def test_broken_handshakes_and_silence_harm_nobody(tmp_path: Path) -> None:
 
 def test_the_certificate_is_made_once_and_renewed_in_time(tmp_path: Path) -> None:
     clock = ManualClock()
-    certificate, key = self_made_certificate(tmp_path, clock)
+    certificate, key = self_signed_certificate(tmp_path, clock)
     assert stat.S_IMODE(key.stat().st_mode) == 0o600
     first = certificate.read_bytes()
     clock.advance(300 * DAY_S)
-    assert self_made_certificate(tmp_path, clock) == (certificate, key)
+    assert self_signed_certificate(tmp_path, clock) == (certificate, key)
     assert certificate.read_bytes() == first
     clock.advance(60 * DAY_S)
-    self_made_certificate(tmp_path, clock)
+    self_signed_certificate(tmp_path, clock)
     assert certificate.read_bytes() != first
     assert stat.S_IMODE(key.stat().st_mode) == 0o600
     second = certificate.read_bytes()
     key.write_bytes(b"damaged")
-    self_made_certificate(tmp_path, clock)
+    self_signed_certificate(tmp_path, clock)
     assert certificate.read_bytes() != second
     load_context(certificate, key)
 
@@ -176,8 +176,8 @@ def test_a_missing_or_foreign_key_is_refused(tmp_path: Path) -> None:
     one, other = tmp_path / "one", tmp_path / "other"
     one.mkdir()
     other.mkdir()
-    certificate, _ = self_made_certificate(one, ManualClock())
-    _, foreign_key = self_made_certificate(other, ManualClock())
+    certificate, _ = self_signed_certificate(one, ManualClock())
+    _, foreign_key = self_signed_certificate(other, ManualClock())
     with pytest.raises(ssl.SSLError):
         load_context(certificate, foreign_key)
     with pytest.raises(FileNotFoundError):

@@ -112,7 +112,7 @@ def test_a_put_blob_passes_through_no_more_files() -> None:
     most = ratchets.allowed()[put_path.RATCHET][put_path.NAME]
     # Fewer may be the chance of one run, so that the list is lowered by hand.
     assert len(files) <= most, "\n".join(files)
-    assert "src/strongroom/servers/pipeline.py" in files
+    assert "src/strongroom/servers/requests/pipeline.py" in files
 
 
 def test_the_rules_see_the_project() -> None:

@@ -22,7 +22,7 @@ from strongroom.servers.own_endpoints import PREFIX
 from strongroom.servers.smb import serving as smb
 
 if TYPE_CHECKING:
-    from strongroom.servers.certificate_names import CertificateNames
+    from strongroom.servers.certificates.names import CertificateNames
 
 _ACCOUNTS_SHOWN = 5
 _EVERYWHERE = ("", "0.0.0.0", "::")
@@ -113,7 +113,7 @@ def _certificate_names(app: App) -> CertificateNames | None:
     path = settings.tls.certificate if isinstance(settings.tls, TlsFiles) else app.certificate
     if path is None or not settings.host_suffixes:
         return None
-    from strongroom.servers.certificate_names import read_names
+    from strongroom.servers.certificates.names import read_names
 
     return read_names(path)
 

@@ -21,8 +21,8 @@ from strongroom import errors
 from strongroom.errors import StorageError
 from strongroom.operations.blob.copy import COPY_BLOB
 from strongroom.operations.file.copy import COPY_FILE
-from strongroom.servers import pipeline
-from strongroom.servers.admission import ServiceContext, read
+from strongroom.servers.requests import pipeline
+from strongroom.servers.requests.admission import ServiceContext, read
 from strongroom.wire.core.http import Request, Response
 
 RULES_MAX: Final = 100

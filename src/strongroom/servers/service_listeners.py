@@ -1,7 +1,7 @@
 """The HTTP listeners of the storage services: one for each service, and one for all of them.
 
 Lives here: the assembly of such a listener. Must not live here: settings (config.py), opening of
-ports (app.py), the path of a request (pipeline.py).
+ports (app.py), the path of a request (requests/pipeline.py).
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ from strongroom.operations.core.endpoint import Endpoint
 from strongroom.operations.file import endpoint as file_service
 from strongroom.operations.queue import endpoint as queue_service
 from strongroom.operations.table import endpoint as table_service
-from strongroom.servers import one_port, pipeline
-from strongroom.servers.admission import ServiceContext
-from strongroom.servers.connection_budget import ConnectionBudget
+from strongroom.servers import one_port
+from strongroom.servers.connections.budget import ConnectionBudget
 from strongroom.servers.faults import FaultInjector
 from strongroom.servers.http.server import Exchange, HttpServer
 from strongroom.servers.identities.identities import ServedIdentities
@@ -32,6 +31,8 @@ from strongroom.servers.listener import RequestedListener
 from strongroom.servers.memory_pressure import Pressure
 from strongroom.servers.one_port import OnePort
 from strongroom.servers.own_endpoints import PREFIX, OwnEndpoints
+from strongroom.servers.requests import pipeline
+from strongroom.servers.requests.admission import ServiceContext
 from strongroom.servers.telemetry import Telemetry
 from strongroom.services.core.runner import Services
 from strongroom.wire.core.http import Request, Response

@@ -27,7 +27,7 @@ from prometheus_client.metrics_core import (
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
-from strongroom.servers.connection_budget import ConnectionBudget
+from strongroom.servers.connections.budget import ConnectionBudget
 from strongroom.servers.http.settings import Exchange
 from strongroom.wire.core.http import Response
 

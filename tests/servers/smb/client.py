@@ -20,7 +20,7 @@ from strongroom.clock import ManualClock
 from strongroom.engines.memory import MemoryEngine
 from strongroom.errors import StorageError
 from strongroom.file_errors import SHARE_NOT_FOUND, STATUS_INVALID_PARAMETER
-from strongroom.servers.connection_budget import ConnectionBudget
+from strongroom.servers.connections.budget import ConnectionBudget
 from strongroom.servers.smb.connection import SmbServerConnection
 from strongroom.servers.smb.declarations import CommandTable
 from strongroom.servers.smb.listener import SmbListener

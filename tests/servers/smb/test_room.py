@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from strongroom.servers.connection_budget import ConnectionBudget
+from strongroom.servers.connections.budget import ConnectionBudget
 from strongroom.servers.smb.connection import SmbServerConnection
 from strongroom.wire.smb.commands import Command
 from strongroom.wire.smb.framing import prefix

@@ -1,1 +1,1 @@
-"""Reading the source of a copy from another server, and the check of its address."""
+"""The sources of copies on other servers: read, located here, and the check of their addresses."""

@@ -3,7 +3,7 @@
 Lives here: the translation of callbacks into events, and the execution of the table's actions. Must
 not live here: the table (http/life.py), the grammar of heads (http/head.py) and bodies
 (http/body.py), framing of responses (http/send.py), one request (http/handling.py), listening
-(http/accepting.py). Source: RFC 9112 section 9.
+(connections/accepting.py). Source: RFC 9112 section 9.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from functools import partial
 from typing import Final
 
 from strongroom.errors import INCOMPLETE_BODY, REQUEST_TIMEOUT, SERVER_BUSY, StorageError
-from strongroom.servers.connection_budget import WaitingConnection
+from strongroom.servers.connections.budget import WaitingConnection
+from strongroom.servers.connections.idle_sockets import is_quiet
 from strongroom.servers.http import life
 from strongroom.servers.http.ahead import PipelineBuffer
 from strongroom.servers.http.answer import Responder
@@ -26,7 +27,6 @@ from strongroom.servers.http.life import Action, Event, State
 from strongroom.servers.http.owner import ConnectionOwner
 from strongroom.servers.http.pacing import Pacing
 from strongroom.servers.http.send import CONTINUE, Plan, Sender
-from strongroom.servers.idle_sockets import is_quiet
 from strongroom.wire.core.http import Request
 
 _EMPTY: Final = EmptyBody()

@@ -1,8 +1,8 @@
 """The HTTP server: counts its connections, sweeps their deadlines, drains.
 
 Lives here: the set of connections, and the one timer. Must not live here: the protocol
-(http/protocol.py), sockets that listen (http/accepting.py), anything about Azure. Source: RFC 9112
-section 9.
+(http/protocol.py), sockets that listen (connections/accepting.py), anything about Azure. Source:
+RFC 9112 section 9.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import ssl
 from collections.abc import Iterator
 from functools import partial
 
-from strongroom.servers.connection_budget import ConnectionBudget, WaitingConnection
-from strongroom.servers.http.accepting import Acceptor
+from strongroom.servers.connections.accepting import Acceptor
+from strongroom.servers.connections.budget import ConnectionBudget, WaitingConnection
 from strongroom.servers.http.buffers import BodyBuffers
 from strongroom.servers.http.documents import DocumentBudget
 from strongroom.servers.http.large_answers import LargeAnswerBudget

@@ -13,8 +13,8 @@ from collections.abc import Coroutine
 from typing import Any, Final, Protocol
 
 from strongroom.semantics.file.durability import DisconnectReason
-from strongroom.servers.connection_budget import WaitingConnection
-from strongroom.servers.idle_sockets import is_quiet
+from strongroom.servers.connections.budget import WaitingConnection
+from strongroom.servers.connections.idle_sockets import is_quiet
 from strongroom.servers.smb.intake import FrameIntake
 from strongroom.servers.smb.refusals import CloseConnection
 from strongroom.servers.smb.settings import ON_LOOP_BYTES_MAX

@@ -13,8 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from strongroom.auth.accounts import Accounts
 from strongroom.clock import Clock
-from strongroom.servers.connection_budget import ConnectionBudget, WaitingConnection
-from strongroom.servers.http.accepting import Acceptor
+from strongroom.servers.connections.accepting import Acceptor
+from strongroom.servers.connections.budget import ConnectionBudget, WaitingConnection
 from strongroom.servers.http.settings import HttpSettings
 from strongroom.servers.smb.connection import SmbServerConnection
 from strongroom.servers.smb.declarations import CommandTable

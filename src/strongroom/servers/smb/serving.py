@@ -14,7 +14,7 @@ from prometheus_client.registry import Collector
 
 from strongroom.auth.accounts import Accounts
 from strongroom.clock import Clock
-from strongroom.servers.connection_budget import ConnectionBudget
+from strongroom.servers.connections.budget import ConnectionBudget
 from strongroom.servers.smb.commands.table import FILE_COMMANDS
 from strongroom.servers.smb.listener import SmbListener
 from strongroom.servers.smb.settings import SmbSettings

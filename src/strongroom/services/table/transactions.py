@@ -1,8 +1,8 @@
 """Entity group transactions: the rules for the operations of one transaction.
 
 Lives here: one table, one partition, each entity once. Must not live here: the one commit behind
-all writes (entities.py), the parts as they came (servers/transactions.py). Source: "Performing
-entity group transactions"; reference section 7.
+all writes (entities.py), the parts as they came (servers/requests/transactions.py). Source:
+"Performing entity group transactions"; reference section 7.
 """
 
 from __future__ import annotations

@@ -18,8 +18,9 @@ from strongroom.auth.request import Service
 from strongroom.errors import StorageError
 from strongroom.operations.core import codec
 from strongroom.operations.core.spec import Operation, Origin, Resource
-from strongroom.servers import batches, transactions
-from strongroom.servers.admission import (
+from strongroom.servers.http.answer import broken_refusal
+from strongroom.servers.requests import batches, transactions
+from strongroom.servers.requests.admission import (
     DEFAULT_VERSION,
     ParsedRequest,
     ServiceContext,
@@ -28,8 +29,7 @@ from strongroom.servers.admission import (
     is_version,
     read,
 )
-from strongroom.servers.batches import BatchRequest
-from strongroom.servers.http.answer import broken_refusal
+from strongroom.servers.requests.batches import BatchRequest
 from strongroom.services.core import account, timeouts
 from strongroom.services.core.calls import Call
 from strongroom.services.core.outcomes import BROKEN

@@ -22,9 +22,10 @@ from strongroom.operations.core.spec import Resource
 from strongroom.semantics.blob import snapshots
 from strongroom.semantics.core import names
 from strongroom.semantics.core.snapshot_times import snapshot_time
-from strongroom.servers import admission, one_port
-from strongroom.servers.admission import ParsedRequest, ServiceContext
+from strongroom.servers import one_port
 from strongroom.servers.one_port import OnePort
+from strongroom.servers.requests import admission
+from strongroom.servers.requests.admission import ParsedRequest, ServiceContext
 from strongroom.services.core.calls import Call
 from strongroom.services.core.copies.sources import (
     WHOLE,

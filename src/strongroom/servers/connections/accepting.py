@@ -1,7 +1,7 @@
 """Listening sockets, and the setup of new connections: TLS or plain, at once or when there is room.
 
 Lives here: listening, and connections until their setup is finished. Must not live here:
-established connections (http/protocol.py), their number (connection_budget.py). Source: RFC 8446
+established connections (http/protocol.py), their number (budget.py). Source: RFC 8446
 section 5.1 (the first byte of a TLS connection is 22, the record type `handshake`, which begins no
 HTTP method).
 """
@@ -15,9 +15,9 @@ import ssl
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Final
 
-from strongroom.servers.connection_budget import ConnectionBudget, Search, WaitingConnection
+from strongroom.servers.connections.budget import ConnectionBudget, Search, WaitingConnection
+from strongroom.servers.connections.idle_sockets import is_quiet_socket
 from strongroom.servers.http.settings import HttpSettings
-from strongroom.servers.idle_sockets import is_quiet_socket
 
 _logger = logging.getLogger("strongroom.http")
 _TLS_HANDSHAKE: Final = b"\x16"

@@ -26,8 +26,8 @@ from strongroom.operations.core import codec
 from strongroom.operations.core.spec import Operation, Origin, Resource
 from strongroom.operations.table import entity_fields as fields
 from strongroom.semantics.table import entities
-from strongroom.servers.admission import ServiceContext, admit
-from strongroom.servers.batches import BatchRequest, read_part, with_host
+from strongroom.servers.requests.admission import ServiceContext, admit
+from strongroom.servers.requests.batches import BatchRequest, read_part, with_host
 from strongroom.services.core.calls import Call
 from strongroom.services.table.entities import PartFailed, WriteEntity
 from strongroom.wire.core import multipart

@@ -1,7 +1,7 @@
 """Whether the kernel holds bytes of a connection that this process has not seen.
 
 Lives here: one question to the kernel. Must not live here: which connection is closed
-(connection_budget.py). A request that has reached the kernel would be lost if its connection were
+(budget.py). A request that has reached the kernel would be lost if its connection were
 closed before the event loop reads it.
 """
 

@@ -25,7 +25,7 @@ from strongroom.auth.sas import is_sas
 from strongroom.clock import guid
 from strongroom.errors import StorageError
 from strongroom.operations.core.spec import Operation, Origin, Resource
-from strongroom.servers.admission import ParsedRequest, ServiceContext, read
+from strongroom.servers.requests.admission import ParsedRequest, ServiceContext, read
 from strongroom.services.core.calls import Call
 from strongroom.wire.core import multipart
 from strongroom.wire.core import path as paths

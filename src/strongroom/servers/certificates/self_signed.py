@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from strongroom.clock import Clock
-from strongroom.servers.tls import load_context
+from strongroom.servers.certificates.tls import load_context
 from strongroom.values import datetime_of
 
 _CERTIFICATE_FILE: Final = "tls-certificate.pem"
@@ -40,7 +40,7 @@ _DNS_NAMES: Final = (
 _ADDRESSES: Final = ("127.0.0.1", "::1")
 
 
-def self_made_certificate(directory: Path, clock: Clock) -> tuple[Path, Path]:
+def self_signed_certificate(directory: Path, clock: Clock) -> tuple[Path, Path]:
     """Return a certificate for localhost, made once and used again until shortly before it expires.
 
     Arguments:

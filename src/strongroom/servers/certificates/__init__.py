@@ -1,0 +1,1 @@
+"""TLS certificates: loaded, made for local use, and the names in them."""
