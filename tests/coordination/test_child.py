@@ -87,7 +87,7 @@ def test_a_command_that_was_asked_to_end_before_a_renewal_came(
     wait = f"while ! [ -e {renewed} ]; do sleep 0.05; done"
     child = _child(hold, "sh", "-c", f"trap 'touch {asked}' TERM; touch {begun}; {wait}")
     await_file(begun)
-    tell = child._tell
+    tell = child._send_line
 
     def told(line: str) -> None:
         tell(line)
@@ -97,7 +97,7 @@ def test_a_command_that_was_asked_to_end_before_a_renewal_came(
         else:
             renewed.touch()
 
-    monkeypatch.setattr(child, "_tell", told)
+    monkeypatch.setattr(child, "_send_line", told)
     hold.deadline_s = boot_s() + 1.5 * HOUR_S
     assert (child.wait(), child.reason) == (LOST_EXIT, IN_TIME)
 

@@ -23,8 +23,8 @@ from strongroom.coordination.session.handles import HeldBase
 
 LOST_EXIT: Final = 76
 _START: Final = (sys.executable, "-I", "-S", str(child_guard.__file__))
-_LOOK_S: Final = 0.05
-_IN_TIME: Final = "the command was ended before others could have it"
+_POLL_INTERVAL_S: Final = 0.05
+_ENDED_IN_TIME: Final = "the command was ended before others could have it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +80,23 @@ class Child:
         alone: bool = False,
     ) -> None:
         self._held, self._margins, self._alone = held, margins, alone
-        self._clock, self._asked, self._gave_up, self.reason = SystemClocks(), False, False, ""
+        self._clock, self._term_sent, self._guard_killed, self.reason = (
+            SystemClocks(),
+            False,
+            False,
+            "",
+        )
         if alone:
             child_guard.adopt_orphans()
         read, self._control = os.pipe()
         self._status, write = os.pipe()
-        self._told_s = held.deadline_s
-        numbers = (margins.term_before_s, margins.kill_before_s, margins.grace_s, self._told_s)
+        self._sent_deadline_s = held.deadline_s
+        numbers = (
+            margins.term_before_s,
+            margins.kill_before_s,
+            margins.grace_s,
+            self._sent_deadline_s,
+        )
         try:
             self._guard = subprocess.Popen(  # noqa: S603 - the command is the user's own
                 [*_START, str(read), str(write), *map(repr, numbers), *command],
@@ -108,7 +118,7 @@ class Child:
 
     def send_signal(self, number: int) -> None:
         """Send a signal to the command and to the processes of its group."""
-        self._tell(f"signal {number}")
+        self._send_line(f"signal {number}")
 
     def wait(self) -> int:
         """Wait for the command to end, and forward each new deadline to its guard.
@@ -133,36 +143,36 @@ class Child:
         except LockLost as lost:
             return lost.reason
         # LOST_EXIT may be the command's own code, if it is a holder that lost its own lock.
-        is_ended = self._gave_up or (code == LOST_EXIT and self._asked)
-        return _IN_TIME if is_ended else ""
+        is_ended = self._guard_killed or (code == LOST_EXIT and self._term_sent)
+        return _ENDED_IN_TIME if is_ended else ""
 
     def _await_guard(self) -> int:
-        told_lost, give_up_s = False, float("inf")
+        loss_sent, kill_guard_at_s = False, float("inf")
         while True:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                code = self._guard.wait(_LOOK_S)
-                self._note_asked()
+                code = self._guard.wait(_POLL_INTERVAL_S)
+                self._note_term_sent()
                 return code
-            self._note_asked()
+            self._note_term_sent()
             now_s = self._clock.boot_s()
             if self._held.lost.is_set():
-                if not told_lost:
-                    told_lost = True
-                    self._tell("lost")
-                    give_up_s = now_s + self._margins.grace_s + self._margins.kill_before_s
-            elif self._held.deadline_s != self._told_s:
-                self._told_s = self._held.deadline_s
-                self._tell(f"deadline {self._told_s!r}")
+                if not loss_sent:
+                    loss_sent = True
+                    self._send_line("lost")
+                    kill_guard_at_s = now_s + self._margins.grace_s + self._margins.kill_before_s
+            elif self._held.deadline_s != self._sent_deadline_s:
+                self._sent_deadline_s = self._held.deadline_s
+                self._send_line(f"deadline {self._sent_deadline_s!r}")
             last_s = self._held.deadline_s - self._margins.kill_before_s / 2
-            if now_s >= min(last_s, give_up_s):
+            if now_s >= min(last_s, kill_guard_at_s):
                 # The guard hangs, or it would have ended the command: kill both from here.
-                self._gave_up = True
+                self._guard_killed = True
                 self._guard.kill()
 
-    def _note_asked(self) -> None:
+    def _note_term_sent(self) -> None:
         """Record whether the guard has sent SIGTERM, judged by the last deadline it was given."""
-        asked_at_s = self._told_s - self._margins.term_before_s
-        self._asked = self._asked or self._clock.boot_s() >= asked_at_s
+        term_at_s = self._sent_deadline_s - self._margins.term_before_s
+        self._term_sent = self._term_sent or self._clock.boot_s() >= term_at_s
 
     def _end_orphans(self, code: int) -> None:
         """Kill the command's descendants if the guard was killed.
@@ -179,6 +189,6 @@ class Child:
         if self._alone:
             child_guard.end_descendants()
 
-    def _tell(self, line: str) -> None:
+    def _send_line(self, line: str) -> None:
         with contextlib.suppress(BrokenPipeError):
             os.write(self._control, f"{line}\n".encode())

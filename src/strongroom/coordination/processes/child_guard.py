@@ -69,8 +69,8 @@ def _descendants(root: int) -> list[tuple[int, int]]:
             # A process that ends in the meantime cannot be read, or only in part.
             with contextlib.suppress(OSError, ValueError), open(f"/proc/{name}/stat", "rb") as stat:
                 # The program's name, in parentheses, may contain any character.
-                state, above, of = stat.read().rpartition(b")")[2].split()[:3]
-                parent, group = int(above), int(of)
+                state, parent_text, group_text = stat.read().rpartition(b")")[2].split()[:3]
+                parent, group = int(parent_text), int(group_text)
                 children.setdefault(parent, []).append((int(name), group, state))
     found, parents = [], [root]
     while parents:
@@ -101,7 +101,7 @@ def _terminal() -> int | None:
         return None  # no standard input, or no terminal
 
 
-def _in_front(terminal: int, group: int) -> None:
+def _set_foreground_group(terminal: int, group: int) -> None:
     with contextlib.suppress(OSError):
         os.tcsetpgrp(terminal, group)
 
@@ -129,11 +129,11 @@ class Guard:
         self._control, self._status, self._grace_s = control, status, grace_s
         self._term_before_s, self._kill_before_s = term_before_s, kill_before_s
         self._term_at_s = self._kill_at_s = 0.0
-        self._over = self._asked = self._ended_here = self._killed = False
-        self._rest = b""
+        self._lost = self._term_sent = self._ended_by_guard = self._killed = False
+        self._partial_line = b""
         self._group = 0
         self._terminal: int | None = None
-        self._believe_until(deadline_s)
+        self._set_deadline(deadline_s)
 
     def run(self, command: list[str]) -> int:
         """Run the command until it has ended, and return the exit code."""
@@ -167,9 +167,9 @@ class Guard:
             if self._terminal is not None:
                 # Without this, the next command of the same script could not read from the
                 # terminal.
-                _in_front(self._terminal, os.getpgrp())
+                _set_foreground_group(self._terminal, os.getpgrp())
         code = child.returncode
-        if self._ended_here:
+        if self._ended_by_guard:
             return _LOST_EXIT
         return 128 - code if code < 0 else code
 
@@ -177,12 +177,12 @@ class Guard:
         """Enforce the deadline until the command has ended."""
         with contextlib.suppress(BrokenPipeError):  # the holder is dead: both pipes show it
             os.write(self._status, b"%d" % child.pid)
-        while self._lives(child):
-            ready, _, _ = select.select([self._control, wake], [], [], self._next_s())
+        while self._is_running(child):
+            ready, _, _ = select.select([self._control, wake], [], [], self._poll_timeout_s())
             if wake in ready:
                 os.read(wake, 1024)
             if self._control in ready:
-                self._listen()
+                self._read_control()
             self._enforce()
 
     def _start(self, command: list[str]) -> subprocess.Popen[bytes]:
@@ -191,7 +191,7 @@ class Guard:
         def prepare() -> None:
             if terminal is not None:
                 # The command takes the terminal before it starts, since it may read at once.
-                _in_front(terminal, os.getpid())
+                _set_foreground_group(terminal, os.getpid())
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGTTOU):
                 signal.signal(number, signal.SIG_DFL)
             _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -203,7 +203,7 @@ class Guard:
         return subprocess.Popen(command, process_group=0, preexec_fn=prepare)  # noqa: S603
 
     @staticmethod
-    def _lives(child: subprocess.Popen[bytes]) -> bool:
+    def _is_running(child: subprocess.Popen[bytes]) -> bool:
         """Return whether the command is running; reaps orphans of it that have ended."""
         ended = os.WEXITED | os.WNOHANG | os.WNOWAIT
         while (found := os.waitid(os.P_ALL, 0, ended)) is not None:
@@ -213,29 +213,29 @@ class Guard:
             os.waitpid(found.si_pid, 0)
         return True
 
-    def _believe_until(self, deadline_s: float) -> None:
+    def _set_deadline(self, deadline_s: float) -> None:
         self._term_at_s = deadline_s - self._term_before_s
         self._kill_at_s = deadline_s - self._kill_before_s
 
-    def _next_s(self) -> float:
+    def _poll_timeout_s(self) -> float:
         if self._killed:
             return _PAUSE_MAX_S
         now_s = time.clock_gettime(_BOOTTIME)
-        due_s = self._kill_at_s if self._asked else self._term_at_s
+        due_s = self._kill_at_s if self._term_sent else self._term_at_s
         return max(0.0, min(due_s - now_s, 1.0))
 
-    def _listen(self) -> None:
+    def _read_control(self) -> None:
         data = os.read(self._control, _LINE_BYTES_MAX)
         if not data:
             self._lose(0.0)
             self._control_closed()
             return
-        *lines, self._rest = (self._rest + data).split(b"\n")
+        *lines, self._partial_line = (self._partial_line + data).split(b"\n")
         for line in lines:
             word, _, value = line.partition(b" ")
-            if word == b"deadline" and not self._over:
-                self._believe_until(float(value))
-                self._asked = False
+            if word == b"deadline" and not self._lost:
+                self._set_deadline(float(value))
+                self._term_sent = False
             elif word == b"lost":
                 self._lose(self._grace_s)
             elif word == b"signal":
@@ -243,23 +243,23 @@ class Guard:
 
     def _control_closed(self) -> None:
         """Replace the closed pipe by a silent one: only the end of the command is awaited now."""
-        nothing, _ = os.pipe()
-        os.dup2(nothing, self._control)
+        silent, _ = os.pipe()
+        os.dup2(silent, self._control)
 
     def _lose(self, grace_s: float) -> None:
-        if not self._over:
+        if not self._lost:
             now_s = time.clock_gettime(_BOOTTIME)
-            self._over = True
+            self._lost = True
             self._term_at_s = now_s
             self._kill_at_s = min(self._kill_at_s, now_s + grace_s) if grace_s else now_s
 
     def _enforce(self) -> None:
         now_s = time.clock_gettime(_BOOTTIME)
         if now_s >= self._kill_at_s:
-            self._killed = self._ended_here = True
+            self._killed = self._ended_by_guard = True
             self._send_all(signal.SIGKILL)
-        elif now_s >= self._term_at_s and not self._asked:
-            self._asked = self._ended_here = True
+        elif now_s >= self._term_at_s and not self._term_sent:
+            self._term_sent = self._ended_by_guard = True
             self._send_all(signal.SIGTERM)
             self._send_all(signal.SIGCONT)
 
