@@ -11,7 +11,7 @@ from strongroom.coordination.effects import Cas, Effect, Get, Sleep, Steps, Watc
 from strongroom.coordination.recipes.locks.lock_core import Acquisition, HoldRequest
 from strongroom.coordination.recipes.waiting import NotAcquired
 from strongroom.coordination.session.handles import Hold
-from strongroom.coordination.simulation.world import CALM, Node, World
+from strongroom.coordination.simulation.world import NO_FAULTS, Node, World
 
 KEY = "lock/queue"
 TTL_S = 15.0
@@ -23,7 +23,7 @@ class Queue:
     """Nodes that take a lock, hold it for a moment, and come back at once."""
 
     def __init__(self, seed: int, held_s: float = 0.0, fair: bool = True) -> None:
-        self.world = World(seed, CALM, ClockRules(0.3), NODES, calm_after_s=0.0)
+        self.world = World(seed, NO_FAULTS, ClockRules(0.3), NODES, faults_end_s=0.0)
         self.held_s, self.fair = held_s, fair
         self.turns: Counter[str] = Counter()
         self.requests: Counter[type] = Counter()
@@ -82,7 +82,7 @@ def test_a_queue_that_moves_slowly_is_not_slowed_down() -> None:
 
 
 def test_a_look_is_never_put_off_for_longer_than_a_request_may_take() -> None:
-    world = World(4, CALM, ClockRules(0.3), 1)
+    world = World(4, NO_FAULTS, ClockRules(0.3), 1)
     context = world.nodes[0].context
     acquisition = Acquisition(context, HoldRequest(KEY, "queue", TTL_S, None, True))
     context.round_trip_s = 100.0  # of one write that took very long
@@ -91,7 +91,7 @@ def test_a_look_is_never_put_off_for_longer_than_a_request_may_take() -> None:
 
 
 def test_who_comes_next_is_served_soon_though_all_ahead_give_up() -> None:
-    world = World(5, CALM, ClockRules(0.3), 10, calm_after_s=0.0)
+    world = World(5, NO_FAULTS, ClockRules(0.3), 10, faults_end_s=0.0)
     first, *impatient, last = world.nodes
     served_s: list[float] = []
 

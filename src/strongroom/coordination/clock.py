@@ -75,7 +75,7 @@ class SystemClocks:
 
 
 SeededRandom = random.Random
-"""A repeatable source of chance, for simulations."""
+"""A random generator that a seed repeats, for simulations."""
 
 
 class ManualClocks:
@@ -88,7 +88,7 @@ class ManualClocks:
 
     def __init__(self, start_s: float = 1000.0, seed: int = 0) -> None:
         self.now_s = start_s
-        self._chance = random.Random(seed)  # noqa: S311 - repeatable by intention
+        self._rng = random.Random(seed)  # noqa: S311 - repeatable by intention
 
     def boot_s(self) -> float:
         return self.now_s
@@ -100,10 +100,10 @@ class ManualClocks:
         return f"T+{self.now_s:.3f}"
 
     def random(self) -> float:
-        return self._chance.random()
+        return self._rng.random()
 
     def nonce(self) -> str:
-        return f"{self._chance.getrandbits(64):016x}"
+        return f"{self._rng.getrandbits(64):016x}"
 
     def advance(self, seconds: float) -> None:
         """Move both clocks forward by `seconds`."""

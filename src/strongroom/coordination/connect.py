@@ -35,7 +35,7 @@ SCHEMES: Final[dict[str, str]] = {
 """Scheme -> "module:function"; a program may add its own."""
 
 _EXTRAS: Final[dict[str, str]] = {"psycopg": "postgres"}
-"""A library that a store needs -> what `pip install 'strongroom[...]'` needs for it."""
+"""A library that a store needs -> the extra of `pip install 'strongroom[...]'` that has it."""
 
 
 def open_store(url: str) -> Store:

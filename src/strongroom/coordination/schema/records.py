@@ -21,7 +21,7 @@ from strongroom.coordination.errors import CorruptRecord
 
 FENCE_MAX: Final = 2**63 - 1
 UNREADABLE: Final = (ValueError, TypeError, KeyError, OverflowError, RecursionError)
-"""What reading a foreign document may raise; too deep a nesting and too long a number among it."""
+"""The errors of decoding foreign JSON, which may be nested too deep or hold too long a number."""
 
 
 def _no_number(text: str) -> None:

@@ -25,11 +25,11 @@ from strongroom.coordination.simulation.world import Cancelled, Faults, Node, Wo
 KEY: Final = key_of(KIND, "simulated")
 PARTIES: Final = 3
 TTL_S: Final = 2.0
-CHAOS_S: Final = 60.0
-QUIET_S: Final = 60.0
+FAULTS_S: Final = 60.0
+FAULT_FREE_S: Final = 60.0
 
 
-class _Play:
+class _Scenario:
     def __init__(self, world: World) -> None:
         self.world = world
         self.trips: dict[int, tuple[str, ...]] = {}
@@ -39,13 +39,13 @@ class _Play:
         self.violations: list[str] = []
         self.version: str | None = None
         world.on_start = self.start
-        world.observers.append(self.look)
+        world.observers.append(self.check)
 
-    def complain(self, text: str) -> None:
+    def note_violation(self, text: str) -> None:
         self.violations.append(f"at {self.world.now_s:.3f} s: {text}")
         self.world.stopped = True
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Check the stored record after every event.
 
         Each tripped generation is full and trips once. No party that has passed is still waiting.
@@ -58,12 +58,14 @@ class _Play:
         record = decode_barrier(KEY, entry.value)
         for generation, owners in record.tripped:
             if self.trips.setdefault(generation, owners) != owners:
-                self.complain(f"generation {generation} tripped twice")
+                self.note_violation(f"generation {generation} tripped twice")
         if record.tripped and len(set(record.tripped[-1][1])) != PARTIES:
-            self.complain(f"generation {record.tripped[-1][0]} tripped with {record.tripped[-1]}")
-        both = {slot.owner for slot in record.slots} & self.passed
-        if both:
-            self.complain(f"{both} has passed and waits")
+            self.note_violation(
+                f"generation {record.tripped[-1][0]} tripped with {record.tripped[-1]}"
+            )
+        passed_and_waiting = {slot.owner for slot in record.slots} & self.passed
+        if passed_and_waiting:
+            self.note_violation(f"{passed_and_waiting} has passed and waits")
 
     def start(self, node: Node) -> None:
         node.spawn(self.worker(node))
@@ -71,15 +73,15 @@ class _Play:
     def worker(self, node: Node) -> Steps[None]:
         while True:
             try:
-                yield from self.turn(node)
+                yield from self.attempt(node)
             except (Cancelled, CoordTimeout):
                 self.counts["gave up"] += 1
 
-    def turn(self, node: Node) -> Steps[None]:
-        chance = self.world.chance
-        yield Sleep(chance.uniform(0.0, 0.5))
+    def attempt(self, node: Node) -> Steps[None]:
+        rng = self.world.rng
+        yield Sleep(rng.uniform(0.0, 0.5))
         arrival = Arrival(node.context, KEY, "simulated", PARTIES, TTL_S)
-        timeout_s = None if self.world.calm else chance.choice((1.0, 10.0, None))
+        timeout_s = None if self.world.is_fault_free else rng.choice((1.0, 10.0, None))
         try:
             index = yield from arrival.steps(timeout_s)
         except BarrierBroken as broken:
@@ -90,14 +92,14 @@ class _Play:
 
     def check_broken(self, node: Node, arrival: Arrival, broken: BarrierBroken) -> None:
         if broken.known and any(arrival.nonce in owners for owners in self.trips.values()):
-            self.complain(f"{node.name} was in and is told that it was not")
+            self.note_violation(f"{node.name} was in and is told that it was not")
 
     def pass_through(self, node: Node, nonce: str, index: int) -> None:
         self.counts["passed"] += 1
         self.last_s[node.name] = self.world.now_s
         trips = [owners for owners in self.trips.values() if nonce in owners]
         if len(trips) != 1 or trips[0][index] != nonce or nonce in self.passed:
-            self.complain(f"{node.name} went on as number {index} of {trips}")
+            self.note_violation(f"{node.name} went on as number {index} of {trips}")
         self.passed.add(nonce)
 
 
@@ -108,15 +110,15 @@ def run_barrier(seed: int, watch: bool = True) -> Report:
         seed: determines the whole run.
         watch: whether the store supports watches.
     """
-    world = World(seed, Faults(), ClockRules(0.3), calm_after_s=CHAOS_S, watch=watch)
-    play = _Play(world)
+    world = World(seed, Faults(), ClockRules(0.3), faults_end_s=FAULTS_S, watch=watch)
+    scenario = _Scenario(world)
     for node in world.nodes:
-        play.start(node)
-    world.run(CHAOS_S + QUIET_S)
-    if not play.violations:
+        scenario.start(node)
+    world.run(FAULTS_S + FAULT_FREE_S)
+    if not scenario.violations:
         for node in world.nodes:
-            if play.last_s.get(node.name, 0.0) < CHAOS_S + QUIET_S / 2:
-                play.complain(f"{node.name} was stranded after the faults had stopped")
+            if scenario.last_s.get(node.name, 0.0) < FAULTS_S + FAULT_FREE_S / 2:
+                scenario.note_violation(f"{node.name} was stranded after the faults had stopped")
     name = "barrier" if watch else "barrier-polled"
-    counts = tuple(sorted(play.counts.items()))
-    return Report(name, seed, tuple(play.violations), counts, world.events_count)
+    counts = tuple(sorted(scenario.counts.items()))
+    return Report(name, seed, tuple(scenario.violations), counts, world.events_count)

@@ -24,10 +24,10 @@ from strongroom.coordination.simulation.report import Report
 from strongroom.coordination.simulation.world import Cancelled, Faults, Node, World
 
 KEY: Final = "gate/simulated"
-CHAOS_S: Final = 40.0
-QUIET_S: Final = 40.0
+FAULTS_S: Final = 40.0
+FAULT_FREE_S: Final = 40.0
 WAIT, OPEN, REARM = wait_steps, open_steps, rearm_steps
-"""What is under test; mutants stand in for it."""
+"""The functions under test; tests replace them by mutants."""
 
 
 class _Gate:
@@ -39,7 +39,7 @@ class _Gate:
         self.violations: list[str] = []
         self.truth = GateView()
         world.on_start = self.start
-        world.observers.append(self.look)
+        world.observers.append(self.check)
 
     def start(self, node: Node) -> None:
         node.spawn(self.administrator(node) if node.name == "node0" else self.waiter(node))
@@ -47,11 +47,11 @@ class _Gate:
             node.spawn(self.administrator(node))  # two, who may contradict each other
 
     def administrator(self, node: Node) -> Steps[None]:
-        chance = self.world.chance
+        rng = self.world.rng
         while True:
-            act = OPEN if self.world.calm or chance.random() < 0.6 else REARM
+            act = OPEN if self.world.is_fault_free or rng.random() < 0.6 else REARM
             try:
-                yield Sleep(chance.uniform(0.0, 4.0))
+                yield Sleep(rng.uniform(0.0, 4.0))
                 if act is OPEN:
                     yield from OPEN(node.context, KEY, node.name)
                 else:
@@ -60,33 +60,35 @@ class _Gate:
                 continue
 
     def waiter(self, node: Node) -> Steps[None]:
-        chance = self.world.chance
+        rng = self.world.rng
         while True:
             try:
-                yield Sleep(chance.uniform(0.0, 1.0))
-                asked = self.truth.generation if chance.random() < 0.5 else None
-                limit_s = chance.choice((None, 2.0, 20.0))
-                view = yield from WAIT(node.context, "simulated", KEY, limit_s, asked)
+                yield Sleep(rng.uniform(0.0, 1.0))
+                generation = self.truth.generation if rng.random() < 0.5 else None
+                limit_s = rng.choice((None, 2.0, 20.0))
+                view = yield from WAIT(node.context, "simulated", KEY, limit_s, generation)
             except (Cancelled, CoordinationError):
                 continue
-            self.passed(node, view, asked)
+            self.passed(node, view, generation)
 
-    def passed(self, node: Node, view: GateView, asked: int | None) -> None:
+    def passed(self, node: Node, view: GateView, generation: int | None) -> None:
         self.passes_count += 1
         self.last_s[node.name] = self.world.now_s
         truth = (self.truth.generation, self.truth.is_open)
         if (view.generation, view.is_open) > truth:
-            self.complain(f"{node.name} passed by what never was: {view}")
-        if asked is not None and not self.truth.lets_through(asked):
-            self.complain(f"{node.name} waited for generation {asked} and passed: {view}")
+            self.note_violation(f"{node.name} passed by what never was: {view}")
+        if generation is not None and not self.truth.lets_through(generation):
+            self.note_violation(
+                f"{node.name} waited for generation {generation} and passed: {view}"
+            )
 
-    def look(self) -> None:
+    def check(self) -> None:
         view = view_of(KEY, self.world.store.registers.get(KEY, 0.0))
         if (view.generation, view.is_open) < (self.truth.generation, self.truth.is_open):
-            self.complain(f"the gate went back from {self.truth} to {view}")
+            self.note_violation(f"the gate went back from {self.truth} to {view}")
         self.truth = view
 
-    def complain(self, text: str) -> None:
+    def note_violation(self, text: str) -> None:
         self.violations.append(f"at {self.world.now_s:.3f} s: {text}")
         self.world.stopped = True
 
@@ -98,13 +100,13 @@ def run_gate(seed: int, watch: bool = True) -> Report:
         seed: determines the whole run.
         watch: whether the store supports watches; if not, waiters poll.
     """
-    world = World(seed, Faults(), ClockRules(0.3), calm_after_s=CHAOS_S, watch=watch)
+    world = World(seed, Faults(), ClockRules(0.3), faults_end_s=FAULTS_S, watch=watch)
     gate = _Gate(world)
     for node in world.nodes:
         gate.start(node)
-    world.run(CHAOS_S + QUIET_S)
+    world.run(FAULTS_S + FAULT_FREE_S)
     for node in world.nodes[1:]:
-        if not gate.violations and gate.last_s.get(node.name, 0.0) < CHAOS_S:
-            gate.complain(f"{node.name} was left waiting at an open gate")
+        if not gate.violations and gate.last_s.get(node.name, 0.0) < FAULTS_S:
+            gate.note_violation(f"{node.name} was left waiting at an open gate")
     counts = (("passes", gate.passes_count), ("generations", gate.truth.generation))
     return Report("gate", seed, tuple(gate.violations), counts, world.events_count)

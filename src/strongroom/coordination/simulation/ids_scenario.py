@@ -17,11 +17,11 @@ from strongroom.coordination.simulation.world import Cancelled, Faults, Node, Wo
 
 KEY: Final = "ids/simulated"
 RANGE: Final = 10
-CHAOS_S: Final = 40.0
-QUIET_S: Final = 20.0
+FAULTS_S: Final = 40.0
+FAULT_FREE_S: Final = 20.0
 MAX_RETRIES: Final = 2  # few, so that the retries are sometimes exhausted
 RESERVE = reserve_steps
-"""What is under test; mutants stand in for it."""
+"""The function under test; tests replace it by mutants."""
 
 
 class _Ids:
@@ -34,7 +34,7 @@ class _Ids:
         self.last_s: dict[str, float] = {}
         self.highest = 0
         world.on_start = self.start
-        world.observers.append(self.look)
+        world.observers.append(self.check)
 
     def start(self, node: Node) -> None:
         for number in range(2):
@@ -44,7 +44,7 @@ class _Ids:
         state = RangeReservations(KEY, "simulated", 1, MAX_RETRIES)
         while True:
             try:
-                yield Sleep(self.world.chance.uniform(0.0, 0.5))
+                yield Sleep(self.world.rng.uniform(0.0, 0.5))
                 found = yield from RESERVE(node.context, state, RANGE)
             except Cancelled:
                 continue  # the caller gave up; its id generator is used again
@@ -58,31 +58,33 @@ class _Ids:
         self.last_s[node.name] = self.world.now_s
         for one in found:
             if one in self.taken:
-                self.complain(f"{who} hands out {one}, which {self.taken[one]} has handed out")
+                self.note_violation(
+                    f"{who} hands out {one}, which {self.taken[one]} has handed out"
+                )
                 return
             self.taken[one] = who
 
-    def look(self) -> None:
+    def check(self) -> None:
         entry = self.world.store.registers.get(KEY, 0.0)
         stored = 0 if entry is None else int(entry.value)
         if stored < self.highest:
-            self.complain(f"the next free id went back from {self.highest} to {stored}")
+            self.note_violation(f"the next free id went back from {self.highest} to {stored}")
         self.highest = max(stored, self.highest)
 
-    def complain(self, text: str) -> None:
+    def note_violation(self, text: str) -> None:
         self.violations.append(f"at {self.world.now_s:.3f} s: {text}")
         self.world.stopped = True
 
 
 def run_ids(seed: int, faults: Faults | None = None) -> Report:
     """Play one seed and return the report."""
-    world = World(seed, faults or Faults(), ClockRules(0.3), calm_after_s=CHAOS_S)
+    world = World(seed, faults or Faults(), ClockRules(0.3), faults_end_s=FAULTS_S)
     ids = _Ids(world)
     for node in world.nodes:
         ids.start(node)
-    world.run(CHAOS_S + QUIET_S)
+    world.run(FAULTS_S + FAULT_FREE_S)
     for node in world.nodes:
-        if not ids.violations and ids.last_s.get(node.name, 0.0) < CHAOS_S:
-            ids.complain(f"{node.name} got no ids after the faults had stopped")
+        if not ids.violations and ids.last_s.get(node.name, 0.0) < FAULTS_S:
+            ids.note_violation(f"{node.name} got no ids after the faults had stopped")
     counts = (("ranges", ids.ranges_count), ("failures", ids.failures_count))
     return Report("ids", seed, tuple(ids.violations), counts, world.events_count)

@@ -16,12 +16,12 @@ from strongroom.coordination.errors import CoordinationError
 from strongroom.coordination.recipes.locks.lock_core import Acquisition, HoldRequest
 from strongroom.coordination.session.handles import Hold
 from strongroom.coordination.simulation.oracle import Oracle
-from strongroom.coordination.simulation.world import CALM, Cancelled, Faults, Node, World
+from strongroom.coordination.simulation.world import NO_FAULTS, Cancelled, Faults, Node, World
 
 KEY: Final = "lock/simulated"
 TTL_S: Final = 2.0
-CHAOS_S: Final = 60.0
-QUIET_S: Final = 60.0
+FAULTS_S: Final = 60.0
+FAULT_FREE_S: Final = 60.0
 LEAVE_S: Final = 30.0
 
 
@@ -43,7 +43,7 @@ VARIANTS: Final = (
     LockVariant("server-lease", server_lease=True),
     LockVariant("set-back", server_lease=True, faults=Faults(set_back_every_s=12.0)),
     LockVariant("no-crashes", fair=True, faults=Faults(crash_every_s=0)),
-    LockVariant("calm", fair=True, faults=CALM),
+    LockVariant("calm", fair=True, faults=NO_FAULTS),
 )
 
 
@@ -72,17 +72,17 @@ class _Locks:
     def worker(self, node: Node) -> Steps[None]:
         while not self.leaving:
             try:
-                yield from self.turn(node)
+                yield from self.attempt(node)
             except Cancelled:
                 continue
 
-    def turn(self, node: Node) -> Steps[None]:
-        chance = self.world.chance
-        yield Sleep(chance.uniform(0.0, 0.3))
-        wait_s = chance.choice((0.0, 1.0, 10.0, None))
-        wanted = HoldRequest(KEY, "simulated", TTL_S, wait_s, self.variant.fair)
+    def attempt(self, node: Node) -> Steps[None]:
+        rng = self.world.rng
+        yield Sleep(rng.uniform(0.0, 0.3))
+        wait_s = rng.choice((0.0, 1.0, 10.0, None))
+        request = HoldRequest(KEY, "simulated", TTL_S, wait_s, self.variant.fair)
         try:
-            outcome = yield from Acquisition(node.context, wanted).steps()
+            outcome = yield from Acquisition(node.context, request).steps()
         except CoordinationError:
             yield Sleep(0.2)
             return
@@ -90,7 +90,7 @@ class _Locks:
             yield from self.hold(node, outcome)
 
     def hold(self, node: Node, hold: Hold) -> Steps[None]:
-        self.oracle.begin(node, hold)
+        self.oracle.note_hold(node, hold)
         node.adopt(hold)
         try:
             yield from self.work(hold)
@@ -102,13 +102,13 @@ class _Locks:
         yield from self.release(hold)
 
     def work(self, hold: Hold) -> Steps[None]:
-        chance = self.world.chance
-        for _ in range(chance.randint(1, 3)):
+        rng = self.world.rng
+        for _ in range(rng.randint(1, 3)):
             if hold.remaining_s() <= 0:
                 break
             self.send_write(hold.fence)
-            long = chance.random() < 0.1
-            yield Sleep(chance.uniform(1.0, 4.0) if long else chance.uniform(0.0, 0.3))
+            long = rng.random() < 0.1
+            yield Sleep(rng.uniform(1.0, 4.0) if long else rng.uniform(0.0, 0.3))
 
     def release(self, hold: Hold) -> Steps[None]:
         if hold.end():
@@ -116,8 +116,8 @@ class _Locks:
 
     def send_write(self, fence: int) -> None:
         """Send a write after a check of the hold; the write may arrive late."""
-        slow = self.world.chance.random() < 0.05 and not self.world.calm
-        delay_s = self.world.chance.uniform(0.0, 8.0) if slow else 0.01
+        slow = self.world.rng.random() < 0.05 and not self.world.is_fault_free
+        delay_s = self.world.rng.uniform(0.0, 8.0) if slow else 0.01
         self.world.after(delay_s, partial(self.oracle.write_arrives, fence))
 
 
@@ -134,7 +134,7 @@ def run_locks(seed: int, variant: LockVariant, rules: ClockRules | None = None) 
         seed,
         faults,
         rules or ClockRules(0.3),
-        calm_after_s=CHAOS_S,
+        faults_end_s=FAULTS_S,
         server_lease=variant.server_lease,
         watch=variant.watch,
     )
@@ -142,7 +142,7 @@ def run_locks(seed: int, variant: LockVariant, rules: ClockRules | None = None) 
     locks = _Locks(world, oracle, variant)
     for node in world.nodes:
         locks.start(node)
-    world.run(CHAOS_S + QUIET_S)
+    world.run(FAULTS_S + FAULT_FREE_S)
     if not oracle.violations:
         _leave(locks)
     return LockReport(
@@ -160,12 +160,12 @@ def _leave(locks: _Locks) -> None:
     """Check progress, let all nodes leave, and check that nothing is left behind."""
     world, oracle, faults = locks.world, locks.oracle, locks.variant.faults
     if oracle.holds_count == 0:
-        oracle.complain("nobody ever held it")
+        oracle.note_violation("nobody ever held it")
     for node in world.nodes:
-        if oracle.last_entry_s.get(node.name, 0.0) < CHAOS_S:
-            oracle.complain(f"{node.name} was stranded after the faults had stopped")
+        if oracle.last_entry_s.get(node.name, 0.0) < FAULTS_S:
+            oracle.note_violation(f"{node.name} was stranded after the faults had stopped")
     locks.leaving = True
-    world.run(CHAOS_S + QUIET_S + LEAVE_S)
+    world.run(FAULTS_S + FAULT_FREE_S + LEAVE_S)
     oracle.check_clean(KEY, queue_too=faults.crash_every_s == 0)
-    if faults == CALM and oracle.losses_count:
-        oracle.complain(f"{oracle.losses_count} holds were lost although nothing went wrong")
+    if faults == NO_FAULTS and oracle.losses_count:
+        oracle.note_violation(f"{oracle.losses_count} holds were lost although nothing went wrong")

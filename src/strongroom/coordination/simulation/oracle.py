@@ -29,9 +29,9 @@ class Oracle:
         self.losses_count = 0
         self.stale_writes_count = 0
         self.last_entry_s: dict[str, float] = {}
-        world.observers.append(self.look)
+        world.observers.append(self.check)
 
-    def complain(self, text: str) -> None:
+    def note_violation(self, text: str) -> None:
         """Note a violation with its time, and stop the run.
 
         Later violations might only be consequences of the first.
@@ -39,49 +39,49 @@ class Oracle:
         self.violations.append(f"at {self._world.now_s:.3f} s: {text}")
         self._world.stopped = True
 
-    def begin(self, node: Node, hold: Hold) -> None:
+    def note_hold(self, node: Node, hold: Hold) -> None:
         """Note that a node holds a key from now on, and check its fence."""
         self.holds_count += 1
         self.last_entry_s[node.name] = self._world.now_s
         if hold.fence <= self._fences.get(hold.key, 0):
-            self.complain(
+            self.note_violation(
                 f"{node.name} got fence {hold.fence} of {hold.key} after {self._fences[hold.key]}"
             )
         self._fences[hold.key] = max(hold.fence, self._fences.get(hold.key, 0))
-        self._holds.setdefault(hold.key, []).append((node, node.life, hold))
-        hold.on_lost(lambda reason: self._lost(node, hold, reason))
+        self._holds.setdefault(hold.key, []).append((node, node.incarnation, hold))
+        hold.on_lost(lambda reason: self._note_loss(node, hold, reason))
 
-    def _lost(self, node: Node, hold: Hold, reason: str) -> None:
+    def _note_loss(self, node: Node, hold: Hold, reason: str) -> None:
         self.losses_count += 1
         self._lost_holds.append((node, hold))
         if hold.remaining_s() > 0:
-            self.complain(f"{node.name} still counts time for what it lost")
+            self.note_violation(f"{node.name} still counts time for what it lost")
         if "renewed within" in reason or "expired" in reason:
             return
         entry = self._world.store.registers.get(hold.key, 0.0)
         if entry is not None and decode_lock(hold.key, entry.value).owner == hold.nonce:
-            self.complain(f"{node.name} was told a loss that is none: {reason}")
+            self.note_violation(f"{node.name} was told a loss that is none: {reason}")
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Check after every event: at most one valid hold per key, and no lost hold revives."""
         for node, hold in self._lost_holds:
             if hold.active:
-                self.complain(f"{node.name} revived {hold.key}")
-        for key, beliefs in self._holds.items():
-            over = False
-            believers = []
-            for belief in beliefs:
-                node, life, hold = belief
-                if life != node.life or not node.up or not hold.active:
-                    over = True
+                self.note_violation(f"{node.name} revived {hold.key}")
+        for key, holds in self._holds.items():
+            has_ended = False
+            valid = []
+            for node_hold in holds:
+                node, incarnation, hold = node_hold
+                if incarnation != node.incarnation or not node.up or not hold.active:
+                    has_ended = True
                 elif hold.remaining_s() > 0:
-                    believers.append(belief)
-            if len(believers) > 1:
-                names = " and ".join(f"{n.name} (fence {h.fence})" for n, _, h in believers)
-                self.complain(f"{names} both hold {key}")
-            if over:
+                    valid.append(node_hold)
+            if len(valid) > 1:
+                names = " and ".join(f"{n.name} (fence {h.fence})" for n, _, h in valid)
+                self.note_violation(f"{names} both hold {key}")
+            if has_ended:
                 self._holds[key] = [
-                    b for b in beliefs if b[1] == b[0].life and b[0].up and b[2].active
+                    b for b in holds if b[1] == b[0].incarnation and b[0].up and b[2].active
                 ]
 
     def write_arrives(self, fence: int) -> None:
@@ -101,8 +101,8 @@ class Oracle:
             return
         record = decode_lock(key, entry.value)
         if record.owner is not None:
-            self.complain(f"{key} was left held by {record.who}")
+            self.note_violation(f"{key} was left held by {record.who}")
         if queue_too and record.queue:
-            self.complain(f"{key} was left with {len(record.queue)} in its queue")
+            self.note_violation(f"{key} was left with {len(record.queue)} in its queue")
         if record.fence != self._fences.get(key, 0) and record.fence < self._fences.get(key, 0):
-            self.complain(f"{key} has forgotten fence {self._fences[key]}: {record.fence}")
+            self.note_violation(f"{key} has forgotten fence {self._fences[key]}: {record.fence}")

@@ -42,7 +42,7 @@ SCENARIOS: Final[dict[str, Callable[[int], Report]]] = {
     "members": run_members,
     **{variant.name: partial(run_slots, variant=variant) for variant in SLOT_VARIANTS},
 }
-"""Scenario by name; each takes a seed."""
+"""The scenarios by name; each is called with a seed."""
 
 
 def play(

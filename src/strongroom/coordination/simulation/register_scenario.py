@@ -19,12 +19,12 @@ from strongroom.coordination.simulation.report import Report
 from strongroom.coordination.simulation.world import Cancelled, Faults, Node, World
 
 KEY: Final = "register/simulated"
-CHAOS_S: Final = 30.0
-QUIET_S: Final = 5.0
+FAULTS_S: Final = 30.0
+FAULT_FREE_S: Final = 5.0
 
 
 UNAVAILABLE: Final = "unavailable"
-"""The answer to a call that certainly did nothing."""
+"""The answer to a call that certainly changed nothing."""
 
 
 class Read(NamedTuple):
@@ -57,7 +57,7 @@ class Recorded(Protocol):
 
 
 Record = Callable[[str, Hashable], Recorded]
-"""Called with who calls, and what, when a call begins."""
+"""Called with the caller's name and the call, when a call begins."""
 
 
 class _Register:
@@ -74,9 +74,9 @@ class _Register:
 
     def worker(self, node: Node) -> Steps[None]:
         known: int | None = None
-        while self.world.now_s < CHAOS_S:
+        while self.world.now_s < FAULTS_S:
             try:
-                yield Sleep(self.world.chance.uniform(0.0, 1.0))
+                yield Sleep(self.world.rng.uniform(0.0, 1.0))
             except Cancelled:
                 continue
             known = yield from self.call(node, known)
@@ -106,7 +106,7 @@ class _Register:
     def choose(
         self, node: Node, known: int | None
     ) -> tuple[Read | Swapped | RegisterPut, Steps[int | bool | None]]:
-        number = self.world.chance.random()
+        number = self.world.rng.random()
         if number < 0.4:
             return Read(), _get(node)
         new = next(self.numbers)
@@ -138,11 +138,11 @@ def run_register(seed: int, record: Record) -> Report:
         seed: determines the whole run.
         record: called at the start of every call.
     """
-    faults = Faults(pause_every_s=10.0, cut_every_s=15.0, outage_every_s=15.0, loss=0.08)
-    world = World(seed, faults, ClockRules(0.3), calm_after_s=CHAOS_S)
+    faults = Faults(pause_every_s=10.0, partition_every_s=15.0, outage_every_s=15.0, loss=0.08)
+    world = World(seed, faults, ClockRules(0.3), faults_end_s=FAULTS_S)
     register = _Register(world, record)
     for node in world.nodes:
         register.start(node)
-    world.run(CHAOS_S + QUIET_S)
+    world.run(FAULTS_S + FAULT_FREE_S)
     counts = (("calls", register.done_count),)
     return Report("register", seed, (), counts, world.events_count)

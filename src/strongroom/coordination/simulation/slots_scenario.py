@@ -24,8 +24,8 @@ from strongroom.coordination.simulation.world import Cancelled, Faults, Node, Wo
 NAME: Final = "simulated"
 TTL_S: Final = 2.0
 PERMITS: Final = 2
-CHAOS_S: Final = 60.0
-QUIET_S: Final = 60.0
+FAULTS_S: Final = 60.0
+FAULT_FREE_S: Final = 60.0
 LEAVE_S: Final = 30.0
 # A caller that still waits this long after the faults have stopped counts as stranded.
 STRANDED_S: Final = 30.0
@@ -53,24 +53,24 @@ VARIANTS: Final = (
 
 
 @dataclass(slots=True)
-class _Belief:
+class _NodeHold:
     node: Node
-    life: int
+    incarnation: int
     hold: Hold
     role: str
 
     @property
     def alive(self) -> bool:
-        return self.life == self.node.life and self.node.up and self.hold.active
+        return self.incarnation == self.node.incarnation and self.node.up and self.hold.active
 
 
 @dataclass(slots=True)
-class _Judge:
+class _Invariants:
     """Checks the invariants: a limit of holders, unique fences, and no holder beside a writer."""
 
     world: World
-    beliefs: list[_Belief] = field(default_factory=list)
-    lost: list[_Belief] = field(default_factory=list)
+    holds: list[_NodeHold] = field(default_factory=list)
+    lost: list[_NodeHold] = field(default_factory=list)
     fences: set[int] = field(default_factory=set)
     written: int = 0
     violations: list[str] = field(default_factory=list)
@@ -78,54 +78,56 @@ class _Judge:
     last_entry_s: dict[str, float] = field(default_factory=dict)
     waiting: dict[SlotAcquisition, tuple[Node, str, float]] = field(default_factory=dict)
 
-    def complain(self, text: str) -> None:
+    def note_violation(self, text: str) -> None:
         self.violations.append(f"at {self.world.now_s:.3f} s: {text}")
         self.world.stopped = True
 
-    def begin(self, node: Node, hold: Hold, role: str) -> None:
+    def note_hold(self, node: Node, hold: Hold, role: str) -> None:
         """Note that a node holds a slot from now on, and check its fence."""
         self.counts[role] = self.counts.get(role, 0) + 1
         self.last_entry_s[node.name] = self.world.now_s
         if role == _HELD and hold.fence in self.fences:
-            self.complain(f"fence {hold.fence} was given twice")
+            self.note_violation(f"fence {hold.fence} was given twice")
         late = hold.fence <= self.written if role == rwlock.WRITE else hold.fence < self.written
         if role != _HELD and late:
-            self.complain(f"{node.name} got fence {hold.fence} to {role} after {self.written}")
+            self.note_violation(
+                f"{node.name} got fence {hold.fence} to {role} after {self.written}"
+            )
         if role == rwlock.WRITE:
             self.written = max(self.written, hold.fence)
         self.fences.add(hold.fence)
-        belief = _Belief(node, node.life, hold, role)
-        self.beliefs.append(belief)
-        hold.on_lost(lambda reason: self._note_loss(belief, reason))
+        node_hold = _NodeHold(node, node.incarnation, hold, role)
+        self.holds.append(node_hold)
+        hold.on_lost(lambda reason: self._note_loss(node_hold, reason))
 
-    def _note_loss(self, belief: _Belief, reason: str) -> None:
+    def _note_loss(self, node_hold: _NodeHold, reason: str) -> None:
         self.counts["lost"] = self.counts.get("lost", 0) + 1
-        self.lost.append(belief)
-        hold, kind = belief.hold, belief.hold.key.partition("/")[0]
+        self.lost.append(node_hold)
+        hold, kind = node_hold.hold, node_hold.hold.key.partition("/")[0]
         entry = self.world.store.registers.get(hold.key, 0.0)
         if "renewed within" in reason or entry is None:
             return
         if decode_slots(kind, hold.key, entry.value).slot_of(hold.nonce) is not None:
-            self.complain(f"{belief.node.name} was told a loss that is none: {reason}")
+            self.note_violation(f"{node_hold.node.name} was told a loss that is none: {reason}")
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Check all holds; called after every event."""
-        if any(belief.hold.active for belief in self.lost):
-            self.complain("a lost hold was revived")
-        self.beliefs = [belief for belief in self.beliefs if belief.alive]
-        inside = [belief for belief in self.beliefs if belief.hold.remaining_s() > 0]
-        writers = [belief for belief in inside if belief.role == rwlock.WRITE]
+        if any(node_hold.hold.active for node_hold in self.lost):
+            self.note_violation("a lost hold was revived")
+        self.holds = [node_hold for node_hold in self.holds if node_hold.alive]
+        inside = [node_hold for node_hold in self.holds if node_hold.hold.remaining_s() > 0]
+        writers = [node_hold for node_hold in inside if node_hold.role == rwlock.WRITE]
         if writers and len(inside) > 1:
             names = ", ".join(f"{b.node.name} ({b.role} {b.hold.fence})" for b in inside)
-            self.complain(f"a writer is not alone: {names}")
-        held = [belief for belief in inside if belief.role == _HELD]
+            self.note_violation(f"a writer is not alone: {names}")
+        held = [node_hold for node_hold in inside if node_hold.role == _HELD]
         if len(held) > PERMITS:
-            self.complain(f"{len(held)} hold {PERMITS} permits")
+            self.note_violation(f"{len(held)} hold {PERMITS} permits")
 
 
-class _Play:
-    def __init__(self, world: World, judge: _Judge, variant: Variant) -> None:
-        self.world, self.judge, self.variant = world, judge, variant
+class _Scenario:
+    def __init__(self, world: World, invariants: _Invariants, variant: Variant) -> None:
+        self.world, self.invariants, self.variant = world, invariants, variant
         self.key = key_of(variant.kind, NAME)
         self.leaving = False
         world.on_start = self.start
@@ -137,37 +139,37 @@ class _Play:
     def worker(self, node: Node) -> Steps[None]:
         while not self.leaving:
             try:
-                yield from self.turn(node)
+                yield from self.attempt(node)
             except Cancelled:
                 continue
 
-    def turn(self, node: Node) -> Steps[None]:
-        yield Sleep(self.world.chance.uniform(0.0, 0.4))
-        wanted = self.wanted()
-        acquisition = SlotAcquisition(node.context, wanted)
-        self.judge.waiting[acquisition] = (node, wanted.role, self.world.now_s)
+    def attempt(self, node: Node) -> Steps[None]:
+        yield Sleep(self.world.rng.uniform(0.0, 0.4))
+        request = self.next_request()
+        acquisition = SlotAcquisition(node.context, request)
+        self.invariants.waiting[acquisition] = (node, request.role, self.world.now_s)
         try:
             outcome = yield from acquisition.steps()
         except AlreadyHeld:
-            self.judge.complain(f"{node.name} took a slot of nobody's for its own")
+            self.invariants.note_violation(f"{node.name} took a slot of nobody's for its own")
             return
         except CoordinationError:
             yield Sleep(0.2)
             return
         finally:
-            del self.judge.waiting[acquisition]
+            del self.invariants.waiting[acquisition]
         if isinstance(outcome, Hold):
-            yield from self.hold(node, outcome, wanted.role)
+            yield from self.hold(node, outcome, request.role)
 
-    def wanted(self) -> SlotRequest:
-        chance, kind = self.world.chance, self.variant.kind
-        wait_s = chance.choice((0.0, 1.0, 10.0, None))
+    def next_request(self) -> SlotRequest:
+        rng, kind = self.world.rng, self.variant.kind
+        wait_s = rng.choice((0.0, 1.0, 10.0, None))
         if kind == semaphore.KIND:
             rule = semaphore.SemaphoreRule(NAME, PERMITS)
             return SlotRequest(
                 kind, self.key, NAME, _HELD, rule, TTL_S, wait_s, limit=PERMITS, reentrant=True
             )
-        if chance.random() < _WRITERS_SHARE:
+        if rng.random() < _WRITERS_SHARE:
             return SlotRequest(
                 kind, self.key, NAME, rwlock.WRITE, rwlock.WriteRule(), TTL_S, wait_s,
                 rwlock.WANTS_WRITE,
@@ -175,12 +177,12 @@ class _Play:
         return SlotRequest(kind, self.key, NAME, rwlock.READ, rwlock.ReadRule(), TTL_S, wait_s)
 
     def hold(self, node: Node, hold: Hold, role: str) -> Steps[None]:
-        self.judge.begin(node, hold, role)
+        self.invariants.note_hold(node, hold, role)
         node.adopt(hold)
-        chance = self.world.chance
+        rng = self.world.rng
         try:
-            long = chance.random() < 0.1
-            yield Sleep(chance.uniform(1.0, 4.0) if long else chance.uniform(0.0, 0.6))
+            long = rng.random() < 0.1
+            yield Sleep(rng.uniform(1.0, 4.0) if long else rng.uniform(0.0, 0.6))
         except GeneratorExit:
             raise  # a crashed caller releases nothing
         except BaseException:
@@ -194,20 +196,22 @@ class _Play:
 
     def leave(self) -> None:
         """Check progress, let all callers leave, and check that live nodes left no slot behind."""
-        judge, world = self.judge, self.world
+        invariants, world = self.invariants, self.world
         for node in world.nodes:
-            if judge.last_entry_s.get(node.name, 0.0) < CHAOS_S:
-                judge.complain(f"{node.name} never came in after the faults stopped")
-        for node, role, since_s in judge.waiting.values():
+            if invariants.last_entry_s.get(node.name, 0.0) < FAULTS_S:
+                invariants.note_violation(f"{node.name} never came in after the faults stopped")
+        for node, role, since_s in invariants.waiting.values():
             if world.now_s - since_s > STRANDED_S:
-                judge.complain(f"{node.name} was stranded ({role}) after the faults stopped")
+                invariants.note_violation(
+                    f"{node.name} was stranded ({role}) after the faults stopped"
+                )
         self.leaving = True
-        world.run(CHAOS_S + QUIET_S + LEAVE_S)
+        world.run(FAULTS_S + FAULT_FREE_S + LEAVE_S)
         entry = world.store.registers.get(self.key, 0.0)
         living = tuple(f"{node.context.identity}-" for node in world.nodes)
         for slot in decode_slots(self.variant.kind, self.key, entry.value).slots if entry else ():
             if slot.owner.startswith(living):
-                judge.complain(f"{slot.who} left a slot behind ({slot.role})")
+                invariants.note_violation(f"{slot.who} left a slot behind ({slot.role})")
 
 
 def run_slots(seed: int, variant: Variant, rules: ClockRules | None = None) -> Report:
@@ -222,16 +226,16 @@ def run_slots(seed: int, variant: Variant, rules: ClockRules | None = None) -> R
         seed,
         variant.faults,
         rules or ClockRules(0.3),
-        calm_after_s=CHAOS_S,
+        faults_end_s=FAULTS_S,
         watch=variant.watch,
     )
-    judge = _Judge(world)
-    world.observers.append(judge.look)
-    play = _Play(world, judge, variant)
+    invariants = _Invariants(world)
+    world.observers.append(invariants.check)
+    scenario = _Scenario(world, invariants, variant)
     for node in world.nodes:
-        play.start(node)
-    world.run(CHAOS_S + QUIET_S)
-    if not judge.violations:
-        play.leave()
-    counts = tuple(sorted(judge.counts.items()))
-    return Report(variant.name, seed, tuple(judge.violations), counts, world.events_count)
+        scenario.start(node)
+    world.run(FAULTS_S + FAULT_FREE_S)
+    if not invariants.violations:
+        scenario.leave()
+    counts = tuple(sorted(invariants.counts.items()))
+    return Report(variant.name, seed, tuple(invariants.violations), counts, world.events_count)

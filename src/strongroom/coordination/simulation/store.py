@@ -64,9 +64,9 @@ class SimulatedStore:
 
     def apply(self, effect: Effect, now_s: float) -> Any:
         """Return the outcome of a read or a write at a true time."""
-        own_s = self.clock_s(now_s)
+        store_s = self.clock_s(now_s)
         if isinstance(effect, Get):
-            return self.registers.get(effect.key, own_s)
+            return self.registers.get(effect.key, store_s)
         if isinstance(effect, ListKeys):
             return self.registers.list_keys(effect.prefix)
         if isinstance(effect, Delete):
@@ -74,7 +74,7 @@ class SimulatedStore:
         else:
             assert isinstance(effect, Cas)
             outcome = self.registers.cas(
-                effect.key, effect.expected, effect.value, effect.lease, effect.note, own_s
+                effect.key, effect.expected, effect.value, effect.lease, effect.note, store_s
             )
         for wake in self._watchers.pop(effect.key, []):
             wake()
@@ -89,10 +89,10 @@ class SimulatedStore:
             reply: called with the register's entry.
         """
 
-        def tell() -> None:
+        def reply_now() -> None:
             reply(self.registers.get(effect.key, self.clock_s(true_s())))
 
         if self.registers.version(effect.key) != effect.version:
-            tell()
+            reply_now()
         else:
-            self._watchers.setdefault(effect.key, []).append(tell)
+            self._watchers.setdefault(effect.key, []).append(reply_now)

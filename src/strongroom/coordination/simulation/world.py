@@ -41,7 +41,7 @@ _SHOWN_MAX: Final = 160
 _SET_BACK_MAX_S: Final = 200.0
 
 TRACE: Final[ContextVar[Callable[[str], None] | None]] = ContextVar("trace", default=None)
-"""Called with a line for whatever happens in a world made where it is set."""
+"""Called with a line for every event, in a world that is created while it is set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +50,12 @@ class Faults:
 
     Attributes:
         loss: the fraction of requests, and of replies, that are lost.
-        late: the fraction of messages that take up to `late_max_s`.
-        doubled: the fraction of requests that arrive twice.
+        delayed: the fraction of messages that take up to `delay_max_s`.
+        duplicated: the fraction of requests that arrive twice.
         stall: the fraction of requests after which the node pauses for up to 8 s.
         offset_s, rate: the largest errors of the nodes' clocks.
-        pause_every_s, crash_every_s, cut_every_s: the mean times between such faults, per node;
-            0: never. A cut node reaches nothing for a while.
+        pause_every_s, crash_every_s, partition_every_s: the mean times between such faults, per
+            node; 0: never. A partitioned node reaches nothing for a while.
         outage_every_s: the mean time between outages of the store, which affect all nodes at once.
         cancel_every_s: the mean time between cancellations of a waiting caller, per node.
         set_back_every_s: the mean time between corrections of the store's clock. Each sets the
@@ -63,21 +63,21 @@ class Faults:
     """
 
     loss: float = 0.03
-    late: float = 0.02
-    late_max_s: float = 6.0
-    doubled: float = 0.01
+    delayed: float = 0.02
+    delay_max_s: float = 6.0
+    duplicated: float = 0.01
     stall: float = 0.004
     offset_s: float = 5.0
     rate: float = 0.3
     pause_every_s: float = 25.0
     crash_every_s: float = 60.0
-    cut_every_s: float = 30.0
+    partition_every_s: float = 30.0
     outage_every_s: float = 50.0
     cancel_every_s: float = 20.0
     set_back_every_s: float = 0.0
 
 
-CALM: Final = Faults(0, 0, 0, 0, 0, 5.0, 0.3, 0, 0, 0, 0, 0)
+NO_FAULTS: Final = Faults(0, 0, 0, 0, 0, 5.0, 0.3, 0, 0, 0, 0, 0)
 
 
 class Cancelled(BaseException):
@@ -105,12 +105,12 @@ class NodeClock:
         return f"{self.boot_s():.6f}"
 
     def random(self) -> float:
-        return self._world.chance.random()
+        return self._world.rng.random()
 
     def nonce(self) -> str:
-        return f"{self._world.chance.getrandbits(64):016x}"
+        return f"{self._world.rng.getrandbits(64):016x}"
 
-    def real_s(self, local_s: float) -> float:
+    def true_s(self, local_s: float) -> float:
         """Return the true time that passes while this clock counts `local_s`."""
         return local_s / self.rate
 
@@ -124,22 +124,22 @@ class Node:
     """
 
     def __init__(self, world: World, name: str) -> None:
-        faults, chance = world.faults, world.chance
-        offset_s = chance.uniform(-faults.offset_s, faults.offset_s)
-        rate = chance.uniform(1 - faults.rate, 1 + faults.rate)
+        faults, rng = world.faults, world.rng
+        offset_s = rng.uniform(-faults.offset_s, faults.offset_s)
+        rate = rng.uniform(1 - faults.rate, 1 + faults.rate)
         self.world, self.name = world, name
         self.clock = NodeClock(world, offset_s, rate)
-        self.life = 0  # counts the restarts; objects of an earlier life are dead
+        self.incarnation = 0  # counts the restarts; objects of an earlier life are dead
         self.up = True
         self.paused_until_s = 0.0
-        self.cut_until_s = 0.0
+        self.partitioned_until_s = 0.0
         self.processes: list[Process] = []
         self.start()
 
     def start(self) -> None:
         """Start after a boot: a new identity, empty tables, the two background tasks."""
         world = self.world
-        self.life += 1
+        self.incarnation += 1
         self.up = True
         self.processes = []
         self.context = RecipeContext(self.clock, world.rules, world.store.promises, self.name)
@@ -184,7 +184,7 @@ class Node:
         ticket = process.ticket
         self._parked[process.number] = process
         if until_s is not None:
-            delay_s = max(0.0, self.clock.real_s(until_s - self.clock.boot_s())) + 1e-9
+            delay_s = max(0.0, self.clock.true_s(until_s - self.clock.boot_s())) + 1e-9
             self.world.after(delay_s, lambda: self._unpark(process.number, ticket))
 
     def _unpark(self, number: int, ticket: int | None = None) -> None:
@@ -210,10 +210,10 @@ class World:
 
     Arguments:
         seed: determines the whole run.
-        faults: the faults that happen until `calm_after_s`.
+        faults: the faults that happen until `faults_end_s`.
         rules: the clock rules under test.
         nodes: the number of nodes.
-        calm_after_s: the time of the last fault. The clocks stay wrong after it.
+        faults_end_s: the time of the last fault. The clocks stay wrong after it.
         server_lease: whether the store keeps a lease clock, which is wrong like the others.
         watch: whether the store supports watches.
     """
@@ -224,29 +224,29 @@ class World:
         faults: Faults,
         rules: ClockRules,
         nodes: int = 4,
-        calm_after_s: float = 60.0,
+        faults_end_s: float = 60.0,
         server_lease: bool = False,
         watch: bool = True,
     ) -> None:
-        self.chance, self._trace = SeededRandom(seed), TRACE.get()
+        self.rng, self._trace = SeededRandom(seed), TRACE.get()
         self.faults, self.rules = faults, rules
         self.now_s = 0.0
-        self.calm_after_s = calm_after_s
+        self.faults_end_s = faults_end_s
         self.observers: list[Callable[[], None]] = []
         self.events_count = 0
         self.stopped = False
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = itertools.count()
-        store_rate = self.chance.uniform(1 - faults.rate, 1 + faults.rate)
+        store_rate = self.rng.uniform(1 - faults.rate, 1 + faults.rate)
         self.store = SimulatedStore(server_lease, store_rate, watch)
         self.nodes = [Node(self, f"node{number}") for number in range(nodes)]
         self.on_start: Callable[[Node], None] = lambda node: None
         self._plan_faults()
 
     @property
-    def calm(self) -> bool:
+    def is_fault_free(self) -> bool:
         """Whether the time of faults is over."""
-        return self.now_s >= self.calm_after_s
+        return self.now_s >= self.faults_end_s
 
     @property
     def traced(self) -> bool:
@@ -286,7 +286,7 @@ class World:
     ) -> None:
         delay_s = max(0.0, process.node.paused_until_s - self.now_s)
 
-        def go() -> None:
+        def resume_now() -> None:
             if not process.alive or process.waiting != waiting:
                 return
             if process.node.paused_until_s > self.now_s:
@@ -294,7 +294,7 @@ class World:
             else:
                 self._step(process, outcome, error)
 
-        self.after(delay_s, go)
+        self.after(delay_s, resume_now)
 
     def _step(self, process: Process, outcome: Any, error: BaseException | None) -> None:
         process.started = True
@@ -325,7 +325,7 @@ class World:
                 self.resume(process, outcome, error)
 
         if isinstance(effect, Sleep):
-            self.after(clock.real_s(effect.seconds), lambda: answer(None))
+            self.after(clock.true_s(effect.seconds), lambda: answer(None))
         elif isinstance(effect, SleepUntil):
             process.node.park(process, effect.until_s)
         else:
@@ -340,45 +340,45 @@ class World:
             else:
                 answer(None, StoreUnavailable("no answer in time"))
 
-        self.after(node.clock.real_s(effect.timeout_s), give_up)
-        copies = 2 if self._happens(self.faults.doubled) else 1
+        self.after(node.clock.true_s(effect.timeout_s), give_up)
+        copies = 2 if self._happens(self.faults.duplicated) else 1
         for _ in range(copies):
             if self._happens(self.faults.loss):
-                self.note("%s: %s is lost on its way", node.name, _brief(effect))
+                self.note("%s: %s is lost on its way", node.name, _describe(effect))
             else:
                 self.after(self._latency_s(), lambda: self._arrive(node, effect, answer))
         if self._happens(self.faults.stall):
             self._pause(node)
 
     def _arrive(self, node: Node, effect: Effect, answer: Callable[..., None]) -> None:
-        if self.now_s < node.cut_until_s:
+        if self.now_s < node.partitioned_until_s:
             return
 
         def reply(outcome: Any, error: BaseException | None = None) -> None:
-            cut = self.now_s < node.cut_until_s
-            if cut or self._happens(self.faults.loss):
-                self.note("%s: the answer to %s is lost", node.name, _brief(effect))
+            partitioned = self.now_s < node.partitioned_until_s
+            if partitioned or self._happens(self.faults.loss):
+                self.note("%s: the answer to %s is lost", node.name, _describe(effect))
             else:
                 self.after(self._latency_s(), lambda: answer(outcome, error))
 
         if self.store.is_down(self.now_s):
-            if self.chance.random() < 0.5:
+            if self.rng.random() < 0.5:
                 reply(None, StoreUnavailable("the store is down"))
         elif isinstance(effect, Watch):
             self.store.watch(effect, lambda: self.now_s, reply)
         else:
             outcome = self.store.apply(effect, self.now_s)
             if isinstance(effect, Cas | Delete):
-                self.note("%s: %s: %s", node.name, _brief(effect), type(outcome).__name__)
+                self.note("%s: %s: %s", node.name, _describe(effect), type(outcome).__name__)
             reply(outcome)
 
     def _latency_s(self) -> float:
-        if self._happens(self.faults.late):
-            return self.chance.uniform(0, self.faults.late_max_s)
-        return _LATENCY_S * (0.5 + self.chance.random())
+        if self._happens(self.faults.delayed):
+            return self.rng.uniform(0, self.faults.delay_max_s)
+        return _LATENCY_S * (0.5 + self.rng.random())
 
     def _happens(self, share: float) -> bool:
-        return share > 0 and not self.calm and self.chance.random() < share
+        return share > 0 and not self.is_fault_free and self.rng.random() < share
 
     # Faults
 
@@ -388,43 +388,43 @@ class World:
         self._plan(faults.set_back_every_s, self._set_back)
         for node in self.nodes:
             self._plan(faults.pause_every_s, partial(self._pause, node))
-            self._plan(faults.cut_every_s, partial(self._cut, node))
+            self._plan(faults.partition_every_s, partial(self._partition, node))
             self._plan(faults.crash_every_s, partial(self._crash, node))
             self._plan(faults.cancel_every_s, partial(self._cancel, node))
 
-    def _plan(self, every_s: float, strike: Callable[[], None]) -> None:
+    def _plan(self, every_s: float, inject: Callable[[], None]) -> None:
         if every_s <= 0:
             return
 
         def due() -> None:
-            if not self.calm:
-                strike()
-                self._plan(every_s, strike)
+            if not self.is_fault_free:
+                inject()
+                self._plan(every_s, inject)
 
-        self.after(self.chance.expovariate(1 / every_s), due)
+        self.after(self.rng.expovariate(1 / every_s), due)
 
     def _outage(self) -> None:
-        until_s = self.now_s + self.chance.uniform(0.2, 6)
+        until_s = self.now_s + self.rng.uniform(0.2, 6)
         self.store.go_down(until_s)
         self.note("the store is away until %.3f", until_s)
 
     def _set_back(self) -> None:
-        self.store.set_back(self.chance.uniform(0.5, _SET_BACK_MAX_S))
+        self.store.set_back(self.rng.uniform(0.5, _SET_BACK_MAX_S))
         self.note("the store's clock is set to %.3f", self.store.clock_s(self.now_s))
 
     def _pause(self, node: Node) -> None:
-        node.paused_until_s = self.now_s + self.chance.uniform(0.1, 8)
+        node.paused_until_s = self.now_s + self.rng.uniform(0.1, 8)
         self.note("%s stands still until %.3f", node.name, node.paused_until_s)
 
-    def _cut(self, node: Node) -> None:
-        node.cut_until_s = self.now_s + self.chance.uniform(0.5, 10)
-        self.note("%s reaches nothing until %.3f", node.name, node.cut_until_s)
+    def _partition(self, node: Node) -> None:
+        node.partitioned_until_s = self.now_s + self.rng.uniform(0.5, 10)
+        self.note("%s reaches nothing until %.3f", node.name, node.partitioned_until_s)
 
     def _crash(self, node: Node) -> None:
         if node.up:
             node.crash()
             self.note("%s crashes", node.name)
-            self.after(self.chance.uniform(0.5, 10), lambda: self._restart(node))
+            self.after(self.rng.uniform(0.5, 10), lambda: self._restart(node))
 
     def _restart(self, node: Node) -> None:
         node.start()
@@ -434,10 +434,10 @@ class World:
     def _cancel(self, node: Node) -> None:
         callers = [process for process in node.processes if process.number < 0]
         if callers:
-            self.cancel(self.chance.choice(callers))
+            self.cancel(self.rng.choice(callers))
 
 
-def _brief(effect: Effect) -> str:
+def _describe(effect: Effect) -> str:
     """Return a short description of a request."""
     if isinstance(effect, Cas):
         action = f", {effect.lease.action.value}" if effect.lease else ""

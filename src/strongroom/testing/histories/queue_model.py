@@ -67,9 +67,9 @@ class MessageState(NamedTuple):
 
 
 ABSENT: Final = MessageState(None, -1, True)
-"""Not put yet."""
+"""The state of a message that was not put yet."""
 GONE: Final = MessageState(None, -2, True)
-"""Deleted for good."""
+"""The state of a deleted message, which is final."""
 
 
 class MessageModel:

@@ -38,7 +38,7 @@ from strongroom.coordination.stores.threaded_store import StoreBase, ThreadedSto
 
 NOTE: Final = "x-ms-meta-note"
 HELD_STATES: Final = ("leased", "breaking")
-"""What x-ms-lease-state says of a blob that is leased."""
+"""The values of x-ms-lease-state for a leased blob."""
 POLL_MIN_S: Final = 0.25
 POLL_MAX_S: Final = 2.0
 _CREATE_TIMEOUT_S: Final = 10.0

@@ -21,7 +21,7 @@ from strongroom.coordination.errors import StoreUnavailable
 
 log = logging.getLogger("strongroom.coordination")
 ATTEMPT_S: Final = 5.0
-"""How long connecting and subscribing may take."""
+"""The time limit of connecting and subscribing."""
 _LINGER_S: Final = 5.0  # a waiter in a loop soon comes back
 _LOOK_MIN_S: Final = 1.0
 _BLIND_MIN_S: Final = 0.05

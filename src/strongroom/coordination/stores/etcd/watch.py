@@ -29,7 +29,7 @@ _IDLE_MAX: Final = 64
 _REFUSED: Final = ("Unauthenticated", "permission denied", "user name is empty")
 
 Known = tuple[bytes, str | None]
-"""A key, and the version that whoever waits knows of it (None: absent)."""
+"""A key, and the version that its waiter knows (None: absent)."""
 
 
 class EtcdWatches:

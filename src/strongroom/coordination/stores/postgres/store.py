@@ -103,7 +103,7 @@ _PID: Final = "SELECT pg_backend_pid()::text"
 _NO_TABLE: Final = "42P01"
 _STANDBY: Final = "25006"
 _BEING_MADE: Final = ("23505", "42P07", "42710")
-"""Another client creates the same table at this moment."""
+"""SQLSTATE codes of a CREATE TABLE while another client creates the same table."""
 _CREATE_TRIES: Final = 10
 _VERSION_DIGITS: Final = 18  # the sequence never reaches more
 

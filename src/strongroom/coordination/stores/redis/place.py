@@ -53,7 +53,7 @@ _NEVER: Final[Mapping[str, str]] = {
     "WRONGTYPE": "somebody else keeps something under a key of ours",
 }
 _GONE: Final = frozenset({"READONLY", "MASTERDOWN"})
-"""The connection leads to the wrong server by now."""
+"""Error codes of a connection that leads to the wrong server by now."""
 
 
 @dataclass(frozen=True, slots=True)
