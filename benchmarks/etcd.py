@@ -21,7 +21,7 @@ from typing import Any, Final
 from benchmarks.endpoint import HOST
 from benchmarks.servers import ServerFailed, free_ports
 from strongroom.coordination.clock import SystemClocks
-from strongroom.coordination.stores.connections.http_pool import HttpPool, NoAnswer
+from strongroom.coordination.stores.connections.http_pool import HttpPool, NoResponse
 
 ETCD: Final = "etcd"
 MISSING: Final = "etcd is not installed; to compare with it: apt-get install -y etcd-server"
@@ -142,7 +142,7 @@ class EtcdLock:
         kind = {"Content-Type": "application/json"}
         try:
             answer = self._pool.send("POST", path, kind, sent, _TIMEOUT_S)
-        except NoAnswer as error:
+        except NoResponse as error:
             raise EtcdFailed(f"{path}: {error}") from error
         except Exception as error:  # it cannot be reached
             raise EtcdFailed(f"{path}: {error}") from error

@@ -24,10 +24,10 @@ from strongroom.coordination.errors import CoordinationError, StoreUnavailable
 from strongroom.coordination.recipes.locks.lock_core import Acquisition, HoldRequest
 from strongroom.coordination.session.context import RecipeContext
 from strongroom.coordination.session.handles import Hold
-from strongroom.coordination.stores.azure.account import AzureAccount, AzurePlace
+from strongroom.coordination.stores.azure.account import AzureAccount, AzureAddress
 from strongroom.coordination.stores.azure.etag import AzureStore
 from strongroom.coordination.stores.azure.lease import AzureLeaseStore
-from strongroom.coordination.stores.connections.http_pool import Answer, NoAnswer
+from strongroom.coordination.stores.connections.http_pool import HttpResponse, NoResponse
 
 KEY: Final = "lock/simulated"
 TTL_S: Final = 15.0
@@ -35,7 +35,7 @@ CHAOS_S: Final = 600.0
 CALM_S: Final = CHAOS_S + 60.0  # late messages have arrived by then
 END_S: Final = 1000.0
 RATE: Final = 0.3
-_PLACE: Final = AzurePlace(AzureAccount("a", b"key", "http://127.0.0.1:9/a"), "locks")
+_ADDRESS: Final = AzureAddress(AzureAccount("a", b"key", "http://127.0.0.1:9/a"), "locks")
 
 
 class World:
@@ -128,7 +128,7 @@ class Service:
         sent: Mapping[str, str],
         body: bytes,
         at_s: float,
-    ) -> Answer:
+    ) -> HttpResponse:
         now_s = at_s * self.rate
         if method == "GET":
             return self._get(now_s)
@@ -139,7 +139,7 @@ class Service:
     def held(self, now_s: float) -> bool:
         return self.blob is not None and self.blob.lease != "" and self.blob.ends_s > now_s
 
-    def _get(self, now_s: float) -> Answer:
+    def _get(self, now_s: float) -> HttpResponse:
         if self.blob is None:
             return _answer(404, "BlobNotFound")
         fields = {"ETag": self.blob.etag, "x-ms-lease-state": "available"}
@@ -153,7 +153,7 @@ class Service:
             fields["x-ms-meta-placeholder"] = "1"
         return _answer(200, "", fields, self.blob.body)
 
-    def _put(self, sent: Mapping[str, str], body: bytes, now_s: float) -> Answer:
+    def _put(self, sent: Mapping[str, str], body: bytes, now_s: float) -> HttpResponse:
         blob, mine = self.blob, sent.get("x-ms-lease-id", "")
         if blob is None:
             if "if-match" in sent or mine:
@@ -176,7 +176,7 @@ class Service:
         self.blob = blob
         return _answer(201, "", {"ETag": blob.etag})
 
-    def _lease(self, sent: Mapping[str, str], now_s: float) -> Answer:
+    def _lease(self, sent: Mapping[str, str], now_s: float) -> HttpResponse:
         blob, action = self.blob, sent["x-ms-lease-action"]
         if blob is None:
             return _answer(404, "BlobNotFound")
@@ -198,10 +198,10 @@ class Service:
 
 def _answer(
     status: int, code: str, fields: Mapping[str, str] | None = None, body: bytes = b""
-) -> Answer:
+) -> HttpResponse:
     everything = {"x-ms-error-code": code, **(fields or {})}
     headers = {name.lower(): value for name, value in everything.items() if value}
-    return Answer(status, headers, body)
+    return HttpResponse(status, headers, body)
 
 
 class Network:
@@ -220,14 +220,14 @@ class Network:
         headers: Mapping[str, str],
         timeout_s: float,
         body: bytes = b"",
-        waits: bool = False,
-    ) -> Answer:
-        assert not waits
+        long_polls: bool = False,
+    ) -> HttpResponse:
+        assert not long_polls
         world, gives_up_s = self._world, self._world.now_s + timeout_s / self._rate
         if world.happens(0.01):
             world.sleep(0.01)
             raise StoreUnavailable("refused")
-        answers: list[Answer] = []
+        answers: list[HttpResponse] = []
 
         def arrive() -> None:
             answers.append(self._service.serve(method, query, headers, body, world.now_s))
@@ -241,7 +241,7 @@ class Network:
         replied_s = arrives_s + self._latency_s()
         if lost or world.happens(0.04) or replied_s > gives_up_s:
             world.sleep(max(0.0, gives_up_s - world.now_s))
-            raise NoAnswer("no answer in time")
+            raise NoResponse("no answer in time")
         world.sleep(replied_s - world.now_s)
         return answers[0]
 
@@ -299,7 +299,7 @@ class Node:
         self._world, self._beliefs, self._told, self._fair = world, beliefs, told, fair
         self._clock = NodeClock(world)
         kind = AzureLeaseStore if leases else AzureStore
-        self._store = kind(_PLACE, waits=False, clock=self._clock)
+        self._store = kind(_ADDRESS, long_polls=False, clock=self._clock)
         network: Any = Network(world, service, self._clock.rate)
         self._store._http = network
         promises = self._store.promises()

@@ -44,7 +44,7 @@ def _keep_without_renewing(self: AzureLeaseStore, write: Any, lease: LeaseTerms)
 
 
 def _take_without_a_lease(self: AzureLeaseStore, write: Any, lease: LeaseTerms) -> CasOutcome:
-    return self._plain(write)
+    return self._write_keeping_hold(write)
 
 
 def _end_without_release(self: AzureLeaseStore, write: Any, lease: LeaseTerms) -> CasOutcome:
@@ -56,13 +56,13 @@ MUTANTS: dict[str, Callable[[], Any]] = {
         azure_lease, "lease_id", lambda nonce: "the same"
     ),
     "renewing writes, and leaves the lease": lambda: patch.object(
-        AzureLeaseStore, "_keep", _keep_without_renewing
+        AzureLeaseStore, "_renew", _keep_without_renewing
     ),
     "taking writes, and leaves the lease": lambda: patch.object(
-        AzureLeaseStore, "_take", _take_without_a_lease
+        AzureLeaseStore, "_acquire", _take_without_a_lease
     ),
     "giving back leaves the lease": lambda: patch.object(
-        AzureLeaseStore, "_give", _end_without_release
+        AzureLeaseStore, "_release", _end_without_release
     ),
 }
 

@@ -28,8 +28,8 @@ from strongroom.coordination.effects import (
 from strongroom.coordination.stores.azure.account import (
     DEVELOPMENT_KEY,
     AzureAccount,
-    AzurePlace,
-    place_of,
+    AzureAddress,
+    address_of,
 )
 from strongroom.coordination.stores.azure.etag import AzureStore
 from strongroom.coordination.stores.azure.lease import AzureLeaseStore, _Write
@@ -261,8 +261,8 @@ def test_lease_mode_refuses_other_ttls_and_names_the_other_mode(ttl: float) -> N
 
 
 def test_nobody_there() -> None:
-    place = AzurePlace(AzureAccount("a", b"key", "http://127.0.0.1:9/a"), "locks")
-    store = AzureStore(place)
+    address = AzureAddress(AzureAccount("a", b"key", "http://127.0.0.1:9/a"), "locks")
+    store = AzureStore(address)
     with pytest.raises(coord.StoreUnavailable):
         store.get("lock/a", 1.0)
     with pytest.raises(coord.StoreUnavailable):
@@ -271,7 +271,7 @@ def test_nobody_there() -> None:
 
 def test_a_wrong_key_is_refused_and_never_shown(server: InProcessServer) -> None:
     account = AzureAccount("devstoreaccount1", b"wrong-key", f"{server.url}/devstoreaccount1")
-    store = AzureStore(AzurePlace(account, "locks"))
+    store = AzureStore(AzureAddress(account, "locks"))
     with pytest.raises(coord.StoreRefused, match="AuthenticationFailed") as caught:
         store.get("lock/a", TIMEOUT_S)
     assert "wrong-key" not in str(caught.value) + repr(account)
@@ -314,15 +314,15 @@ PLACES = {
 @pytest.mark.parametrize("url", PLACES)
 def test_what_a_url_means(url: str) -> None:
     connection_string, name, endpoint, container = PLACES[url]
-    place = place_of(url, {}, connection_string)
-    assert (place.account.name, place.account.endpoint) == (name, endpoint)
-    assert place.container == container
+    address = address_of(url, {}, connection_string)
+    assert (address.account.name, address.account.endpoint) == (name, endpoint)
+    assert address.container == container
 
 
 def test_a_key_in_the_url_may_have_lost_its_plus() -> None:
-    place = place_of("azure://b/locks", {"key": DEVELOPMENT_KEY.replace("+", " ")}, "")
-    assert place.account.endpoint == "https://b.blob.core.windows.net"
-    assert place.account.key == place_of("azure://", {}, "").account.key
+    address = address_of("azure://b/locks", {"key": DEVELOPMENT_KEY.replace("+", " ")}, "")
+    assert address.account.endpoint == "https://b.blob.core.windows.net"
+    assert address.account.key == address_of("azure://", {}, "").account.key
 
 
 SAS = "sv=2022-11-02&sig=a%2Bb%3D"
@@ -341,7 +341,7 @@ SIGNED = {
 @pytest.mark.parametrize("url", SIGNED)
 def test_a_shared_access_signature_stands_for_a_key(url: str) -> None:
     query, connection_string, name, endpoint = SIGNED[url]
-    account = place_of(url, query, connection_string).account
+    account = address_of(url, query, connection_string).account
     assert (account.name, account.endpoint, account.sas) == (name, endpoint, SAS)
     assert "sig=" not in repr(account)
 
@@ -418,7 +418,7 @@ def test_a_service_that_does_not_wait_is_read_now_and_then() -> None:
     thread.start()
     try:
         account = AzureAccount("a", b"key", f"http://127.0.0.1:{port}/a")
-        store = AzureStore(AzurePlace(account, "locks"))
+        store = AzureStore(AzureAddress(account, "locks"))
         assert store.promises().watch == "long-poll"
         seen = store.watch("lock/a", '"1"', 30.0)
         assert isinstance(seen, Entry) and seen.version == '"2"'
@@ -452,7 +452,7 @@ def test_a_write_without_an_answer_is_of_unknown_fate() -> None:
     thread.start()
     try:
         account = AzureAccount("a", b"key", f"http://127.0.0.1:{port}/a")
-        store = AzureStore(AzurePlace(account, "locks"))
+        store = AzureStore(AzureAddress(account, "locks"))
         assert isinstance(store.cas("lock/a", None, b"x", 0.2), Unknown)
         assert not isinstance(store.cas("lock/a", '"1"', b"x", 0.2), Applied)
     finally:

@@ -14,7 +14,7 @@ import pytest
 from strongroom import coordination as coord
 from strongroom.coordination.clock import SystemClocks
 from strongroom.coordination.effects import CasOutcome, Conflict, LeaseAction, LeaseTerms, Unknown
-from strongroom.coordination.stores.connections.http_connection import BadAnswer
+from strongroom.coordination.stores.connections.http_connection import BadResponse
 from strongroom.coordination.stores.etcd import stream as etcd_stream
 from strongroom.coordination.stores.etcd.stream import LineStream
 from strongroom.testing.ports import HOST, free_port
@@ -261,7 +261,7 @@ def test_what_is_no_stream_is_refused(head: bytes, body: bytes) -> None:
         request_of(connection)
         connection.sendall(head + body)
 
-    with member(serve) as running, pytest.raises(BadAnswer):
+    with member(serve) as running, pytest.raises(BadResponse):
         line(stream_of(running))
 
 
@@ -276,7 +276,7 @@ def test_a_line_without_an_end_is_bounded(monkeypatch: pytest.MonkeyPatch) -> No
 
     with member(serve) as running:
         stream = stream_of(running)
-        with pytest.raises(BadAnswer, match="more than 1000"):
+        with pytest.raises(BadResponse, match="more than 1000"):
             line(stream)
         stream.close()
 

@@ -188,7 +188,7 @@ def test_a_task_that_is_cancelled_while_it_subscribes_leaves_nothing() -> None:
 class Scripted:
     """A bus with a script: each listen either ends with an error or continues."""
 
-    place = "scripted://bus"
+    display_url = "scripted://bus"
 
     def __init__(self, script: list[Exception | str]) -> None:
         self.script, self.lines = script, list[TopicListeners]()
@@ -398,7 +398,10 @@ def test_no_secret_is_in_a_repr() -> None:
     for url in ("nats://u:s3cret@h", "nats://s3cret@h", "amqp://u:s3cret@h"):
         hints = multicast(url)
         assert isinstance(hints, BusHints)
-        assert "s3cret" not in f"{hints!r} {hints._bus!r} {vars(hints._bus)!r} {hints._bus.place}"
+        assert (
+            "s3cret"
+            not in f"{hints!r} {hints._bus!r} {vars(hints._bus)!r} {hints._bus.display_url}"
+        )
 
 
 # A store that can be watched

@@ -20,7 +20,7 @@ from cryptography.x509.oid import NameOID
 
 from strongroom.coordination import StoreRefused, StoreUnavailable, Unsupported
 from strongroom.coordination.clock import SystemClocks
-from strongroom.coordination.stores.connections.http_pool import HttpPool, NoAnswer
+from strongroom.coordination.stores.connections.http_pool import HttpPool, NoResponse
 from strongroom.testing.ports import HOST, free_port
 
 Script = Callable[[socket.socket, int], None]
@@ -141,7 +141,7 @@ SPOILT = {
 @pytest.mark.parametrize("kind", SPOILT)
 def test_what_cannot_be_read_is_no_answer(kind: str, method: str) -> None:
     with scripted(saying(SPOILT[kind])) as server:
-        with pytest.raises(NoAnswer):
+        with pytest.raises(NoResponse):
             HttpPool(server.url, _clock).send(method, "/", {}, b"", 5)
         assert server.connections == 1, "nothing was sent twice"
 
@@ -176,7 +176,7 @@ def test_only_a_read_is_sent_again_when_its_connection_proves_dead() -> None:
                 assert server.connections == 2
                 pool.close()
             else:
-                with pytest.raises(NoAnswer):
+                with pytest.raises(NoResponse):
                     pool.send("PUT", "/", {}, b"", 5)
                 assert server.connections == 1
 
@@ -192,7 +192,7 @@ def test_the_time_limit_holds_for_all_of_it() -> None:
 
     with scripted(script) as server:
         started_s = _clock.monotonic_s()
-        with pytest.raises(NoAnswer, match="in time"):
+        with pytest.raises(NoResponse, match="in time"):
             HttpPool(server.url, _clock).send("GET", "/", {}, b"", 0.5)
         assert _clock.monotonic_s() - started_s < 2
 

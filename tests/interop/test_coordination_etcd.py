@@ -16,7 +16,7 @@ import pytest
 
 from strongroom import coordination as coord
 from strongroom.coordination.effects import UNCHANGED, Conflict, Entry, LeaseAction, LeaseTerms
-from strongroom.coordination.stores.connections.http_pool import NoAnswer
+from strongroom.coordination.stores.connections.http_pool import NoResponse
 from strongroom.coordination.stores.etcd.http import EtcdHttp
 from strongroom.coordination.stores.etcd.store import EtcdStore
 from tests.coordination.conformance import (
@@ -138,7 +138,7 @@ def test_few_leases_serve_many_short_holds(
     store: coord.Store, cluster: EtcdCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One that is young, bound to nothing, and long enough is used again."""
-    monkeypatch.setattr("strongroom.coordination.stores.etcd.leases._YOUNG_S", 60.0)
+    monkeypatch.setattr("strongroom.coordination.stores.etcd.leases._REUSABLE_S", 60.0)
     before, seen = leases(cluster), set[str]()
     for number in range(20):
         key, mine = fresh_key(), f"me-{number}"
@@ -197,7 +197,7 @@ def test_lost_answers_lose_nothing(
         if not lost or chance.random() < share:
             found = write(http, path, body, timeout_s)
         if lost:
-            raise NoAnswer("cut")
+            raise NoResponse("cut")
         return found
 
     monkeypatch.setattr(EtcdHttp, "write", cut)
@@ -409,7 +409,7 @@ def test_idle_waiters_cost_next_to_nothing(cluster: EtcdCluster) -> None:
 def test_a_forked_child_has_connections_and_leases_of_its_own(
     cluster: EtcdCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("strongroom.coordination.stores.etcd.leases._YOUNG_S", 60.0)
+    monkeypatch.setattr("strongroom.coordination.stores.etcd.leases._REUSABLE_S", 60.0)
     names = fresh_key(), fresh_key()
     keys = [f"lock/{name.replace('/', '%2F')}" for name in names]
     with coord.connect(cluster.url) as client:

@@ -147,7 +147,7 @@ def test_a_unix_socket_is_a_way_to_the_server(tmp_path: Path) -> None:
                 assert isinstance(store, PostgresStore)
                 until_s = _clock.monotonic_s() + 10
                 with store._pool.lend(until_s) as session:
-                    asked = session.ask("SELECT inet_server_port()::text", (), until_s)
+                    asked = session.execute("SELECT inet_server_port()::text", (), until_s)
                 assert asked == [[b""]], "a connection over TCP has a port"
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from strongroom import coordination as coord
 from strongroom.coordination.clock import SystemClocks
-from strongroom.coordination.stores.redis.place import open_session, place_of
+from strongroom.coordination.stores.redis.address import address_of, open_session
 from strongroom.coordination.stores.redis.wire import RedisConnection, Reply
 from strongroom.testing.ports import free_port
 from tests.coordination import servers
@@ -36,7 +36,7 @@ def url(running: servers.RedisServer) -> str:
 
 @pytest.fixture
 def admin(url: str) -> Iterator[RedisConnection]:
-    connection = open_session(place_of(url), _clock, _clock.monotonic_s() + 10)
+    connection = open_session(address_of(url), _clock, _clock.monotonic_s() + 10)
     yield connection
     connection.close()
 
@@ -243,7 +243,7 @@ def test_a_password_is_asked_for(tmp_path: Path) -> None:
         store.close()
         store = coord.open_store(f"redis://:s3cret@{server.address}")
         applied(store.cas(fresh_key(), None, b"x", TIMEOUT_S))
-        assert "s3cret" not in repr(place_of(f"redis://:s3cret@{server.address}"))
+        assert "s3cret" not in repr(address_of(f"redis://:s3cret@{server.address}"))
         store.close()
 
 
@@ -260,7 +260,7 @@ def test_tls(tmp_path: Path) -> None:
     flags = ("--tls-cert-file", str(certificate), "--tls-key-file", str(key), "--tls-auth-clients")
     with servers.redis_server(tmp_path, "--tls-port", "0", *flags, "no") as server:
         port = free_port()
-        admin = open_session(place_of(server.url), _clock, _clock.monotonic_s() + 10)
+        admin = open_session(address_of(server.url), _clock, _clock.monotonic_s() + 10)
         say(admin, "CONFIG", "SET", "tls-port", port)
         admin.close()
         url = f"rediss://127.0.0.1:{port}/0"
@@ -277,7 +277,7 @@ def test_tls(tmp_path: Path) -> None:
         with pytest.raises(coord.StoreUnavailable):
             plain.get(fresh_key(), TIMEOUT_S)
         plain.close()
-        admin = open_session(place_of(server.url), _clock, _clock.monotonic_s() + 10)
+        admin = open_session(address_of(server.url), _clock, _clock.monotonic_s() + 10)
         say(admin, "CONFIG", "SET", "tls-ca-cert-file", str(certificate))
         say(admin, "CONFIG", "SET", "tls-auth-clients", "yes")
         admin.close()

@@ -10,7 +10,7 @@ import pytest
 
 from strongroom import coordination as coord
 from strongroom.coordination.clock import SystemClocks
-from strongroom.coordination.stores.redis.place import open_session, place_of
+from strongroom.coordination.stores.redis.address import address_of, open_session
 from strongroom.coordination.stores.redis.wire import RedisConnection, RedisError, Reply
 from strongroom.testing.ports import free_port
 from tests.coordination import servers
@@ -29,7 +29,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[servers.RedisS
 
 
 def connection(server: servers.RedisServer) -> RedisConnection:
-    return open_session(place_of(server.url), _clock, _clock.monotonic_s() + 10)
+    return open_session(address_of(server.url), _clock, _clock.monotonic_s() + 10)
 
 
 def say(admin: RedisConnection, *words: str | bytes | int) -> Reply:

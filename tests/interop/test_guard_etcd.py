@@ -13,8 +13,8 @@ from strongroom import coordination as coord
 from strongroom.coordination.clock import SystemClocks
 from strongroom.coordination.guards import FencedOut, Guards, Token
 from strongroom.coordination.guards.etcd import EtcdGuard
-from strongroom.coordination.stores.connections.http_pool import NoAnswer
-from strongroom.coordination.stores.etcd.http import EtcdHttp, Failed
+from strongroom.coordination.stores.connections.http_pool import NoResponse
+from strongroom.coordination.stores.etcd.http import EtcdHttp, MemberError
 from tests.coordination.servers import EtcdCluster, etcd_cluster
 
 _clock = SystemClocks()
@@ -99,7 +99,7 @@ def test_a_late_transaction_is_refused_by_the_cluster(cluster: EtcdCluster, name
 
 
 @pytest.mark.parametrize("applied", [False, True])
-@pytest.mark.parametrize("error", [NoAnswer("cut"), Failed("timed out")])
+@pytest.mark.parametrize("error", [NoResponse("cut"), MemberError("timed out")])
 def test_an_answer_that_is_lost_doubles_nothing(
     cluster: EtcdCluster, name: str, applied: bool, error: Exception
 ) -> None:
@@ -132,7 +132,7 @@ def test_a_write_that_was_given_up_never_lands_after_a_later_one(
         def delayed(path: str, body: dict[str, Any], timeout_s: float) -> dict[str, Any]:
             if not late:
                 late.append(body)
-                raise NoAnswer("still on its way")
+                raise NoResponse("still on its way")
             return write(path, body, timeout_s)
 
         mine._http.write = delayed  # type: ignore[method-assign,assignment]  # a double
@@ -151,7 +151,7 @@ def test_what_nobody_can_tell_is_said(cluster: EtcdCluster, name: str) -> None:
         def cut(path: str, body: dict[str, Any], timeout_s: float) -> dict[str, Any]:
             write(path, body, timeout_s)
             same.write(key_of(name), b"later")
-            raise NoAnswer("cut")
+            raise NoResponse("cut")
 
         mine._http.write = cut  # type: ignore[method-assign,assignment]  # a double
         with pytest.raises(coord.StoreUnavailable, match="not known"):

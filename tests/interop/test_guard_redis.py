@@ -12,7 +12,7 @@ from strongroom import coordination as coord
 from strongroom.coordination.clock import SystemClocks
 from strongroom.coordination.guards import FencedOut, Token
 from strongroom.coordination.guards.redis import RedisGuard
-from strongroom.coordination.stores.redis.place import open_session, place_of
+from strongroom.coordination.stores.redis.address import address_of, open_session
 from strongroom.coordination.stores.redis.wire import RedisConnection, Reply
 from tests.coordination import servers
 
@@ -30,7 +30,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[servers.RedisS
 @pytest.fixture
 def plain(running: servers.RedisServer) -> Iterator[RedisConnection]:
     until_s = _clock.monotonic_s() + 60
-    connection = open_session(place_of(running.url), _clock, until_s)
+    connection = open_session(address_of(running.url), _clock, until_s)
     connection.call(until_s, "FLUSHALL")
     yield connection
     connection.close()

@@ -86,4 +86,4 @@ def test_no_cluster_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_a_place_holds_no_secret() -> None:
     bus = EtcdBus(address_of(f"etcd://app:{ESCAPED}@one:1,two/apps", {}))
-    assert bus.place == "etcd://one:1,two:2379"
+    assert bus.display_url == "etcd://one:1,two:2379"

@@ -92,4 +92,4 @@ def test_urls_that_cannot_be_read_keep_their_secret(end: str) -> None:
 
 def test_a_bus_is_called_by_its_first_host_alone() -> None:
     bus = PostgresBus(conninfo_of(f"postgres://{USER}:s3cret@h:1,g:2/app", {}), "hints")
-    assert bus.place == "postgres://h:1"
+    assert bus.display_url == "postgres://h:1"

@@ -11,7 +11,7 @@ from strongroom.coordination import Unsupported
 from strongroom.coordination.clock import SystemClocks
 from strongroom.coordination.hints import Hints, multicast
 from strongroom.coordination.hints.redis import RedisBus
-from strongroom.coordination.stores.redis.place import open_session, place_of
+from strongroom.coordination.stores.redis.address import address_of, open_session
 from strongroom.testing.ports import HOST, free_port
 from tests.coordination import hint_trials, servers
 
@@ -64,7 +64,7 @@ def test_whoever_is_cut_off_listens_again_and_looks(
     hint_trials.until(lambda: hints.heard_count == 1, "it does not listen")
     until_s = _clock.monotonic_s() + 60
     url = f"redis://:{ESCAPED}@{server.address}"
-    admin = open_session(place_of(url), _clock, until_s)
+    admin = open_session(address_of(url), _clock, until_s)
     assert admin.call(until_s, "CLIENT", "KILL", "TYPE", "pubsub") == 1
     hint_trials.until(lambda: hints.heard_count == 2, "nobody said that it should look")
     make().publish("gate/cut")
@@ -91,4 +91,4 @@ def test_urls_that_cannot_be_read_keep_their_secret(end: str) -> None:
 
 
 def test_a_bus_is_called_by_its_host_alone() -> None:
-    assert RedisBus(place_of(f"rediss://app:{ESCAPED}@h:1/3")).place == "rediss://h:1"
+    assert RedisBus(address_of(f"rediss://app:{ESCAPED}@h:1/3")).display_url == "rediss://h:1"

@@ -25,18 +25,18 @@ from strongroom.coordination.errors import CorruptRecord, StoreRefused, StoreUna
 from strongroom.coordination.guards.fencing import Fenced, FencedOut
 from strongroom.coordination.options.environment import variable
 from strongroom.coordination.schema.names import escape
-from strongroom.coordination.stores.azure.account import CONNECTION_STRING, place_of
+from strongroom.coordination.stores.azure.account import CONNECTION_STRING, address_of
 from strongroom.coordination.stores.azure.etag import condition
 from strongroom.coordination.stores.azure.http import AzureHttp, code_of
 from strongroom.coordination.stores.azure.lease import lease_id
-from strongroom.coordination.stores.connections.http_pool import Answer, NoAnswer
+from strongroom.coordination.stores.connections.http_pool import HttpResponse, NoResponse
 
-_META: Final = "x-ms-meta-"
-_FENCE: Final = f"{_META}fence"
-_LOCK: Final = f"{_META}fencelock"
-_WRITE: Final = f"{_META}fencewrite"
+_METADATA_PREFIX: Final = "x-ms-meta-"
+_FENCE: Final = f"{_METADATA_PREFIX}fence"
+_LOCK: Final = f"{_METADATA_PREFIX}fencelock"
+_WRITE: Final = f"{_METADATA_PREFIX}fencewrite"
 _GUARD_METADATA: Final = frozenset({_FENCE, _LOCK, _WRITE})
-_TRIES: Final = 20
+_ATTEMPTS_MAX: Final = 20
 _UNCERTAIN: Final = frozenset({408, 429, 500, 502, 503, 504})
 
 
@@ -85,9 +85,9 @@ class BlobGuard:
         self._held, self._timeout_s = held, timeout_s
         self._clock = clock or SystemClocks()
         query = dict(parse_qsl(urlsplit(url).query))
-        place = place_of(url, query, variable(CONNECTION_STRING))
-        self._container = place.container
-        self._http = AzureHttp(place.account, self._clock)
+        address = address_of(url, query, variable(CONNECTION_STRING))
+        self._container = address.container
+        self._http = AzureHttp(address.account, self._clock)
         self._lock = escape(held.name)
         self._leased: set[str] = set()
 
@@ -97,12 +97,12 @@ class BlobGuard:
         Raises:
             StoreUnavailable, StoreRefused: the service did not answer, or refused.
         """
-        answer = self._send("GET", name, {})
-        if answer.status == 404 and code_of(answer) == "BlobNotFound":
+        response = self._send("GET", name, {})
+        if response.status == 404 and code_of(response) == "BlobNotFound":
             return None
-        if answer.status != 200:
-            raise _trouble(name, answer)
-        return Guarded(answer.body, answer.etag, self._state(name, answer).fence)
+        if response.status != 200:
+            raise _error_of(name, response)
+        return Guarded(response.body, response.etag, self._state(name, response).fence)
 
     def claim(self, name: str, lease_s: int | None = None) -> None:
         """Make the blob refuse every earlier holder from now on. Create it empty if it is absent.
@@ -139,16 +139,16 @@ class BlobGuard:
 
         Raises: as `claim`.
         """
-        headers = {f"{_META}{key}": text for key, text in (metadata or {}).items()}
+        headers = {f"{_METADATA_PREFIX}{key}": text for key, text in (metadata or {}).items()}
         return self._write(name, value, {**headers, "content-type": content_type})
 
     def give_back(self, name: str) -> None:
         """Release the lease that `claim` took. No effect if there is none."""
         self._leased.discard(name)
         terms = {"x-ms-lease-action": "release", "x-ms-lease-id": self._lease_id(name)}
-        answer = self._send("PUT", name, terms, {"comp": "lease"})
-        if answer.status not in (200, 404, 409):
-            raise _trouble(name, answer)
+        response = self._send("PUT", name, terms, {"comp": "lease"})
+        if response.status not in (200, 404, 409):
+            raise _error_of(name, response)
 
     def close(self) -> None:
         """Close the connections."""
@@ -167,36 +167,36 @@ class BlobGuard:
 
     def _write(self, name: str, value: bytes | None, headers: Mapping[str, str]) -> str:
         write = self._clock.nonce()
-        for _ in range(_TRIES):
+        for _ in range(_ATTEMPTS_MAX):
             self._held.check()
             state = self._read_state(name)
             if state.write == write and state.etag is not None:
                 return state.etag  # the write was applied, and its answer was lost
             self._check_fence(name, state)
-            answer = self._try(name, value, headers, state, write)
-            if answer is None or answer.status in _UNCERTAIN:
+            response = self._write_once(name, value, headers, state, write)
+            if response is None or response.status in _UNCERTAIN:
                 # A write that is still on its way has the same ETag as condition. It cannot be
                 # applied after another write.
                 continue
-            if answer.status in (200, 201):
-                return answer.etag
-            if answer.status == 412 and code_of(answer).startswith("Lease"):
+            if response.status in (200, 201):
+                return response.etag
+            if response.status == 412 and code_of(response).startswith("Lease"):
                 self._check_fence(name, self._read_state(name))
                 if name in self._leased:
                     raise FencedOut(self._held.name, self._held.fence, None, name)
-                raise StoreRefused(f"{name}: somebody else's lease is on it ({code_of(answer)})")
-            if answer.status not in (409, 412):
-                raise _trouble(name, answer)
+                raise StoreRefused(f"{name}: somebody else's lease is on it ({code_of(response)})")
+            if response.status not in (409, 412):
+                raise _error_of(name, response)
         raise StoreUnavailable(f"{name}: it is not known whether it was written")
 
-    def _try(
+    def _write_once(
         self,
         name: str,
         value: bytes | None,
         headers: Mapping[str, str],
         state: _State,
         write: str,
-    ) -> Answer | None:
+    ) -> HttpResponse | None:
         token = {_FENCE: str(self._held.fence), _LOCK: self._lock, _WRITE: write}
         sent = {**headers, **token, **condition(state.etag)}
         if name in self._leased:
@@ -209,7 +209,7 @@ class BlobGuard:
             sent["x-ms-blob-type"] = "BlockBlob"
         try:
             return self._exchange("PUT", name, sent, query, value or b"")
-        except NoAnswer:
+        except NoResponse:
             return None
 
     def _check_fence(self, name: str, state: _State) -> None:
@@ -217,25 +217,25 @@ class BlobGuard:
             raise FencedOut(self._held.name, self._held.fence, state.fence, name)
 
     def _read_state(self, name: str) -> _State:
-        answer = self._send("HEAD", name, {})
-        if answer.status == 404 and code_of(answer) in ("BlobNotFound", ""):
+        response = self._send("HEAD", name, {})
+        if response.status == 404 and code_of(response) in ("BlobNotFound", ""):
             return _State(None, 0, "", {})
-        if answer.status != 200:
-            raise _trouble(name, answer)
-        return self._state(name, answer)
+        if response.status != 200:
+            raise _error_of(name, response)
+        return self._state(name, response)
 
-    def _state(self, name: str, answer: Answer) -> _State:
-        fence, lock = answer.header(_FENCE), answer.header(_LOCK)
+    def _state(self, name: str, response: HttpResponse) -> _State:
+        fence, lock = response.header(_FENCE), response.header(_LOCK)
         if fence and not (fence.isascii() and fence.isdigit()):
             raise CorruptRecord(name, fence.encode(), "a fence in its metadata")
         if lock and lock != self._lock:
             raise StoreRefused(f"{name} belongs to the lock {lock}, not to {self._lock}")
         metadata = {
             field.lower(): text
-            for field, text in answer.headers.items()
-            if field.lower().startswith(_META) and field.lower() not in _GUARD_METADATA
+            for field, text in response.headers.items()
+            if field.lower().startswith(_METADATA_PREFIX) and field.lower() not in _GUARD_METADATA
         }
-        return _State(answer.etag, int(fence or 0), answer.header(_WRITE), metadata)
+        return _State(response.etag, int(fence or 0), response.header(_WRITE), metadata)
 
     def _lease(self, name: str, lease_s: int) -> None:
         terms = {
@@ -243,11 +243,11 @@ class BlobGuard:
             "x-ms-lease-duration": str(lease_s),
             "x-ms-proposed-lease-id": self._lease_id(name),
         }
-        answer = self._send("PUT", name, terms, {"comp": "lease"})
-        if answer.status == 409:
+        response = self._send("PUT", name, terms, {"comp": "lease"})
+        if response.status == 409:
             self._check_fence(name, self._read_state(name))
-        if answer.status not in (200, 201):
-            raise _trouble(name, answer)
+        if response.status not in (200, 201):
+            raise _error_of(name, response)
         self._leased.add(name)
 
     def _lease_id(self, name: str) -> str:
@@ -259,11 +259,11 @@ class BlobGuard:
         name: str,
         headers: Mapping[str, str],
         query: Mapping[str, str] | None = None,
-    ) -> Answer:
+    ) -> HttpResponse:
         """Send a request that may be repeated."""
         try:
             return self._exchange(method, name, headers, query or {}, b"")
-        except NoAnswer as error:
+        except NoResponse as error:
             raise StoreUnavailable(str(error)) from error
 
     def _exchange(
@@ -273,13 +273,13 @@ class BlobGuard:
         headers: Mapping[str, str],
         query: Mapping[str, str],
         body: bytes,
-    ) -> Answer:
+    ) -> HttpResponse:
         path = f"/{self._container}/{name}"
         return self._http.send(method, path, query, headers, self._timeout_s, body)
 
 
-def _trouble(where: str, answer: Answer) -> StoreRefused | StoreUnavailable:
-    text = f"{where}: {answer.status} {code_of(answer)}".rstrip()
-    if answer.status in _UNCERTAIN:
+def _error_of(where: str, response: HttpResponse) -> StoreRefused | StoreUnavailable:
+    text = f"{where}: {response.status} {code_of(response)}".rstrip()
+    if response.status in _UNCERTAIN:
         return StoreUnavailable(text)
     return StoreRefused(text)

@@ -24,13 +24,13 @@ from strongroom.coordination.clock import Clocks, SystemClocks
 from strongroom.coordination.errors import CorruptRecord, StoreUnavailable, Unsupported
 from strongroom.coordination.guards.fencing import Fenced, FencedOut
 from strongroom.coordination.schema.names import escape
-from strongroom.coordination.stores.connections.http_pool import NoAnswer
+from strongroom.coordination.stores.connections.http_pool import NoResponse
 from strongroom.coordination.stores.etcd.address import address_of
 from strongroom.coordination.stores.etcd.http import (
     EtcdHttp,
-    Failed,
     Json,
-    Missing,
+    LeaseNotFound,
+    MemberError,
     decoded,
     encoded,
 )
@@ -39,7 +39,7 @@ _TRIES: Final = 20
 _DIGITS: Final = 20
 _FENCE_MAX: Final = 2**63 - 1
 # The fence in a fixed number of digits, which sort as numbers do, and the last write's nonce.
-_MARK: Final = re.compile(rb"(\d{20}) ([0-9a-f]+)")
+_FENCE_VALUE: Final = re.compile(rb"(\d{20}) ([0-9a-f]+)")
 
 
 class GuardedKey(NamedTuple):
@@ -129,16 +129,16 @@ class EtcdGuard:
 
         Raises: as `write`.
         """
-        drop = {"request_delete_range": {"key": encoded(self._checked(key))}}
-        there = False
+        deletes = {"request_delete_range": {"key": encoded(self._checked(key))}}
+        exists = False
 
         def changes(state: _State) -> list[Json]:
-            nonlocal there
-            there = there or state.value is not None
-            return [drop]
+            nonlocal exists
+            exists = exists or state.value is not None
+            return [deletes]
 
         self._write(key, changes)
-        return there
+        return exists
 
     def close(self) -> None:
         """Close the connections."""
@@ -162,7 +162,10 @@ class EtcdGuard:
 
     def _write(self, key: str, changes: Callable[[_State], list[Json]]) -> int:
         nonce, sent_at = self._clock.nonce(), None
-        mark = {"key": encoded(self._fence_key), "value": encoded(f"{self._digits(0)} {nonce}")}
+        fence_value = {
+            "key": encoded(self._fence_key),
+            "value": encoded(f"{self._digits(0)} {nonce}"),
+        }
         for _ in range(_TRIES):
             self._held.check()
             state = self._read_state(key)
@@ -175,11 +178,11 @@ class EtcdGuard:
                 break
             body = {
                 "compare": self._compares(key, state),
-                "success": [{"request_put": mark}, *changes(state)],
+                "success": [{"request_put": fence_value}, *changes(state)],
             }
             try:
                 found = self._http.write("/v3/kv/txn", body, self._timeout_s)
-            except (NoAnswer, Failed, Missing):
+            except (NoResponse, MemberError, LeaseNotFound):
                 # A request that is still on its way compares the same revision. So it is applied
                 # once at most.
                 sent_at = state.revision
@@ -189,14 +192,14 @@ class EtcdGuard:
         raise StoreUnavailable(f"it is not known whether {key or 'the fence'!r} was written")
 
     def _compares(self, key: str, state: _State) -> list[Json]:
-        mark = {"key": encoded(self._fence_key)}
+        fence_key = {"key": encoded(self._fence_key)}
         if state.fence:
             # True up to this very fence, even if it was written meanwhile. Greater fences begin
             # with greater digits.
             end = encoded(self._digits(1))
-            fence: Json = {**mark, "target": "VALUE", "result": "LESS", "value": end}
+            fence: Json = {**fence_key, "target": "VALUE", "result": "LESS", "value": end}
         else:
-            fence = {**mark, "target": "MOD", "result": "EQUAL", "mod_revision": "0"}
+            fence = {**fence_key, "target": "MOD", "result": "EQUAL", "mod_revision": "0"}
         if not key:
             return [fence]
         data = {"key": encoded(key), "target": "MOD", "result": "EQUAL"}
@@ -210,17 +213,17 @@ class EtcdGuard:
         names = [self._fence_key, key] if key else [self._fence_key]
         reads = [{"request_range": {"key": encoded(name)}} for name in names]
         found = self._http.read("/v3/kv/txn", {"success": reads}, self._timeout_s)
-        answers = [answer.get("response_range", {}) for answer in found.get("responses", [])]
-        if len(answers) != len(names):
+        responses = [response.get("response_range", {}) for response in found.get("responses", [])]
+        if len(responses) != len(names):
             raise StoreUnavailable("etcd answered something else than it was asked")
-        rows = [(answer.get("kvs") or [None])[0] for answer in answers]
+        rows = [(response.get("kvs") or [None])[0] for response in responses]
         fence, write = 0, ""
         if rows[0] is not None:
             text = decoded(rows[0], "value")
-            mark = _MARK.fullmatch(text)
-            if mark is None:
+            fence_value = _FENCE_VALUE.fullmatch(text)
+            if fence_value is None:
                 raise CorruptRecord(self._fence_key, text, "a fence in 20 digits, and a nonce")
-            fence, write = int(mark[1]), mark[2].decode()
+            fence, write = int(fence_value[1]), fence_value[2].decode()
         row = rows[1] if key else None
         if row is None:
             return _State(None, 0, fence, write)

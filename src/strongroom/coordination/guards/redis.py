@@ -20,7 +20,12 @@ from strongroom.coordination.clock import Clocks, SystemClocks
 from strongroom.coordination.errors import CorruptRecord, OutcomeUnknown, Unsupported
 from strongroom.coordination.guards.fencing import Fenced, FencedOut
 from strongroom.coordination.schema.names import escape
-from strongroom.coordination.stores.redis.place import meaning, place_of, pool_of, run_script
+from strongroom.coordination.stores.redis.address import (
+    address_of,
+    pool_of,
+    run_script,
+    store_error,
+)
 from strongroom.coordination.stores.redis.wire import RedisError, Reply
 
 # Redis undoes nothing after an error in a script. So a step that may fail comes before the fence is
@@ -78,9 +83,9 @@ class RedisGuard:
             raise Unsupported(f"the fence {held.fence} is too large for a script of Redis")
         self._held, self._timeout_s = held, timeout_s
         self._clock = clock or SystemClocks()
-        self._place = place_of(url)
-        self._key = f"{self._place.prefix}fence:{escape(held.name)}"
-        self._pool = pool_of(self._place, self._clock)
+        self._address = address_of(url)
+        self._key = f"{self._address.prefix}fence:{escape(held.name)}"
+        self._pool = pool_of(self._address, self._clock)
 
     def claim(self) -> None:
         """Make the server refuse every earlier holder from now on, without another write.
@@ -155,10 +160,10 @@ class RedisGuard:
             with self._pool.lend(until_s) as connection:
                 reply = run_script(connection, until_s, script, (self._key, *keys), sent)
         except RedisError as error:
-            raise meaning(self._place, error) from error
+            raise store_error(self._address, error) from error
         except OSError as error:
             words_of = str(error) or type(error).__name__
-            raise OutcomeUnknown(f"{self._place.words}: {words_of}") from error
+            raise OutcomeUnknown(f"{self._address.display_url}: {words_of}") from error
         return self._judged(reply)
 
     def _judged(self, reply: Reply) -> Reply:
@@ -168,5 +173,7 @@ class RedisGuard:
         if verdict == b"done":
             return found
         if verdict == b"late" and isinstance(found, bytes) and found.isdigit():
-            raise FencedOut(self._held.name, self._held.fence, int(found), self._place.words)
+            raise FencedOut(
+                self._held.name, self._held.fence, int(found), self._address.display_url
+            )
         raise CorruptRecord(self._key, repr(found).encode(), "a fence")

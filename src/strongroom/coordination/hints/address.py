@@ -31,7 +31,7 @@ class Address:
     password: str | None = field(repr=False)
 
     @property
-    def place(self) -> str:
+    def display_url(self) -> str:
         """The scheme, host and port, for messages."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.scheme}://{host}:{self.port}"

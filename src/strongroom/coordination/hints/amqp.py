@@ -61,9 +61,9 @@ class AmqpBus:
         self._address, self._exchange, self._tls = address, exchange, tls
 
     @property
-    def place(self) -> str:
-        """See `Bus.place`."""
-        return self._address.place
+    def display_url(self) -> str:
+        """See `Bus.display_url`."""
+        return self._address.display_url
 
     def publish(self, topic: str) -> None:
         """See `Bus.publish`."""
@@ -111,7 +111,7 @@ class AmqpBus:
                 if connection.is_open:
                     connection.close()
         except (AMQPError, OSError) as error:
-            raise self._trouble(error) from None
+            raise self._error_of(error) from None
 
     def _parameters(self) -> pika.ConnectionParameters:
         address, tls = self._address, None
@@ -130,18 +130,18 @@ class AmqpBus:
             ssl_options=tls,
         )
 
-    def _trouble(self, error: BaseException) -> BusRefused | BusUnavailable:
+    def _error_of(self, error: BaseException) -> BusRefused | BusUnavailable:
         if isinstance(error, AuthenticationError | ProbableAuthenticationError):
-            return BusRefused(f"{self.place} refuses the user or the password")
+            return BusRefused(f"{self.display_url} refuses the user or the password")
         if isinstance(error, ProbableAccessDeniedError):
             host = self._address.path or "/"
-            return BusRefused(f"{self.place} refuses this user the virtual host {host!r}")
+            return BusRefused(f"{self.display_url} refuses this user the virtual host {host!r}")
         if isinstance(error, ConnectionClosedByBroker | ChannelClosedByBroker):
             # The broker's message names user, exchange and virtual host, never the password.
-            text = f"{self.place} refuses: {error.reply_code} {error.reply_text}"
+            text = f"{self.display_url} refuses: {error.reply_code} {error.reply_text}"
             if error.reply_code in _REFUSED:
                 return BusRefused(text)
-        return BusUnavailable(f"{self.place} does not answer ({type(error).__name__})")
+        return BusUnavailable(f"{self.display_url} does not answer ({type(error).__name__})")
 
 
 def open_url(url: str, query: Mapping[str, str]) -> BusHints:

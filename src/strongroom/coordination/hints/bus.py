@@ -47,7 +47,7 @@ class TopicListeners:
 
     def __init__(self, topic: str) -> None:
         self.topic = topic
-        self._troubled = self._is_subscribed = False
+        self._is_failing = self._is_subscribed = False
         self._lock = threading.Lock()
         self._closed = threading.Event()
         self._listeners: dict[object, tuple[Callable[[], None], Callable[[], None]]] = {}
@@ -84,8 +84,8 @@ class TopicListeners:
 
     def subscribed(self) -> None:
         """Report that the bus delivers from now on; listeners then read the store once."""
-        if self._troubled:
-            self._troubled = False
+        if self._is_failing:
+            self._is_failing = False
             log.info("listening for %r again", self.topic)
         with self._lock:
             self._is_subscribed = True
@@ -97,8 +97,8 @@ class TopicListeners:
         """Report that the bus delivers nothing for now; log that once."""
         with self._lock:
             self._is_subscribed = False
-        if not self._troubled and not self.closed:
-            self._troubled = True
+        if not self._is_failing and not self.closed:
+            self._is_failing = True
             log.warning("%s; those who wait for %r poll meanwhile", error, self.topic)
 
     def message_received(self) -> None:
@@ -138,7 +138,7 @@ class Bus(Protocol):
     """A message bus with its credentials, used by blocking calls."""
 
     @property
-    def place(self) -> str:
+    def display_url(self) -> str:
         """The address of the bus, for people: no user, no secret."""
         ...
 
@@ -202,7 +202,7 @@ class BusHints:
 
     def _unexpected(self, error: Exception) -> BusUnavailable:
         # An unexpected error of a library. Its text may quote its arguments, so it is left out.
-        return BusUnavailable(f"{self._bus.place}: {type(error).__name__}")
+        return BusUnavailable(f"{self._bus.display_url}: {type(error).__name__}")
 
     def subscribe(self, topic: str, heard: Callable[[], None]) -> Callable[[], None]:
         """See `Hints.subscribe`. It returns at once and connects in the background."""
@@ -253,17 +253,17 @@ class BusHints:
             began_s = self._clock.monotonic_s()
             try:
                 self._bus.listen(listeners)
-                trouble: CoordinationError = BusUnavailable(f"{self._bus.place} ended it")
+                problem: CoordinationError = BusUnavailable(f"{self._bus.display_url} ended it")
             except (BusUnavailable, BusRefused) as error:
-                trouble = error
+                problem = error
             except Exception as error:
-                trouble = self._unexpected(error)
-            listeners.delivery_failed(trouble)
+                problem = self._unexpected(error)
+            listeners.delivery_failed(problem)
             if self._clock.monotonic_s() - began_s > _STABLE_S:
                 pause_s = _PAUSE_FIRST_S
-            refused = isinstance(trouble, BusRefused)
+            was_refused = isinstance(problem, BusRefused)
             listeners.pause(
-                _PAUSE_REFUSED_S if refused else pause_s * (0.5 + self._clock.random() / 2)
+                _PAUSE_REFUSED_S if was_refused else pause_s * (0.5 + self._clock.random() / 2)
             )
             pause_s = min(_PAUSE_MAX_S, pause_s * 2)
 

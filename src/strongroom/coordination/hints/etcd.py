@@ -19,9 +19,9 @@ from strongroom.coordination.hints.bus import (
     TopicListeners,
 )
 from strongroom.coordination.session.forking import register_for_forks
-from strongroom.coordination.stores.connections.http_pool import NoAnswer
+from strongroom.coordination.stores.connections.http_pool import NoResponse
 from strongroom.coordination.stores.etcd.address import EtcdAddress, address_of
-from strongroom.coordination.stores.etcd.http import EtcdHttp, Failed, Missing, encoded
+from strongroom.coordination.stores.etcd.http import EtcdHttp, LeaseNotFound, MemberError, encoded
 from strongroom.coordination.stores.etcd.watch import EtcdWatches
 
 # A member that is cut off from the others sends nothing, nor does a connection that is cut
@@ -43,8 +43,8 @@ class EtcdBus:
         register_for_forks(self)
 
     @property
-    def place(self) -> str:
-        """See `Bus.place`."""
+    def display_url(self) -> str:
+        """See `Bus.display_url`."""
         return f"etcd://{','.join(m.partition('://')[2] for m in self._address.members)}"
 
     def publish(self, topic: str) -> None:
@@ -53,9 +53,9 @@ class EtcdBus:
             # A message may be sent twice, so the request may be repeated at any member.
             self._http.read("/v3/kv/put", {"key": encoded(self._key(topic))}, ATTEMPT_S)
         except StoreUnavailable as error:
-            raise BusUnavailable(f"{self.place} does not answer ({error})") from None
+            raise BusUnavailable(f"{self.display_url} does not answer ({error})") from None
         except StoreRefused as error:
-            raise BusRefused(f"{self.place} refuses: {error}") from None
+            raise BusRefused(f"{self.display_url} refuses: {error}") from None
         finally:
             self._http.close()  # no connection is open without listeners
 
@@ -66,11 +66,11 @@ class EtcdBus:
         try:
             while not listeners.closed:
                 self._listen(listeners, watches)
-        except (StoreUnavailable, NoAnswer, Failed, Missing) as error:
+        except (StoreUnavailable, NoResponse, MemberError, LeaseNotFound) as error:
             if not listeners.closed:
-                raise BusUnavailable(f"{self.place} does not answer ({error})") from None
+                raise BusUnavailable(f"{self.display_url} does not answer ({error})") from None
         except StoreRefused as error:
-            raise BusRefused(f"{self.place} refuses: {error}") from None
+            raise BusRefused(f"{self.display_url} refuses: {error}") from None
         finally:
             listeners.on_close(None)
 
@@ -83,11 +83,11 @@ class EtcdBus:
             while not listeners.closed and watch.changed(0, began_s + _RENEW_S):
                 listeners.message_received()
         finally:
-            watches.done(watch, None)
+            watches.give_back(watch, None)
 
     def after_fork(self) -> None:
         """Drop the connections in a forked child: they are the parent's."""
-        self._http.forget()
+        self._http.reset()
 
     def _key(self, topic: str) -> bytes:
         return f"{self._address.prefix}/hints/{topic}".encode()

@@ -94,11 +94,11 @@ class Losing:
         return self._hints.listen(topic, self._dropping(heard), listening)
 
     def _dropping(self, heard: Callable[[], None]) -> Callable[[], None]:
-        def heard_maybe() -> None:
+        def heard_unless_lost() -> None:
             if self._clock.random() >= self._share:
                 heard()
 
-        return heard_maybe
+        return heard_unless_lost
 
 
 def open_url(url: str, query: Mapping[str, str]) -> Multicast:

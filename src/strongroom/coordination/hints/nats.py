@@ -69,9 +69,9 @@ class NatsBus:
         self._address, self._prefix, self._tls = address, prefix, tls
 
     @property
-    def place(self) -> str:
-        """See `Bus.place`."""
-        return self._address.place
+    def display_url(self) -> str:
+        """See `Bus.display_url`."""
+        return self._address.display_url
 
     def publish(self, topic: str) -> None:
         """See `Bus.publish`."""
@@ -90,11 +90,11 @@ class NatsBus:
             await self._flush(client, problems)
 
     async def _listen(self, listeners: TopicListeners) -> None:
-        loop, over = asyncio.get_running_loop(), asyncio.Event()
+        loop, closed = asyncio.get_running_loop(), asyncio.Event()
         problems: list[Exception] = []
-        listeners.on_close(lambda: _wake(loop, over))
+        listeners.on_close(lambda: _wake(loop, closed))
         try:
-            async with self._connected(over.set, problems) as client:
+            async with self._connected(closed.set, problems) as client:
 
                 async def heard(_: Msg) -> None:
                     listeners.message_received()
@@ -102,9 +102,9 @@ class NatsBus:
                 await client.subscribe(self._subject(listeners.topic), cb=heard)
                 await self._flush(client, problems)
                 listeners.subscribed()
-                await over.wait()
+                await closed.wait()
                 if not listeners.closed:
-                    raise self._trouble(problems, client.last_error)
+                    raise self._error_of(problems, client.last_error)
         finally:
             listeners.on_close(None)
 
@@ -114,7 +114,7 @@ class NatsBus:
         await client.flush(int(ATTEMPT_S))
         await client.flush(int(ATTEMPT_S))
         if problems:
-            raise self._trouble(problems)
+            raise self._error_of(problems)
 
     @asynccontextmanager
     async def _connected(
@@ -134,7 +134,7 @@ class NatsBus:
                     await self._connect(client, on_error, on_closed)
                 yield client
             except (Error, OSError, TimeoutError) as error:
-                raise self._trouble(problems, error) from None
+                raise self._error_of(problems, error) from None
         finally:
             await _close(client)
 
@@ -142,7 +142,7 @@ class NatsBus:
         address = self._address
         named = address.password is not None
         await client.connect(
-            f"nats://{address.place.partition('://')[2]}",
+            f"nats://{address.display_url.partition('://')[2]}",
             user=address.user if named else None,
             password=address.password,
             token=None if named else address.user,
@@ -157,22 +157,24 @@ class NatsBus:
             closed_cb=on_closed,
         )
 
-    def _trouble(
+    def _error_of(
         self, problems: Sequence[Exception], error: BaseException | None = None
     ) -> BusRefused | BusUnavailable:
         """Return one error for all: a refusal if there was one, since it causes the rest."""
-        everything = [*problems, *([] if error is None else [error])]
-        for one in everything:
+        errors = [*problems, *([] if error is None else [error])]
+        for one in errors:
             # The client puts the server's text, in lower case, into an error without its own type.
             text = str(one).lower()
             if isinstance(one, _NoTls):
-                return BusRefused(f"{self.place} refuses TLS; no password was sent")
+                return BusRefused(f"{self.display_url} refuses TLS; no password was sent")
             if isinstance(one, AuthorizationError) or "authorization" in text:
-                return BusRefused(f"{self.place} refuses the user, password or token")
+                return BusRefused(f"{self.display_url} refuses the user, password or token")
             if "permissions violation" in text:
-                return BusRefused(f"{self.place} refuses this user the subject {self._prefix}.>")
-        what = type(everything[-1]).__name__ if everything else "the connection ended"
-        return BusUnavailable(f"{self.place} does not answer ({what})")
+                return BusRefused(
+                    f"{self.display_url} refuses this user the subject {self._prefix}.>"
+                )
+        what = type(errors[-1]).__name__ if errors else "the connection ended"
+        return BusUnavailable(f"{self.display_url} does not answer ({what})")
 
     def _subject(self, topic: str) -> str:
         # A dot separates the parts of a subject, and no part may be empty.
@@ -188,9 +190,9 @@ async def _close(client: Client) -> None:
         pass  # the connection had ended, or the server does not answer the close
 
 
-def _wake(loop: asyncio.AbstractEventLoop, over: asyncio.Event) -> None:
+def _wake(loop: asyncio.AbstractEventLoop, closed: asyncio.Event) -> None:
     try:
-        loop.call_soon_threadsafe(over.set)
+        loop.call_soon_threadsafe(closed.set)
     except RuntimeError:
         pass  # the loop has ended meanwhile
 

@@ -21,7 +21,7 @@ from strongroom.coordination.stores.postgres.wire import (
     PostgresSession,
     SqlError,
     conninfo_of,
-    meaning,
+    store_error,
 )
 
 _NOTIFY: Final = "SELECT pg_notify($1, '')"
@@ -42,28 +42,28 @@ class PostgresBus:
         self._user = str(named.get("user") or "")
         hosts = str(named.get("host") or "localhost").split(",")
         ports = str(named.get("port") or "5432").split(",")
-        self._place = f"postgres://{hosts[0]}:{ports[0]}"
+        self._display_url = f"postgres://{hosts[0]}:{ports[0]}"
 
     @property
-    def place(self) -> str:
-        """See `Bus.place`."""
-        return self._place
+    def display_url(self) -> str:
+        """See `Bus.display_url`."""
+        return self._display_url
 
     def publish(self, topic: str) -> None:
         """See `Bus.publish`."""
         until_s = self._clock.monotonic_s() + ATTEMPT_S
-        with translated_errors(self._place, self._user):
+        with translated_errors(self._display_url, self._user):
             session = PostgresSession(self._conninfo, self._clock, until_s)
             try:
-                session.ask(_NOTIFY, (self._channel(topic),), until_s)
+                session.execute(_NOTIFY, (self._channel(topic),), until_s)
             except SqlError as error:
-                raise meaning(error) from error
+                raise store_error(error) from error
             finally:
                 session.close()
 
     def listen(self, listeners: TopicListeners) -> None:
         """See `Bus.listen`."""
-        with translated_errors(self._place, self._user):
+        with translated_errors(self._display_url, self._user):
             connection = PostgresNotifications(self._conninfo, self._clock)
             try:
                 listen_on(connection, self._channel(listeners.topic), listeners)

@@ -2,7 +2,7 @@
 
 Redis does not keep messages for a listener that is not connected. A listener that connects again
 reads the store once. Source: Redis documentation, "Pub/Sub". Must not live here: sessions
-(stores/redis/place.py), reconnecting (bus.py).
+(stores/redis/address.py), reconnecting (bus.py).
 """
 
 from __future__ import annotations
@@ -12,7 +12,12 @@ from collections.abc import Mapping
 from strongroom.coordination.clock import Clocks, SystemClocks
 from strongroom.coordination.hints.bus import ATTEMPT_S, BusHints, TopicListeners
 from strongroom.coordination.hints.store_line import listen_on, translated_errors
-from strongroom.coordination.stores.redis.place import RedisPlace, meaning, open_session, place_of
+from strongroom.coordination.stores.redis.address import (
+    RedisAddress,
+    address_of,
+    open_session,
+    store_error,
+)
 from strongroom.coordination.stores.redis.store import RedisNotifications
 from strongroom.coordination.stores.redis.wire import RedisError
 
@@ -21,41 +26,41 @@ class RedisBus:
     """A bus for hints over one Redis, below one prefix.
 
     Arguments:
-        place: the server.
+        address: the server.
         clock: for time limits.
     """
 
-    def __init__(self, place: RedisPlace, clock: Clocks | None = None) -> None:
-        self._place, self._clock = place, clock or SystemClocks()
+    def __init__(self, address: RedisAddress, clock: Clocks | None = None) -> None:
+        self._address, self._clock = address, clock or SystemClocks()
 
     @property
-    def place(self) -> str:
-        """See `Bus.place`."""
-        return self._place.words
+    def display_url(self) -> str:
+        """See `Bus.display_url`."""
+        return self._address.display_url
 
     def publish(self, topic: str) -> None:
         """See `Bus.publish`."""
         until_s = self._clock.monotonic_s() + ATTEMPT_S
-        with translated_errors(self._place.words, self._place.user):
-            connection = open_session(self._place, self._clock, until_s)
+        with translated_errors(self._address.display_url, self._address.user):
+            connection = open_session(self._address, self._clock, until_s)
             try:
                 connection.call(until_s, "PUBLISH", self._channel(topic), "look")
             except RedisError as error:
-                raise meaning(self._place, error) from error
+                raise store_error(self._address, error) from error
             finally:
                 connection.close()
 
     def listen(self, listeners: TopicListeners) -> None:
         """See `Bus.listen`."""
-        with translated_errors(self._place.words, self._place.user):
-            connection = RedisNotifications(self._place, self._clock)
+        with translated_errors(self._address.display_url, self._address.user):
+            connection = RedisNotifications(self._address, self._clock)
             try:
                 listen_on(connection, self._channel(listeners.topic), listeners)
             finally:
                 connection.close()
 
     def _channel(self, topic: str) -> str:
-        return f"{self._place.prefix}hints:{topic}"
+        return f"{self._address.prefix}hints:{topic}"
 
 
 def open_url(url: str, query: Mapping[str, str]) -> BusHints:
@@ -64,9 +69,9 @@ def open_url(url: str, query: Mapping[str, str]) -> BusHints:
     Arguments:
         url: redis://[[USER]:PASSWORD@]HOST[:6379][/DATABASE], or rediss:// for TLS. A message
             reaches the listeners of all databases of the server.
-        query: as of the store; see `stores.redis.place.place_of`.
+        query: as of the store; see `stores.redis.address.address_of`.
 
     Raises:
         Unsupported: the URL cannot be understood.
     """
-    return BusHints(RedisBus(place_of(url, query)))
+    return BusHints(RedisBus(address_of(url, query)))

@@ -70,8 +70,8 @@ class ServiceBus:
         )
 
     @property
-    def place(self) -> str:
-        """See `Bus.place`."""
+    def display_url(self) -> str:
+        """See `Bus.display_url`."""
         return f"servicebus://{self._host}/{self._topic}"
 
     def publish(self, topic: str) -> None:
@@ -118,7 +118,9 @@ class ServiceBus:
                     administration.delete_subscription(self._topic, name)
                 except AzureError as error:
                     # The subscription is unused now, and the service deletes it when it is idle.
-                    log.info("%s: %s is left behind (%s)", self.place, name, type(error).__name__)
+                    log.info(
+                        "%s: %s is left behind (%s)", self.display_url, name, type(error).__name__
+                    )
 
     def _client(self) -> ServiceBusClient:
         return ServiceBusClient.from_connection_string(
@@ -130,13 +132,13 @@ class ServiceBus:
         try:
             yield
         except _REFUSALS as error:
-            text = f"{self.place} refuses the policy or the key ({type(error).__name__})"
+            text = f"{self.display_url} refuses the policy or the key ({type(error).__name__})"
             raise BusRefused(text) from None
         except _NOT_FOUND:
-            raise BusRefused(f"{self.place} refuses: there is no such topic") from None
+            raise BusRefused(f"{self.display_url} refuses: there is no such topic") from None
         except (AzureError, OSError, ValueError) as error:
             # A key that is not base64 raises a ValueError, whose text may quote the key.
-            text = f"{self.place} does not answer ({type(error).__name__})"
+            text = f"{self.display_url} does not answer ({type(error).__name__})"
             raise BusUnavailable(text) from None
 
 

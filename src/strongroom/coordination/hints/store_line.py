@@ -54,11 +54,11 @@ def _wake(wake: socket.socket) -> None:
 
 
 @contextmanager
-def translated_errors(place: str, user: str) -> Iterator[None]:
+def translated_errors(display_url: str, user: str) -> Iterator[None]:
     """Translate a store's errors into a bus's, without the user's name.
 
     Arguments:
-        place: the store's address, for people.
+        display_url: the store's address, for people.
         user: the user's name; empty if none is given.
 
     Raises:
@@ -67,10 +67,10 @@ def translated_errors(place: str, user: str) -> Iterator[None]:
     try:
         yield
     except StoreRefused as error:
-        raise BusRefused(f"{place} refuses: {_without_user(error, user)}") from None
+        raise BusRefused(f"{display_url} refuses: {_without_user(error, user)}") from None
     except (StoreUnavailable, OSError) as error:
         words = _without_user(error, user) or type(error).__name__
-        raise BusUnavailable(f"{place} does not answer: {words}") from None
+        raise BusUnavailable(f"{display_url} does not answer: {words}") from None
 
 
 def _without_user(error: Exception, user: str) -> str:

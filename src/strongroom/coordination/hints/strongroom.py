@@ -34,18 +34,18 @@ class WatchedStore:
 
     Arguments:
         store: its `promises().watch` is not "poll".
-        place: the store's address, for people.
+        display_url: the store's address, for people.
         clock: gives the nonces that make each message different.
     """
 
-    def __init__(self, store: Store, place: str, clock: Clocks | None = None) -> None:
-        self._store, self._place = store, place
+    def __init__(self, store: Store, display_url: str, clock: Clocks | None = None) -> None:
+        self._store, self._display_url = store, display_url
         self._clock = clock or SystemClocks()
 
     @property
-    def place(self) -> str:
-        """See `Bus.place`."""
-        return self._place
+    def display_url(self) -> str:
+        """See `Bus.display_url`."""
+        return self._display_url
 
     def publish(self, topic: str) -> None:
         """See `Bus.publish`."""
@@ -59,17 +59,21 @@ class WatchedStore:
                 if isinstance(outcome, Applied):
                     return
                 if isinstance(outcome, Unknown):
-                    raise BusUnavailable(f"{self._place} did not say whether it took the message")
+                    raise BusUnavailable(
+                        f"{self._display_url} did not say whether it took the message"
+                    )
         except StoreRefused as error:
-            raise BusRefused(f"{self._place} refuses: {error}") from error
+            raise BusRefused(f"{self._display_url} refuses: {error}") from error
         except StoreUnavailable as error:
-            raise BusUnavailable(f"{self._place} does not answer: {error}") from error
+            raise BusUnavailable(f"{self._display_url} does not answer: {error}") from error
         # Other clients have published meanwhile, and their messages wake the same listeners.
 
     def listen(self, listeners: TopicListeners) -> None:
         """See `Bus.listen`; notices within `_WATCH_S` that the listeners are gone."""
         if self._store.promises().watch == "poll":
-            raise BusRefused(f"{self._place} refuses: it is no Strongroom, and cannot be watched")
+            raise BusRefused(
+                f"{self._display_url} refuses: it is no Strongroom, and cannot be watched"
+            )
         key = _key(listeners.topic)
         try:
             entry = self._store.get(key, ATTEMPT_S)
@@ -83,9 +87,9 @@ class WatchedStore:
                     listeners.message_received()
                 entry = outcome
         except StoreRefused as error:
-            raise BusRefused(f"{self._place} refuses: {error}") from error
+            raise BusRefused(f"{self._display_url} refuses: {error}") from error
         except StoreUnavailable as error:
-            raise BusUnavailable(f"{self._place} does not answer: {error}") from error
+            raise BusUnavailable(f"{self._display_url} does not answer: {error}") from error
 
 
 def _key(topic: str) -> str:

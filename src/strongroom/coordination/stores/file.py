@@ -53,7 +53,7 @@ class FileStore(StoreBase):
 
     def __init__(self, folder: Path, sync: bool = True) -> None:
         self._folder, self._sync = folder, sync
-        self._threads = threading.Lock()
+        self._thread_lock = threading.Lock()
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -76,21 +76,21 @@ class FileStore(StoreBase):
             entry = self._read(key)
             if (None if entry is None else entry.version) != expected:
                 return CONFLICT
-            with _refused(key):
+            with _refuse_os_errors(key):
                 self._path(key).parent.mkdir(exist_ok=True)
             version = self._next_version()
             head = json.dumps({"version": version, "note": note})
             self._replace(self._path(key), head.encode() + b"\n" + value)
-            return self._flushed(self._path(key).parent, version)
+            return self._flush_and_report(self._path(key).parent, version)
 
     def delete(self, key: str, expected: str, timeout_s: float) -> CasOutcome:
         with self._exclusive():
             entry = self._read(key)
             if entry is None or entry.version != expected:
                 return CONFLICT
-            with _refused(key):
+            with _refuse_os_errors(key):
                 self._path(key).unlink()
-            return self._flushed(self._path(key).parent, expected)
+            return self._flush_and_report(self._path(key).parent, expected)
 
     def list_keys(self, prefix: str, timeout_s: float) -> list[str]:
         found = (
@@ -116,7 +116,7 @@ class FileStore(StoreBase):
         )
 
     def after_fork(self) -> None:
-        self._threads = threading.Lock()
+        self._thread_lock = threading.Lock()
 
     def _path(self, key: str) -> Path:
         # Keys come from names.py: one slash, and no part that begins with a dot.
@@ -148,18 +148,18 @@ class FileStore(StoreBase):
     def _next_version(self) -> str:
         path = self._folder / ".versions"
         try:
-            with _refused(path):
+            with _refuse_os_errors(path):
                 last = int(path.read_text()) if path.exists() else 0
         except ValueError as error:
             raise CorruptRecord(".versions", path.read_bytes(), "a number") from error
         self._replace(path, str(last + 1).encode())
-        with _refused(path):
+        with _refuse_os_errors(path):
             self._flush(self._folder)
         return str(last + 1)
 
     def _replace(self, path: Path, raw: bytes) -> None:
         new = path.with_name(f"{path.name}.new")
-        with _refused(path):
+        with _refuse_os_errors(path):
             with new.open("wb") as file:
                 file.write(raw)
                 file.flush()
@@ -167,7 +167,7 @@ class FileStore(StoreBase):
                     os.fsync(file.fileno())
             new.replace(path)
 
-    def _flushed(self, folder: Path, version: str) -> CasOutcome:
+    def _flush_and_report(self, folder: Path, version: str) -> CasOutcome:
         """Flush a change of a folder to the disk, and return the outcome of the write."""
         try:
             self._flush(folder)
@@ -187,17 +187,17 @@ class FileStore(StoreBase):
     @contextmanager
     def _exclusive(self) -> Iterator[None]:
         path = self._folder / ".lock"
-        with self._threads:
-            with _refused(path):
+        with self._thread_lock:
+            with _refuse_os_errors(path):
                 file = path.open("ab")
             with file:
-                with _refused(path):
+                with _refuse_os_errors(path):
                     fcntl.flock(file, fcntl.LOCK_EX)
                 yield
 
 
 @contextmanager
-def _refused(what: object) -> Iterator[None]:
+def _refuse_os_errors(what: object) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -218,8 +218,8 @@ def open_url(url: str, query: Mapping[str, str]) -> FileStore:
     check_options(url, query, _OPTIONS)
     parts = urlsplit(url)
     folder = unquote(parts.path)
-    is_whole = folder.startswith("/") and "\0" not in folder
-    if parts.netloc not in ("", "localhost") or not is_whole:
+    is_absolute = folder.startswith("/") and "\0" not in folder
+    if parts.netloc not in ("", "localhost") or not is_absolute:
         # The URL is not quoted: the part in place of the folder may be a password.
         raise Unsupported("the URL names no folder; write file:///path/to/folder")
     return FileStore(Path(folder), sync=query.get("sync") != "0")

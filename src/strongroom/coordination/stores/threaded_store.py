@@ -23,7 +23,7 @@ T = TypeVar("T")
 _WRITES: Final = 16
 _READS: Final = 32
 _WATCHES: Final = 64
-_LOOK_S: Final = 5.0
+_POLL_TIMEOUT_S: Final = 5.0
 
 
 class StoreBase:
@@ -54,11 +54,11 @@ class ThreadedStore:
         self._writes = _pool(_WRITES, "write")
         self._reads = _pool(_READS, "read")
         self._watches = _pool(watches, "watch")
-        self._free = threading.Semaphore(watches)
-        self._chance = SystemClocks()
+        self._free_watches = threading.Semaphore(watches)
+        self._clock = SystemClocks()
 
     async def get(self, key: str, timeout_s: float) -> Entry | None:
-        return await _on(self._reads, self._store.get, key, timeout_s)
+        return await _run_on(self._reads, self._store.get, key, timeout_s)
 
     async def cas(
         self,
@@ -70,33 +70,33 @@ class ThreadedStore:
         note: str = "",
     ) -> CasOutcome:
         cas = self._store.cas
-        return await _on(self._writes, cas, key, expected, value, timeout_s, lease, note)
+        return await _run_on(self._writes, cas, key, expected, value, timeout_s, lease, note)
 
     async def delete(self, key: str, expected: str, timeout_s: float) -> CasOutcome:
-        return await _on(self._writes, self._store.delete, key, expected, timeout_s)
+        return await _run_on(self._writes, self._store.delete, key, expected, timeout_s)
 
     async def list_keys(self, prefix: str, timeout_s: float) -> list[str]:
-        return await _on(self._reads, self._store.list_keys, prefix, timeout_s)
+        return await _run_on(self._reads, self._store.list_keys, prefix, timeout_s)
 
     async def watch(self, key: str, version: str | None, timeout_s: float) -> Watched:
-        if not self._free.acquire(blocking=False):
-            return await self._look_later(key, timeout_s)
+        if not self._free_watches.acquire(blocking=False):
+            return await self._poll_later(key, timeout_s)
         try:
             watching = self._watches.submit(self._store.watch, key, version, timeout_s)
         except BaseException:
-            self._free.release()
+            self._free_watches.release()
             raise
         # The watch of a cancelled caller runs on; its thread is free only when the watch ends.
-        watching.add_done_callback(lambda _: self._free.release())
+        watching.add_done_callback(lambda _: self._free_watches.release())
         return await asyncio.wrap_future(watching)
 
-    async def _look_later(self, key: str, timeout_s: float) -> Watched:
+    async def _poll_later(self, key: str, timeout_s: float) -> Watched:
         """Poll once instead of a watch: return the entry after a pause. A watch may end early."""
         promises = self._store.promises()
         spread_s = promises.poll_max_s - promises.poll_min_s
-        pause_s = promises.poll_min_s + spread_s * self._chance.random()
+        pause_s = promises.poll_min_s + spread_s * self._clock.random()
         await asyncio.sleep(max(0.0, min(timeout_s, pause_s)))
-        return await self.get(key, _LOOK_S)
+        return await self.get(key, _POLL_TIMEOUT_S)
 
     def promises(self) -> Promises:
         return self._store.promises()
@@ -110,7 +110,7 @@ def _pool(threads: int, what: str) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix=f"coordination-{what}")
 
 
-async def _on(
+async def _run_on(
     pool: ThreadPoolExecutor, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs
 ) -> T:
     return await asyncio.wrap_future(pool.submit(call, *args, **kwargs))

@@ -78,14 +78,14 @@ class AzureAccount:
 
 
 @dataclass(frozen=True, slots=True)
-class AzurePlace:
+class AzureAddress:
     """An account and the container in it that all participants share."""
 
     account: AzureAccount
     container: str
 
 
-def place_of(url: str, query: Mapping[str, str], connection_string: str) -> AzurePlace:
+def address_of(url: str, query: Mapping[str, str], connection_string: str) -> AzureAddress:
     """Return the account and container that a URL names.
 
     Arguments:
@@ -102,7 +102,7 @@ def place_of(url: str, query: Mapping[str, str], connection_string: str) -> Azur
     container = unquote(parts.path).strip("/") or _DEFAULT_CONTAINER
     if not _CONTAINER.fullmatch(container):
         raise Unsupported(f"{container!r} is no name of a container; write azure://account/name")
-    return AzurePlace(_account(parts.netloc, query, connection_string), container)
+    return AzureAddress(_account(parts.netloc, query, connection_string), container)
 
 
 def _account(name: str, query: Mapping[str, str], connection_string: str) -> AzureAccount:

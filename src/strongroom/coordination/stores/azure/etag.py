@@ -30,9 +30,9 @@ from strongroom.coordination.effects import (
 )
 from strongroom.coordination.errors import StoreRefused, StoreUnavailable
 from strongroom.coordination.store import AsyncStore, Promises
-from strongroom.coordination.stores.azure.account import AzurePlace
+from strongroom.coordination.stores.azure.account import AzureAddress
 from strongroom.coordination.stores.azure.http import AzureHttp, code_of
-from strongroom.coordination.stores.connections.http_pool import Answer, NoAnswer
+from strongroom.coordination.stores.connections.http_pool import HttpResponse, NoResponse
 from strongroom.coordination.stores.connections.pauses import Pauses
 from strongroom.coordination.stores.threaded_store import StoreBase, ThreadedStore
 
@@ -58,25 +58,25 @@ class AzureStore(StoreBase):
     """Blobs in one container, in ETag mode. The container is created when it is found missing.
 
     Arguments:
-        place: account and container.
-        waits: whether the service delays responses on request. If None, this is unknown: the store
-            asks for a delay until it finds that the service ignores it.
+        address: account and container.
+        long_polls: whether the service delays responses on request. If None, this is unknown: the
+            store asks for a delay until it finds that the service ignores it.
         durable: whether an acknowledged write survives the service's process.
         clock: provides dates, and measures time limits.
     """
 
     def __init__(
         self,
-        place: AzurePlace,
-        waits: bool | None = None,
+        address: AzureAddress,
+        long_polls: bool | None = None,
         durable: bool = True,
         clock: Clocks | None = None,
     ) -> None:
-        self._place, self._durable = place, durable
+        self._address, self._durable = address, durable
         self._clock = clock or SystemClocks()
-        self._container = place.container
-        self._http = AzureHttp(place.account, self._clock)
-        self._waits, self._early = waits is not False, 0
+        self._container = address.container
+        self._http = AzureHttp(address.account, self._clock)
+        self._long_polls, self._early_count = long_polls is not False, 0
         self._pauses = Pauses(self._clock, POLL_MIN_S, POLL_MAX_S)
 
     # Reading
@@ -85,77 +85,77 @@ class AzureStore(StoreBase):
         return self._entry(key, self._read(key, {}, timeout_s))
 
     def _read(
-        self, key: str, headers: Mapping[str, str], timeout_s: float, waits: bool = False
-    ) -> Answer:
+        self, key: str, headers: Mapping[str, str], timeout_s: float, long_polls: bool = False
+    ) -> HttpResponse:
         path = self._path(key)
         try:
-            return self._http.send("GET", path, {}, headers, timeout_s, waits=waits)
-        except NoAnswer as error:
+            return self._http.send("GET", path, {}, headers, timeout_s, long_polls=long_polls)
+        except NoResponse as error:
             raise StoreUnavailable(str(error)) from error
 
-    def _entry(self, key: str, answer: Answer) -> Entry | None:
-        if answer.status == 200:
-            left_s = self._expires_in_s(answer)
-            return Entry(answer.body, answer.etag, left_s, answer.header(NOTE))
-        if answer.status == 404 and code_of(answer) in _ABSENT:
+    def _entry(self, key: str, response: HttpResponse) -> Entry | None:
+        if response.status == 200:
+            left_s = self._expires_in_s(response)
+            return Entry(response.body, response.etag, left_s, response.header(NOTE))
+        if response.status == 404 and code_of(response) in _ABSENT:
             return None
-        raise _trouble(key, answer)
+        raise _error_of(key, response)
 
-    def _expires_in_s(self, answer: Answer) -> float | None:
-        return math.inf if answer.header("x-ms-lease-state") in HELD_STATES else None
+    def _expires_in_s(self, response: HttpResponse) -> float | None:
+        return math.inf if response.header("x-ms-lease-state") in HELD_STATES else None
 
     def watch(self, key: str, version: str | None, timeout_s: float) -> Watched:
         until_s = self._clock.monotonic_s() + timeout_s
         pause_s = 0.0
         while True:
             start_s = self._clock.monotonic_s()
-            wait_s = min(int(until_s - start_s), _WAIT_MAX_S) if self._waits else 0
-            seen = self._look(key, version, wait_s)
-            if seen is not UNCHANGED:
-                self._early = 0
-                return seen
+            wait_s = min(int(until_s - start_s), _WAIT_MAX_S) if self._long_polls else 0
+            outcome = self._read_once(key, version, wait_s)
+            if outcome is not UNCHANGED:
+                self._early_count = 0
+                return outcome
             now_s = self._clock.monotonic_s()
             if now_s >= until_s:
                 return UNCHANGED
             if wait_s >= 1 and now_s - start_s >= wait_s / 2:
-                self._early = 0
+                self._early_count = 0
                 if until_s - now_s < 1:
                     return (
                         UNCHANGED  # the service waits for whole seconds, and less than one is left
                     )
                 continue
-            self._note_early(wait_s)
+            self._note_early_response(wait_s)
             pause_s = self._pauses.next_s(pause_s)
             self._pauses.sleep(min(until_s - now_s, pause_s))
 
-    def _look(self, key: str, version: str | None, wait_s: int) -> Watched:
-        answer = self._waiting_read(key, version, wait_s, {})
-        return self._seen(key, version, answer)
+    def _read_once(self, key: str, version: str | None, wait_s: int) -> Watched:
+        response = self._waiting_read(key, version, wait_s, {})
+        return self._entry_if_changed(key, version, response)
 
     def _waiting_read(
         self, key: str, version: str | None, wait_s: int, more: Mapping[str, str]
-    ) -> Answer:
+    ) -> HttpResponse:
         headers = {**more, "if-none-match": version} if version is not None else dict(more)
         if wait_s >= 1:
             headers["x-strongroom-wait"] = str(wait_s)
-        answer = self._read(key, headers, wait_s + _ANSWER_S, waits=wait_s >= 1)
-        if wait_s >= 1 and code_of(answer) == "ContainerNotFound":
-            self._make_container()  # the service cannot wait on a missing container
-            answer = self._read(key, headers, wait_s + _ANSWER_S, waits=True)
-        return answer
+        response = self._read(key, headers, wait_s + _ANSWER_S, long_polls=wait_s >= 1)
+        if wait_s >= 1 and code_of(response) == "ContainerNotFound":
+            self._create_container()  # the service cannot wait on a missing container
+            response = self._read(key, headers, wait_s + _ANSWER_S, long_polls=True)
+        return response
 
-    def _seen(self, key: str, version: str | None, answer: Answer) -> Watched:
-        if answer.status == 304:
+    def _entry_if_changed(self, key: str, version: str | None, response: HttpResponse) -> Watched:
+        if response.status == 304:
             return UNCHANGED
-        entry = self._entry(key, answer)
+        entry = self._entry(key, response)
         changed = (None if entry is None else entry.version) != version
         return entry if changed else UNCHANGED
 
-    def _note_early(self, wait_s: int) -> None:
+    def _note_early_response(self, wait_s: int) -> None:
         # A server that is shutting down also responds early, but not over and over.
-        self._early += wait_s >= 1
-        if self._early >= _EARLY_MAX:
-            self._waits = False
+        self._early_count += wait_s >= 1
+        if self._early_count >= _EARLY_MAX:
+            self._long_polls = False
 
     def list_keys(self, prefix: str, timeout_s: float) -> list[str]:
         until_s = self._clock.monotonic_s() + timeout_s
@@ -164,24 +164,24 @@ class AzureStore(StoreBase):
         while True:
             left_s = until_s - self._clock.monotonic_s()
             try:
-                answer = self._http.send("GET", f"/{self._container}", query, {}, left_s)
-            except NoAnswer as error:
+                response = self._http.send("GET", f"/{self._container}", query, {}, left_s)
+            except NoResponse as error:
                 raise StoreUnavailable(str(error)) from error
-            if answer.status == 404 and code_of(answer) in _ABSENT:
+            if response.status == 404 and code_of(response) in _ABSENT:
                 return []
-            if answer.status != 200:
-                raise _trouble(prefix, answer)
-            text = answer.body.decode()
+            if response.status != 200:
+                raise _error_of(prefix, response)
+            text = response.body.decode()
             for blob in _BLOB.findall(text):
                 name = _NAME.search(blob)
-                if name is not None and self._lists(blob):
+                if name is not None and self._is_listed(blob):
                     keys.append(name[1])
             marker = _NEXT.search(text)
             if marker is None or not marker[1]:
                 return sorted(keys)
             query["marker"] = html.unescape(marker[1])
 
-    def _lists(self, blob: str) -> bool:
+    def _is_listed(self, blob: str) -> bool:
         return True
 
     # Writing
@@ -205,14 +205,14 @@ class AzureStore(StoreBase):
     ) -> CasOutcome:
         kind = "application/json" if value[:1] == b"{" else "text/plain; charset=utf-8"
         sent = {"x-ms-blob-type": "BlockBlob", "content-type": kind, **headers}
-        answer = self._change("PUT", self._path(key), {}, sent, timeout_s, value)
-        if isinstance(answer, Answer):
-            return Applied(answer.etag)
-        return answer
+        response = self._change("PUT", self._path(key), {}, sent, timeout_s, value)
+        if isinstance(response, HttpResponse):
+            return Applied(response.etag)
+        return response
 
     def delete(self, key: str, expected: str, timeout_s: float) -> CasOutcome:
-        answer = self._change("DELETE", self._path(key), {}, {"if-match": expected}, timeout_s)
-        return Applied(expected) if isinstance(answer, Answer) else answer
+        response = self._change("DELETE", self._path(key), {}, {"if-match": expected}, timeout_s)
+        return Applied(expected) if isinstance(response, HttpResponse) else response
 
     def _change(
         self,
@@ -222,39 +222,39 @@ class AzureStore(StoreBase):
         headers: Mapping[str, str],
         timeout_s: float,
         body: bytes = b"",
-    ) -> Answer | CasOutcome:
+    ) -> HttpResponse | CasOutcome:
         """Send a write; return the response if it was applied, else the outcome.
 
         Raises:
             StoreUnavailable, StoreRefused: see `Store.cas`.
         """
         try:
-            answer = self._http.send(method, path, query, headers, timeout_s, body)
-            if answer.status == 404 and code_of(answer) == "ContainerNotFound":
-                self._make_container()
-                answer = self._http.send(method, path, query, headers, timeout_s, body)
-        except NoAnswer as error:
+            response = self._http.send(method, path, query, headers, timeout_s, body)
+            if response.status == 404 and code_of(response) == "ContainerNotFound":
+                self._create_container()
+                response = self._http.send(method, path, query, headers, timeout_s, body)
+        except NoResponse as error:
             return Unknown(str(error))
-        if answer.status < 300:
-            return answer
-        if code_of(answer) == "ContainerBeingDeleted":
-            raise _trouble(path, answer)
-        if answer.status in _CONFLICTS or code_of(answer) in _ABSENT:
+        if response.status < 300:
+            return response
+        if code_of(response) == "ContainerBeingDeleted":
+            raise _error_of(path, response)
+        if response.status in _CONFLICTS or code_of(response) in _ABSENT:
             return CONFLICT
-        if answer.status in _UNCERTAIN:
-            return Unknown(f"{answer.status} {code_of(answer)}")
-        raise _trouble(path, answer)
+        if response.status in _UNCERTAIN:
+            return Unknown(f"{response.status} {code_of(response)}")
+        raise _error_of(path, response)
 
-    def _make_container(self) -> None:
+    def _create_container(self) -> None:
         query = {"restype": "container"}
         path = f"/{self._container}"
         try:
-            answer = self._http.send("PUT", path, query, {}, _CREATE_TIMEOUT_S)
-        except NoAnswer as error:
+            response = self._http.send("PUT", path, query, {}, _CREATE_TIMEOUT_S)
+        except NoResponse as error:
             raise StoreUnavailable(str(error)) from error
-        exists = answer.status == 409 and code_of(answer) == "ContainerAlreadyExists"
-        if answer.status != 201 and not exists:
-            raise _trouble(path, answer)
+        exists = response.status == 409 and code_of(response) == "ContainerAlreadyExists"
+        if response.status != 201 and not exists:
+            raise _error_of(path, response)
 
     def _path(self, key: str) -> str:
         return f"/{self._container}/{key}"
@@ -267,7 +267,7 @@ class AzureStore(StoreBase):
             mutual_exclusion="clock-rate",
             assumption="the clocks of all participants run at about the same rate",
             fencing="durable",
-            watch="long-poll" if self._waits else "poll",
+            watch="long-poll" if self._long_polls else "poll",
             durable=self._durable,
             scope="network",
             ttl_min_s=1.0,
@@ -280,11 +280,11 @@ class AzureStore(StoreBase):
         )
 
     def aio(self) -> AsyncStore:
-        waits = self._waits
-        return _AioAzure(type(self)(self._place, waits, self._durable, self._clock))
+        long_polls = self._long_polls
+        return _AioAzure(type(self)(self._address, long_polls, self._durable, self._clock))
 
     def after_fork(self) -> None:
-        self._http.pool.forget()
+        self._http.pool.reset()
 
     def close(self) -> None:
         self._http.pool.close()
@@ -301,8 +301,8 @@ def condition(expected: str | None) -> dict[str, str]:
     return {"if-none-match": "*"} if expected is None else {"if-match": expected}
 
 
-def _trouble(where: str, answer: Answer) -> StoreRefused | StoreUnavailable:
-    text = f"{where}: {answer.status} {code_of(answer)}".rstrip()
-    if answer.status in _UNCERTAIN or code_of(answer) == "ContainerBeingDeleted":
+def _error_of(where: str, response: HttpResponse) -> StoreRefused | StoreUnavailable:
+    text = f"{where}: {response.status} {code_of(response)}".rstrip()
+    if response.status in _UNCERTAIN or code_of(response) == "ContainerBeingDeleted":
         return StoreUnavailable(text)
     return StoreRefused(text)

@@ -17,7 +17,11 @@ from urllib.parse import quote, urlencode
 
 from strongroom.coordination.clock import Clocks
 from strongroom.coordination.stores.azure.account import AzureAccount
-from strongroom.coordination.stores.connections.http_pool import Answer, HttpPool, endpoint_parts
+from strongroom.coordination.stores.connections.http_pool import (
+    HttpPool,
+    HttpResponse,
+    endpoint_parts,
+)
 
 _VERSION: Final = "2021-12-02"
 _SECONDS: Final = len("2026-11-21T08:00:00")
@@ -25,9 +29,9 @@ _SECONDS: Final = len("2026-11-21T08:00:00")
 _quoted: Final = functools.lru_cache(1024)(quote)
 
 
-def code_of(answer: Answer) -> str:
+def code_of(response: HttpResponse) -> str:
     """Return the error code of a response, like BlobNotFound; empty if there is none."""
-    return answer.header("x-ms-error-code")
+    return response.header("x-ms-error-code")
 
 
 class AzureHttp:
@@ -52,8 +56,8 @@ class AzureHttp:
         headers: Mapping[str, str],
         timeout_s: float,
         body: bytes = b"",
-        waits: bool = False,
-    ) -> Answer:
+        long_polls: bool = False,
+    ) -> HttpResponse:
         """Send one request and return the response; raises like `HttpPool.send`.
 
         Arguments:
@@ -63,10 +67,10 @@ class AzureHttp:
             headers: all headers but the date, version and authorization.
             timeout_s: the time for connecting, sending and receiving together.
             body: the request body.
-            waits: see `HttpPool.send`.
+            long_polls: see `HttpPool.send`.
         """
         target = self._base + _quoted(path)
-        sent = {**headers, "x-ms-date": self._now(), "x-ms-version": _VERSION}
+        sent = {**headers, "x-ms-date": self._http_date(), "x-ms-version": _VERSION}
         if body:
             sent["content-length"] = str(len(body))
         parts = [urlencode(query, quote_via=quote)] if query else []
@@ -76,10 +80,10 @@ class AzureHttp:
             signature = self._account.authorization(method, target, query, sent)
             sent["authorization"] = signature
         sent.pop("content-length", None)
-        whole = f"{target}?{'&'.join(parts)}" if parts else target
-        return self.pool.send(method, whole, sent, body, timeout_s, waits)
+        request_target = f"{target}?{'&'.join(parts)}" if parts else target
+        return self.pool.send(method, request_target, sent, body, timeout_s, long_polls)
 
-    def _now(self) -> str:
+    def _http_date(self) -> str:
         text = self._clock.wall_text()
         second, date = self._date
         if text[:_SECONDS] != second:
@@ -91,11 +95,11 @@ class AzureHttp:
         """Return the facts of Strongroom's health endpoint; None for any other service.
 
         Raises:
-            StoreUnavailable, NoAnswer: the server does not respond.
+            StoreUnavailable, NoResponse: the server does not respond.
         """
-        answer = self.pool.send("GET", "/.strongroom/health", {}, b"", timeout_s)
+        response = self.pool.send("GET", "/.strongroom/health", {}, b"", timeout_s)
         try:
-            facts = json.loads(answer.body)
+            facts = json.loads(response.body)
         except ValueError:
             return None
         return facts if isinstance(facts, dict) and "durable" in facts else None

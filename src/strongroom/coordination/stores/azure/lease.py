@@ -46,16 +46,16 @@ from strongroom.coordination.effects import (
 )
 from strongroom.coordination.errors import StoreRefused, StoreUnavailable
 from strongroom.coordination.store import Promises
-from strongroom.coordination.stores.azure.account import AzurePlace
+from strongroom.coordination.stores.azure.account import AzureAddress
 from strongroom.coordination.stores.azure.etag import HELD_STATES, NOTE, AzureStore, condition
-from strongroom.coordination.stores.connections.http_pool import Answer
+from strongroom.coordination.stores.connections.http_pool import HttpResponse
 
 _PLACEHOLDER: Final = "placeholder"
-_MARK: Final = f"x-ms-meta-{_PLACEHOLDER}"
-_LEASE: Final = "x-ms-meta-lease"
-_MODE: Final = "x-ms-meta-mode"
+_PLACEHOLDER_HEADER: Final = f"x-ms-meta-{_PLACEHOLDER}"
+_LEASE_HEADER: Final = "x-ms-meta-lease"
+_MODE_HEADER: Final = "x-ms-meta-mode"
 _TOMBSTONE_S: Final = 1
-_KNOWN_MAX: Final = 4096
+_CACHED_MAX: Final = 4096
 _SEQUENCE: Final = re.compile(rb'"seq":-?\d+')
 
 
@@ -65,7 +65,7 @@ def lease_id(nonce: str) -> str:
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
-class _Known(NamedTuple):
+class _CachedEntry(NamedTuple):
     """The entry that this store last read or wrote under a key."""
 
     version: str
@@ -87,59 +87,59 @@ class AzureLeaseStore(AzureStore):
 
     def __init__(
         self,
-        place: AzurePlace,
-        waits: bool | None = None,
+        address: AzureAddress,
+        long_polls: bool | None = None,
         durable: bool = True,
         clock: Clocks | None = None,
     ) -> None:
-        super().__init__(place, waits, durable, clock)
-        self._known: OrderedDict[str, _Known] = OrderedDict()
-        self._hanging: dict[str, _Known] = {}  # leases that may be ours, without a record
-        self._knowing = threading.Lock()
+        super().__init__(address, long_polls, durable, clock)
+        self._cached: OrderedDict[str, _CachedEntry] = OrderedDict()
+        self._unconfirmed: dict[str, _CachedEntry] = {}  # leases that may be ours, without a record
+        self._cache_lock = threading.Lock()
 
     # Reading
 
-    def _entry(self, key: str, answer: Answer) -> Entry | None:
-        entry = super()._entry(key, answer)
-        if entry is None or _MARK in answer.headers:
+    def _entry(self, key: str, response: HttpResponse) -> Entry | None:
+        entry = super()._entry(key, response)
+        if entry is None or _PLACEHOLDER_HEADER in response.headers:
             return None
-        held, in_lease_mode = answer.header(_LEASE), _is_in_lease_mode(answer)
-        self._remember(key, _Known(entry.version, held, _digest(entry.value), in_lease_mode))
+        held, in_lease_mode = response.header(_LEASE_HEADER), _is_in_lease_mode(response)
+        self._cache(key, _CachedEntry(entry.version, held, _digest(entry.value), in_lease_mode))
         return entry
 
-    def _expires_in_s(self, answer: Answer) -> float | None:
-        if answer.header("x-ms-lease-state") in HELD_STATES:
+    def _expires_in_s(self, response: HttpResponse) -> float | None:
+        if response.header("x-ms-lease-state") in HELD_STATES:
             return math.inf
-        return 0.0 if _is_in_lease_mode(answer) else None
+        return 0.0 if _is_in_lease_mode(response) else None
 
-    def _lists(self, blob: str) -> bool:
+    def _is_listed(self, blob: str) -> bool:
         return f"<{_PLACEHOLDER}>" not in blob.lower()
 
-    def _look(self, key: str, version: str | None, wait_s: int) -> Watched:
+    def _read_once(self, key: str, version: str | None, wait_s: int) -> Watched:
         held = self._lease_of(key, version)
         if wait_s < 1 or not held:
-            return super()._look(key, version, wait_s)
-        answer = self._waiting_read(key, version, wait_s, {"x-ms-lease-id": held})
-        if answer.status != 412:
-            return self._seen(key, version, answer)
+            return super()._read_once(key, version, wait_s)
+        response = self._waiting_read(key, version, wait_s, {"x-ms-lease-id": held})
+        if response.status != 412:
+            return self._entry_if_changed(key, version, response)
         # That lease has ended. A tombstone follows a release, but not an expiry.
-        seen = super()._look(key, version, _TOMBSTONE_S)
-        if seen is not UNCHANGED:
-            return seen
+        outcome = super()._read_once(key, version, _TOMBSTONE_S)
+        if outcome is not UNCHANGED:
+            return outcome
         return self._entry(key, self._read(key, {}, wait_s))
 
     def _lease_of(self, key: str, version: str | None) -> str:
-        with self._knowing:
-            known = self._known.get(key)
-        return known.lease_id if known is not None and known.version == version else ""
+        with self._cache_lock:
+            cached = self._cached.get(key)
+        return cached.lease_id if cached is not None and cached.version == version else ""
 
-    def _says_the_same(self, write: _Write) -> bool:
-        with self._knowing:
-            known = self._known.get(write.key)
-        same = known is not None and known.version == write.expected
-        return same and known is not None and known.digest == _digest(write.value)
+    def _is_unchanged(self, write: _Write) -> bool:
+        with self._cache_lock:
+            cached = self._cached.get(write.key)
+        same = cached is not None and cached.version == write.expected
+        return same and cached is not None and cached.digest == _digest(write.value)
 
-    def _keeps_other_mode(self, write: _Write) -> bool:
+    def _keeps_etag_mode(self, write: _Write) -> bool:
         """Return whether a plain write goes to a record of ETag mode, which must keep that mode.
 
         A record that is no longer cached counts as one of ETag mode. At worst others then wait
@@ -147,16 +147,16 @@ class AzureLeaseStore(AzureStore):
         """
         if write.expected is None:
             return False
-        with self._knowing:
-            known = self._known.get(write.key)
-        return known is None or known.version != write.expected or not known.in_lease_mode
+        with self._cache_lock:
+            cached = self._cached.get(write.key)
+        return cached is None or cached.version != write.expected or not cached.in_lease_mode
 
-    def _remember(self, key: str, known: _Known) -> None:
-        with self._knowing:
-            self._known[key] = known
-            self._known.move_to_end(key)
-            if len(self._known) > _KNOWN_MAX:
-                self._known.popitem(last=False)
+    def _cache(self, key: str, cached: _CachedEntry) -> None:
+        with self._cache_lock:
+            self._cached[key] = cached
+            self._cached.move_to_end(key)
+            if len(self._cached) > _CACHED_MAX:
+                self._cached.popitem(last=False)
 
     # Writing
 
@@ -171,92 +171,96 @@ class AzureLeaseStore(AzureStore):
     ) -> CasOutcome:
         write = _Write(key, expected, value, note, self._clock.monotonic_s() + timeout_s)
         if lease is None:
-            return self._plain(write)
+            return self._write_keeping_hold(write)
         if lease.action in (LeaseAction.ACQUIRE, LeaseAction.TAKE_OVER):
-            return self._take(write, lease)
+            return self._acquire(write, lease)
         if lease.action is LeaseAction.RENEW:
-            return self._keep(write, lease)
+            return self._renew(write, lease)
         return (
-            self._give(write, lease) if lease.action is LeaseAction.RELEASE else self._break(write)
+            self._release(write, lease)
+            if lease.action is LeaseAction.RELEASE
+            else self._break(write)
         )
 
-    def _plain(self, write: _Write) -> CasOutcome:
+    def _write_keeping_hold(self, write: _Write) -> CasOutcome:
         """Write without changing the hold, if there is one."""
-        self._let_go(write)
+        self._release_unconfirmed(write)
         held = self._lease_of(write.key, write.expected)
         if held:
             outcome = self._store(write, write.expected, held)
             if not isinstance(outcome, Conflict):
                 return outcome
             # The lease may have ended in the meantime; the condition on the version stays.
-        outcome = self._store(write, write.expected, "", not self._keeps_other_mode(write))
+        outcome = self._store(write, write.expected, "", not self._keeps_etag_mode(write))
         if isinstance(outcome, Conflict) and write.expected is None:
-            answer = self._read(write.key, {}, self._left_s(write))
-            if _MARK in answer.headers:
-                return self._store(write, answer.etag, "")
+            response = self._read(write.key, {}, self._left_s(write))
+            if _PLACEHOLDER_HEADER in response.headers:
+                return self._store(write, response.etag, "")
         return outcome
 
-    def _take(self, write: _Write, lease: LeaseTerms) -> CasOutcome:
+    def _acquire(self, write: _Write, lease: LeaseTerms) -> CasOutcome:
         version = write.expected or self._placeholder(write)
         if version is None:
             return CONFLICT
-        mine = lease_id(lease.nonce)
-        wanted = {
-            "x-ms-proposed-lease-id": mine,
+        own_lease_id = lease_id(lease.nonce)
+        terms = {
+            "x-ms-proposed-lease-id": own_lease_id,
             "x-ms-lease-duration": str(int(lease.ttl_s)),
             "if-match": version,
         }
-        acquired = self._lease(write, "acquire", wanted)
+        acquired = self._lease(write, "acquire", terms)
         if isinstance(acquired, Unknown):
-            self._hanging[write.key] = _Known(version, mine, b"")
-        if not isinstance(acquired, Answer):
+            self._unconfirmed[write.key] = _CachedEntry(version, own_lease_id, b"")
+        if not isinstance(acquired, HttpResponse):
             return acquired
         try:
-            outcome = self._store(write, version, mine)
+            outcome = self._store(write, version, own_lease_id)
         except (StoreUnavailable, StoreRefused) as error:
             outcome = Unknown(f"leased, but not written: {error}")
         if isinstance(outcome, Unknown):
-            self._hanging[write.key] = _Known(version, mine, b"")
+            self._unconfirmed[write.key] = _CachedEntry(version, own_lease_id, b"")
         else:
-            self._hanging.pop(write.key, None)
+            self._unconfirmed.pop(write.key, None)
         if isinstance(outcome, Conflict):
-            self._release(write, mine, version)
+            self._release_lease(write, own_lease_id, version)
         return outcome
 
-    def _let_go(self, write: _Write) -> None:
+    def _release_unconfirmed(self, write: _Write) -> None:
         """Release a lease that an unanswered ACQUIRE may have acquired without being repeated."""
-        hanging = self._hanging.get(write.key)
-        if hanging is not None and hanging.version == write.expected:
-            self._hanging.pop(write.key, None)
-            self._release(write, hanging.lease_id, hanging.version)
+        unconfirmed = self._unconfirmed.get(write.key)
+        if unconfirmed is not None and unconfirmed.version == write.expected:
+            self._unconfirmed.pop(write.key, None)
+            self._release_lease(write, unconfirmed.lease_id, unconfirmed.version)
 
-    def _release(self, write: _Write, mine: str, version: str) -> None:
+    def _release_lease(self, write: _Write, own_lease_id: str, version: str) -> None:
         # Conditional on that version: an ACQUIRE that was repeated and written since then stays.
         try:
-            self._lease(write, "release", {"x-ms-lease-id": mine, "if-match": version})
+            self._lease(write, "release", {"x-ms-lease-id": own_lease_id, "if-match": version})
         except (StoreUnavailable, StoreRefused):
             pass  # the lease expires by itself
 
-    def _keep(self, write: _Write, lease: LeaseTerms) -> CasOutcome:
-        mine = lease_id(lease.nonce)
-        terms = {"x-ms-lease-id": mine, **condition(write.expected)}
+    def _renew(self, write: _Write, lease: LeaseTerms) -> CasOutcome:
+        own_lease_id = lease_id(lease.nonce)
+        terms = {"x-ms-lease-id": own_lease_id, **condition(write.expected)}
         renewed = self._lease(write, "renew", terms)
-        if not isinstance(renewed, Answer):
+        if not isinstance(renewed, HttpResponse):
             return renewed
-        if write.expected is not None and self._says_the_same(write):
+        if write.expected is not None and self._is_unchanged(write):
             return Applied(write.expected)  # a write would wake every waiter
-        return self._store(write, write.expected, mine)
+        return self._store(write, write.expected, own_lease_id)
 
-    def _give(self, write: _Write, lease: LeaseTerms) -> CasOutcome:
-        mine = lease_id(lease.nonce)
-        ended = self._lease(write, "release", {"x-ms-lease-id": mine})
+    def _release(self, write: _Write, lease: LeaseTerms) -> CasOutcome:
+        own_lease_id = lease_id(lease.nonce)
+        ended = self._lease(write, "release", {"x-ms-lease-id": own_lease_id})
         if isinstance(ended, Unknown):
             return ended
         outcome = self._store(write, write.expected, "")  # after a conflict: it had ended
-        if isinstance(outcome, Conflict) and isinstance(ended, Answer) and write.expected:
-            answer = self._read(write.key, {}, self._left_s(write))
-            leased = answer.header("x-ms-lease-state") in HELD_STATES
-            if answer.status == 200 and (leased or answer.header(_LEASE) != mine):
+        if isinstance(outcome, Conflict) and isinstance(ended, HttpResponse) and write.expected:
+            response = self._read(write.key, {}, self._left_s(write))
+            leased = response.header("x-ms-lease-state") in HELD_STATES
+            if response.status == 200 and (
+                leased or response.header(_LEASE_HEADER) != own_lease_id
+            ):
                 # The next holder has overwritten the record before the tombstone.
                 return Applied(write.expected)
         return outcome
@@ -278,13 +282,17 @@ class AzureLeaseStore(AzureStore):
         Raises:
             StoreUnavailable: the value was certainly not written.
         """
-        made = self._put(write.key, {"if-none-match": "*", _MARK: "1"}, b"", self._left_s(write))
-        if isinstance(made, Applied):
-            return made.version
-        answer = self._read(write.key, {}, self._left_s(write))
-        return answer.etag if _MARK in answer.headers else None
+        created = self._put(
+            write.key, {"if-none-match": "*", _PLACEHOLDER_HEADER: "1"}, b"", self._left_s(write)
+        )
+        if isinstance(created, Applied):
+            return created.version
+        response = self._read(write.key, {}, self._left_s(write))
+        return response.etag if _PLACEHOLDER_HEADER in response.headers else None
 
-    def _lease(self, write: _Write, action: str, terms: Mapping[str, str]) -> Answer | CasOutcome:
+    def _lease(
+        self, write: _Write, action: str, terms: Mapping[str, str]
+    ) -> HttpResponse | CasOutcome:
         headers = {"x-ms-lease-action": action, **terms}
         path = self._path(write.key)
         return self._change("PUT", path, {"comp": "lease"}, headers, self._left_s(write))
@@ -294,15 +302,15 @@ class AzureLeaseStore(AzureStore):
     ) -> CasOutcome:
         headers = condition(version)
         if in_lease_mode:
-            headers[_MODE] = "lease"
+            headers[_MODE_HEADER] = "lease"
         if write.note:
             headers[NOTE] = write.note
         if held:
-            headers |= {"x-ms-lease-id": held, _LEASE: held}
+            headers |= {"x-ms-lease-id": held, _LEASE_HEADER: held}
         outcome = self._put(write.key, headers, write.value, self._left_s(write))
         if isinstance(outcome, Applied):
             digest = _digest(write.value)
-            self._remember(write.key, _Known(outcome.version, held, digest, in_lease_mode))
+            self._cache(write.key, _CachedEntry(outcome.version, held, digest, in_lease_mode))
         return outcome
 
     def _left_s(self, write: _Write) -> float:
@@ -328,12 +336,14 @@ class AzureLeaseStore(AzureStore):
 
     def after_fork(self) -> None:
         super().after_fork()
-        self._knowing = threading.Lock()
-        self._hanging = {}
+        self._cache_lock = threading.Lock()
+        self._unconfirmed = {}
 
 
-def _is_in_lease_mode(answer: Answer) -> bool:
-    return _MODE in answer.headers or _LEASE in answer.headers  # earlier releases: only the lease
+def _is_in_lease_mode(response: HttpResponse) -> bool:
+    return (
+        _MODE_HEADER in response.headers or _LEASE_HEADER in response.headers
+    )  # earlier releases: only the lease
 
 
 def _digest(value: bytes) -> bytes:

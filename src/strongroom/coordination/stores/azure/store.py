@@ -15,13 +15,13 @@ from strongroom.coordination.options.environment import variable
 from strongroom.coordination.options.url_options import ANY, SWITCH, UrlOptions, check_options
 from strongroom.coordination.stores.azure.account import (
     CONNECTION_STRING,
-    AzurePlace,
-    place_of,
+    AzureAddress,
+    address_of,
 )
 from strongroom.coordination.stores.azure.etag import AzureStore
 from strongroom.coordination.stores.azure.http import AzureHttp
 from strongroom.coordination.stores.azure.lease import AzureLeaseStore
-from strongroom.coordination.stores.connections.http_pool import NoAnswer
+from strongroom.coordination.stores.connections.http_pool import NoResponse
 
 _PROBE_TIMEOUT_S: Final = 1.0
 _OPTIONS: Final = UrlOptions(
@@ -46,28 +46,28 @@ def open_url(url: str, query: Mapping[str, str]) -> AzureStore:
         Unsupported: the URL is not valid, an option or its value is unknown, or there is no key.
     """
     check_options(url, query, _OPTIONS)
-    place = place_of(url, query, variable(CONNECTION_STRING))
+    address = address_of(url, query, variable(CONNECTION_STRING))
     mode = query.get("mode", "etag")
     clock = SystemClocks()
-    waits, durable = _asked(place, clock)
+    long_polls, durable = _probe(address, clock)
     if "wait" in query:
-        waits = query["wait"] == "1"
+        long_polls = query["wait"] == "1"
     if mode == "etag":
-        return AzureStore(place, waits, durable, clock)
-    return AzureLeaseStore(place, waits, durable, clock)
+        return AzureStore(address, long_polls, durable, clock)
+    return AzureLeaseStore(address, long_polls, durable, clock)
 
 
-def _asked(place: AzurePlace, clock: Clocks) -> tuple[bool | None, bool]:
+def _probe(address: AzureAddress, clock: Clocks) -> tuple[bool | None, bool]:
     """Return whether the service delays responses (None: unknown), and whether it is durable.
 
     If the server does not respond, the first is None. A later watch then shows what it does.
     """
-    http = AzureHttp(place.account, clock)
+    http = AzureHttp(address.account, clock)
     if http.pool.host.endswith(_PUBLIC):
         return False, True
     try:
         facts = http.strongroom_health(_PROBE_TIMEOUT_S)
-    except (StoreUnavailable, StoreRefused, NoAnswer):
+    except (StoreUnavailable, StoreRefused, NoResponse):
         return None, True
     finally:
         http.pool.close()

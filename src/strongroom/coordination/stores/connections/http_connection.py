@@ -16,16 +16,16 @@ from typing import Final, NamedTuple
 
 from strongroom.coordination.clock import Clocks
 from strongroom.coordination.errors import StoreRefused
-from strongroom.coordination.stores.connections.tls_refusals import behind
+from strongroom.coordination.stores.connections.tls_refusals import tls_alert_of
 
 BODY_BYTES_MAX: Final = 16 << 20
 _HEAD_BYTES_MAX: Final = 256 << 10
 _PIECE_BYTES: Final = 64 << 10
 _BODILESS: Final = frozenset({204, 304})
-_LIMIT_STEP_S: Final = 0.001
+_TIMEOUT_STEP_S: Final = 0.001
 
 
-class Answer(NamedTuple):
+class HttpResponse(NamedTuple):
     """A server's response; the names of headers are in lower case."""
 
     status: int
@@ -42,7 +42,7 @@ class Answer(NamedTuple):
         return self.headers.get("etag", "")
 
 
-class BadAnswer(Exception):
+class BadResponse(Exception):
     """The response is not valid HTTP, or is incomplete."""
 
 
@@ -64,12 +64,12 @@ class HttpConnection:
     ) -> None:
         self._clock = clock
         self._buffer = bytearray()
-        self._limit_s = max(0.001, until_s - clock.monotonic_s())
-        self.sock: socket.socket = socket.create_connection((host, port), self._limit_s)
+        self._timeout_s = max(0.001, until_s - clock.monotonic_s())
+        self.sock: socket.socket = socket.create_connection((host, port), self._timeout_s)
         try:
             self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if context is not None:
-                self._limit(until_s)
+                self._set_timeout(until_s)
                 self.sock = context.wrap_socket(self.sock, server_hostname=host)
         except BaseException:
             self.sock.close()
@@ -77,11 +77,13 @@ class HttpConnection:
         self._poll = select.poll()
         self._poll.register(self.sock, select.POLLIN | select.POLLHUP | select.POLLERR)
 
-    def is_quiet(self) -> bool:
+    def is_reusable(self) -> bool:
         """Return whether no data is waiting. Data on an idle connection means that it closed."""
         return not self._buffer and not self._poll.poll(0)
 
-    def exchange(self, method: str, head: str, body: bytes, until_s: float) -> tuple[Answer, bool]:
+    def exchange(
+        self, method: str, head: str, body: bytes, until_s: float
+    ) -> tuple[HttpResponse, bool]:
         """Send a request; return the response, and whether the connection may be reused.
 
         Arguments:
@@ -91,30 +93,30 @@ class HttpConnection:
             until_s: when to give up, by the monotonic clock.
 
         Raises:
-            OSError, BadAnswer: the fate of the request is unknown.
+            OSError, BadResponse: the fate of the request is unknown.
             StoreRefused: the response has more than `BODY_BYTES_MAX` bytes.
         """
         self._send(head.encode("latin-1") + body, until_s)
         while True:
-            version, status, headers = _parse_head(self._until(b"\r\n\r\n", until_s))
+            version, status, headers = _parse_head(self._read_until(b"\r\n\r\n", until_s))
             if status >= 200:
                 break
-        keep = version == "HTTP/1.1" and "close" not in headers.get("connection", "").lower()
+        reusable = version == "HTTP/1.1" and "close" not in headers.get("connection", "").lower()
         if method == "HEAD" or status in _BODILESS:
             content = b""
         elif "transfer-encoding" in headers:
-            content = self._chunks(until_s)
+            content = self._read_chunks(until_s)
         elif "content-length" in headers:
-            content = self._exactly(_number(headers["content-length"], 10), until_s)
+            content = self._read_exactly(_number(headers["content-length"], 10), until_s)
         else:
-            content, keep = self._rest(until_s), False
-        return Answer(status, headers, content), keep
+            content, reusable = self._read_to_end(until_s), False
+        return HttpResponse(status, headers, content), reusable
 
     def close(self) -> None:
         """Close the connection."""
         self.sock.close()
 
-    def break_off(self) -> None:
+    def interrupt(self) -> None:
         """Make the thread that reads or writes on this connection fail at once."""
         try:
             self.sock.shutdown(socket.SHUT_RDWR)
@@ -122,63 +124,65 @@ class HttpConnection:
             pass  # the connection had ended already
 
     def _send(self, raw: bytes, until_s: float) -> None:
-        self._limit(until_s)
+        self._set_timeout(until_s)
         try:
             self.sock.sendall(raw)
         except OSError as error:
-            raise behind(self.sock, error) from error
+            raise tls_alert_of(self.sock, error) from error
 
-    def _limit(self, until_s: float) -> None:
+    def _set_timeout(self, until_s: float) -> None:
         left_s = until_s - self._clock.monotonic_s()
         if left_s <= 0:
             raise TimeoutError("the time is up")
         # Each setting is a system call, and most differ only by microseconds.
-        if abs(left_s - self._limit_s) > _LIMIT_STEP_S or left_s < _LIMIT_STEP_S:
+        if abs(left_s - self._timeout_s) > _TIMEOUT_STEP_S or left_s < _TIMEOUT_STEP_S:
             self.sock.settimeout(left_s)
-            self._limit_s = left_s
+            self._timeout_s = left_s
 
     def _fill(self, until_s: float) -> bool:
-        self._limit(until_s)
+        self._set_timeout(until_s)
         piece = self.sock.recv(_PIECE_BYTES)
         self._buffer += piece
         return bool(piece)
 
-    def _until(self, end: bytes, until_s: float) -> bytes:
+    def _read_until(self, end: bytes, until_s: float) -> bytes:
         """Return the data before `end`, and remove both from the buffer."""
         start = 0
         while (at := self._buffer.find(end, start)) < 0:
             start = max(0, len(self._buffer) - len(end))
             if len(self._buffer) > _HEAD_BYTES_MAX:
-                raise BadAnswer("the answer's head does not end")
+                raise BadResponse("the answer's head does not end")
             if not self._fill(until_s):
-                raise BadAnswer("the connection was closed")
+                raise BadResponse("the connection was closed")
         found = bytes(self._buffer[:at])
         del self._buffer[: at + len(end)]
         return found
 
-    def _exactly(self, size_bytes: int, until_s: float) -> bytes:
+    def _read_exactly(self, size_bytes: int, until_s: float) -> bytes:
         _check_size(size_bytes)
         while len(self._buffer) < size_bytes:
             if not self._fill(until_s):
-                raise BadAnswer("the answer was cut off")
+                raise BadResponse("the answer was cut off")
         found = bytes(self._buffer[:size_bytes])
         del self._buffer[:size_bytes]
         return found
 
-    def _chunks(self, until_s: float) -> bytes:
+    def _read_chunks(self, until_s: float) -> bytes:
         content = bytearray()
         while True:
-            size = _number(self._until(b"\r\n", until_s).partition(b";")[0].decode("latin-1"), 16)
+            size = _number(
+                self._read_until(b"\r\n", until_s).partition(b";")[0].decode("latin-1"), 16
+            )
             if size == 0:
-                while self._until(b"\r\n", until_s):
+                while self._read_until(b"\r\n", until_s):
                     pass  # trailers
                 return bytes(content)
             _check_size(len(content) + size)
-            content += self._exactly(size, until_s)
-            if self._until(b"\r\n", until_s):
-                raise BadAnswer("a chunk is longer than it says")
+            content += self._read_exactly(size, until_s)
+            if self._read_until(b"\r\n", until_s):
+                raise BadResponse("a chunk is longer than it says")
 
-    def _rest(self, until_s: float) -> bytes:
+    def _read_to_end(self, until_s: float) -> bytes:
         while self._fill(until_s):
             _check_size(len(self._buffer))
         return bytes(self._buffer)
@@ -189,12 +193,12 @@ def _parse_head(head: bytes) -> tuple[str, int, dict[str, str]]:
     version, _, rest = first.partition(" ")
     status = rest[:3]
     if not version.startswith("HTTP/1.") or not (status.isdigit() and len(status) == 3):
-        raise BadAnswer(f"{first[:40]!r} is no HTTP")
+        raise BadResponse(f"{first[:40]!r} is no HTTP")
     headers: dict[str, str] = {}
     for line in lines:
         name, colon, value = line.partition(":")
         if not colon:
-            raise BadAnswer(f"{line[:40]!r} is no header")
+            raise BadResponse(f"{line[:40]!r} is no header")
         name = name.lower()
         value = value.strip()
         headers[name] = f"{headers[name]}, {value}" if name in headers else value
@@ -207,7 +211,7 @@ def _number(text: str, base: int) -> int:
     except ValueError:
         number = -1
     if number < 0:
-        raise BadAnswer(f"{text[:40]!r} is no length")
+        raise BadResponse(f"{text[:40]!r} is no length")
     return number
 
 

@@ -1,7 +1,7 @@
 """A pool of persistent HTTP connections to one server; a request is sent once.
 
 Lives here: the choice of a connection, and the errors of failed requests. Either the request never
-reached the server (`StoreUnavailable`), or it may have (`NoAnswer`). There is one retry rule: a
+reached the server (`StoreUnavailable`), or it may have (`NoResponse`). There is one retry rule: a
 read is sent again if its idle connection proves to be closed. Source: RFC 9112, section 9.3.1. Must
 not live here: the syntax (connections/http_connection.py), signatures, the meaning of a status
 (each store).
@@ -19,13 +19,13 @@ from strongroom.coordination.clock import Clocks
 from strongroom.coordination.errors import StoreRefused, StoreUnavailable, Unsupported
 from strongroom.coordination.options.url_options import check_host
 from strongroom.coordination.stores.connections.http_connection import (
-    Answer,
-    BadAnswer,
+    BadResponse,
     HttpConnection,
+    HttpResponse,
 )
 from strongroom.coordination.stores.connections.tls_refusals import refusal_of
 
-__all__ = ["Answer", "HttpPool", "NoAnswer"]
+__all__ = ["HttpPool", "HttpResponse", "NoResponse"]
 
 _IDLE_MAX: Final = 32
 
@@ -47,7 +47,7 @@ def endpoint_parts(url: str) -> SplitResult:
     return parts
 
 
-class NoAnswer(Exception):
+class NoResponse(Exception):
     """A request was sent, at least in part, and no response came: its fate is unknown."""
 
 
@@ -71,14 +71,14 @@ class HttpPool:
         self._port = port or (443 if secure else 80)
         self._tls = (tls or ssl.create_default_context()) if secure else None
         self._clock = clock
-        self.forget()
+        self.reset()
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Drop all connections. In a forked child, the inherited ones belong to the parent."""
         self._lock = threading.Lock()
         self._idle: list[HttpConnection] = []
         self._waiting: set[HttpConnection] = set()
-        self._closings = 0
+        self._close_count = 0
 
     def send(
         self,
@@ -87,8 +87,8 @@ class HttpPool:
         headers: Mapping[str, str],
         body: bytes,
         timeout_s: float,
-        waits: bool = False,
-    ) -> Answer:
+        long_polls: bool = False,
+    ) -> HttpResponse:
         """Send one request and return its response.
 
         Arguments:
@@ -97,39 +97,41 @@ class HttpPool:
             headers: all headers but Host and Content-Length.
             body: the request body.
             timeout_s: the time for connecting, sending and receiving together.
-            waits: whether the server delays its response on purpose; `close` interrupts such a
+            long_polls: whether the server delays its response on purpose; `close` interrupts such a
                 request.
 
         Raises:
             StoreUnavailable: the request certainly never arrived.
             StoreRefused: the request cannot be sent, or its response is too large.
-            NoAnswer: the request may have arrived.
+            NoResponse: the request may have arrived.
         """
         until_s = self._clock.monotonic_s() + timeout_s
         head = self._head(method, target, headers, body)
-        closings = self._closings
+        close_count = self._close_count
         while True:
-            connection = self._idle_one()
+            connection = self._take_idle()
             reused = connection is not None
-            connection = connection or self._connected(until_s)
-            keep = False
+            connection = connection or self._connect(until_s)
+            reusable = False
             try:
-                if waits:
+                if long_polls:
                     with self._lock:
                         self._waiting.add(connection)
-                answer, keep = connection.exchange(method, head, body, until_s)
-                return answer
+                response, reusable = connection.exchange(method, head, body, until_s)
+                return response
             except TimeoutError as error:
-                raise NoAnswer(f"{self.host_field} did not answer in time") from error
-            except (OSError, BadAnswer) as error:
+                raise NoResponse(f"{self.host_field} did not answer in time") from error
+            except (OSError, BadResponse) as error:
                 if refusal := refusal_of(error):
                     raise StoreRefused(f"{self.host_field}: {refusal}") from error
-                stale = reused and closings == self._closings
+                stale = reused and close_count == self._close_count
                 if stale and method in ("GET", "HEAD"):
                     continue
-                raise NoAnswer(f"{self.host_field} did not answer: {_words(error)}") from error
+                raise NoResponse(
+                    f"{self.host_field} did not answer: {_error_text(error)}"
+                ) from error
             finally:
-                self._give_back(connection, keep)
+                self._give_back(connection, reusable)
 
     def _head(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> str:
         lines = [f"{method} {target} HTTP/1.1", f"Host: {self.host_field}"]
@@ -143,16 +145,16 @@ class HttpPool:
             raise StoreRefused("a header, or the target, holds what no header can")
         return head
 
-    def _idle_one(self) -> HttpConnection | None:
+    def _take_idle(self) -> HttpConnection | None:
         """Return an idle connection that seems to be open; None if there is none."""
         while True:
             with self._lock:
                 connection = self._idle.pop() if self._idle else None
-            if connection is None or connection.is_quiet():
+            if connection is None or connection.is_reusable():
                 return connection
             connection.close()
 
-    def _connected(self, until_s: float) -> HttpConnection:
+    def _connect(self, until_s: float) -> HttpConnection:
         if until_s <= self._clock.monotonic_s():
             raise StoreUnavailable(f"{self.host_field} was not asked: the time is up")
         try:
@@ -160,13 +162,13 @@ class HttpPool:
         except OSError as error:
             if refusal := refusal_of(error):
                 raise StoreRefused(f"{self.host_field}: {refusal}") from error
-            reason = f"{self.host_field} cannot be reached: {_words(error)}"
+            reason = f"{self.host_field} cannot be reached: {_error_text(error)}"
             raise StoreUnavailable(reason) from error
 
-    def _give_back(self, connection: HttpConnection, keep: bool) -> None:
+    def _give_back(self, connection: HttpConnection, reusable: bool) -> None:
         with self._lock:
             self._waiting.discard(connection)
-            if keep and len(self._idle) < _IDLE_MAX:
+            if reusable and len(self._idle) < _IDLE_MAX:
                 self._idle.append(connection)
                 return
         connection.close()
@@ -174,14 +176,14 @@ class HttpPool:
     def close(self) -> None:
         """Close idle connections, and interrupt delayed requests. A later request reconnects."""
         with self._lock:
-            self._closings += 1
+            self._close_count += 1
             idle, self._idle = self._idle, []
             waiting = list(self._waiting)
         for connection in idle:
             connection.close()
         for connection in waiting:
-            connection.break_off()
+            connection.interrupt()
 
 
-def _words(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return str(error) or type(error).__name__

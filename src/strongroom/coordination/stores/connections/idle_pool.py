@@ -17,7 +17,7 @@ _IDLE_MAX: Final = 8
 _IDLE_S: Final = 60.0
 
 
-class Kept(Protocol):
+class PooledConnection(Protocol):
     """A connection that the pool can keep."""
 
     def is_stale(self) -> bool:
@@ -29,7 +29,7 @@ class Kept(Protocol):
         ...
 
 
-K = TypeVar("K", bound=Kept)
+K = TypeVar("K", bound=PooledConnection)
 
 
 class IdlePool(Generic[K]):
@@ -60,17 +60,17 @@ class IdlePool(Generic[K]):
 
         Raises: the errors of `connect`; no request was sent then.
         """
-        connection = self._kept() or self._connect(until_s)
-        fit = False
+        connection = self._take_idle() or self._connect(until_s)
+        is_usable = False
         try:
             yield connection
-            fit = True
+            is_usable = True
         except BaseException as error:
-            fit = self._is_answer(error)
+            is_usable = self._is_answer(error)
             raise
         finally:
-            if fit:
-                self._keep(connection)
+            if is_usable:
+                self._return_idle(connection)
             else:
                 connection.close()
 
@@ -81,7 +81,7 @@ class IdlePool(Generic[K]):
         for _, connection in idle:
             connection.close()
 
-    def _kept(self) -> K | None:
+    def _take_idle(self) -> K | None:
         while True:
             with self._lock:
                 if not self._idle:
@@ -91,11 +91,11 @@ class IdlePool(Generic[K]):
                 return connection
             connection.close()
 
-    def _keep(self, connection: K) -> None:
+    def _return_idle(self, connection: K) -> None:
         now_s = self._clock.monotonic_s()
         with self._lock:
             self._idle.append((now_s, connection))
-            over = len(self._idle) > _IDLE_MAX or self._idle[0][0] < now_s - _IDLE_S
-            oldest = self._idle.pop(0)[1] if over else None
+            has_surplus = len(self._idle) > _IDLE_MAX or self._idle[0][0] < now_s - _IDLE_S
+            oldest = self._idle.pop(0)[1] if has_surplus else None
         if oldest is not None:
             oldest.close()

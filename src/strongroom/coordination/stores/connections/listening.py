@@ -23,9 +23,9 @@ log = logging.getLogger("strongroom.coordination")
 ATTEMPT_S: Final = 5.0
 """The time limit of connecting and subscribing."""
 _LINGER_S: Final = 5.0  # a waiter in a loop soon comes back
-_LOOK_MIN_S: Final = 1.0
-_BLIND_MIN_S: Final = 0.05
-_BLIND_MAX_S: Final = 1.0
+_READ_TIMEOUT_MIN_S: Final = 1.0
+_POLL_MIN_S: Final = 0.05
+_POLL_MAX_S: Final = 1.0
 
 
 class NotificationConnection(Protocol):
@@ -60,18 +60,18 @@ class Subscriber:
     """One waiter's registration with a hub, for a thread."""
 
     def __init__(self) -> None:
-        self._settled, self._notified = threading.Event(), threading.Event()
+        self._decided, self._notified = threading.Event(), threading.Event()
         self._is_subscribed = False
 
     def is_subscribed(self, timeout_s: float) -> bool:
         """Wait until the subscription succeeds or fails; return whether it succeeded."""
-        self._settled.wait(timeout_s)
+        self._decided.wait(timeout_s)
         return self._is_subscribed
 
-    def settle(self, subscribed: bool) -> None:
+    def set_subscribed(self, subscribed: bool) -> None:
         """Set whether the waiter will be notified of changes from now on."""
         self._is_subscribed = subscribed
-        self._settled.set()
+        self._decided.set()
 
     def notify(self) -> None:
         """Notify the waiter that the entry has changed, or may have changed."""
@@ -84,10 +84,10 @@ class Subscriber:
         return notified
 
 
-class _Topic:
+class _Subscription:
     def __init__(self) -> None:
         self.subscribers: set[Subscriber] = set()
-        self.added = False
+        self.is_confirmed = False
         self.idle_since_s = 0.0
 
     def is_idle(self, before_s: float) -> bool:
@@ -105,17 +105,17 @@ class NotificationHub:
     def __init__(self, connect: Callable[[], NotificationConnection], clock: Clocks) -> None:
         self._connect, self._clock = connect, clock
         self._lock = threading.Lock()
-        self._topics: dict[str, _Topic] = {}
+        self._subscriptions: dict[str, _Subscription] = {}
         self._wake: socket.socket | None = None  # the socket of the running thread
 
     @contextmanager
     def registered(self, topic: str, subscriber: Subscriber) -> Iterator[None]:
         """Notify `subscriber` of changes on `topic`, for the length of a `with` block."""
         with self._lock:
-            place = self._topics.setdefault(topic, _Topic())
-            place.subscribers.add(subscriber)
-            if place.added:
-                subscriber.settle(True)
+            subscription = self._subscriptions.setdefault(topic, _Subscription())
+            subscription.subscribers.add(subscriber)
+            if subscription.is_confirmed:
+                subscriber.set_subscribed(True)
             elif self._wake is not None:
                 _wake(self._wake)
             else:
@@ -124,8 +124,8 @@ class NotificationHub:
             yield
         finally:
             with self._lock:
-                place.subscribers.discard(subscriber)
-                place.idle_since_s = self._clock.monotonic_s()
+                subscription.subscribers.discard(subscriber)
+                subscription.idle_since_s = self._clock.monotonic_s()
 
     def close(self) -> None:
         """Stop the thread and close its connection; present waiters poll from now on."""
@@ -146,7 +146,7 @@ class NotificationHub:
             self._receive(connection, wake, waker)
         except Exception as error:
             # The next waiter starts the next attempt.
-            log.info("changes are not told (%s): those who wait read", error)
+            log.info("no change notifications (%s): waiters poll", error)
             with self._lock:
                 if self._wake is wake:
                     self._stop()
@@ -157,13 +157,13 @@ class NotificationHub:
 
     def _stop(self) -> None:
         """Discard all topics, and end the thread; its waiters poll. The caller holds the lock."""
-        topics, self._topics = self._topics, {}
+        topics, self._subscriptions = self._subscriptions, {}
         wake, self._wake = self._wake, None
         if wake is not None:
             wake.close()
         for topic in topics.values():
             for subscriber in topic.subscribers:
-                subscriber.settle(False)
+                subscriber.set_subscribed(False)
                 subscriber.notify()
 
     def _receive(
@@ -183,8 +183,8 @@ class NotificationHub:
 
     def _notify(self, topic: str) -> None:
         with self._lock:
-            place = self._topics.get(topic)
-            subscribers = list(place.subscribers) if place is not None else []
+            subscription = self._subscriptions.get(topic)
+            subscribers = list(subscription.subscribers) if subscription is not None else []
         for subscriber in subscribers:
             subscriber.notify()
 
@@ -194,22 +194,30 @@ class NotificationHub:
         with self._lock:
             if self._wake is not wake:
                 return False
-            idle = [name for name, place in self._topics.items() if place.is_idle(before_s)]
+            idle = [
+                name
+                for name, subscription in self._subscriptions.items()
+                if subscription.is_idle(before_s)
+            ]
             for name in idle:
-                del self._topics[name]
-            if not self._topics:
+                del self._subscriptions[name]
+            if not self._subscriptions:
                 self._stop()
                 return False
-            missing = {name: place for name, place in self._topics.items() if not place.added}
+            missing = {
+                name: subscription
+                for name, subscription in self._subscriptions.items()
+                if not subscription.is_confirmed
+            }
         for name in idle:
             connection.unsubscribe(name)
-        for name, place in missing.items():
+        for name, subscription in missing.items():
             connection.subscribe(name)
             with self._lock:
-                place.added = True
-                subscribers = list(place.subscribers)
+                subscription.is_confirmed = True
+                subscribers = list(subscription.subscribers)
             for subscriber in subscribers:
-                subscriber.settle(True)
+                subscriber.set_subscribed(True)
         return True
 
 
@@ -236,7 +244,7 @@ class WatchState:
         self.result: Watched = UNCHANGED
         self._clock, self._version = clock, version
         self._until_s = clock.monotonic_s() + timeout_s
-        self._pause_s, self._was_held = _BLIND_MIN_S, False
+        self._pause_s, self._was_held = _POLL_MIN_S, False
 
     def next_wait_s(self, entry: Entry | None, subscribed: bool) -> float | None:
         """Judge a read: return how many seconds to wait for the next one; None ends the wait.
@@ -259,7 +267,7 @@ class WatchState:
             left_s = min(left_s, held_s)  # the store sends no notification when a hold expires
         if not subscribed:
             spread_s = self._clock.random() * self._pause_s * 3
-            self._pause_s = min(_BLIND_MAX_S, _BLIND_MIN_S + spread_s)
+            self._pause_s = min(_POLL_MAX_S, _POLL_MIN_S + spread_s)
             left_s = min(left_s, self._pause_s)
         return left_s
 
@@ -274,7 +282,7 @@ class WatchState:
 def watch_key(
     clock: Clocks,
     subscriber: Subscriber,
-    look: Callable[[], Entry | None],
+    read: Callable[[], Entry | None],
     version: str | None,
     timeout_s: float,
 ) -> Watched:
@@ -283,15 +291,15 @@ def watch_key(
     Arguments:
         clock: see `WatchState`.
         subscriber: the subscriber of the entry's topic.
-        look: reads the entry.
+        read: reads the entry.
         version, timeout_s: see `WatchState`.
 
     Raises:
-        StoreUnavailable, StoreRefused: from `look`.
+        StoreUnavailable, StoreRefused: from `read`.
     """
     state = WatchState(clock, version, timeout_s)
     subscribed = subscriber.is_subscribed(min(timeout_s, ATTEMPT_S))
-    while (wait_s := state.next_wait_s(look(), subscribed)) is not None:
+    while (wait_s := state.next_wait_s(read(), subscribed)) is not None:
         notified = subscriber.wait(wait_s)
         subscribed = subscribed and subscriber.is_subscribed(0)
         if state.is_over(notified, subscribed):
@@ -299,9 +307,9 @@ def watch_key(
     return state.result
 
 
-def look_timeout_s(timeout_s: float) -> float:
+def read_timeout_s(timeout_s: float) -> float:
     """Return the time limit of one read within a wait of `timeout_s`."""
-    return max(_LOOK_MIN_S, min(timeout_s, ATTEMPT_S))
+    return max(_READ_TIMEOUT_MIN_S, min(timeout_s, ATTEMPT_S))
 
 
 def unavailable(error: OSError) -> StoreUnavailable:

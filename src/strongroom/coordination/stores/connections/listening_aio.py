@@ -18,7 +18,7 @@ from strongroom.coordination.stores.connections.listening import (
     ATTEMPT_S,
     Subscriber,
     WatchState,
-    look_timeout_s,
+    read_timeout_s,
 )
 from strongroom.coordination.stores.threaded_store import ThreadedStore
 
@@ -30,9 +30,9 @@ class TaskSubscriber(Subscriber):
         super().__init__()
         self._loop, self._woken = asyncio.get_running_loop(), asyncio.Event()
 
-    def settle(self, subscribed: bool) -> None:
-        """Set whether the task will be notified; see `Subscriber.settle`."""
-        super().settle(subscribed)
+    def set_subscribed(self, subscribed: bool) -> None:
+        """Set whether the task will be notified; see `Subscriber.set_subscribed`."""
+        super().set_subscribed(subscribed)
         self._wake()
 
     def notify(self) -> None:
@@ -42,7 +42,7 @@ class TaskSubscriber(Subscriber):
 
     async def is_subscribed_aio(self, timeout_s: float) -> bool:
         """Return whether the task will be notified; see `Subscriber.is_subscribed`."""
-        if not self._settled.is_set():
+        if not self._decided.is_set():
             await self._sleep(timeout_s)
         return self.is_subscribed(0)
 
@@ -94,11 +94,11 @@ class ListeningAio(ThreadedStore):
     async def watch(self, key: str, version: str | None, timeout_s: float) -> Watched:
         """Wait for another version; see `Store.watch`."""
         state, subscriber = WatchState(self._listener.clock, version, timeout_s), TaskSubscriber()
-        look_s = look_timeout_s(timeout_s)
+        read_timeout = read_timeout_s(timeout_s)
         with self._listener.registered(key, subscriber):
             subscribed = await subscriber.is_subscribed_aio(min(timeout_s, ATTEMPT_S))
             while True:
-                wait_s = state.next_wait_s(await self.get(key, look_s), subscribed)
+                wait_s = state.next_wait_s(await self.get(key, read_timeout), subscribed)
                 if wait_s is None:
                     break
                 notified = await subscriber.wait_aio(wait_s)

@@ -32,7 +32,7 @@ _FINAL: Final = (
     "UNSUPPORTED_PROTOCOL",
     "NO_PROTOCOLS_AVAILABLE",
 )
-_NO_COMMON_WAY: Final = ("PROTOCOL_VERSION", "INSUFFICIENT_SECURITY")
+_NO_COMMON_PROTOCOL: Final = ("PROTOCOL_VERSION", "INSUFFICIENT_SECURITY")
 
 
 def refusal_of(error: Exception) -> str:
@@ -43,12 +43,12 @@ def refusal_of(error: Exception) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return str(error)
     words = reason.lower().replace("_", " ")
-    if "ALERT" not in reason or reason.endswith(_NO_COMMON_WAY):
+    if "ALERT" not in reason or reason.endswith(_NO_COMMON_PROTOCOL):
         return f"no TLS connection can be made: {words}"
     return f"the server requires a client certificate, or refuses the one given ({words})"
 
 
-def behind(sock: socket.socket, error: OSError) -> OSError:
+def tls_alert_of(sock: socket.socket, error: OSError) -> OSError:
     """Return the TLS alert that explains why a connection broke, if one came; else `error`.
 
     Arguments:

@@ -16,28 +16,28 @@ from typing import Any, Final, TypeVar
 
 from strongroom.coordination.clock import Clocks
 from strongroom.coordination.errors import StoreRefused, StoreUnavailable
-from strongroom.coordination.stores.connections.http_pool import HttpPool, NoAnswer
+from strongroom.coordination.stores.connections.http_pool import HttpPool, NoResponse
 from strongroom.coordination.stores.etcd.address import EtcdAddress
 
 T = TypeVar("T")
 Json = dict[str, Any]
-_INVALID, _FORBIDDEN, _NO_METHOD, _WHO = 3, 7, 12, 16
-_REFUSALS: Final = frozenset({_INVALID, _FORBIDDEN, _NO_METHOD})
-_REFUSED: Final = frozenset({"etcdserver: authentication is not enabled", "Not Found"})
-_NO_LEASE: Final = "etcdserver: requested lease not found"
+_INVALID_ARGUMENT, _PERMISSION_DENIED, _UNIMPLEMENTED, _UNAUTHENTICATED = 3, 7, 12, 16
+_REFUSAL_CODES: Final = frozenset({_INVALID_ARGUMENT, _PERMISSION_DENIED, _UNIMPLEMENTED})
+_REFUSAL_MESSAGES: Final = frozenset({"etcdserver: authentication is not enabled", "Not Found"})
+_LEASE_NOT_FOUND: Final = "etcdserver: requested lease not found"
 # With this header, a member without a leader fails at once instead of after a timeout.
 _HEADERS: Final = {"Content-Type": "application/json", "Grpc-Metadata-hasleader": "true"}
 _NO_LEADER: Final = "etcdserver: no leader"
 # The user's rights changed after the token was issued: nothing was applied, so retry.
-_OLD_RIGHTS: Final = "etcdserver: revision of auth store is old"
-_NOBODY: Final = "etcdserver: user name is empty"
+_AUTH_REVISION_OLD: Final = "etcdserver: revision of auth store is old"
+_USER_NAME_EMPTY: Final = "etcdserver: user name is empty"
 
 
-class Failed(Exception):
+class MemberError(Exception):
     """A member returned an error that does not tell whether the request took effect."""
 
 
-class Missing(Exception):
+class LeaseNotFound(Exception):
     """The lease in the request does not exist: nothing took effect."""
 
 
@@ -66,19 +66,19 @@ class EtcdHttp:
     def __init__(self, address: EtcdAddress, clock: Clocks) -> None:
         self.address, self.clock = address, clock
         self._pools = [HttpPool(member, clock, address.tls) for member in address.members]
-        self._first = 0
+        self._preferred = 0
         self._token = ""
-        self._asking = threading.Lock()
+        self._token_lock = threading.Lock()
 
     def write(self, path: str, body: Mapping[str, object], timeout_s: float) -> Json:
         """Send a write once. Another member is tried only if the first certainly never received it.
 
         Raises:
-            NoAnswer, Failed: the write may have taken effect.
-            Missing: it was not applied, because the lease does not exist.
+            NoResponse, Failed: the write may have taken effect.
+            LeaseNotFound: it was not applied, because the lease does not exist.
             StoreUnavailable, StoreRefused: it was not applied.
         """
-        return self._send(path, body, timeout_s, again=False)
+        return self._send(path, body, timeout_s, may_retry=False)
 
     def read(self, path: str, body: Mapping[str, object], timeout_s: float) -> Json:
         """Send a read to one member after another, until one responds or the time is up.
@@ -88,32 +88,34 @@ class EtcdHttp:
             StoreRefused: a member refused, and a retry will not help.
         """
         try:
-            return self._send(path, body, timeout_s, again=True)
-        except (NoAnswer, Failed, Missing) as error:
+            return self._send(path, body, timeout_s, may_retry=True)
+        except (NoResponse, MemberError, LeaseNotFound) as error:
             raise StoreUnavailable(str(error)) from error
 
-    def _send(self, path: str, body: Mapping[str, object], timeout_s: float, again: bool) -> Json:
+    def _send(
+        self, path: str, body: Mapping[str, object], timeout_s: float, may_retry: bool
+    ) -> Json:
         raw = json.dumps(body).encode()
         until_s = self.clock.monotonic_s() + timeout_s
 
-        def ask(index: int, left_s: float) -> Json:
-            return self._ask(self._pools[index], path, raw, left_s)
+        def request(index: int, left_s: float) -> Json:
+            return self._request(self._pools[index], path, raw, left_s)
 
-        return self.in_turn(ask, until_s, again)
+        return self.try_members(request, until_s, may_retry)
 
-    def in_turn(self, ask: Callable[[int, float], T], until_s: float, again: bool) -> T:
-        """Call `ask` for each member until it succeeds, starting with the last good member.
+    def try_members(self, request: Callable[[int, float], T], until_s: float, may_retry: bool) -> T:
+        """Call `request` for each member until it succeeds, starting with the last good member.
 
         Arguments:
-            ask: called with the member's index and the seconds that it may take.
+            request: called with the member's index and the seconds that it may take.
             until_s: when to give up, by the monotonic clock.
-            again: whether to continue after a failure that may have taken effect.
+            may_retry: whether to continue after a failure that may have taken effect.
 
-        Returns: the result of the first `ask` that succeeds.
+        Returns: the result of the first `request` that succeeds.
 
-        Raises: the last error of `ask`; StoreUnavailable if the time was up before the first call.
+        Raises: the last error of `request`; StoreUnavailable if the time was up before any call.
         """
-        first, count = self._first, len(self._pools)
+        first, count = self._preferred, len(self._pools)
         failure: Exception = StoreUnavailable("no member of the cluster was asked in time")
         for step in range(count):
             index = (first + step) % count
@@ -121,20 +123,20 @@ class EtcdHttp:
             if left_s <= 0:
                 break
             try:
-                found = ask(index, left_s / (count - step) if again else left_s)
-            except (StoreUnavailable, NoAnswer, Failed) as error:
+                found = request(index, left_s / (count - step) if may_retry else left_s)
+            except (StoreUnavailable, NoResponse, MemberError) as error:
                 # A member that is silent, unreachable or without a leader is not tried first next
                 # time.
-                self._first = (index + 1) % count
+                self._preferred = (index + 1) % count
                 failure = error
-                if not again and not isinstance(error, StoreUnavailable):
+                if not may_retry and not isinstance(error, StoreUnavailable):
                     raise
             else:
-                self._first = index
+                self._preferred = index
                 return found
         raise failure
 
-    def _ask(self, pool: HttpPool, path: str, raw: bytes, timeout_s: float) -> Json:
+    def _request(self, pool: HttpPool, path: str, raw: bytes, timeout_s: float) -> Json:
         until_s = self.clock.monotonic_s() + timeout_s
         headers = self.headers(pool, timeout_s)
         try:
@@ -154,8 +156,8 @@ class EtcdHttp:
         left_s = until_s - self.clock.monotonic_s()
         if left_s <= 0:
             raise StoreUnavailable(f"{pool.host_field} was not asked: the time is up")
-        answer = pool.send("POST", path, headers, raw, left_s)
-        return _document(pool.host_field, answer.status, answer.body)
+        response = pool.send("POST", path, headers, raw, left_s)
+        return _document(pool.host_field, response.status, response.body)
 
     def headers(self, member: HttpPool | int, timeout_s: float) -> dict[str, str]:
         """Return the headers of a request, with a token if the URL names a user.
@@ -176,14 +178,14 @@ class EtcdHttp:
     def _new_token(self, pool: HttpPool, timeout_s: float) -> str:
         # Password checks are slow by design: one thread authenticates, the others wait for it.
         until_s = self.clock.monotonic_s() + timeout_s
-        if not self._asking.acquire(timeout=max(0.0, timeout_s)):
+        if not self._token_lock.acquire(timeout=max(0.0, timeout_s)):
             raise StoreUnavailable(f"{pool.host_field} gave no token in time")
         try:
             if not self._token:
                 self._token = self._authenticate(pool, until_s - self.clock.monotonic_s())
             return self._token
         finally:
-            self._asking.release()
+            self._token_lock.release()
 
     def renew_token(self, headers: Mapping[str, str]) -> None:
         """Drop the cached token if it is the one that was refused.
@@ -197,24 +199,24 @@ class EtcdHttp:
             self._token = ""
 
     def _authenticate(self, pool: HttpPool, timeout_s: float) -> str:
-        who = {"name": self.address.user, "password": self.address.password}
-        path, raw = "/v3/auth/authenticate", json.dumps(who).encode()
+        credentials = {"name": self.address.user, "password": self.address.password}
+        path, raw = "/v3/auth/authenticate", json.dumps(credentials).encode()
         until_s = self.clock.monotonic_s() + timeout_s
         try:
             token = str(self._exchange(pool, path, raw, _HEADERS, until_s)["token"])
         except StoreRefused as error:
             raise StoreRefused(f"{pool.host_field} refuses user and password: {error}") from None
-        except (NoAnswer, Failed, Missing, BadToken, KeyError) as error:
+        except (NoResponse, MemberError, LeaseNotFound, BadToken, KeyError) as error:
             raise StoreUnavailable(f"{pool.host_field} gave no token: {error}") from None
         if not (token.isascii() and token.isprintable()):
             raise StoreRefused(f"{pool.host_field} gave a token that no header can hold")
         return token
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Drop all inherited connections, in a forked child."""
-        self._asking = threading.Lock()
+        self._token_lock = threading.Lock()
         for pool in self._pools:
-            pool.forget()
+            pool.reset()
 
     def close(self) -> None:
         """Close the idle connections."""
@@ -228,9 +230,9 @@ def _document(where: str, status: int, raw: bytes) -> Json:
     except ValueError as error:
         if status in (404, 405):
             raise StoreRefused(f"{where} has no JSON gateway of etcd 3.4 or later") from error
-        raise Failed(f"{where}: status {status} and no JSON") from error
+        raise MemberError(f"{where}: status {status} and no JSON") from error
     if not isinstance(found, dict):
-        raise Failed(f"{where}: status {status} and no object")
+        raise MemberError(f"{where}: status {status} and no object")
     if status == 200 and "code" not in found:
         return found
     raise failure_of(where, found, status)
@@ -244,12 +246,12 @@ def failure_of(where: str, details: Mapping[str, Any], status: int = 0) -> Excep
         details: the error's JSON object.
         status: the HTTP status, used if the object has no message.
     """
-    words = str(details.get("message") or details.get("error") or f"status {status}")
+    message = str(details.get("message") or details.get("error") or f"status {status}")
     code = details.get("code", details.get("grpc_code"))
-    if code == _WHO or words in (_OLD_RIGHTS, _NOBODY):
-        return BadToken(words)
-    if words == _NO_LEADER:
-        return StoreUnavailable(f"{where}: {words}")
-    if code in _REFUSALS or words in _REFUSED:
-        return StoreRefused(f"{where}: {words}")
-    return (Missing if words == _NO_LEASE else Failed)(f"{where}: {words}")
+    if code == _UNAUTHENTICATED or message in (_AUTH_REVISION_OLD, _USER_NAME_EMPTY):
+        return BadToken(message)
+    if message == _NO_LEADER:
+        return StoreUnavailable(f"{where}: {message}")
+    if code in _REFUSAL_CODES or message in _REFUSAL_MESSAGES:
+        return StoreRefused(f"{where}: {message}")
+    return (LeaseNotFound if message == _LEASE_NOT_FOUND else MemberError)(f"{where}: {message}")

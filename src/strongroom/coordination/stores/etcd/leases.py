@@ -14,12 +14,12 @@ from typing import Final, NamedTuple
 
 from strongroom.coordination.clock import Clocks
 from strongroom.coordination.errors import StoreRefused, StoreUnavailable
-from strongroom.coordination.stores.connections.http_pool import NoAnswer
-from strongroom.coordination.stores.etcd.http import EtcdHttp, Failed, Missing
+from strongroom.coordination.stores.connections.http_pool import NoResponse
+from strongroom.coordination.stores.etcd.http import EtcdHttp, LeaseNotFound, MemberError
 
 _SPARE_S: Final = 1
 # Less than _SPARE_S * (1 - e) / (1 + e), for clock errors e of up to a third.
-_YOUNG_S: Final = 0.5
+_REUSABLE_S: Final = 0.5
 _IDLE_MAX: Final = 32
 # An idle lease with a long TTL would stay in the cluster for that long if its client died.
 _IDLE_TTL_MAX_S: Final = 60
@@ -50,9 +50,9 @@ class EtcdLeases:
 
     def __init__(self, http: EtcdHttp, clock: Clocks) -> None:
         self._http, self._clock = http, clock
-        self.forget()
+        self.reset()
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Drop the inherited leases, in a forked child: they belong to the parent."""
         self._lock = threading.Lock()
         self._recent: dict[str, EtcdLease] = {}
@@ -71,25 +71,25 @@ class EtcdLeases:
         """
         now_s = self._clock.boot_s()
         with self._lock:
-            old = [lease for lease in self._idle if not _young(lease, now_s)]
-            self._idle = [lease for lease in self._idle if _young(lease, now_s)]
-            fit = [lease for lease in self._idle if lease.ttl_s == ttl_s and not fresh]
-            if fit:
-                self._idle.remove(fit[-1])
-        if old:
-            self.end(old[0].id, until_s)
-        return fit[-1] if fit else self._grant(ttl_s, until_s)
+            expired = [lease for lease in self._idle if not _is_reusable(lease, now_s)]
+            self._idle = [lease for lease in self._idle if _is_reusable(lease, now_s)]
+            reusable = [lease for lease in self._idle if lease.ttl_s == ttl_s and not fresh]
+            if reusable:
+                self._idle.remove(reusable[-1])
+        if expired:
+            self.end(expired[0].id, until_s)
+        return reusable[-1] if reusable else self._grant(ttl_s, until_s)
 
     def _grant(self, ttl_s: float, until_s: float) -> EtcdLease:
         sent_s, left_s = self._clock.boot_s(), until_s - self._clock.monotonic_s()
-        wanted = {"TTL": math.ceil(ttl_s) + _SPARE_S}
+        terms = {"TTL": math.ceil(ttl_s) + _SPARE_S}
         try:
-            found = self._http.write("/v3/lease/grant", wanted, left_s)
+            found = self._http.write("/v3/lease/grant", terms, left_s)
             lease = EtcdLease(str(found["ID"]), ttl_s, sent_s)
-        except (NoAnswer, Failed, Missing, KeyError) as error:
+        except (NoResponse, MemberError, LeaseNotFound, KeyError) as error:
             raise StoreUnavailable(str(error)) from error
         with self._lock:
-            for known in [one for one in self._recent.values() if not _young(one, sent_s)]:
+            for known in [one for one in self._recent.values() if not _is_reusable(one, sent_s)]:
                 del self._recent[known.id]
             self._recent[lease.id] = lease
         return lease
@@ -103,9 +103,9 @@ class EtcdLeases:
         """
         with self._lock:
             lease = self._recent.get(lease_id)
-            good = lease is not None and _young(lease, self._clock.boot_s())
-            good = good and len(self._idle) < _IDLE_MAX
-            if lease is not None and good and lease.ttl_s <= _IDLE_TTL_MAX_S:
+            is_reusable = lease is not None and _is_reusable(lease, self._clock.boot_s())
+            is_reusable = is_reusable and len(self._idle) < _IDLE_MAX
+            if lease is not None and is_reusable and lease.ttl_s <= _IDLE_TTL_MAX_S:
                 self._idle.append(lease)
                 return
             self._recent.pop(lease_id, None)
@@ -116,7 +116,7 @@ class EtcdLeases:
         left_s = until_s - self._clock.monotonic_s()
         try:
             self._http.write("/v3/lease/revoke", {"ID": lease_id}, left_s)
-        except (NoAnswer, Failed, Missing, StoreUnavailable, StoreRefused):
+        except (NoResponse, MemberError, LeaseNotFound, StoreUnavailable, StoreRefused):
             return
 
     def close(self) -> None:
@@ -128,5 +128,5 @@ class EtcdLeases:
             self.end(lease.id, until_s)
 
 
-def _young(lease: EtcdLease, now_s: float) -> bool:
-    return now_s - lease.sent_s <= _YOUNG_S
+def _is_reusable(lease: EtcdLease, now_s: float) -> bool:
+    return now_s - lease.sent_s <= _REUSABLE_S

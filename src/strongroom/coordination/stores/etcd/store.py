@@ -35,18 +35,18 @@ from strongroom.coordination.effects import (
 from strongroom.coordination.errors import CorruptRecord, StoreRefused, StoreUnavailable
 from strongroom.coordination.schema.records import UNREADABLE
 from strongroom.coordination.store import Promises
-from strongroom.coordination.stores.connections.http_pool import NoAnswer
+from strongroom.coordination.stores.connections.http_pool import NoResponse
 from strongroom.coordination.stores.etcd.address import EtcdAddress, address_of
 from strongroom.coordination.stores.etcd.http import (
     EtcdHttp,
-    Failed,
     Json,
-    Missing,
+    LeaseNotFound,
+    MemberError,
     decoded,
     encoded,
 )
 from strongroom.coordination.stores.etcd.leases import EtcdLeases
-from strongroom.coordination.stores.etcd.watch import EtcdWatches, Known
+from strongroom.coordination.stores.etcd.watch import EtcdWatches, KnownVersion
 from strongroom.coordination.stores.threaded_store import StoreBase
 
 _HOLD: Final = b"\x00hold"  # sorts right after its register; no key contains it
@@ -55,7 +55,7 @@ _HELD: Final = "h"
 _VERSION: Final = re.compile(r"([1-9][0-9]{0,18})(h?)", re.ASCII)
 _REVISION_MAX: Final = 2**63 - 2
 _PAGE: Final = 1000
-_LOOK_S: Final = 2.0
+_READ_TIMEOUT_MIN_S: Final = 2.0
 
 
 class _NoLease(StoreUnavailable):
@@ -116,7 +116,7 @@ class EtcdStore(StoreBase):
             return CONFLICT  # not a version of this store
         self._watches.sweep()
         name, until_s = self._name(key), self._clock.monotonic_s() + timeout_s
-        put = _put(name, json.dumps({"note": note}).encode() + b"\n" + value)
+        put = _put_request(name, json.dumps({"note": note}).encode() + b"\n" + value)
         if lease is None:
             return self._write(name, state, "", [put], state.held, until_s)
         if lease.action in (LeaseAction.ACQUIRE, LeaseAction.TAKE_OVER, LeaseAction.RENEW):
@@ -124,7 +124,7 @@ class EtcdStore(StoreBase):
                 return CONFLICT  # expired by the store's clock
             return self._hold(name, state, put, lease, until_s)
         nonce = lease.nonce if lease.action is LeaseAction.RELEASE else ""
-        return self._write(name, state, nonce, [put, _drop(name + _HOLD)], False, until_s)
+        return self._write(name, state, nonce, [put, _delete_request(name + _HOLD)], False, until_s)
 
     def _hold(
         self, name: bytes, state: _State, put: Json, lease: LeaseTerms, until_s: float
@@ -132,7 +132,7 @@ class EtcdStore(StoreBase):
         """Write the value and bind the hold key to a lease with no other key; see the module."""
         for fresh in (False, True):
             found = self._leases.take(lease.ttl_s, until_s, fresh)
-            bound = _put(name + _HOLD, lease.nonce.encode(), found.id)
+            bound = _put_request(name + _HOLD, lease.nonce.encode(), found.id)
             try:
                 outcome = self._write(name, state, lease.nonce, [put, bound], True, until_s)
             except _NoLease:
@@ -176,11 +176,11 @@ class EtcdStore(StoreBase):
             if not found.get("succeeded"):
                 return CONFLICT
             version = _version(int(found["header"]["revision"]), stays_held)
-        except Missing as error:
+        except LeaseNotFound as error:
             raise _NoLease(str(error)) from error
-        except (NoAnswer, Failed, KeyError, ValueError) as error:
+        except (NoResponse, MemberError, KeyError, ValueError) as error:
             return Unknown(str(error))
-        for lease_id in _left_behind(found):
+        for lease_id in _unbound_leases(found):
             self._leases.give_back(lease_id, until_s)
         return Applied(version)
 
@@ -189,8 +189,8 @@ class EtcdStore(StoreBase):
         if state is None:
             return CONFLICT
         until_s = self._clock.monotonic_s() + timeout_s
-        drops = [_drop(name), _drop(name + _HOLD)]
-        outcome = self._write(name, state, "", drops, False, until_s)
+        deletes = [_delete_request(name), _delete_request(name + _HOLD)]
+        outcome = self._write(name, state, "", deletes, False, until_s)
         return Applied(expected) if isinstance(outcome, Applied) else outcome
 
     def list_keys(self, prefix: str, timeout_s: float) -> list[str]:
@@ -217,25 +217,25 @@ class EtcdStore(StoreBase):
         name, state = self._name(key), _state(version) or _ABSENT
         now_s = self._clock.monotonic_s()
         until_s, known = now_s + timeout_s, (name, version)
-        stream = self._watches.again(known)
+        stream = self._watches.reuse(known)
         # A new watch reports no earlier change, so the key is read once after it has begun.
-        look = stream is None
+        must_read = stream is None
         # Even in a short wait, a slow member gets enough time to confirm a watch.
-        open_until_s = max(until_s, now_s + _LOOK_S)
+        open_until_s = max(until_s, now_s + _READ_TIMEOUT_MIN_S)
         stream = stream or self._watches.open(name, name + _AFTER, open_until_s)
-        good: Known | None = None
+        reusable_from: KnownVersion | None = None
         try:
-            while look or stream.changed(state.revision, until_s):
-                look = False
-                entry = self.get(key, max(until_s - self._clock.monotonic_s(), _LOOK_S))
+            while must_read or stream.changed(state.revision, until_s):
+                must_read = False
+                entry = self.get(key, max(until_s - self._clock.monotonic_s(), _READ_TIMEOUT_MIN_S))
                 found = None if entry is None else entry.version
                 if found != version:
-                    good = (name, found)
+                    reusable_from = (name, found)
                     return entry
-            good = known
+            reusable_from = known
             return UNCHANGED
         finally:
-            self._watches.done(stream, good)
+            self._watches.give_back(stream, reusable_from)
 
     def promises(self) -> Promises:
         return Promises(
@@ -261,9 +261,9 @@ class EtcdStore(StoreBase):
         )
 
     def after_fork(self) -> None:
-        self._http.forget()
-        self._watches.forget()
-        self._leases.forget()
+        self._http.reset()
+        self._watches.reset()
+        self._leases.reset()
 
     def close(self) -> None:
         self._watches.close()
@@ -299,28 +299,28 @@ def _compares(name: bytes, state: _State, nonce: str) -> list[Json]:
     if not state.held:
         return [register, {"key": hold, "target": "MOD", "result": "EQUAL", "mod_revision": "0"}]
     if not nonce:
-        there: Json = {"key": hold, "target": "MOD", "result": "GREATER", "mod_revision": "0"}
-        return [register, there]
-    mine = {"key": hold, "target": "VALUE", "result": "EQUAL", "value": encoded(nonce)}
-    return [register, mine]
+        any_hold: Json = {"key": hold, "target": "MOD", "result": "GREATER", "mod_revision": "0"}
+        return [register, any_hold]
+    own_hold = {"key": hold, "target": "VALUE", "result": "EQUAL", "value": encoded(nonce)}
+    return [register, own_hold]
 
 
-def _put(key: bytes, value: bytes, lease_id: str = "0") -> Json:
+def _put_request(key: bytes, value: bytes, lease_id: str = "0") -> Json:
     # The previous value shows which lease is not needed any more.
     put: Json = {"key": encoded(key), "value": encoded(value), "lease": lease_id}
     return {"request_put": {**put, "prev_kv": lease_id != "0"}}
 
 
-def _drop(key: bytes) -> Json:
+def _delete_request(key: bytes) -> Json:
     return {"request_delete_range": {"key": encoded(key), "prev_kv": key.endswith(_HOLD)}}
 
 
-def _left_behind(found: Json) -> list[str]:
+def _unbound_leases(found: Json) -> list[str]:
     """Return the leases of the keys that the transaction replaced or deleted."""
     rows: list[Json] = []
-    for answer in found.get("responses", []):
-        rows += answer.get("response_delete_range", {}).get("prev_kvs", [])
-        previous = answer.get("response_put", {}).get("prev_kv")
+    for response in found.get("responses", []):
+        rows += response.get("response_delete_range", {}).get("prev_kvs", [])
+        previous = response.get("response_put", {}).get("prev_kv")
         rows += [previous] if previous else []
     return [str(row["lease"]) for row in rows if row.get("lease", "0") != "0"]
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from strongroom.coordination.stores.connections.http_connection import (
     BODY_BYTES_MAX,
-    BadAnswer,
+    BadResponse,
     HttpConnection,
 )
 
@@ -26,7 +26,7 @@ class LineStream(HttpConnection):
     """A connection that streams lines; call `begin` first.
 
     It connects when it is created. One thread at a time may use it; any thread may call
-    `break_off`.
+    `interrupt`.
     """
 
     def begin(
@@ -35,30 +35,30 @@ class LineStream(HttpConnection):
         """Send a POST request and read the response's headers.
 
         Raises:
-            OSError, BadAnswer: there was no response, or it is not chunked HTTP/1.x.
+            OSError, BadResponse: there was no response, or it is not chunked HTTP/1.x.
         """
         self._lines = bytearray()
-        self._looked_at = 0
+        self._searched_bytes = 0
         fields = {"Host": host_field, **headers, "Content-Length": str(len(body))}
         head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
         self._send(f"POST {target} HTTP/1.1\r\n{head}\r\n".encode("latin-1") + body, until_s)
-        answer = self._until(b"\r\n\r\n", until_s)
-        status = _STATUS.match(answer)
+        response = self._read_until(b"\r\n\r\n", until_s)
+        status = _STATUS.match(response)
         if status is None:
-            raise BadAnswer(f"{answer[:40]!r} is no HTTP")
-        if not _CHUNKED.search(answer):
-            raise BadAnswer(f"status {status[1].decode()}, and nothing that goes on")
+            raise BadResponse(f"{response[:40]!r} is no HTTP")
+        if not _CHUNKED.search(response):
+            raise BadResponse(f"status {status[1].decode()}, and nothing that goes on")
 
     def line(self, until_s: float) -> bytes | None:
         """Return the next line without its newline; None after a timeout; empty at the end.
 
         Raises:
-            OSError, BadAnswer: the connection broke, or a line is too long.
+            OSError, BadResponse: the connection broke, or a line is too long.
         """
-        while (at := self._lines.find(b"\n", self._looked_at)) < 0:
-            self._looked_at = len(self._lines)
-            if self._looked_at > BODY_BYTES_MAX:
-                raise BadAnswer(f"a line of more than {BODY_BYTES_MAX} bytes")
+        while (at := self._lines.find(b"\n", self._searched_bytes)) < 0:
+            self._searched_bytes = len(self._lines)
+            if self._searched_bytes > BODY_BYTES_MAX:
+                raise BadResponse(f"a line of more than {BODY_BYTES_MAX} bytes")
             try:
                 piece = self._chunk(until_s)
             except TimeoutError:
@@ -68,7 +68,7 @@ class LineStream(HttpConnection):
             self._lines += piece
         found = bytes(self._lines[:at])
         del self._lines[: at + 1]
-        self._looked_at = 0
+        self._searched_bytes = 0
         return found
 
     def _chunk(self, until_s: float) -> bytes:
@@ -83,9 +83,9 @@ class LineStream(HttpConnection):
                     del self._buffer[: end + 2]
                     return found
             elif len(self._buffer) > _SIZE_DIGITS_MAX:
-                raise BadAnswer("a chunk does not say its length")
+                raise BadResponse("a chunk does not say its length")
             if not self._fill(until_s):
-                raise BadAnswer("the connection was closed")
+                raise BadResponse("the connection was closed")
 
 
 def _size(text: bytes) -> int:
@@ -94,5 +94,5 @@ def _size(text: bytes) -> int:
     except ValueError:
         size_bytes = -1
     if not 0 <= size_bytes <= BODY_BYTES_MAX:
-        raise BadAnswer(f"{text[:40]!r} is no length of a chunk")
+        raise BadResponse(f"{text[:40]!r} is no length of a chunk")
     return size_bytes

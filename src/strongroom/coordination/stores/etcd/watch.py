@@ -15,7 +15,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from strongroom.coordination.errors import StoreRefused, StoreUnavailable
-from strongroom.coordination.stores.connections.http_connection import BadAnswer
+from strongroom.coordination.stores.connections.http_connection import BadResponse
 from strongroom.coordination.stores.connections.tls_refusals import refusal_of
 from strongroom.coordination.stores.etcd.http import BadToken, EtcdHttp, Json, encoded, failure_of
 from strongroom.coordination.stores.etcd.stream import LineStream
@@ -26,9 +26,9 @@ _AGE_MAX_S: Final = 30.0
 _IDLE_MAX_S: Final = 2.0
 _IDLE_MAX: Final = 64
 # Older members report an unknown token as a missing permission.
-_REFUSED: Final = ("Unauthenticated", "permission denied", "user name is empty")
+_REFUSAL_WORDS: Final = ("Unauthenticated", "permission denied", "user name is empty")
 
-Known = tuple[bytes, str | None]
+KnownVersion = tuple[bytes, str | None]
 """A key, and the version that its waiter knows (None: absent)."""
 
 
@@ -41,15 +41,15 @@ class EtcdWatches:
 
     def __init__(self, http: EtcdHttp) -> None:
         self._http = http
-        self.forget()
+        self.reset()
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Drop the inherited watches, in a forked child: they belong to the parent."""
         self._lock = threading.Lock()
-        self._used: set[EtcdWatch] = set()
-        self._idle: list[tuple[float, Known, EtcdWatch]] = []
+        self._in_use: set[EtcdWatch] = set()
+        self._idle: list[tuple[float, KnownVersion, EtcdWatch]] = []
 
-    def again(self, known: Known) -> EtcdWatch | None:
+    def reuse(self, known: KnownVersion) -> EtcdWatch | None:
         """Return an idle watch that began before `known` was read; None if there is none.
 
         It reports every change since that read.
@@ -58,10 +58,10 @@ class EtcdWatches:
         self.sweep()
         with self._lock:
             for item in self._idle:
-                _, place, watch = item
-                if place == known and now_s - watch.began_s < _AGE_MAX_S:
+                _, item_known, watch = item
+                if item_known == known and now_s - watch.began_s < _AGE_MAX_S:
                     self._idle.remove(item)
-                    self._used.add(watch)
+                    self._in_use.add(watch)
                     return watch
         return None
 
@@ -90,12 +90,12 @@ class EtcdWatches:
             except BadToken as error:
                 raise StoreRefused(f"a watch was refused: {error}") from error
 
-        watch = self._http.in_turn(opened, until_s, again=True)
+        watch = self._http.try_members(opened, until_s, may_retry=True)
         with self._lock:
-            self._used.add(watch)
+            self._in_use.add(watch)
         return watch
 
-    def done(self, watch: EtcdWatch, known: Known | None) -> None:
+    def give_back(self, watch: EtcdWatch, known: KnownVersion | None) -> None:
         """Take back a watch, and keep it for reuse or close it.
 
         Arguments:
@@ -104,7 +104,7 @@ class EtcdWatches:
         """
         now_s = self._http.clock.monotonic_s()
         with self._lock:
-            self._used.discard(watch)
+            self._in_use.discard(watch)
             if known is not None and len(self._idle) < _IDLE_MAX:
                 self._idle.append((now_s, known, watch))
                 return
@@ -125,11 +125,11 @@ class EtcdWatches:
         """Close the idle watches, and interrupt the waiting ones."""
         with self._lock:
             idle, self._idle = self._idle, []
-            used = list(self._used)
+            used = list(self._in_use)
         for _, _, watch in idle:
             watch.close()
         for watch in used:
-            watch.break_off()
+            watch.interrupt()
 
 
 class EtcdWatch:
@@ -145,32 +145,32 @@ class EtcdWatch:
         limit_s: float,
     ) -> None:
         parts = urlsplit(http.address.members[index])
-        self._where, self.began_s = parts.netloc, http.clock.monotonic_s()
+        self._host, self.began_s = parts.netloc, http.clock.monotonic_s()
         until_s = self.began_s + limit_s
-        wanted = {"create_request": {"key": encoded(key), "range_end": encoded(end)}}
+        request = {"create_request": {"key": encoded(key), "range_end": encoded(end)}}
         try:
             self._stream = LineStream(
                 parts.hostname or "", parts.port or 0, http.address.tls, http.clock, until_s
             )
         except OSError as error:
-            raise _trouble(self._where, error) from error
+            raise _connection_error(self._host, error) from error
         try:
-            body = json.dumps(wanted).encode()
+            body = json.dumps(request).encode()
             self._stream.begin(parts.netloc, "/v3/watch", headers, body, until_s)
             if self._next(until_s) is None:
-                raise StoreUnavailable(f"{self._where} did not confirm a watch in time")
-        except (OSError, BadAnswer) as error:
+                raise StoreUnavailable(f"{self._host} did not confirm a watch in time")
+        except (OSError, BadResponse) as error:
             self._stream.close()
-            raise _trouble(self._where, error) from error
+            raise _connection_error(self._host, error) from error
         except BaseException:
             self._stream.close()
             raise
 
-    def changed(self, beyond: int, until_s: float) -> bool:
+    def changed(self, after_revision: int, until_s: float) -> bool:
         """Wait for a change; return False if the time is up first.
 
         Arguments:
-            beyond: changes up to this revision are ignored.
+            after_revision: changes up to this revision are ignored.
             until_s: when to give up, by the monotonic clock.
 
         Raises:
@@ -182,12 +182,12 @@ class EtcdWatch:
                 if result is None:
                     return False
                 events = result.get("events", [])
-                if any(_revision(event) > beyond for event in events):
+                if any(_revision(event) > after_revision for event in events):
                     return True
         except BadToken as error:
-            raise StoreUnavailable(f"{self._where}: {error}") from error
-        except (OSError, BadAnswer) as error:
-            raise _trouble(self._where, error) from error
+            raise StoreUnavailable(f"{self._host}: {error}") from error
+        except (OSError, BadResponse) as error:
+            raise _connection_error(self._host, error) from error
 
     def _next(self, until_s: float) -> Json | None:
         """Return the next message; None if the time is up."""
@@ -198,20 +198,20 @@ class EtcdWatch:
             message = json.loads(line)
             result = message.get("result")
         except (ValueError, AttributeError) as error:
-            raise StoreUnavailable(f"{self._where} ended the watch") from error
+            raise StoreUnavailable(f"{self._host} ended the watch") from error
         if not isinstance(result, dict):
             details = message.get("error", message)
-            raise failure_of(self._where, details if isinstance(details, dict) else {})
+            raise failure_of(self._host, details if isinstance(details, dict) else {})
         if result.get("canceled"):
             reason = str(result.get("cancel_reason", "")) or "it was canceled"
-            if any(word in reason for word in _REFUSED):
+            if any(word in reason for word in _REFUSAL_WORDS):
                 raise BadToken(reason)
-            raise StoreUnavailable(f"{self._where} ended the watch: {reason}")
+            raise StoreUnavailable(f"{self._host} ended the watch: {reason}")
         return result
 
-    def break_off(self) -> None:
+    def interrupt(self) -> None:
         """Interrupt the waiter at once; called from another thread."""
-        self._stream.break_off()
+        self._stream.interrupt()
 
     def close(self) -> None:
         """Close the stream."""
@@ -222,10 +222,10 @@ def _revision(event: Json) -> int:
     try:
         return int(event["kv"]["mod_revision"])
     except (KeyError, ValueError, TypeError) as error:
-        raise BadAnswer("an event without its revision") from error
+        raise BadResponse("an event without its revision") from error
 
 
-def _trouble(where: str, error: Exception) -> StoreUnavailable | StoreRefused:
+def _connection_error(where: str, error: Exception) -> StoreUnavailable | StoreRefused:
     if refusal := refusal_of(error):
         return StoreRefused(f"{where}: {refusal}")
     return StoreUnavailable(f"{where}: {str(error) or type(error).__name__}")

@@ -34,7 +34,7 @@ from strongroom.coordination.stores.connections.listening import (
     ATTEMPT_S,
     NotificationHub,
     Subscriber,
-    look_timeout_s,
+    read_timeout_s,
     unavailable,
     watch_key,
 )
@@ -44,7 +44,7 @@ from strongroom.coordination.stores.postgres.wire import (
     Row,
     SqlError,
     conninfo_of,
-    meaning,
+    store_error,
 )
 from strongroom.coordination.stores.threaded_store import StoreBase
 
@@ -102,7 +102,7 @@ _PID: Final = "SELECT pg_backend_pid()::text"
 
 _NO_TABLE: Final = "42P01"
 _STANDBY: Final = "25006"
-_BEING_MADE: Final = ("23505", "42P07", "42710")
+_CREATED_CONCURRENTLY: Final = ("23505", "42P07", "42710")
 """SQLSTATE codes of a CREATE TABLE while another client creates the same table."""
 _CREATE_TRIES: Final = 10
 _VERSION_DIGITS: Final = 18  # the sequence never reaches more
@@ -120,7 +120,7 @@ class PostgresStore(StoreBase):
     def __init__(self, conninfo: str, polls: bool = False, clock: Clocks | None = None) -> None:
         self._conninfo, self._polls = conninfo, polls
         self.clock = clock or SystemClocks()
-        self._pooled = polls
+        self._sessions_shared = polls
         self.after_fork()
 
     def get(self, key: str, timeout_s: float) -> Entry | None:
@@ -165,7 +165,7 @@ class PostgresStore(StoreBase):
             return watch_key(
                 self.clock,
                 subscriber,
-                lambda: self.get(key, look_timeout_s(timeout_s)),
+                lambda: self.get(key, read_timeout_s(timeout_s)),
                 version,
                 timeout_s,
             )
@@ -173,8 +173,8 @@ class PostgresStore(StoreBase):
     @contextmanager
     def registered(self, key: str, subscriber: Subscriber) -> Iterator[None]:
         """Notify the subscriber of changes to a key; see `listening_aio.ListeningStore`."""
-        if self._pooled:
-            subscriber.settle(False)
+        if self._sessions_shared:
+            subscriber.set_subscribed(False)
             yield
             return
         with self._hub.registered(channel_of(key), subscriber):
@@ -224,19 +224,19 @@ class PostgresStore(StoreBase):
     def _listen(self) -> PostgresNotifications:
         try:
             return PostgresNotifications(self._conninfo, self.clock)
-        except Pooled:
-            self._pooled = True  # for good: never try to listen again
+        except SessionsShared:
+            self._sessions_shared = True  # for good: never try to listen again
             raise
 
     def _read(self, statement: str, values: Sequence[str], timeout_s: float) -> list[Row]:
         until_s = self.clock.monotonic_s() + timeout_s
         try:
             with self._pool.lend(until_s) as session:
-                return session.ask(statement, values, until_s)
+                return session.execute(statement, values, until_s)
         except SqlError as error:
             if error.state == _NO_TABLE:
                 return []  # no client has written anything yet
-            raise meaning(error) from error
+            raise store_error(error) from error
         except OSError as error:
             raise unavailable(error) from error
 
@@ -250,14 +250,14 @@ class PostgresStore(StoreBase):
         until_s = self.clock.monotonic_s() + timeout_s
         try:
             with self._pool.lend(until_s) as session:
-                rows = self._made(session, statement, values, until_s)
+                rows = self._execute_creating_table(session, statement, values, until_s)
         except SqlError as error:
-            raise meaning(error) from error
+            raise store_error(error) from error
         except OSError as error:
             return Unknown(str(error) or type(error).__name__)
         return Applied(rows[0][0].decode()) if rows else CONFLICT
 
-    def _made(
+    def _execute_creating_table(
         self,
         session: PostgresSession,
         statement: str,
@@ -274,14 +274,14 @@ class PostgresStore(StoreBase):
         """
         for _ in range(_CREATE_TRIES):
             try:
-                return session.ask(statement, values, until_s)
+                return session.execute(statement, values, until_s)
             except SqlError as error:
                 if error.state != _NO_TABLE:
                     raise
             try:
-                session.ask(_CREATE, (), until_s)
+                session.execute(_CREATE, (), until_s)
             except SqlError as error:
-                if error.state not in _BEING_MADE:
+                if error.state not in _CREATED_CONCURRENTLY:
                     raise
         raise StoreUnavailable("the table strongroom_coordination comes and goes")
 
@@ -291,7 +291,7 @@ def _is_answer(error: BaseException) -> bool:
     return isinstance(error, SqlError) and error.state != _STANDBY
 
 
-class Pooled(StoreUnavailable):
+class SessionsShared(StoreUnavailable):
     """A pooler between this client and the server shares sessions, so LISTEN cannot work."""
 
 
@@ -304,7 +304,7 @@ class PostgresNotifications:
 
     Raises:
         StoreUnavailable: there is no session.
-        Pooled: a pooler shares the session, so notifications would not arrive.
+        SessionsShared: a pooler shares the session, so notifications would not arrive.
         StoreRefused: the server refuses the session, and a retry will not help.
     """
 
@@ -313,12 +313,12 @@ class PostgresNotifications:
         until_s = clock.monotonic_s() + ATTEMPT_S
         self._session = PostgresSession(conninfo, clock, until_s)
         try:
-            ((pid,),) = self._session.ask(_PID, (), until_s)
+            ((pid,),) = self._session.execute(_PID, (), until_s)
             if int(pid) != self._session.backend_pid:
-                raise Pooled("a pooler in between hands sessions around")
+                raise SessionsShared("a pooler in between hands sessions around")
         except SqlError as error:
             self._session.close()
-            raise meaning(error) from error
+            raise store_error(error) from error
         except BaseException:
             self._session.close()
             raise
@@ -329,11 +329,11 @@ class PostgresNotifications:
 
     def subscribe(self, topic: str) -> None:
         """Listen on a channel; see `NotificationConnection.subscribe`."""
-        self._ask(f'LISTEN "{_plain(topic)}"')
+        self._execute(f'LISTEN "{_checked_channel(topic)}"')
 
     def unsubscribe(self, topic: str) -> None:
         """Stop listening on a channel; see `NotificationConnection.unsubscribe`."""
-        self._ask(f'UNLISTEN "{_plain(topic)}"')
+        self._execute(f'UNLISTEN "{_checked_channel(topic)}"')
 
     def received(self) -> list[str]:
         """Return the notified channels; see `NotificationConnection.received`."""
@@ -343,11 +343,11 @@ class PostgresNotifications:
         """End the session."""
         self._session.close()
 
-    def _ask(self, statement: str) -> None:
+    def _execute(self, statement: str) -> None:
         try:
-            self._session.ask(statement, (), self._clock.monotonic_s() + ATTEMPT_S)
+            self._session.execute(statement, (), self._clock.monotonic_s() + ATTEMPT_S)
         except SqlError as error:
-            raise meaning(error) from error
+            raise store_error(error) from error
 
 
 def channel_of(key: str) -> str:
@@ -360,7 +360,7 @@ def _is_version(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= _VERSION_DIGITS
 
 
-def _plain(channel: str) -> str:
+def _checked_channel(channel: str) -> str:
     # A channel cannot be a parameter: it is part of the statement itself.
     if not channel.isidentifier():
         raise ValueError(f"{channel!r} is no channel")

@@ -55,15 +55,15 @@ class SqlError(Exception):
 
     Arguments:
         state: the SQLSTATE code, five characters.
-        words: the error message, without its details, which could quote values.
+        message: the error message, without its details, which could quote values.
     """
 
-    def __init__(self, state: str, words: str) -> None:
-        self.state, self.words = state, words
-        super().__init__(f"{words} (SQLSTATE {state})")
+    def __init__(self, state: str, message: str) -> None:
+        self.state, self.message = state, message
+        super().__init__(f"{message} (SQLSTATE {state})")
 
 
-def meaning(error: SqlError) -> StoreRefused | StoreUnavailable:
+def store_error(error: SqlError) -> StoreRefused | StoreUnavailable:
     """Return the exception for a server error: retry later, or never."""
     refused = error.state.startswith(_REFUSED_CLASSES)
     return (StoreRefused if refused else StoreUnavailable)(str(error))
@@ -133,12 +133,12 @@ class PostgresSession:
         try:
             self._pq = pq.PGconn.connect_start(conninfo.encode())
         except psycopg.Error as error:
-            raise StoreUnavailable(_words(str(error))) from None
+            raise StoreUnavailable(_one_line(str(error))) from None
         try:
             self._connect(until_s)
         except (psycopg.Error, OSError) as error:
             self._pq.finish()
-            words = _words(str(error)) or f"no connection: {type(error).__name__}"
+            words = _one_line(str(error)) or f"no connection: {type(error).__name__}"
             refused = any(sign in words for sign in _REFUSED_WORDS)
             raise (StoreRefused if refused else StoreUnavailable)(words) from None
         self._pq.nonblocking = 1
@@ -153,7 +153,7 @@ class PostgresSession:
         """Return the descriptor to poll for unsolicited data."""
         return self._pq.socket
 
-    def ask(self, statement: str, values: Sequence[str | bytes], until_s: float) -> list[Row]:
+    def execute(self, statement: str, values: Sequence[str | bytes], until_s: float) -> list[Row]:
         """Send a statement and return its rows. Columns are in binary form; NULL is empty.
 
         Arguments:
@@ -175,7 +175,7 @@ class PostgresSession:
                 self._pq.consume_input()
             return self._answer(until_s)
         except psycopg.Error as error:
-            raise ConnectionError(_words(str(error))) from None
+            raise ConnectionError(_one_line(str(error))) from None
 
     def received(self) -> list[str]:
         """Return the channels that were notified since the last call; does not wait.
@@ -190,7 +190,7 @@ class PostgresSession:
             while (notice := self._pq.notifies()) is not None:
                 found.append(notice.relname.decode())
         except psycopg.Error as error:
-            raise ConnectionError(_words(str(error))) from None
+            raise ConnectionError(_one_line(str(error))) from None
         return found
 
     def is_stale(self) -> bool:
@@ -225,7 +225,7 @@ class PostgresSession:
             if result.status in _DONE:
                 rows = [_row(result, at) for at in range(result.ntuples)]
             else:
-                problem = _problem(result)
+                problem = _sql_error(result)
         if problem is not None:
             raise problem
         return rows
@@ -250,16 +250,16 @@ def _row(result: pq.abc.PGresult, at: int) -> Row:
     return [result.get_value(at, column) or b"" for column in range(result.nfields)]
 
 
-def _problem(result: pq.abc.PGresult) -> SqlError:
+def _sql_error(result: pq.abc.PGresult) -> SqlError:
     state = result.error_field(pq.DiagnosticField.SQLSTATE)
     severity = result.error_field(pq.DiagnosticField.SEVERITY_NONLOCALIZED)
-    words = result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or result.error_message
-    text = _words(words.decode("utf-8", "replace"))
+    message = result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or result.error_message
+    text = _one_line(message.decode("utf-8", "replace"))
     if state is None or severity != b"ERROR":
         # This error ends the session, and the fate of the statement is unknown.
         raise ConnectionError(text)
     return SqlError(state.decode(), text)
 
 
-def _words(text: str) -> str:
+def _one_line(text: str) -> str:
     return " ".join(text.split())

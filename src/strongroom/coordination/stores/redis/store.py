@@ -6,7 +6,7 @@ version at random, so a server that lost its memory cannot repeat it. The hold h
 own, which could be evicted alone. The store promises only "efficiency". Replication is
 asynchronous, so a failover may lose holds and fences alike. Source: Redis documentation, "Scripting
 with Lua", "Pub/Sub", "TIME". Must not live here: the protocol (redis/wire.py), sessions
-(redis/place.py).
+(redis/address.py).
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from strongroom.coordination.stores.connections.listening import (
     ATTEMPT_S,
     NotificationHub,
     Subscriber,
-    look_timeout_s,
+    read_timeout_s,
     unavailable,
     watch_key,
 )
 from strongroom.coordination.stores.connections.listening_aio import ListeningAio
-from strongroom.coordination.stores.redis.place import (
-    RedisPlace,
-    meaning,
+from strongroom.coordination.stores.redis.address import (
+    RedisAddress,
+    address_of,
     open_session,
-    place_of,
     pool_of,
     run_script,
+    store_error,
 )
 from strongroom.coordination.stores.redis.wire import RedisError, Reply
 from strongroom.coordination.stores.threaded_store import StoreBase
@@ -89,12 +89,12 @@ class RedisStore(StoreBase):
     """One Redis server and one key prefix. Thread-safe.
 
     Arguments:
-        place: the server.
+        address: the server.
         clock: measures time limits, and generates versions.
     """
 
-    def __init__(self, place: RedisPlace, clock: Clocks | None = None) -> None:
-        self._place, self.clock = place, clock or SystemClocks()
+    def __init__(self, address: RedisAddress, clock: Clocks | None = None) -> None:
+        self._address, self.clock = address, clock or SystemClocks()
         self.after_fork()
 
     def get(self, key: str, timeout_s: float) -> Entry | None:
@@ -142,7 +142,7 @@ class RedisStore(StoreBase):
                     if cursor == b"0":
                         return sorted(found)
         except RedisError as error:
-            raise meaning(self._place, error) from error
+            raise store_error(self._address, error) from error
         except OSError as error:
             raise unavailable(error) from error
 
@@ -152,7 +152,7 @@ class RedisStore(StoreBase):
             return watch_key(
                 self.clock,
                 subscriber,
-                lambda: self.get(key, look_timeout_s(timeout_s)),
+                lambda: self.get(key, read_timeout_s(timeout_s)),
                 version,
                 timeout_s,
             )
@@ -188,7 +188,7 @@ class RedisStore(StoreBase):
 
     def after_fork(self) -> None:
         # The parent uses its connections; closing them in the child sends nothing on them.
-        self._pool = pool_of(self._place, self.clock)
+        self._pool = pool_of(self._address, self.clock)
         self._hub = NotificationHub(self._listen, self.clock)
 
     def close(self) -> None:
@@ -196,10 +196,10 @@ class RedisStore(StoreBase):
         self._pool.close()
 
     def _key(self, key: str) -> str:
-        return f"{self._place.prefix}key:{key}"
+        return f"{self._address.prefix}key:{key}"
 
     def _listen(self) -> RedisNotifications:
-        return RedisNotifications(self._place, self.clock)
+        return RedisNotifications(self._address, self.clock)
 
     def _run(
         self, script: str, key: str, words: tuple[str | bytes | int, ...], timeout_s: float
@@ -209,7 +209,7 @@ class RedisStore(StoreBase):
             with self._pool.lend(until_s) as connection:
                 return run_script(connection, until_s, script, (self._key(key),), words)
         except RedisError as error:
-            raise meaning(self._place, error) from error
+            raise store_error(self._address, error) from error
         except OSError as error:
             raise unavailable(error) from error
 
@@ -226,7 +226,7 @@ class RedisStore(StoreBase):
             with self._pool.lend(until_s) as connection:
                 reply = run_script(connection, until_s, script, (self._key(key),), words)
         except RedisError as error:
-            raise meaning(self._place, error) from error
+            raise store_error(self._address, error) from error
         except OSError as error:
             return Unknown(str(error) or type(error).__name__)
         return CONFLICT if reply is None else Applied(version)
@@ -246,17 +246,17 @@ class RedisNotifications:
     Topics are names of channels.
 
     Arguments:
-        place: the server.
+        address: the server.
         clock: measures time limits.
 
     Raises:
         StoreUnavailable, StoreRefused: no session can be opened.
     """
 
-    def __init__(self, place: RedisPlace, clock: Clocks) -> None:
-        self._place, self._clock = place, clock
-        self._connection = open_session(place, clock, clock.monotonic_s() + ATTEMPT_S)
-        self._found: list[str] = []
+    def __init__(self, address: RedisAddress, clock: Clocks) -> None:
+        self._address, self._clock = address, clock
+        self._connection = open_session(address, clock, clock.monotonic_s() + ATTEMPT_S)
+        self._received_channels: list[str] = []
 
     def fileno(self) -> int:
         """Return the connection's descriptor; see `NotificationConnection.fileno`."""
@@ -264,24 +264,24 @@ class RedisNotifications:
 
     def subscribe(self, topic: str) -> None:
         """Subscribe to a channel; see `NotificationConnection.subscribe`."""
-        self._ask("SUBSCRIBE", topic)
+        self._change_subscription("SUBSCRIBE", topic)
 
     def unsubscribe(self, topic: str) -> None:
         """Unsubscribe from a channel; see `NotificationConnection.unsubscribe`."""
-        self._ask("UNSUBSCRIBE", topic)
+        self._change_subscription("UNSUBSCRIBE", topic)
 
     def received(self) -> list[str]:
         """Return the channels with messages; see `NotificationConnection.received`."""
         while self._connection.has_more():
             self._receive(self._clock.monotonic_s() + ATTEMPT_S)
-        found, self._found = self._found, []
+        found, self._received_channels = self._received_channels, []
         return found
 
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()
 
-    def _ask(self, command: str, topic: str) -> None:
+    def _change_subscription(self, command: str, topic: str) -> None:
         until_s = self._clock.monotonic_s() + ATTEMPT_S
         self._connection.send(until_s, command, topic)
         while self._receive(until_s) != command.lower().encode():
@@ -291,12 +291,12 @@ class RedisNotifications:
         try:
             reply = self._connection.receive(until_s)
         except RedisError as error:
-            raise meaning(self._place, error) from error
+            raise store_error(self._address, error) from error
         if not isinstance(reply, list) or len(reply) != 3:
             raise ConnectionError("the reply is not that of a subscription")
         kind, channel, _ = reply
         if kind == b"message" and isinstance(channel, bytes):
-            self._found.append(channel.decode("utf-8", "replace"))
+            self._received_channels.append(channel.decode("utf-8", "replace"))
         return kind
 
 
@@ -304,9 +304,9 @@ def open_url(url: str, query: Mapping[str, str]) -> RedisStore:
     """Return the store in a Redis.
 
     Arguments:
-        url, query: see `place.place_of`.
+        url, query: see `address.address_of`.
 
     Raises:
         Unsupported: the URL is malformed.
     """
-    return RedisStore(place_of(url, query))
+    return RedisStore(address_of(url, query))

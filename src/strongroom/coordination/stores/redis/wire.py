@@ -1,7 +1,7 @@
 """RESP, the protocol of Redis: a connection that sends commands and reads bounded replies.
 
 Source: Redis documentation, "Redis serialization protocol specification" (RESP2). Must not live
-here: addresses (redis/place.py), the commands of the store (redis/store.py).
+here: addresses (redis/address.py), the commands of the store (redis/store.py).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import ssl
 from typing import Final
 
 from strongroom.coordination.clock import Clocks
-from strongroom.coordination.stores.connections.tls_refusals import behind
+from strongroom.coordination.stores.connections.tls_refusals import tls_alert_of
 
 Reply = bytes | int | None | list["Reply"]
 _LINE_MAX: Final = 64 * 1024
@@ -90,13 +90,13 @@ class RedisConnection:
         try:
             self._socket.sendall(command)
         except OSError as error:
-            raise behind(self._socket, error) from error
+            raise tls_alert_of(self._socket, error) from error
 
     def receive(self, until_s: float) -> Reply:
         """Return the next reply, or the next message of a subscription. Raises: see `call`."""
         self._until_s = until_s
         self._left_bytes = _REPLY_MAX
-        return self._reply(_DEPTH_MAX)
+        return self._read_reply(_DEPTH_MAX)
 
     def has_more(self) -> bool:
         """Return whether there is unread data, or the connection was closed."""
@@ -114,8 +114,8 @@ class RedisConnection:
         """Close the connection."""
         self._socket.close()
 
-    def _reply(self, depth: int) -> Reply:
-        line = self._line()
+    def _read_reply(self, depth: int) -> Reply:
+        line = self._read_line()
         kind, rest = line[:1], line[1:]
         if kind == b"+":
             return rest
@@ -129,29 +129,29 @@ class RedisConnection:
         if number < 0 and kind in (b"$", b"*"):
             return None
         if kind == b"$":
-            return self._exactly(number + 2)[:-2]
+            return self._read_exactly(number + 2)[:-2]
         if kind == b"*" and number <= _ITEMS_MAX and depth > 0:
-            return [self._reply(depth - 1) for _ in range(number)]
+            return [self._read_reply(depth - 1) for _ in range(number)]
         raise ConnectionError("the reply is no RESP, or too large")
 
-    def _line(self) -> bytes:
+    def _read_line(self) -> bytes:
         while (end := self._buffer.find(b"\r\n")) < 0:
             if len(self._buffer) > _LINE_MAX:
                 raise ConnectionError("the reply is no RESP: its line does not end")
-            self._more()
-        return self._exactly(end + 2)[:-2]
+            self._receive_more()
+        return self._read_exactly(end + 2)[:-2]
 
-    def _exactly(self, count: int) -> bytes:
+    def _read_exactly(self, count: int) -> bytes:
         self._left_bytes -= count
         if self._left_bytes < 0:
             raise ConnectionError(f"the reply has more than {_REPLY_MAX} bytes")
         while len(self._buffer) < count:
-            self._more()
+            self._receive_more()
         found = bytes(self._buffer[:count])
         del self._buffer[:count]
         return found
 
-    def _more(self) -> None:
+    def _receive_more(self) -> None:
         self._socket.settimeout(self._left_s())
         received = self._socket.recv(_CHUNK)
         if not received:

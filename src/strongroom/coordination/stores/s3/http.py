@@ -16,7 +16,11 @@ from typing import Final
 from urllib.parse import quote
 
 from strongroom.coordination.clock import Clocks
-from strongroom.coordination.stores.connections.http_pool import Answer, HttpPool, endpoint_parts
+from strongroom.coordination.stores.connections.http_pool import (
+    HttpPool,
+    HttpResponse,
+    endpoint_parts,
+)
 
 _ALGORITHM: Final = "AWS4-HMAC-SHA256"
 
@@ -90,7 +94,7 @@ class S3Http:
         headers: Mapping[str, str],
         body: bytes,
         timeout_s: float,
-    ) -> Answer:
+    ) -> HttpResponse:
         """Send one request and return the response; raises like `HttpPool.send`.
 
         Arguments:

@@ -39,17 +39,18 @@ from strongroom.coordination.options.environment import variable
 from strongroom.coordination.options.url_options import ANY, SWITCH, UrlOptions, check_options
 from strongroom.coordination.schema.records import UNREADABLE
 from strongroom.coordination.store import AsyncStore, Promises
-from strongroom.coordination.stores.connections.http_pool import Answer, NoAnswer
+from strongroom.coordination.stores.connections.http_pool import HttpResponse, NoResponse
 from strongroom.coordination.stores.s3.http import S3Bucket, S3Credentials, S3Http
 from strongroom.coordination.stores.threaded_store import StoreBase, ThreadedStore
 
 _OPTIONS: Final = UrlOptions({"endpoint": ANY, "region": ANY, "path": SWITCH})
-_MARKER: Final = b"deleted "
-_MARKER_BYTES: Final = len(_MARKER) + 17  # 16 digits and a newline; every entry is longer
+_DELETION_MARKER: Final = b"deleted "
+# The marker ends with 16 digits and a newline. Every entry is longer.
+_DELETION_MARKER_BYTES: Final = len(_DELETION_MARKER) + 17
 _CODE: Final = re.compile(rb"<Code>([A-Za-z0-9]+)</Code>")
 _OBJECT: Final = re.compile(r"<Contents>.*?</Contents>", re.DOTALL)
 _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
-_UNSURE: Final = frozenset({408, 429, 500, 502, 503, 504})
+_UNCERTAIN: Final = frozenset({408, 429, 500, 502, 503, 504})
 
 
 class S3Store(StoreBase):
@@ -70,34 +71,34 @@ class S3Store(StoreBase):
     # Reading
 
     def get(self, key: str, timeout_s: float) -> Entry | None:
-        answer = self._read(key, {}, timeout_s)
-        if answer.status == 404 and _code(answer) in ("NoSuchKey", ""):
+        response = self._read(key, {}, timeout_s)
+        if response.status == 404 and _code(response) in ("NoSuchKey", ""):
             return None
-        if answer.status != 200:
-            raise _trouble(key, answer)
-        if answer.body.startswith(_MARKER):
+        if response.status != 200:
+            raise _error_of(key, response)
+        if response.body.startswith(_DELETION_MARKER):
             return None
-        return _entry(key, answer)
+        return _entry(key, response)
 
-    def _read(self, key: str | None, query: Mapping[str, str], timeout_s: float) -> Answer:
+    def _read(self, key: str | None, query: Mapping[str, str], timeout_s: float) -> HttpResponse:
         try:
             return self._http.send("GET", key, query, {}, b"", timeout_s)
-        except NoAnswer as error:
+        except NoResponse as error:
             raise StoreUnavailable(str(error)) from error
 
     def list_keys(self, prefix: str, timeout_s: float) -> list[str]:
-        ahead = self._bucket.prefix
-        query = {"list-type": "2", "prefix": ahead + prefix}
+        key_prefix = self._bucket.prefix
+        query = {"list-type": "2", "prefix": key_prefix + prefix}
         keys: list[str] = []
         until_s = self._clock.monotonic_s() + timeout_s
         while True:
-            answer = self._read(None, query, until_s - self._clock.monotonic_s())
-            if answer.status != 200:
-                raise _trouble(prefix, answer)
-            text = answer.body.decode()
+            response = self._read(None, query, until_s - self._clock.monotonic_s())
+            if response.status != 200:
+                raise _error_of(prefix, response)
+            text = response.body.decode()
             for found in _OBJECT.findall(text):
-                if int(_element(found, "Size") or 0) > _MARKER_BYTES:
-                    keys.append(_element(found, "Key").removeprefix(ahead))
+                if int(_element(found, "Size") or 0) > _DELETION_MARKER_BYTES:
+                    keys.append(_element(found, "Key").removeprefix(key_prefix))
             if _element(text, "IsTruncated") != "true":
                 return sorted(keys)
             query["continuation-token"] = _element(text, "NextContinuationToken")
@@ -125,14 +126,14 @@ class S3Store(StoreBase):
         if not isinstance(outcome, Conflict):
             return outcome
         left_s = until_s - self._clock.monotonic_s()
-        answer = self._read(key, {}, left_s)  # a marker counts as absent
-        if answer.status != 200 or not answer.body.startswith(_MARKER):
+        response = self._read(key, {}, left_s)  # a marker counts as absent
+        if response.status != 200 or not response.body.startswith(_DELETION_MARKER):
             return CONFLICT
         left_s = until_s - self._clock.monotonic_s()
-        return self._put(key, {"If-Match": answer.etag}, body, left_s)
+        return self._put(key, {"If-Match": response.etag}, body, left_s)
 
     def delete(self, key: str, expected: str, timeout_s: float) -> CasOutcome:
-        marker = _MARKER + self._clock.nonce().encode() + b"\n"
+        marker = _DELETION_MARKER + self._clock.nonce().encode() + b"\n"
         outcome = self._put(key, {"If-Match": expected}, marker, timeout_s)
         return Applied(expected) if isinstance(outcome, Applied) else outcome
 
@@ -141,18 +142,18 @@ class S3Store(StoreBase):
     ) -> CasOutcome:
         headers = {"content-type": "application/octet-stream", **condition}
         try:
-            answer = self._http.send("PUT", key, {}, headers, body, timeout_s)
-        except NoAnswer as error:
+            response = self._http.send("PUT", key, {}, headers, body, timeout_s)
+        except NoResponse as error:
             return Unknown(str(error))
-        code = _code(answer)
-        if answer.status == 200:
-            return Applied(answer.etag)
+        code = _code(response)
+        if response.status == 200:
+            return Applied(response.etag)
         # 409 ConditionalRequestConflict: another write was in progress; this one was not applied.
-        if answer.status in (409, 412) or (answer.status == 404 and code in ("NoSuchKey", "")):
+        if response.status in (409, 412) or (response.status == 404 and code in ("NoSuchKey", "")):
             return CONFLICT
-        if answer.status in _UNSURE:
-            return Unknown(f"{answer.status} {code}")
-        raise _trouble(key, answer)
+        if response.status in _UNCERTAIN:
+            return Unknown(f"{response.status} {code}")
+        raise _error_of(key, response)
 
     # Promises, asyncio, closing
 
@@ -178,7 +179,7 @@ class S3Store(StoreBase):
         return _AioS3(S3Store(self._bucket, self._credentials, self._clock))
 
     def after_fork(self) -> None:
-        self._http.pool.forget()
+        self._http.pool.reset()
 
     def close(self) -> None:
         self._http.pool.close()
@@ -190,19 +191,19 @@ class _AioS3(ThreadedStore):
         await super().close()
 
 
-def _entry(key: str, answer: Answer) -> Entry:
-    head, newline, value = answer.body.partition(b"\n")
+def _entry(key: str, response: HttpResponse) -> Entry:
+    head, newline, value = response.body.partition(b"\n")
     try:
         document = json.loads(head)
         if newline and isinstance(document["nonce"], str):
-            return Entry(value, answer.etag, None, str(document["note"]))
+            return Entry(value, response.etag, None, str(document["note"]))
     except UNREADABLE:
         pass  # reported below
-    raise CorruptRecord(key, answer.body, "a line of JSON and a value")
+    raise CorruptRecord(key, response.body, "a line of JSON and a value")
 
 
-def _code(answer: Answer) -> str:
-    found = _CODE.search(answer.body)
+def _code(response: HttpResponse) -> str:
+    found = _CODE.search(response.body)
     return found[1].decode() if found else ""
 
 
@@ -212,9 +213,9 @@ def _element(text: str, name: str) -> str:
     return html.unescape(found[1]) if found else ""
 
 
-def _trouble(where: str, answer: Answer) -> StoreRefused | StoreUnavailable:
-    text = f"{where}: {answer.status} {_code(answer)}".rstrip()
-    if answer.status in _UNSURE:
+def _error_of(where: str, response: HttpResponse) -> StoreRefused | StoreUnavailable:
+    text = f"{where}: {response.status} {_code(response)}".rstrip()
+    if response.status in _UNCERTAIN:
         return StoreUnavailable(text)
     return StoreRefused(text)
 

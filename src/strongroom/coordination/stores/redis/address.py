@@ -1,6 +1,6 @@
 """The address and credentials of a Redis server: URLs, sessions, and the meaning of its errors.
 
-Lives here: `RedisPlace`, `open_session`, `run_script`, `pool_of`. Source: Redis documentation,
+Lives here: `RedisAddress`, `open_session`, `run_script`, `pool_of`. Source: Redis documentation,
 "AUTH", "ROLE", "EVALSHA", "Redis protocol: errors". Must not live here: the wire protocol
 (redis/wire.py), any script.
 """
@@ -31,7 +31,7 @@ _FILES: Final = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
 _OPTIONS: Final = UrlOptions(
     dict.fromkeys(("prefix", *_FILES), ANY), may_be_empty=frozenset({"prefix"})
 )
-_LATER: Final[Mapping[str, str]] = {
+_TRANSIENT_ERRORS: Final[Mapping[str, str]] = {
     "LOADING": "it still loads its data",
     "BUSY": "a script of somebody else keeps it busy",
     "MASTERDOWN": "it is a replica without its primary",
@@ -42,7 +42,7 @@ _LATER: Final[Mapping[str, str]] = {
     "TRYAGAIN": "keys are moving",
     "CLUSTERDOWN": "the cluster is down",
 }
-_NEVER: Final[Mapping[str, str]] = {
+_PERMANENT_ERRORS: Final[Mapping[str, str]] = {
     "MOVED": "it is a node of a Redis Cluster, which is not followed; name a server alone",
     "ASK": "it is a node of a Redis Cluster, which is not followed; name a server alone",
     "CROSSSLOT": "it is a node of a Redis Cluster, which is not followed; name a server alone",
@@ -52,12 +52,12 @@ _NEVER: Final[Mapping[str, str]] = {
     " SCAN, PUBLISH, SUBSCRIBE, UNSUBSCRIBE, and all keys and channels below the prefix",
     "WRONGTYPE": "somebody else keeps something under a key of ours",
 }
-_GONE: Final = frozenset({"READONLY", "MASTERDOWN"})
+_WRONG_SERVER_CODES: Final = frozenset({"READONLY", "MASTERDOWN"})
 """Error codes of a connection that leads to the wrong server by now."""
 
 
 @dataclass(frozen=True, slots=True)
-class RedisPlace:
+class RedisAddress:
     """The address of a Redis server, and the user that connects to it.
 
     Attributes:
@@ -77,13 +77,13 @@ class RedisPlace:
     password: str = field(repr=False)
 
     @property
-    def words(self) -> str:
+    def display_url(self) -> str:
         """The server's URL without credentials, for messages."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{'redis' if self.tls is None else 'rediss'}://{host}:{self.port}"
 
 
-def place_of(url: str, query: Mapping[str, str] | None = None) -> RedisPlace:
+def address_of(url: str, query: Mapping[str, str] | None = None) -> RedisAddress:
     """Return the server that a URL names.
 
     Arguments:
@@ -107,7 +107,7 @@ def place_of(url: str, query: Mapping[str, str] | None = None) -> RedisPlace:
     if not parts.hostname or not (database.isascii() and database.isdigit()):
         raise Unsupported("write redis://user:password@host:6379/0, with the database's number")
     check_host(parts.hostname)
-    return RedisPlace(
+    return RedisAddress(
         host=parts.hostname,
         port=port,
         database=int(database),
@@ -135,11 +135,11 @@ def _tls(wanted: bool, query: Mapping[str, str]) -> ssl.SSLContext | None:
     return context
 
 
-def open_session(place: RedisPlace, clock: Clocks, until_s: float) -> RedisConnection:
+def open_session(address: RedisAddress, clock: Clocks, until_s: float) -> RedisConnection:
     """Return an authenticated connection to the right database of a primary.
 
     Arguments:
-        place: the server.
+        address: the server.
         clock: measures time limits.
         until_s: when to give up, by the monotonic clock.
 
@@ -147,37 +147,39 @@ def open_session(place: RedisPlace, clock: Clocks, until_s: float) -> RedisConne
         StoreUnavailable, StoreRefused: there is no session; no command of the caller was sent.
     """
     try:
-        connection = RedisConnection(place.host, place.port, place.tls, clock, until_s)
+        connection = RedisConnection(address.host, address.port, address.tls, clock, until_s)
     except OSError as error:
-        raise _trouble(place, error) from error
+        raise _connection_error(address, error) from error
     try:
-        _introduce(connection, place, until_s)
+        _authenticate_and_select(connection, address, until_s)
     except RedisError as error:
         connection.close()
-        raise meaning(place, error) from error
+        raise store_error(address, error) from error
     except OSError as error:
         connection.close()
-        raise _trouble(place, error) from error
+        raise _connection_error(address, error) from error
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def _introduce(connection: RedisConnection, place: RedisPlace, until_s: float) -> None:
-    if place.user or place.password:
-        user = (place.user,) if place.user else ()
+def _authenticate_and_select(
+    connection: RedisConnection, address: RedisAddress, until_s: float
+) -> None:
+    if address.user or address.password:
+        user = (address.user,) if address.user else ()
         try:
-            connection.call(until_s, "AUTH", *user, place.password)
+            connection.call(until_s, "AUTH", *user, address.password)
         except RedisError as error:
-            if error.code in _LATER:
+            if error.code in _TRANSIENT_ERRORS:
                 raise
             # The server's message is left out: some servers quote the password in it.
             raise StoreRefused(
-                f"{place.words} refuses the user or the password ({error.code})"
+                f"{address.display_url} refuses the user or the password ({error.code})"
             ) from None
-    if place.database:
-        connection.call(until_s, "SELECT", place.database)
+    if address.database:
+        connection.call(until_s, "SELECT", address.database)
     try:
         role = connection.call(until_s, "ROLE")
     except RedisError as error:
@@ -186,7 +188,7 @@ def _introduce(connection: RedisConnection, place: RedisPlace, until_s: float) -
         raise
     if isinstance(role, list) and role and role[0] != b"master":
         # A replica's data may be stale.
-        raise StoreUnavailable(f"{place.words}: {_LATER['READONLY']}")
+        raise StoreUnavailable(f"{address.display_url}: {_TRANSIENT_ERRORS['READONLY']}")
 
 
 def run_script(
@@ -215,36 +217,40 @@ def _sha1(script: str) -> str:
     return hashlib.sha1(script.encode(), usedforsecurity=False).hexdigest()
 
 
-def meaning(place: RedisPlace, error: RedisError) -> StoreRefused | StoreUnavailable:
+def store_error(address: RedisAddress, error: RedisError) -> StoreRefused | StoreUnavailable:
     """Return the exception for an error reply: retry later, or never."""
-    if error.code in _LATER:
-        return StoreUnavailable(f"{place.words}: {_LATER[error.code]} ({error.code})")
-    if error.code in _NEVER:
-        return StoreRefused(f"{place.words}: {_NEVER[error.code]} ({error.code})")
+    if error.code in _TRANSIENT_ERRORS:
+        return StoreUnavailable(
+            f"{address.display_url}: {_TRANSIENT_ERRORS[error.code]} ({error.code})"
+        )
+    if error.code in _PERMANENT_ERRORS:
+        return StoreRefused(
+            f"{address.display_url}: {_PERMANENT_ERRORS[error.code]} ({error.code})"
+        )
     if "The user executing the script can't" in str(error):
-        return StoreRefused(f"{place.words}: {_NEVER['NOPERM']}")
+        return StoreRefused(f"{address.display_url}: {_PERMANENT_ERRORS['NOPERM']}")
     # Older servers wrap the error that stopped a script in another error.
-    later = ("max number of clients", *(f"-{code} " for code in _LATER))
-    if any(sign in str(error) for sign in later):
-        return StoreUnavailable(f"{place.words}: {error}")
-    return StoreRefused(f"{place.words}: {error}")
+    transient_signs = ("max number of clients", *(f"-{code} " for code in _TRANSIENT_ERRORS))
+    if any(sign in str(error) for sign in transient_signs):
+        return StoreUnavailable(f"{address.display_url}: {error}")
+    return StoreRefused(f"{address.display_url}: {error}")
 
 
-def _trouble(place: RedisPlace, error: OSError) -> StoreRefused | StoreUnavailable:
+def _connection_error(address: RedisAddress, error: OSError) -> StoreRefused | StoreUnavailable:
     if refusal := refusal_of(error):
-        return StoreRefused(f"{place.words}: {refusal}")
-    return StoreUnavailable(f"{place.words}: {str(error) or type(error).__name__}")
+        return StoreRefused(f"{address.display_url}: {refusal}")
+    return StoreUnavailable(f"{address.display_url}: {str(error) or type(error).__name__}")
 
 
-def pool_of(place: RedisPlace, clock: Clocks) -> IdlePool[RedisConnection]:
+def pool_of(address: RedisAddress, clock: Clocks) -> IdlePool[RedisConnection]:
     """Return a pool of connections to a server.
 
     Arguments:
-        place: the server.
+        address: the server.
         clock: measures time limits.
     """
-    return IdlePool(lambda until_s: open_session(place, clock, until_s), _is_answer, clock)
+    return IdlePool(lambda until_s: open_session(address, clock, until_s), _is_answer, clock)
 
 
 def _is_answer(error: BaseException) -> bool:
-    return isinstance(error, RedisError) and error.code not in _GONE
+    return isinstance(error, RedisError) and error.code not in _WRONG_SERVER_CODES
