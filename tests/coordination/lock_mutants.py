@@ -85,7 +85,7 @@ def _unknown_is_success(
 ) -> Steps[Hold | ObservedRecord | None]:
     """A write whose answer was lost counts as applied."""
     hold = yield from _write(self, observed, step)
-    if hold is None and step.takes and self._has_unknown_write:
+    if hold is None and step.acquires and self._has_unknown_write:
         return self._hold(step.record, "")
     return hold
 
@@ -96,7 +96,7 @@ def _blind_give(self: LockKeeper, hold: Hold) -> Steps[bool]:
         while True:
             entry = yield from get(self._key, self._timeout_s)
             version = entry.version if entry else None
-            value = encode_lock(self.record.freed(self._next_seq()))
+            value = encode_lock(self.record.tombstone(self._next_seq()))
             outcome = yield from cas(self._key, version, value, self._timeout_s)
             if isinstance(outcome, Applied):
                 return True
@@ -139,7 +139,7 @@ def _renewal_unknown_is_success(self: LockKeeper, hold: Hold, record: LockRecord
         entry = yield from get(self._key, self._timeout_s)
     except StoreUnavailable:
         return False
-    return self._judge(hold, entry)
+    return self._update_from_record(hold, entry)
 
 
 def _old_version(self: LockKeeper, hold: Hold, record: LockRecord) -> Steps[bool]:
@@ -244,7 +244,7 @@ MUTANTS: dict[str, Mutant] = {
     "takeover without a new fence": Mutant(
         "calm", None, ((Acquisition, "_own_record", _same_fence),)
     ),
-    "release forgets the fence": Mutant("calm", None, ((LockRecord, "freed", _forget_fence),)),
+    "release forgets the fence": Mutant("calm", None, ((LockRecord, "tombstone", _forget_fence),)),
     "unknown acquisition is success": Mutant(
         "watched", None, ((Acquisition, "_write", _unknown_is_success),)
     ),
@@ -255,7 +255,7 @@ MUTANTS: dict[str, Mutant] = {
         "watched", None, ((Acquisition, "_deadline_s", _believe_what_is_there),), first_seed=20
     ),
     "conflict of a renewal is a loss": Mutant(
-        "fair", None, ((LockKeeper, "_judge", _conflict_is_loss),)
+        "fair", None, ((LockKeeper, "_update_from_record", _conflict_is_loss),)
     ),
     "release without version": Mutant("watched", None, ((LockKeeper, "release", _blind_give),)),
     "renewal forgets its version": Mutant("calm", None, ((LockKeeper, "_store", _old_version),)),

@@ -50,8 +50,8 @@ class Mutant:
 
 def _drop_at_once(context: RecipeContext, key: str, slot: Slot, since_s: float) -> float:
     """Every other client counts as dead."""
-    ours = slot.owner.startswith(f"{context.identity}-")
-    return slot_left_s(context, key, slot, since_s) if ours else 0.0
+    is_released = slot.owner.startswith(f"{context.identity}-")
+    return slot_left_s(context, key, slot, since_s) if is_released else 0.0
 
 
 def _first_sight_is_enough(context: RecipeContext, key: str, slot: Slot, since_s: float) -> float:
@@ -66,8 +66,8 @@ def _ttl_of_the_observer(context: RecipeContext, key: str, slot: Slot, since_s: 
     return slot_left_s(context, key, replace(slot, ttl_s=slot.ttl_s / 2), since_s)
 
 
-def _one_too_many(self: SemaphoreRule, record: SlotRecord, me: str) -> tuple[Slot, ...]:
-    others = record.without(me).slots
+def _one_too_many(self: SemaphoreRule, record: SlotRecord, own_nonce: str) -> tuple[Slot, ...]:
+    others = record.without(own_nonce).slots
     return others if len(others) > self.permits else ()
 
 
@@ -80,14 +80,16 @@ def _fence_of_the_living(self: SemaphoreRule, record: SlotRecord) -> int:
     return 1 + max((slot.fence for slot in record.slots), default=0)
 
 
-def _reader_waits_for_intents_only(self: ReadRule, record: SlotRecord, me: str) -> tuple[Slot, ...]:
+def _reader_waits_for_intents_only(
+    self: ReadRule, record: SlotRecord, own_nonce: str
+) -> tuple[Slot, ...]:
     return tuple(slot for slot in record.slots if slot.role == WANTS_WRITE)
 
 
 def _writer_waits_for_writers_only(
-    self: WriteRule, record: SlotRecord, me: str
+    self: WriteRule, record: SlotRecord, own_nonce: str
 ) -> tuple[Slot, ...]:
-    return tuple(slot for slot in record.without(me).slots if slot.role != READ)
+    return tuple(slot for slot in record.without(own_nonce).slots if slot.role != READ)
 
 
 def _answer_is_fresh(
@@ -99,7 +101,7 @@ def _answer_is_fresh(
 
 
 def _unknown_renewal_is_success(self: SlotKeeper, hold: Hold) -> Steps[bool]:
-    record, version = self._known
+    record, version = self._last_known
     slot = record.slot_of(self._nonce)
     assert slot is not None
     slot = replace(slot, seq=next(self._numbers))
@@ -109,14 +111,14 @@ def _unknown_renewal_is_success(self: SlotKeeper, hold: Hold) -> Steps[bool]:
     except StoreUnavailable:
         return False
     if isinstance(outcome, Applied):
-        self._known = (record.with_slot(slot), outcome.version)
+        self._last_known = (record.with_slot(slot), outcome.version)
     self._prolong(hold, slot.seq)
     return True
 
 
 def _renewal_puts_back_the_old_record(self: SlotKeeper, hold: Hold) -> Steps[bool]:
     """The version is fetched again, but the record is the cached one."""
-    record, _ = self._known
+    record, _ = self._last_known
     slot = record.slot_of(self._nonce)
     assert slot is not None
     slot = replace(slot, seq=next(self._numbers))
@@ -129,14 +131,14 @@ def _renewal_puts_back_the_old_record(self: SlotKeeper, hold: Hold) -> Steps[boo
     except StoreUnavailable:
         return False
     if isinstance(outcome, Applied):
-        self._known = (record.with_slot(slot), outcome.version)
+        self._last_known = (record.with_slot(slot), outcome.version)
         self._prolong(hold, slot.seq)
         return True
     return False
 
 
 def _conflict_of_a_renewal_is_a_loss(self: SlotKeeper, hold: Hold) -> Steps[bool | None]:
-    record, version = self._known
+    record, version = self._last_known
     slot = record.slot_of(self._nonce)
     assert slot is not None
     after = record.with_slot(replace(slot, seq=next(self._numbers)))
@@ -144,7 +146,7 @@ def _conflict_of_a_renewal_is_a_loss(self: SlotKeeper, hold: Hold) -> Steps[bool
     if not isinstance(outcome, Applied):
         hold.lose("somebody else wrote the record")
         return False
-    self._known = (after, outcome.version)
+    self._last_known = (after, outcome.version)
     return True
 
 

@@ -206,7 +206,7 @@ def test_the_first_try_is_made_and_no_other_when_the_time_is_over() -> None:
     )
     clock.advance(LONG_TTL_S)
     assert retries.begin_attempt() and retries.timeout_s > 0
-    assert retries.pause(troubled=True).seconds == 0
+    assert retries.pause(is_failure=True).seconds == 0
     assert not retries.begin_attempt()
 
 

@@ -79,7 +79,7 @@ def test_a_record_comes_back_and_people_can_read_it() -> None:
     raw = encode_lock(RECORD)
     assert decode_lock("lock/x", raw) == RECORD
     assert json.loads(raw)["fence"] == 7
-    free = RECORD.freed(4)
+    free = RECORD.tombstone(4)
     assert decode_lock("lock/x", encode_lock(free)) == free
     assert (free.owner, free.fence, free.queue) == (None, 7, RECORD.queue)
 

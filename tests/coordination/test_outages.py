@@ -62,16 +62,16 @@ def test_an_outage_is_told_once_and_the_next_one_again() -> None:
     for _ in range(2):
         told.clear()
         for _ in range(50):
-            outage.failed(StoreUnavailable("no answer"))
+            outage.note_failure(StoreUnavailable("no answer"))
             clock.now_s += 0.3
         assert told == ["the store does not answer; retrying: the store of the test: no answer"]
-        outage.answered()
+        outage.note_answer()
         assert not outage.is_ongoing
     told.clear()
     for _ in range(50):  # single lost answers are none
-        outage.failed(StoreUnavailable("no answer"))
+        outage.note_failure(StoreUnavailable("no answer"))
         clock.now_s += 0.9
-        outage.answered()
+        outage.note_answer()
     assert told == []
 
 

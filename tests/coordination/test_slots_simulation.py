@@ -62,7 +62,7 @@ def any_barrier_fails() -> bool:
 def test_a_barrier_that_forgets_who_was_in_is_caught() -> None:
     with (
         patch.object(barrier_core, "_TRIPS_MAX", 1),
-        patch.object(BarrierRecord, "remembers", lambda self, generation: True),
+        patch.object(BarrierRecord, "lists_generation", lambda self, generation: True),
     ):
         assert any_barrier_fails()
 

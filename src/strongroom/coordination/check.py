@@ -66,11 +66,11 @@ class _StoreChecks:
     def __init__(self, store: Store, clock: Clocks) -> None:
         self._store, self._clock = store, clock
         self._prefix = f"check/{clock.nonce()}"
-        self._made: list[str] = []
+        self._written_keys: list[str] = []
 
     def _key(self, name: str) -> str:
         key = f"{self._prefix}-{name}"
-        self._made.append(key)
+        self._written_keys.append(key)
         return key
 
     def _write(
@@ -109,16 +109,22 @@ class _StoreChecks:
         key = self._key("race")
         version: str | None = None
         with ThreadPoolExecutor(_RACERS) as pool:
-            for turn in range(_ROUNDS):
-                given = version
+            for round_number in range(_ROUNDS):
+                expected = version
                 writes = [
-                    pool.submit(self._write, key, given, b"%d-%d" % (turn, racer))
+                    pool.submit(self._write, key, expected, b"%d-%d" % (round_number, racer))
                     for racer in range(_RACERS)
                 ]
-                won = [one for one in (w.result() for w in writes) if isinstance(one, Applied)]
-                if len(won) != 1:
-                    raise _ContractBroken(f"{len(won)} of {_RACERS} won in round {turn + 1}")
-                version = won[0].version
+                applied = [
+                    outcome
+                    for outcome in (write.result() for write in writes)
+                    if isinstance(outcome, Applied)
+                ]
+                if len(applied) != 1:
+                    raise _ContractBroken(
+                        f"{len(applied)} of {_RACERS} won in round {round_number + 1}"
+                    )
+                version = applied[0].version
         return f"{_ROUNDS} rounds"
 
     def versions(self) -> str:
@@ -152,14 +158,14 @@ class _StoreChecks:
     def round_trip(self) -> str:
         key = self._key("pace")
         version = self._require_applied(self._write(key, None, b"0"))
-        began = self._clock.monotonic_s()
+        start_s = self._clock.monotonic_s()
         for number in range(_ROUNDS):
             version = self._require_applied(self._write(key, version, b"%d" % number))
-        write_s = (self._clock.monotonic_s() - began) / _ROUNDS
-        began = self._clock.monotonic_s()
+        write_s = (self._clock.monotonic_s() - start_s) / _ROUNDS
+        start_s = self._clock.monotonic_s()
         for _ in range(_ROUNDS):
             self._store.get(key, _TIMEOUT_S)
-        read_s = (self._clock.monotonic_s() - began) / _ROUNDS
+        read_s = (self._clock.monotonic_s() - start_s) / _ROUNDS
         return f"{write_s * 1000:.2f} ms a write, {read_s * 1000:.2f} ms a read"
 
     def lease_clock(self) -> str:
@@ -177,18 +183,18 @@ class _StoreChecks:
         terms = LeaseTerms(LeaseAction.ACQUIRE, ttl_s, nonce)
         version = self._require_applied(self._write(key, None, b"x", terms))
         entry = self._store.get(key, _TIMEOUT_S)
-        passed_s = self._clock.boot_s() - sent_s
+        elapsed_s = self._clock.boot_s() - sent_s
         self._write(key, version, b"y", LeaseTerms(LeaseAction.RELEASE, ttl_s, nonce))
         if entry is None or entry.expires_in_s is None or entry.expires_in_s <= 0:
             raise _ContractBroken("a hold that was just taken is not alive")
         if entry.expires_in_s == float("inf"):
-            return f"alive; the store does not say for how long (asked {passed_s:.3f} s later)"
-        ahead_s = ttl_s - entry.expires_in_s - passed_s
-        if ahead_s > ttl_s / 10:
+            return f"alive; the store does not say for how long (asked {elapsed_s:.3f} s later)"
+        clock_lead_s = ttl_s - entry.expires_in_s - elapsed_s
+        if clock_lead_s > ttl_s / 10:
             raise _ContractBroken(
                 f"a hold of {ttl_s:g} s has {entry.expires_in_s:.3f} s left at once"
             )
-        return f"{ttl_s:g} s: {entry.expires_in_s:.3f} s left after {passed_s:.3f} s"
+        return f"{ttl_s:g} s: {entry.expires_in_s:.3f} s left after {elapsed_s:.3f} s"
 
     def _expect(self, key: str, value: bytes) -> str:
         entry = self._store.get(key, _TIMEOUT_S)
@@ -198,7 +204,7 @@ class _StoreChecks:
 
     def clean(self) -> None:
         """Delete the keys that the checks wrote; errors of the store are ignored."""
-        for key in self._made:
+        for key in self._written_keys:
             try:
                 entry = self._store.get(key, _TIMEOUT_S)
                 if entry is not None:

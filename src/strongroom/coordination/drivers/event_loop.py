@@ -90,7 +90,7 @@ class AsyncDriver:
         else:
             return await self._perform_other(effect)
         if self.context.outage.is_ongoing and type(outcome) is not Unknown:
-            self.context.outage.answered()
+            self.context.outage.note_answer()
         return outcome
 
     async def _perform_other(self, effect: Effect) -> Any:

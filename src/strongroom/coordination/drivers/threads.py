@@ -74,7 +74,7 @@ class SyncDriver:
         self.renewal_table = Timetable(clock, self._renewal_sleep.wake)
         self.deadline_table = Timetable(clock, self._deadline_sleep.wake)
         self._threads: list[threading.Thread] = []
-        self._starting = threading.Lock()
+        self._start_lock = threading.Lock()
         self._closed = False
 
     def run(self, steps: Steps[T]) -> T:
@@ -95,7 +95,7 @@ class SyncDriver:
         else:
             return self._perform_other(effect)
         if self.context.outage.is_ongoing and type(outcome) is not Unknown:
-            self.context.outage.answered()
+            self.context.outage.note_answer()
         return outcome
 
     def _perform_other(self, effect: Effect) -> Any:
@@ -139,7 +139,7 @@ class SyncDriver:
             log.exception("a background task failed")
 
     def _start_threads(self) -> None:
-        with self._starting:
+        with self._start_lock:
             if self._threads:
                 return
             tasks = (
@@ -204,16 +204,16 @@ class SyncDriver:
 class _Ended:
     """The `on_end` callback of a hold: informs both timetables, then calls the previous one."""
 
-    __slots__ = ("before", "driver")
+    __slots__ = ("driver", "previous")
 
-    def __init__(self, driver: SyncDriver, before: Callable[[], None] | None) -> None:
-        self.driver, self.before = driver, before
+    def __init__(self, driver: SyncDriver, previous: Callable[[], None] | None) -> None:
+        self.driver, self.previous = driver, previous
 
     def __call__(self) -> None:
         self.driver.renewal_table.note_ended()
         self.driver.deadline_table.note_ended()
-        if self.before is not None:
-            self.before()
+        if self.previous is not None:
+            self.previous()
 
 
 class WakeableSleep:

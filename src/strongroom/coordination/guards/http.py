@@ -244,8 +244,8 @@ class FenceAsgi:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        wanted = HEADER.lower().encode()
-        values = [value.decode("latin-1") for key, value in scope["headers"] if key == wanted]
+        header_name = HEADER.lower().encode()
+        values = [value.decode("latin-1") for key, value in scope["headers"] if key == header_name]
         found = self._check.token_of(str(scope["method"]), values)
         if isinstance(found, Token):
             scope = {**scope, ENVIRON_KEY: found}

@@ -162,18 +162,18 @@ class RedisGuard:
         except RedisError as error:
             raise store_error(self._address, error) from error
         except OSError as error:
-            words_of = str(error) or type(error).__name__
-            raise OutcomeUnknown(f"{self._address.display_url}: {words_of}") from error
-        return self._judged(reply)
+            reason = str(error) or type(error).__name__
+            raise OutcomeUnknown(f"{self._address.display_url}: {reason}") from error
+        return self._checked_reply(reply)
 
-    def _judged(self, reply: Reply) -> Reply:
+    def _checked_reply(self, reply: Reply) -> Reply:
         # Redis ends a script's list at its first nil.
         verdict, *rest = reply if isinstance(reply, list) else (None,)
-        found = rest[0] if rest else None
+        highest_fence = rest[0] if rest else None
         if verdict == b"done":
-            return found
-        if verdict == b"late" and isinstance(found, bytes) and found.isdigit():
+            return highest_fence
+        if verdict == b"late" and isinstance(highest_fence, bytes) and highest_fence.isdigit():
             raise FencedOut(
-                self._held.name, self._held.fence, int(found), self._address.display_url
+                self._held.name, self._held.fence, int(highest_fence), self._address.display_url
             )
-        raise CorruptRecord(self._key, repr(found).encode(), "a fence")
+        raise CorruptRecord(self._key, repr(highest_fence).encode(), "a fence")

@@ -43,12 +43,12 @@ class UrlOptions:
     passed_on_as: str = ""
 
     @property
-    def words(self) -> str:
+    def option_names(self) -> str:
         """The names of all options, joined by commas for error messages."""
-        words = sorted(self.values)
+        option_names = sorted(self.values)
         if self.passed_on_as:
-            words.append(self.passed_on_as)
-        return ", ".join(words) or "none"
+            option_names.append(self.passed_on_as)
+        return ", ".join(option_names) or "none"
 
     def nearest(self, name: str, likeness: float) -> str:
         """Return the option most similar to `name`; empty if none reaches `likeness` (0 to 1)."""
@@ -140,16 +140,17 @@ def _unknown(url: str, names: list[str], at: int, options: UrlOptions) -> str:
     option's name may then be part of a secret, so it is quoted only if it resembles an option.
     """
     name = names[at]
-    leaks = "@" in _query(url) or options.secrets.intersection(names[:at])
-    nearest = options.nearest(name, _SECRET_SIMILARITY_MIN if leaks else _SIMILARITY_MIN)
+    may_leak_secret = "@" in _query(url) or options.secrets.intersection(names[:at])
+    nearest = options.nearest(name, _SECRET_SIMILARITY_MIN if may_leak_secret else _SIMILARITY_MIN)
     where = f"{_scheme(url)}://"
     if nearest:
         return (
-            f"{where} knows no option {name!r}; did you mean {nearest!r}? It has: {options.words}"
+            f"{where} knows no option {name!r}; did you mean {nearest!r}?"
+            f" It has: {options.option_names}"
         )
-    known = f"it has: {options.words}"
+    known = f"it has: {options.option_names}"
     encode = "special characters in a password or a value must be percent-encoded"
-    if leaks:
+    if may_leak_secret:
         return (
             f"{where} knows no option of that name (number {at + 1} in the URL, not"
             f" quoted because it may be part of a secret); {known}; {encode}"

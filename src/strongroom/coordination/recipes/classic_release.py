@@ -90,13 +90,13 @@ class PollingRelease:
     def _wait_steps(self, began_s: float, timeout_s: float | None) -> Steps[None]:
         clock = self._driver.context.clock
         while not (yield from _is_set_steps(self._key)):
-            passed_s = clock.monotonic_s() - began_s
+            elapsed_s = clock.monotonic_s() - began_s
             if timeout_s is None:
                 yield Sleep(self.interval_s)
-            elif passed_s < timeout_s:
-                yield Sleep(min(self.interval_s, timeout_s - passed_s))
+            elif elapsed_s < timeout_s:
+                yield Sleep(min(self.interval_s, timeout_s - elapsed_s))
             else:
-                raise CoordTimeout(self.name, passed_s)
+                raise CoordTimeout(self.name, elapsed_s)
 
 
 def _is_set_steps(key: str) -> Steps[bool]:
@@ -104,7 +104,7 @@ def _is_set_steps(key: str) -> Steps[bool]:
 
 
 def _change_steps(context: RecipeContext, key: str, to_set: bool) -> Steps[None]:
-    backoff, is_unsure = Backoff(context), False
+    backoff, outcome_unknown = Backoff(context), False
     try:
         for _ in range(_TRIES):
             entry = yield from get(key, _ATTEMPT_S)
@@ -116,10 +116,10 @@ def _change_steps(context: RecipeContext, key: str, to_set: bool) -> Steps[None]
                 outcome = yield from delete(key, entry.version, _ATTEMPT_S)
             if isinstance(outcome, Applied):
                 return
-            is_unsure = is_unsure or isinstance(outcome, Unknown)
+            outcome_unknown = outcome_unknown or isinstance(outcome, Unknown)
             yield Sleep(backoff.retry_delay_s())
     except StoreUnavailable as error:
-        if is_unsure:
+        if outcome_unknown:
             raise OutcomeUnknown(f"{key!r}: {error}") from error
         raise
     raise OutcomeUnknown(f"{key!r} kept changing, or nobody said whether it was written")

@@ -126,8 +126,8 @@ class LeaderWatch:
             return LeaderView(None, False, "", fence, ""), float("inf")
         record = observed.record
         assert record.owner is not None
-        mine = self._context.holds(self._key, record.owner)
-        alive_s = record.ttl_s if mine else time_until_free_s(self._context, self._key, observed)
+        is_own = self._context.holds(self._key, record.owner)
+        alive_s = record.ttl_s if is_own else time_until_free_s(self._context, self._key, observed)
         if alive_s <= 0:
             return LeaderView(None, False, "", record.fence, ""), float("inf")
         view = LeaderView(record.value, True, record.who, record.fence, record.owner)

@@ -93,11 +93,11 @@ def _change(context: RecipeContext, key: str, is_open: bool, payload: Any) -> St
             yield Sleep(backoff.retry_delay_s())
         try:
             entry = yield from get(key, _ATTEMPT_S)
-            seen = view_of(key, entry)
-            if seen.is_open is is_open or _nonce(key, entry) in own_nonces:
-                return seen
+            current = view_of(key, entry)
+            if current.is_open is is_open or _nonce(key, entry) in own_nonces:
+                return current
             nonce = context.nonce()
-            generation = seen.generation if is_open else seen.generation + 1
+            generation = current.generation if is_open else current.generation + 1
             who, since = context.label, context.clock.wall_text()
             after = GateView(generation, is_open, payload, who, since)
             expected = None if entry is None else entry.version
@@ -145,29 +145,29 @@ def wait_steps(
     answer.
     """
     timeout_s = waiting_time("timeout", timeout_s)
-    began = context.clock.monotonic_s()
+    start_s = context.clock.monotonic_s()
     backoff = Backoff(context)
     entry: Entry | None = None
-    known = False
+    is_read = False
     while True:
-        passed_s = context.clock.monotonic_s() - began
-        left_s = float("inf") if timeout_s is None else timeout_s - passed_s
+        elapsed_s = context.clock.monotonic_s() - start_s
+        left_s = float("inf") if timeout_s is None else timeout_s - elapsed_s
         try:
-            if not known:
+            if not is_read:
                 entry = yield from get(key, _ATTEMPT_S)
-                known = True
+                is_read = True
             view = view_of(key, entry)
             if generation is None:
                 generation = view.generation
             if view.lets_through(generation):
                 return view
             if left_s <= 0:
-                raise CoordTimeout(name, passed_s)
+                raise CoordTimeout(name, elapsed_s)
             version = None if entry is None else entry.version
             outcome = yield from await_change(context, key, version, left_s, backoff, _ATTEMPT_S)
             if outcome is None or isinstance(outcome, Entry):
                 entry = outcome
         except StoreUnavailable as error:
             if left_s <= 0:
-                raise CoordTimeout(name, passed_s) from None
+                raise CoordTimeout(name, elapsed_s) from None
             yield Sleep(min(left_s, backoff.retry_delay_s(error)))

@@ -72,10 +72,10 @@ class LockOptions:
             Unsupported: an option has none of the values named above.
         """
         # The class is frozen for its users. A number of another type would spoil the record.
-        give = object.__setattr__
-        give(self, "ttl_s", number("ttl", self.ttl_s))
-        give(self, "wait_s", waiting_time("wait", self.wait_s))
-        give(self, "lock_delay_s", delay("lock_delay", self.lock_delay_s))
+        set_field = object.__setattr__
+        set_field(self, "ttl_s", number("ttl", self.ttl_s))
+        set_field(self, "wait_s", waiting_time("wait", self.wait_s))
+        set_field(self, "lock_delay_s", delay("lock_delay", self.lock_delay_s))
         if self.on_lost not in ("event", "abort") and not callable(self.on_lost):
             raise Unsupported(f"on_lost is 'event', 'abort' or a function, not {self.on_lost!r}")
 
@@ -232,11 +232,11 @@ class AioHeld(HeldBase):
         trace: TracebackType | None,
     ) -> None:
         task, self._task = self._task, None
-        ours = False
+        is_own_cancel = False
         if self._cancelled and task is not None:
-            ours = task.uncancel() <= self._cancelling
+            is_own_cancel = task.uncancel() <= self._cancelling
         await self.release()
-        cancelled = ours and isinstance(error, asyncio.CancelledError)
+        cancelled = is_own_cancel and isinstance(error, asyncio.CancelledError)
         raises = self._cancel != "never" and (error is None or cancelled)
         if raises and self._hold.state == LOST:
             raise LockLost(self.name, self.reason) from error

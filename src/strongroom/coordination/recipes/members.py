@@ -114,9 +114,9 @@ class Members:
         Raises:
             StoreUnavailable, StoreRefused: the store did not answer, or refused.
         """
-        roll = GroupObserver(self._driver.context, self.name)
-        self._driver.run(roll.refresh())
-        return tuple(roll.members.values())
+        observer = GroupObserver(self._driver.context, self.name)
+        self._driver.run(observer.refresh())
+        return tuple(observer.members.values())
 
     def watch(self, timeout: float | None = None, every: float = _EVERY_S) -> Iterator[Change]:
         """Yield each current member as "joined", then every change.
@@ -129,9 +129,9 @@ class Members:
         Raises:
             StoreRefused: the store refused. The watch goes on while the store does not answer.
         """
-        roll = GroupObserver(self._driver.context, self.name)
+        observer = GroupObserver(self._driver.context, self.name)
         while True:
-            changes = self._driver.run(roll.changed(timeout, every))
+            changes = self._driver.run(observer.changed(timeout, every))
             if not changes:
                 return
             yield from changes
@@ -162,9 +162,9 @@ class AioMembers:
 
     async def list(self) -> tuple[Member, ...]:
         """See `Members.list`."""
-        roll = GroupObserver(self._driver.context, self.name)
-        await self._driver.run(roll.refresh())
-        return tuple(roll.members.values())
+        observer = GroupObserver(self._driver.context, self.name)
+        await self._driver.run(observer.refresh())
+        return tuple(observer.members.values())
 
     async def watch(
         self,
@@ -172,9 +172,9 @@ class AioMembers:
         every: float = _EVERY_S,
     ) -> AsyncIterator[Change]:
         """See `Members.watch`."""
-        roll = GroupObserver(self._driver.context, self.name)
+        observer = GroupObserver(self._driver.context, self.name)
         while True:
-            changes = await self._driver.run(roll.changed(timeout, every))
+            changes = await self._driver.run(observer.changed(timeout, every))
             if not changes:
                 return
             for change in changes:

@@ -40,7 +40,7 @@ from strongroom.coordination.options.arguments import delay, waiting_time
 from strongroom.coordination.recipes.slots.slot_records import TTL_MAX_S, slot_name
 from strongroom.coordination.recipes.waiting import Backoff, ReleaseRetries, await_change
 from strongroom.coordination.schema.names import key_of
-from strongroom.coordination.schema.records import UNREADABLE, decode_document, encode_document
+from strongroom.coordination.schema.records import DECODE_ERRORS, decode_document, encode_document
 from strongroom.coordination.session.context import RecipeContext
 from strongroom.coordination.session.handles import Hold
 
@@ -141,7 +141,7 @@ def decode_member(key: str, value: bytes) -> Member:
             seq=found["seq"],
             ttl_s=float(found["ttl"]),
         )
-    except UNREADABLE as error:
+    except DECODE_ERRORS as error:
         raise CorruptRecord(key, value, "a member's record") from error
     if type(member.seq) is not int or not 0 <= member.ttl_s <= TTL_MAX_S:
         raise CorruptRecord(key, value, "a member's record")
@@ -226,11 +226,11 @@ class MemberKeeper:
     def renew(self, hold: Hold) -> Steps[bool]:
         """Renew: write the record again; see `handles.Keeper.renew`."""
         try:
-            kept = yield from self._store(hold)
+            is_stored = yield from self._store(hold)
         except StoreUnavailable as error:
             hold.last_error = str(error) or "the store did not answer"
             return False
-        return kept and hold.active
+        return is_stored and hold.active
 
     def update(self, hold: Hold, data: Any) -> Steps[bool]:
         """Replace the data; return whether the new data is known to be stored."""
@@ -267,11 +267,11 @@ class MemberKeeper:
             return False  # not applied, or not yet; the next try will tell
         # Only this client writes the record: this is a write of ours whose answer was lost.
         self._version = entry.version
-        landed = decode_member(self.key, entry.value)
-        landed_sent_s = self._sent.get(landed.seq)
-        if landed_sent_s is not None:
-            self._prolong(hold, landed.seq, landed_sent_s)
-        return landed.seq == seq
+        applied = decode_member(self.key, entry.value)
+        applied_sent_s = self._sent.get(applied.seq)
+        if applied_sent_s is not None:
+            self._prolong(hold, applied.seq, applied_sent_s)
+        return applied.seq == seq
 
     def _prolong(self, hold: Hold, seq: int, sent_s: float) -> None:
         clock, rules = self._context.clock, self._context.rules
@@ -284,21 +284,21 @@ class MemberKeeper:
 
     def release(self, hold: Hold) -> Steps[bool]:
         """Delete the record; see `handles.Keeper.release`. After a failure it is left to expire."""
-        unsure, retries = False, ReleaseRetries(self._context, self._ttl_s)
+        outcome_unknown, retries = False, ReleaseRetries(self._context, self._ttl_s)
         while retries.begin_attempt():
             try:
                 entry = yield from get(self.key, retries.timeout_s)
                 if entry is None:
-                    return unsure
+                    return outcome_unknown
                 outcome = yield from delete(self.key, entry.version, retries.timeout_s)
             except StoreUnavailable:
-                yield retries.pause(troubled=True)
+                yield retries.pause(is_failure=True)
                 continue
             except CoordinationError:
                 return False
             if isinstance(outcome, Applied):
                 return True
-            unsure = unsure or isinstance(outcome, Unknown)
+            outcome_unknown = outcome_unknown or isinstance(outcome, Unknown)
             yield retries.pause_after(outcome, entry.version)
         return False
 
@@ -389,8 +389,8 @@ class GroupObserver:
         clock = self._context.clock
         known, now_s = self.members.get(key), clock.monotonic_s()
         if known is not None and every_s > 0:
-            again_s = self._read_s[key] + max(every_s, known.ttl_s / 3)
-            if now_s < again_s:
+            next_read_s = self._read_s[key] + max(every_s, known.ttl_s / 3)
+            if now_s < next_read_s:
                 return known
         entry = yield from get(key, _ATTEMPT_S)
         if entry is None:
@@ -408,10 +408,10 @@ class GroupObserver:
         return None
 
     def _left_s(self, key: str, member: Member, since_s: float) -> float:
-        context, place = self._context, slot_name(key, member.nonce)
+        context, slot = self._context, slot_name(key, member.nonce)
         if member.nonce.startswith(f"{context.identity}-"):
-            return 1.0 if context.holds(place, member.nonce) else 0.0
-        start_s = context.sightings.since_s(place, member.seq, since_s)
+            return 1.0 if context.holds(slot, member.nonce) else 0.0
+        start_s = context.sightings.since_s(slot, member.seq, since_s)
         wait_s = context.rules.observer_wait_s(member.ttl_s)
         return start_s + wait_s - context.clock.monotonic_s()
 

@@ -153,9 +153,9 @@ class RegisterWrite:
             if outcome.swapped:
                 return outcome
             state = yield from self._read_after_conflict()
-            done = self._applied(state)
-            if done is not None:
-                return done
+            applied = self._applied(state)
+            if applied is not None:
+                return applied
 
     def _read_after_conflict(self) -> Steps[_RegisterState]:
         # A proxy that repeats a request gets a Conflict with its own write: read to find out.
@@ -182,20 +182,20 @@ class RegisterWrite:
             "before": before[-_BEFORE_MAX:],
         }
         value = encode_document(document)
-        sure = True  # no earlier try of this very write may have been applied
+        none_applied = True  # no earlier try of this very write may have been applied
         for _ in range(_TRIES):
             outcome: CasOutcome
             try:
                 outcome = yield from cas(self._key, state.version, value, TIMEOUT_S)
             except StoreUnavailable:
-                if sure:
+                if none_applied:
                     raise
                 outcome = Unknown("not tried")
             if isinstance(outcome, Applied):
                 return Swap(True, outcome.version)
-            if sure and not isinstance(outcome, Unknown):
+            if none_applied and not isinstance(outcome, Unknown):
                 return Swap(False, None)
-            sure = False
+            none_applied = False
             resolved = yield from self._resolve_outcome(state)
             if resolved is not None:
                 return resolved
@@ -209,13 +209,13 @@ class RegisterWrite:
             OutcomeUnknown: too many writes came after it.
         """
         try:
-            now = yield from read_steps(self._context, self._key)
+            current = yield from read_steps(self._context, self._key)
         except StoreUnavailable:
             return None
-        done = self._applied(now)
-        if done is not None or now.version == state.version:
-            return done
-        if state.document.get("nonce", "") in now.document.get("before", []):
+        applied = self._applied(current)
+        if applied is not None or current.version == state.version:
+            return applied
+        if state.document.get("nonce", "") in current.document.get("before", []):
             return Swap(False, None)
         raise OutcomeUnknown(f"{self._key!r} was written too often since to know")
 

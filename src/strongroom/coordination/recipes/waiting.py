@@ -73,7 +73,7 @@ class Backoff:
                 if there is nothing to report.
         """
         if error is not None:
-            self._context.outage.failed(error)
+            self._context.outage.note_failure(error)
         cap = self._retry_s
         self._retry_s = min(_RETRY_MAX_S, cap * 2)
         return cap * self._context.clock.random()
@@ -87,17 +87,18 @@ class Backoff:
 class WriteRetries:
     """The bounded retries of one write to a record that other clients write too.
 
-    A lost race means that another client made progress, so many are allowed. Trouble has a limit of
-    its own. It is a request without an answer, or a conflict over a version that has not changed.
+    A lost race means that another client made progress, so many are allowed. Failures have a
+    limit of their own. A failure is a request without an answer, or a conflict over a version that
+    has not changed.
 
     Arguments:
         context: gives the random numbers and the clock.
-        troubles_max: after so many troubles there are no more attempts.
+        failures_max: after so many failures there are no more attempts.
     """
 
-    def __init__(self, context: RecipeContext, troubles_max: int) -> None:
+    def __init__(self, context: RecipeContext, failures_max: int) -> None:
         self._clock, self._backoff = context.clock, Backoff(context)
-        self._left, self._troubles_left = _RACES_MAX, troubles_max
+        self._left, self._failures_left = _RACES_MAX, failures_max
         self._began_s = 0.0
         self._last_expected: str | None = _NO_VERSION
 
@@ -105,7 +106,7 @@ class WriteRetries:
         """Begin the next attempt; return False if none is left."""
         self._began_s = self._clock.boot_s()
         self._left -= 1
-        return self._left >= 0 and self._troubles_left > 0
+        return self._left >= 0 and self._failures_left > 0
 
     def pause_after(self, outcome: CasOutcome, version: str | None) -> Sleep:
         """Return the pause after an attempt that did not write; see `pause`.
@@ -113,19 +114,19 @@ class WriteRetries:
         Arguments:
             outcome: the outcome of the write.
             version: the version that the write expected. The same one as in the previous attempt
-                counts as trouble, since no other client has written.
+                counts as a failure, since no other client has written.
         """
         last_expected, self._last_expected = self._last_expected, version
-        return self.pause(troubled=isinstance(outcome, Unknown) or version == last_expected)
+        return self.pause(is_failure=isinstance(outcome, Unknown) or version == last_expected)
 
-    def pause(self, *, troubled: bool) -> Sleep:
+    def pause(self, *, is_failure: bool) -> Sleep:
         """Return the pause after an attempt that did not write.
 
-        After trouble it grows with each attempt (`Backoff.retry_delay_s`). Otherwise it is a random
-        time of at most four times the attempt's duration, since many clients may write at once.
+        After a failure it grows with each attempt (`Backoff.retry_delay_s`). Otherwise it is a
+        random time of at most four times the attempt's duration, as many clients may write at once.
         """
-        if troubled:
-            self._troubles_left -= 1
+        if is_failure:
+            self._failures_left -= 1
             return Sleep(self._backoff.retry_delay_s())
         spread = min(_RACES_MAX - self._left, _RACES_SPREAD)
         return Sleep(self._clock.random() * spread * (self._clock.boot_s() - self._began_s))
@@ -144,7 +145,7 @@ class ReleaseRetries(WriteRetries):
     """
 
     def __init__(self, context: RecipeContext, ttl_s: float) -> None:
-        super().__init__(context, _RACES_MAX)  # trouble does not end it: the store may recover
+        super().__init__(context, _RACES_MAX)  # failures do not end it: the store may recover
         self._attempt_s = context.rules.attempt_timeout_s(ttl_s)
         self._until_s = self._clock.boot_s() + min(_RELEASE_RETRIES_S, ttl_s)
 
@@ -158,14 +159,14 @@ class ReleaseRetries(WriteRetries):
         is_first = self._left == _RACES_MAX
         return super().begin_attempt() and (is_first or self._left_s() > 0)
 
-    def pause(self, *, troubled: bool) -> Sleep:
+    def pause(self, *, is_failure: bool) -> Sleep:
         """Return the pause after a failed attempt; see `WriteRetries.pause`.
 
         It ends early enough to leave time for a last attempt.
         """
-        wanted_s, left_s = super().pause(troubled=troubled).seconds, max(0.0, self._left_s())
+        pause_s, left_s = super().pause(is_failure=is_failure).seconds, max(0.0, self._left_s())
         before_last_s = left_s - self._attempt_s
-        return Sleep(min(wanted_s, before_last_s if before_last_s > 0 else left_s))
+        return Sleep(min(pause_s, before_last_s if before_last_s > 0 else left_s))
 
     def _left_s(self) -> float:
         return self._until_s - self._clock.boot_s()

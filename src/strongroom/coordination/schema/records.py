@@ -20,7 +20,7 @@ from typing import Any, Final
 from strongroom.coordination.errors import CorruptRecord
 
 FENCE_MAX: Final = 2**63 - 1
-UNREADABLE: Final = (ValueError, TypeError, KeyError, OverflowError, RecursionError)
+DECODE_ERRORS: Final = (ValueError, TypeError, KeyError, OverflowError, RecursionError)
 """The errors of decoding foreign JSON, which may be nested too deep or hold too long a number."""
 
 
@@ -55,7 +55,7 @@ class LockRecord:
     value: Any = None
     end: str = ""
 
-    def freed(self, seq: int) -> LockRecord:
+    def tombstone(self, seq: int) -> LockRecord:
         """Return the tombstone of a release: no owner; the fence, queue and value are kept."""
         return LockRecord(
             None,
@@ -114,7 +114,7 @@ def decode_lock(key: str, value: bytes) -> LockRecord:
             value=document.get("value"),
             end=str(document.get("end", "")),
         )
-        sound = (
+        is_valid = (
             document["v"] == 1
             and (document["owner"] is None or isinstance(document["owner"], str))
             and type(document["fence"]) is int
@@ -122,9 +122,9 @@ def decode_lock(key: str, value: bytes) -> LockRecord:
             and type(document["seq"]) is int
             and 0 <= record.ttl_s < float("inf")
         )
-    except (*UNREADABLE, AttributeError) as error:
+    except (*DECODE_ERRORS, AttributeError) as error:
         raise CorruptRecord(key, value, "a lock record") from error
-    if not sound:
+    if not is_valid:
         raise CorruptRecord(key, value, "a lock record")
     return record
 
@@ -147,7 +147,7 @@ def decode_document(key: str, value: bytes, kind: str) -> dict[str, Any]:
     """
     try:
         document = _decode(value.decode())
-    except UNREADABLE as error:
+    except DECODE_ERRORS as error:
         raise CorruptRecord(key, value, f"a {kind} record") from error
     if not isinstance(document, dict) or document.get("kind") != kind:
         raise CorruptRecord(key, value, f"a {kind} record")

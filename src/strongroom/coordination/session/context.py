@@ -36,28 +36,28 @@ class Sightings:
         self._seen: OrderedDict[str, tuple[Hashable, float]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def since_s(self, place: str, observed_state: Hashable, received_s: float) -> float:
-        """Return the time since which `observed_state` has been seen at `place` without a change.
+    def since_s(self, subject: str, observed_state: Hashable, received_s: float) -> float:
+        """Return the time since which `observed_state` has been seen at `subject` without a change.
 
         Arguments:
-            place: a key, or a key and a slot.
+            subject: a key, or a key and a slot.
             observed_state: it must differ between any two writes of the observed holder.
             received_s: `rules.observer_start_s` of this read, by the monotonic clock.
         """
         with self._lock:
-            known = self._seen.get(place)
+            known = self._seen.get(subject)
             if known is not None and known[0] == observed_state:
                 return known[1]
-            self._seen[place] = (observed_state, received_s)
-            self._seen.move_to_end(place)
+            self._seen[subject] = (observed_state, received_s)
+            self._seen.move_to_end(subject)
             if len(self._seen) > _SIGHTINGS_MAX:
                 self._seen.popitem(last=False)
             return received_s
 
-    def forget(self, place: str) -> None:
+    def forget(self, subject: str) -> None:
         """Forget the state that was seen at a place."""
         with self._lock:
-            self._seen.pop(place, None)
+            self._seen.pop(subject, None)
 
 
 class RecipeContext:
@@ -98,7 +98,7 @@ class RecipeContext:
         return f"{self.identity}-{next(self._numbers)}"
 
     def claim(self, key: str, nonce: str) -> None:
-        """Note that this client holds or waits for a key, or a place in it (`key#place`).
+        """Note that this client holds or waits for a key, or a slot of it (`key#slot`).
 
         Raises:
             AlreadyHeld: it does so already, under another nonce.

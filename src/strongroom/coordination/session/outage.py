@@ -24,7 +24,7 @@ class Outage:
         clock: measures how long the outage has lasted.
         store: the store's name, for people.
         warn: called with a warning once the outage has lasted a second. It is called again only in
-            a later outage, after `answered`.
+            a later outage, after `note_answer`.
     """
 
     def __init__(self, clock: Clocks, store: str, warn: Callable[[str], None]) -> None:
@@ -38,7 +38,7 @@ class Outage:
         """Whether the last request of a waiting caller got no response."""
         return self._since_s is not None
 
-    def failed(self, error: Exception) -> None:
+    def note_failure(self, error: Exception) -> None:
         """Note that a request got no response, and that its caller retries."""
         now_s = self._clock.monotonic_s()
         with self._lock:
@@ -49,7 +49,7 @@ class Outage:
             self._warned = True
         self._warn(f"the store does not answer; retrying: {self._store}: {error}")
 
-    def answered(self) -> None:
+    def note_answer(self) -> None:
         """Note that the store responded: the outage is over, and the next one is reported again."""
         with self._lock:
             self._since_s, self._warned = None, False

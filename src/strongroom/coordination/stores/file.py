@@ -32,7 +32,7 @@ from strongroom.coordination.effects import (
 )
 from strongroom.coordination.errors import CorruptRecord, StoreRefused, Unsupported
 from strongroom.coordination.options.url_options import SWITCH, UrlOptions, check_options
-from strongroom.coordination.schema.records import UNREADABLE
+from strongroom.coordination.schema.records import DECODE_ERRORS
 from strongroom.coordination.store import Promises
 from strongroom.coordination.stores.threaded_store import StoreBase
 
@@ -139,7 +139,7 @@ class FileStore(StoreBase):
         try:
             document = json.loads(head)
             entry = Entry(value, str(document["version"]), None, str(document["note"]))
-        except UNREADABLE as error:
+        except DECODE_ERRORS as error:
             raise CorruptRecord(key, raw, "a line of JSON and a value") from error
         if not newline:
             raise CorruptRecord(key, raw, "a line of JSON and a value")

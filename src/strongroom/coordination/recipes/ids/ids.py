@@ -86,12 +86,12 @@ class _Source:
         count = max(self.options.batch, missing)
         return (yield from reserve_steps(self._context, self._reserving, count))
 
-    def put(self, found: range) -> None:
+    def put(self, ids: range) -> None:
         """Add a reserved range, which is used now, or after the current one."""
         if self._left:
-            self._prefetched = found
+            self._prefetched = ids
         else:
-            self._left = found
+            self._left = ids
 
     @property
     def is_empty(self) -> bool:
@@ -101,8 +101,8 @@ class _Source:
     @property
     def should_prefetch(self) -> bool:
         """Whether it is time to prefetch the next range."""
-        few = len(self._left) * _PREFETCH_DIVISOR <= self.options.batch
-        return self.options.prefetch and few and not self._prefetched
+        is_low = len(self._left) * _PREFETCH_DIVISOR <= self.options.batch
+        return self.options.prefetch and is_low and not self._prefetched
 
 
 class Ids:
@@ -125,7 +125,7 @@ class Ids:
         """Make new locks in a forked child: the threads that held the old ones are the parent's."""
         self._lock = threading.Lock()
         self._reserving = threading.Lock()
-        self._fetching = False
+        self._prefetching = False
 
     def next_id(self) -> int:
         """Return an id that no generator of this name has returned before.
@@ -143,17 +143,17 @@ class Ids:
         """
         if count < 1:
             raise ValueError("take at least one id")
-        found: list[int] = []
+        ids: list[int] = []
         while True:
             with self._lock:
-                found += self._source.take(count - len(found))
-                ahead = self._source.should_prefetch and not self._fetching
-                self._fetching = self._fetching or ahead
-            if ahead:
-                self._driver.spawn(self._fetch(), f"coordination-ids-{self.name}")
-            if len(found) == count:
-                return found
-            self._refill(count - len(found))
+                ids += self._source.take(count - len(ids))
+                prefetch = self._source.should_prefetch and not self._prefetching
+                self._prefetching = self._prefetching or prefetch
+            if prefetch:
+                self._driver.spawn(self._prefetch(), f"coordination-ids-{self.name}")
+            if len(ids) == count:
+                return ids
+            self._refill(count - len(ids))
 
     def _refill(self, missing: int) -> None:
         # One thread reserves a range; the others then find it in memory.
@@ -161,18 +161,18 @@ class Ids:
             with self._lock:
                 if not self._source.is_empty:
                     return
-            found = self._driver.run(self._source.reserve(missing))
+            ids = self._driver.run(self._source.reserve(missing))
             with self._lock:
-                self._source.put(found)
+                self._source.put(ids)
 
-    def _fetch(self) -> Steps[None]:
+    def _prefetch(self) -> Steps[None]:
         try:
             with self._reserving:
-                found = yield from self._source.reserve(0)
+                ids = yield from self._source.reserve(0)
                 with self._lock:
-                    self._source.put(found)
+                    self._source.put(ids)
         finally:
-            self._fetching = False
+            self._prefetching = False
 
     def __iter__(self) -> Iterator[int]:
         return self
@@ -204,11 +204,11 @@ class AioIds:
         if count < 1:
             raise ValueError("take at least one id")
         async with self._lock:
-            found = self._source.take(count)
-            while len(found) < count:
-                self._source.put(await self._driver.run(self._source.reserve(count - len(found))))
-                found += self._source.take(count - len(found))
-            return found
+            ids = self._source.take(count)
+            while len(ids) < count:
+                self._source.put(await self._driver.run(self._source.reserve(count - len(ids))))
+                ids += self._source.take(count - len(ids))
+            return ids
 
     async def __aiter__(self) -> AsyncIterator[int]:
         while True:

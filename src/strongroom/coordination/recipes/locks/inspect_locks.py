@@ -74,7 +74,7 @@ def break_steps(context: RecipeContext, kind: str, name: str) -> Steps[LockView 
             return None
         record = decode_lock(key, entry.value)
         end = f"broken by {context.label} at {context.clock.wall_text()}"
-        broken = replace(record.freed(record.seq + 1), fence=record.fence + 1, end=end)
+        broken = replace(record.tombstone(record.seq + 1), fence=record.fence + 1, end=end)
         lease = None
         if context.promises.server_lease:
             lease = LeaseTerms(LeaseAction.BREAK, record.ttl_s, context.nonce())

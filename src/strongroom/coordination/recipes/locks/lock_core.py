@@ -80,13 +80,13 @@ class _Wait(NamedTuple):
 
 
 class _Write(NamedTuple):
-    """A decision to write a record; `takes`: it takes the lock, else it only changes the queue."""
+    """A decision to write a record that acquires the lock, or only changes the queue."""
 
     record: LockRecord
-    takes: bool
+    acquires: bool
 
 
-class _AlreadyTaken(NamedTuple):
+class _AlreadyAcquired(NamedTuple):
     """A decision to use the record as it is: an unanswered write of ours took the lock."""
 
     record: LockRecord
@@ -161,17 +161,17 @@ class Acquisition:
                     observed, step._replace(seconds=min(step.seconds, left_s))
                 )
                 continue
-            if isinstance(step, _AlreadyTaken):
-                found: Hold | ObservedRecord | None = self._adopted(observed, step.record)
+            if isinstance(step, _AlreadyAcquired):
+                result: Hold | ObservedRecord | None = self._adopted(observed, step.record)
             else:
-                found = yield from self._write(observed, step)
-            if isinstance(found, Hold):
-                return found
+                result = yield from self._write(observed, step)
+            if isinstance(result, Hold):
+                return result
             if self._request.wait_s is not None and self._left_s(start_s) <= 0:
                 self._races += 1
                 if self._races > _LOST_RACES_MAX:
                     return None
-            observed = found
+            observed = result
 
     def _left_s(self, start_s: float) -> float:
         if self._request.wait_s is None:
@@ -229,24 +229,24 @@ class Acquisition:
 
     # Deciding
 
-    def _decide(self, observed: ObservedRecord) -> _Wait | _Write | _AlreadyTaken:
+    def _decide(self, observed: ObservedRecord) -> _Wait | _Write | _AlreadyAcquired:
         entry, record = observed.entry, observed.record
         if entry is None or record is None:
             return _Write(self._own_record(0, ()), True)
         if record.owner == self.nonce:
             if self._deadline_s(record) > self._context.clock.boot_s():
-                return _AlreadyTaken(record)
+                return _AlreadyAcquired(record)
             return _Write(self._own_record(record.fence, record.queue), True)
         busy_s = self._busy_s(observed, entry, record)
-        if busy_s > 0 and not self._may_repeat_take(entry):
+        if busy_s > 0 and not self._may_repeat_acquire(entry):
             self._holder = record.who if record.owner else ""
         if not self._request.fair or self._only_holder_can_write(entry):
-            if busy_s > 0 and not self._may_repeat_take(entry):
+            if busy_s > 0 and not self._may_repeat_acquire(entry):
                 return _Wait(busy_s)
             return _Write(self._own_record(record.fence, record.queue), True)
         return self._decide_in_queue(entry, record, busy_s)
 
-    def _may_repeat_take(self, entry: Entry) -> bool:
+    def _may_repeat_acquire(self, entry: Entry) -> bool:
         # Our ACQUIRE may have leased the key without writing the record. The same nonce may repeat
         # it.
         server_lease = self._context.promises.server_lease
@@ -271,20 +271,20 @@ class Acquisition:
         )
 
     def _decide_in_queue(self, entry: Entry, record: LockRecord, busy_s: float) -> _Wait | _Write:
-        place = record.position(self.nonce)
-        self._queued = place is not None
+        position = record.position(self.nonce)
+        self._queued = position is not None
         queue = record.queue
-        ahead = len(queue) if place is None else place
-        if busy_s > 0 and not self._may_repeat_take(entry):
-            if place is not None or self._request.wait_s == 0:
+        ahead = len(queue) if position is None else position
+        if busy_s > 0 and not self._may_repeat_acquire(entry):
+            if position is not None or self._request.wait_s == 0:
                 return _Wait(busy_s, ahead)
             return self._enqueue(record)
         window_left_s = self._claim_window_left_s(record, ahead)
         if window_left_s <= 0:
             return _Write(
-                self._own_record(record.fence, queue[ahead + (place is not None) :]), True
+                self._own_record(record.fence, queue[ahead + (position is not None) :]), True
             )
-        if place is None and self._request.wait_s != 0:
+        if position is None and self._request.wait_s != 0:
             return self._enqueue(record)
         return _Wait(window_left_s, ahead)
 
@@ -292,10 +292,10 @@ class Acquisition:
         """Return how long the waiters ahead may still take to claim the free lock."""
         if ahead == 0:
             return 0.0
-        place = f"{self._request.key}#free"
-        mark = (record.fence, record.queue[0].nonce)
+        subject = f"{self._request.key}#free"
+        observed_state = (record.fence, record.queue[0].nonce)
         now_s = self._context.clock.monotonic_s()
-        since_s = self._context.sightings.since_s(place, mark, now_s)
+        since_s = self._context.sightings.since_s(subject, observed_state, now_s)
         window_s = 3 * self._timeout_s + 2 * self._context.promises.poll_max_s
         return since_s + ahead * window_s - now_s
 
@@ -323,10 +323,10 @@ class Acquisition:
         context, record = self._context, step.record
         expected = observed.entry.version if observed.entry else None
         lease = None
-        if step.takes and context.promises.server_lease:
-            lease = LeaseTerms(self._act(observed), record.ttl_s, self.nonce)
+        if step.acquires and context.promises.server_lease:
+            lease = LeaseTerms(self._lease_action(observed), record.ttl_s, self.nonce)
         sent_s = context.clock.boot_s()
-        if step.takes:
+        if step.acquires:
             self._sent[record.seq] = sent_s
         value = encode_lock(record)
         try:
@@ -342,8 +342,8 @@ class Acquisition:
         if isinstance(outcome, Applied):
             self._backoff.reset()
             context.round_trip_s = context.clock.boot_s() - sent_s
-            self._queued = not step.takes
-            if step.takes:
+            self._queued = not step.acquires
+            if step.acquires:
                 return self._hold(record, outcome.version)
             return self._observation_after_write(Entry(value, outcome.version), record)
         if isinstance(outcome, Unknown):
@@ -357,7 +357,7 @@ class Acquisition:
         yield Sleep(context.clock.random() * min(self._races, _RACES_SPREAD) * round_trip_s)
         return None
 
-    def _act(self, observed: ObservedRecord) -> LeaseAction:
+    def _lease_action(self, observed: ObservedRecord) -> LeaseAction:
         """Return ACQUIRE, or TAKE_OVER if the store's clock was set back.
 
         See `time_until_free_s`.
@@ -373,7 +373,7 @@ class Acquisition:
 
     def _note_unknown_write(self, step: _Write, expected: str | None) -> None:
         self._queued = True
-        if step.takes:
+        if step.acquires:
             self._has_unknown_write, self._unknown_write_version = True, expected
 
     def _observation_after_write(self, entry: Entry, record: LockRecord) -> ObservedRecord | None:
@@ -452,9 +452,11 @@ class Acquisition:
         record = decode_lock(self._request.key, entry.value)
         queue = tuple(waiter for waiter in record.queue if waiter.nonce != self.nonce)
         if record.owner == self.nonce:
-            leased = self._context.promises.server_lease
-            lease = LeaseTerms(LeaseAction.RELEASE, record.ttl_s, self.nonce) if leased else None
-            return replace(record, queue=queue).freed(record.seq + 1), lease
+            server_lease = self._context.promises.server_lease
+            lease = (
+                LeaseTerms(LeaseAction.RELEASE, record.ttl_s, self.nonce) if server_lease else None
+            )
+            return replace(record, queue=queue).tombstone(record.seq + 1), lease
         if record.owner is None and may_still_apply:
             return replace(record, queue=queue, seq=record.seq + 1), None
         if len(queue) != len(record.queue):

@@ -39,7 +39,7 @@ class ReleaseAttempt(Enum):
     DONE = "done"
     NOT_OURS = "not ours"
     RACED = "raced"
-    UNSURE = "unsure"
+    UNKNOWN = "unknown"
 
 
 class LockKeeper:
@@ -107,7 +107,7 @@ class LockKeeper:
         except StoreUnavailable as error:
             hold.last_error = str(error) or "the store did not answer"
             return False
-        return self._judge(hold, entry)
+        return self._update_from_record(hold, entry)
 
     def _prolong(self, hold: Hold, record: LockRecord) -> None:
         sent_s = self._sent.get(record.seq)
@@ -118,7 +118,7 @@ class LockKeeper:
         rules = self._context.rules
         hold.extend(rules.holder_deadline_s(sent_s, received_s, record.ttl_s, server_clock))
 
-    def _judge(self, hold: Hold, entry: Entry | None) -> bool:
+    def _update_from_record(self, hold: Hold, entry: Entry | None) -> bool:
         """Update the hold from the record, read after a write that did not clearly succeed.
 
         Returns:
@@ -157,11 +157,11 @@ class LockKeeper:
                 try:
                     released = yield from self._release_once(retries)
                 except StoreUnavailable:
-                    released = ReleaseAttempt.UNSURE
-                if released is not ReleaseAttempt.RACED and released is not ReleaseAttempt.UNSURE:
+                    released = ReleaseAttempt.UNKNOWN
+                if released is not ReleaseAttempt.RACED and released is not ReleaseAttempt.UNKNOWN:
                     return released is ReleaseAttempt.DONE
-                if released is ReleaseAttempt.UNSURE:
-                    yield retries.pause(troubled=True)
+                if released is ReleaseAttempt.UNKNOWN:
+                    yield retries.pause(is_failure=True)
             return False
         except CoordinationError:
             return False
@@ -169,7 +169,7 @@ class LockKeeper:
             self._context.unclaim(self._key, self._nonce)
 
     def _release_once(self, retries: ReleaseRetries) -> Steps[ReleaseAttempt]:
-        tombstone = self.record.freed(self._next_seq())
+        tombstone = self.record.tombstone(self._next_seq())
         value = encode_lock(tombstone)
         outcome = yield from cas(
             self._key, self.version, value, retries.timeout_s, self._terms(LeaseAction.RELEASE)
@@ -182,11 +182,11 @@ class LockKeeper:
             return ReleaseAttempt.NOT_OURS
         record = decode_lock(self._key, entry.value)
         if record.owner != self._nonce:
-            ours = record.fence == self.record.fence and record.owner is None
-            return ReleaseAttempt.DONE if ours else ReleaseAttempt.NOT_OURS
-        raced = entry.version != self.version  # a client entered the queue: try again at once
+            is_released = record.fence == self.record.fence and record.owner is None
+            return ReleaseAttempt.DONE if is_released else ReleaseAttempt.NOT_OURS
+        lost_race = entry.version != self.version  # a client entered the queue: try again at once
         self.record, self.version = record, entry.version
-        return ReleaseAttempt.RACED if raced else ReleaseAttempt.UNSURE
+        return ReleaseAttempt.RACED if lost_race else ReleaseAttempt.UNKNOWN
 
     def watch_for_loss(self, hold: Hold) -> Steps[None]:
         """Watch the record until the hold is over; see `handles.Keeper.watch_for_loss`."""

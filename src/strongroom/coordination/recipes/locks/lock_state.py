@@ -62,8 +62,8 @@ class LockView:
 
 def ends_by_store_clock(context: RecipeContext, observed: ObservedRecord) -> bool:
     """Return whether the store's own clock ends this hold. Only a new read shows the end then."""
-    of_store = observed.entry is not None and observed.entry.expires_in_s is not None
-    return of_store or context.promises.server_lease
+    has_store_end = observed.entry is not None and observed.entry.expires_in_s is not None
+    return has_store_end or context.promises.server_lease
 
 
 def outlasts_its_ttl(entry: Entry, record: LockRecord) -> bool:
@@ -115,8 +115,8 @@ def time_until_free_s(
     if entry is None or record is None:
         return 0.0
     now_s = context.clock.monotonic_s()
-    ahead = outlasts_its_ttl(entry, record)
-    if entry.expires_in_s is not None and not ahead:
+    outlasts = outlasts_its_ttl(entry, record)
+    if entry.expires_in_s is not None and not outlasts:
         if entry.expires_in_s > 0:
             known_s = entry.expires_in_s if entry.expires_in_s < _UNKNOWN_S else record.ttl_s
             return min(max(_RECHECK_MIN_S, known_s), max(1.0, record.ttl_s))
@@ -126,11 +126,11 @@ def time_until_free_s(
         return since_s + lock_delay_s - now_s
     # A client has at most one active hold of a key, and the caller does not have it. So a hold of
     # this client in the record is one that was lost.
-    own = record.owner is not None and record.owner.startswith(f"{context.identity}-")
-    if not ahead and (record.owner is None or own):
+    is_own = record.owner is not None and record.owner.startswith(f"{context.identity}-")
+    if not outlasts and (record.owner is None or is_own):
         return 0.0
-    mark = (record.owner, record.seq)
-    since_s = context.sightings.since_s(key, mark, observed.since_s)
+    observed_state = (record.owner, record.seq)
+    since_s = context.sightings.since_s(key, observed_state, observed.since_s)
     return since_s + context.rules.observer_wait_s(record.ttl_s) + lock_delay_s - now_s
 
 
@@ -141,8 +141,8 @@ def view_of(
     record = observed.record
     if record is None:
         return None
-    mine = record.owner is not None and context.holds(key, record.owner)
-    left_s = record.ttl_s if mine else max(0.0, time_until_free_s(context, key, observed))
+    is_own = record.owner is not None and context.holds(key, record.owner)
+    left_s = record.ttl_s if is_own else max(0.0, time_until_free_s(context, key, observed))
     held = record.owner is not None and left_s > 0
     expires_in_s = observed.entry.expires_in_s if observed.entry else None
     by_store_clock = held and expires_in_s is not None and expires_in_s < _UNKNOWN_S

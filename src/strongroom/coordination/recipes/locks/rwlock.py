@@ -34,9 +34,9 @@ WANTS_WRITE: Final = "wants-write"
 class ReadRule:
     """The readers' rule: they wait for writers, and for writers that wait."""
 
-    def blocking_slots(self, record: SlotRecord, me: str) -> tuple[Slot, ...]:
+    def blocking_slots(self, record: SlotRecord, own_nonce: str) -> tuple[Slot, ...]:
         """See `slots_core.SlotRule`."""
-        return tuple(slot for slot in record.without(me).slots if slot.role != READ)
+        return tuple(slot for slot in record.without(own_nonce).slots if slot.role != READ)
 
     def fence(self, record: SlotRecord) -> int:
         """Return the last writer's fence, since a reader reads what that writer left."""
@@ -49,14 +49,14 @@ class ReadRule:
 class WriteRule:
     """The writers' rule: they wait for all holders, and for writers that have waited longer."""
 
-    def blocking_slots(self, record: SlotRecord, me: str) -> tuple[Slot, ...]:
+    def blocking_slots(self, record: SlotRecord, own_nonce: str) -> tuple[Slot, ...]:
         """See `slots_core.SlotRule`."""
         blocking = []
-        mine_seen = False
+        own_slot_seen = False
         for slot in record.slots:
-            if slot.owner == me:
-                mine_seen = True
-            elif slot.role != WANTS_WRITE or not mine_seen:
+            if slot.owner == own_nonce:
+                own_slot_seen = True
+            elif slot.role != WANTS_WRITE or not own_slot_seen:
                 blocking.append(slot)
         return tuple(blocking)
 
@@ -86,20 +86,20 @@ class RwLock:
 
     def read(self) -> SlotHoldable:
         """Return the readers' side: a context manager, `acquire()`, `try_acquire()`."""
-        return self._face(READ)
+        return self._holdable(READ)
 
     def write(self) -> SlotHoldable:
         """Return the writers' side: a context manager, `acquire()`, `try_acquire()`."""
-        return self._face(WRITE)
+        return self._holdable(WRITE)
 
     def show(self) -> SlotsView | None:
         """Return the lock's view, by one read; None if there never was one."""
         return self._driver.run(show_slots_steps(self._driver.context, KIND, self.name))
 
-    def _face(self, role: str) -> SlotHoldable:
+    def _holdable(self, role: str) -> SlotHoldable:
         driver, rule, intent = self._driver, _RULES[role], _INTENTS[role]
-        wanted = slot_request(driver.context, KIND, self.name, self.options, rule, role, intent)
-        return SlotHoldable(driver, wanted, self.options)
+        request = slot_request(driver.context, KIND, self.name, self.options, rule, role, intent)
+        return SlotHoldable(driver, request, self.options)
 
 
 class AioRwLock:
@@ -113,17 +113,17 @@ class AioRwLock:
 
     def read(self) -> AioSlotHoldable:
         """Return the readers' side: an async context manager, `acquire()`, `try_acquire()`."""
-        return self._face(READ)
+        return self._holdable(READ)
 
     def write(self) -> AioSlotHoldable:
         """Return the writers' side: an async context manager, `acquire()`, `try_acquire()`."""
-        return self._face(WRITE)
+        return self._holdable(WRITE)
 
     async def show(self) -> SlotsView | None:
         """See `RwLock.show`."""
         return await self._driver.run(show_slots_steps(self._driver.context, KIND, self.name))
 
-    def _face(self, role: str) -> AioSlotHoldable:
+    def _holdable(self, role: str) -> AioSlotHoldable:
         driver, rule, intent = self._driver, _RULES[role], _INTENTS[role]
-        wanted = slot_request(driver.context, KIND, self.name, self.options, rule, role, intent)
-        return AioSlotHoldable(driver, wanted, self.options, self._cancel)
+        request = slot_request(driver.context, KIND, self.name, self.options, rule, role, intent)
+        return AioSlotHoldable(driver, request, self.options, self._cancel)

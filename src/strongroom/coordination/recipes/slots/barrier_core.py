@@ -46,7 +46,7 @@ from strongroom.coordination.recipes.slots.slot_records import (
     slots_of,
 )
 from strongroom.coordination.recipes.waiting import Backoff, WriteRetries, await_change
-from strongroom.coordination.schema.records import UNREADABLE, decode_document, encode_document
+from strongroom.coordination.schema.records import DECODE_ERRORS, decode_document, encode_document
 from strongroom.coordination.session.context import RecipeContext
 
 KIND: Final = "barrier"
@@ -109,15 +109,15 @@ class BarrierRecord:
                 return owners.index(owner)
         return None
 
-    def remembers(self, generation: int) -> bool:
+    def lists_generation(self, generation: int) -> bool:
         """Return whether the record still lists the parties that were let go from a generation."""
         return any(generation == tripped for tripped, _ in self.tripped)
 
     def next_generation(self) -> BarrierRecord:
         """Return the record of the next generation, which lets the parties of this one go."""
         trip = (self.generation, tuple(slot.owner for slot in self.slots))
-        kept = max(1, min(_TRIPS_MAX, _OWNERS_MAX // len(self.slots)))
-        tripped = (*self.tripped, trip)[-kept:]
+        kept_count = max(1, min(_TRIPS_MAX, _OWNERS_MAX // len(self.slots)))
+        tripped = (*self.tripped, trip)[-kept_count:]
         return replace(self, generation=self.generation + 1, slots=(), tripped=tripped)
 
 
@@ -147,9 +147,9 @@ def decode_barrier(key: str, value: bytes) -> BarrierRecord:
             generation=found["generation"],
             parties=found["parties"],
             slots=slots_of(found["slots"]),
-            tripped=tuple(_trip(one) for one in found["tripped"]),
+            tripped=tuple(_trip(trip) for trip in found["tripped"]),
         )
-    except UNREADABLE as error:
+    except DECODE_ERRORS as error:
         raise CorruptRecord(key, value, "a barrier record") from error
     if type(record.generation) is not int or type(record.parties) is not int:
         raise CorruptRecord(key, value, "a barrier record")
@@ -191,7 +191,7 @@ class Arrival:
         self._context, self._key, self._name = context, key, name
         self._parties, self._ttl_s = parties, ttl_s
         self.nonce = context.nonce()
-        self._place = slot_name(key, self.nonce)
+        self._slot_name = slot_name(key, self.nonce)
         self._backoff = Backoff(context)
         self._timeout_s = context.rules.attempt_timeout_s(ttl_s)
         self._seq = 0
@@ -216,7 +216,7 @@ class Arrival:
                 answer.
         """
         context, timeout_s = self._context, waiting_time("timeout", timeout_s)
-        context.claim(self._place, self.nonce)
+        context.claim(self._slot_name, self.nonce)
         try:
             start_s = context.clock.monotonic_s()
             index = yield from self._wait_for_trip(start_s, timeout_s)
@@ -231,7 +231,7 @@ class Arrival:
             yield from self._withdraw()
             raise
         finally:
-            context.unclaim(self._place, self.nonce)
+            context.unclaim(self._slot_name, self.nonce)
 
     def _wait_for_trip(self, start_s: float, timeout_s: float | None) -> Steps[int | None]:
         observed: _ObservedRecord | None = None
@@ -266,7 +266,7 @@ class Arrival:
         try:
             entry = yield from get(self._key, self._timeout_s)
         except StoreUnavailable as error:
-            self._context.outage.failed(error)
+            self._context.outage.note_failure(error)
             return None
         return self._observed(entry, sent_s)
 
@@ -294,11 +294,11 @@ class Arrival:
     def _decide(self, observed: _ObservedRecord) -> _Wait | BarrierRecord:
         """Return the record to write now, or for how long there is nothing to do."""
         context, record = self._context, observed.record
-        mine = any(slot.owner == self.nonce for slot in record.slots)
-        if mine:
+        has_own_slot = any(slot.owner == self.nonce for slot in record.slots)
+        if has_own_slot:
             self._generation = record.generation
         elif self._generation is not None and self._generation != record.generation:
-            known = record.remembers(self._generation)
+            known = record.lists_generation(self._generation)
             raise BarrierBroken(self._name, self._generation, known)
         left_by_owner_s = {
             slot.owner: slot_left_s(context, self._key, slot, observed.since_s)
@@ -310,13 +310,13 @@ class Arrival:
             raise PartiesDiffer(self._name, self._parties, record.parties)
         alive = tuple(s for s in record.slots if s.owner == self.nonce or s in others)
         after = replace(record, parties=self._parties, slots=alive)
-        if not mine:
+        if not has_own_slot:
             if len(others) >= self._parties:
                 return _Wait(min(left_by_owner_s[slot.owner] for slot in others))
             after = self._renewed(after)
         if len(after.slots) == self._parties and all(map(self._is_alive, others)):
             return after.next_generation()
-        if not mine:
+        if not has_own_slot:
             return after
         due_s = self._renewed_s - context.clock.boot_s()
         if due_s <= 0:
@@ -337,12 +337,12 @@ class Arrival:
         context = self._context
         rules, clock = context.rules, context.clock
         self._renewed_s = clock.boot_s() + rules.renew_after_s(self._ttl_s, clock.random())
-        mine = next((slot for slot in record.slots if slot.owner == self.nonce), None)
-        since = clock.wall_text() if mine is None else mine.since
+        own_slot = next((slot for slot in record.slots if slot.owner == self.nonce), None)
+        since = clock.wall_text() if own_slot is None else own_slot.since
         slot = Slot(self.nonce, "party", 0, self._seq, self._ttl_s, context.label, since)
-        if mine is None:
+        if own_slot is None:
             return replace(record, slots=(*record.slots, slot))
-        return replace(record, slots=tuple(slot if s is mine else s for s in record.slots))
+        return replace(record, slots=tuple(slot if s is own_slot else s for s in record.slots))
 
     # Writing
 

@@ -103,13 +103,13 @@ def show_slots_steps(context: RecipeContext, kind: str, name: str) -> Steps[Slot
 def _view_of(
     context: RecipeContext, name: str, key: str, record: SlotRecord, since_s: float
 ) -> SlotsView:
-    seen = _views_of_living(context, key, record.slots, since_s)
+    views = _views_of_living(context, key, record.slots, since_s)
     return SlotsView(
         name=name,
         fence=record.fence,
         limit=record.limit,
-        holders=tuple(view for view in seen if not view.role.startswith(_INTENT)),
-        waiting=tuple(view for view in seen if view.role.startswith(_INTENT)),
+        holders=tuple(view for view in views if not view.role.startswith(_INTENT)),
+        waiting=tuple(view for view in views if view.role.startswith(_INTENT)),
     )
 
 
@@ -172,7 +172,7 @@ def _read(context: RecipeContext, key: str) -> Steps[tuple[Entry | None, float]]
 def _views_of_living(
     context: RecipeContext, key: str, slots: tuple[Slot, ...], since_s: float
 ) -> tuple[SlotView, ...]:
-    lefts_s = [(slot, slot_left_s(context, key, slot, since_s)) for slot in slots]
+    left_by_slot_s = [(slot, slot_left_s(context, key, slot, since_s)) for slot in slots]
     return tuple(
         SlotView(
             who=slot.who,
@@ -183,6 +183,6 @@ def _views_of_living(
             left_s=left_s,
             writes=slot.seq,
         )
-        for slot, left_s in lefts_s
+        for slot, left_s in left_by_slot_s
         if left_s > 0
     )

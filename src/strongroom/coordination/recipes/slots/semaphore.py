@@ -57,9 +57,9 @@ class SemaphoreRule:
     name: str
     permits: int
 
-    def blocking_slots(self, record: SlotRecord, me: str) -> tuple[Slot, ...]:
+    def blocking_slots(self, record: SlotRecord, own_nonce: str) -> tuple[Slot, ...]:
         """See `slots_core.SlotRule`."""
-        others = record.without(me).slots
+        others = record.without(own_nonce).slots
         return others if len(others) >= self.permits else ()
 
     def fence(self, record: SlotRecord) -> int:

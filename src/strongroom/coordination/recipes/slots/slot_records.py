@@ -18,8 +18,8 @@ from typing import Any, Final
 
 from strongroom.coordination.errors import CorruptRecord, Unsupported
 from strongroom.coordination.schema.records import (
+    DECODE_ERRORS,
     FENCE_MAX,
-    UNREADABLE,
     decode_document,
     encode_document,
 )
@@ -130,7 +130,7 @@ def decode_slots(kind: str, key: str, value: bytes) -> SlotRecord:
     try:
         fence, limit = found["fence"], found["limit"]
         slots = slots_of(found["slots"])
-    except UNREADABLE as error:
+    except DECODE_ERRORS as error:
         raise CorruptRecord(key, value, f"a {kind} record") from error
     if not (_count(fence) and _count(limit)):
         raise CorruptRecord(key, value, f"a {kind} record")
@@ -155,10 +155,10 @@ def slots_of(found: Any) -> tuple[Slot, ...]:
         )
         for one in found
     )
-    sound = all(
+    is_valid = all(
         _count(slot.fence) and _count(slot.seq) and 0 <= slot.ttl_s <= TTL_MAX_S for slot in slots
     )
-    if not sound or len({slot.owner for slot in slots}) < len(slots):
+    if not is_valid or len({slot.owner for slot in slots}) < len(slots):
         raise ValueError("these are no slots")
     return slots
 
@@ -186,8 +186,8 @@ def slot_left_s(context: RecipeContext, key: str, slot: Slot, since_s: float) ->
         slot: of any client.
         since_s: `rules.observer_start_s` of the read that showed it.
     """
-    ours = slot.owner.startswith(f"{context.identity}-")
-    if ours and not is_own(context, key, slot):
+    is_own_client = slot.owner.startswith(f"{context.identity}-")
+    if is_own_client and not is_own(context, key, slot):
         return 0.0  # a hold of this client that was lost, or an attempt that was given up
     start_s = context.sightings.since_s(slot_name(key, slot.owner), slot.seq, since_s)
     wait_s = context.rules.observer_wait_s(slot.ttl_s)

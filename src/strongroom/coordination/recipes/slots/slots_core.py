@@ -40,18 +40,18 @@ from strongroom.coordination.session.handles import Hold
 _WITHDRAW_TRIES: Final = 5
 _LOST_RACES_MAX: Final = 3
 _SHOWN_MAX: Final = 3
-_FULL_S: Final = 1.0
+_FULL_RECHECK_S: Final = 1.0
 
 
 class SlotRule(Protocol):
     """A recipe's rule about who may enter; pure."""
 
-    def blocking_slots(self, record: SlotRecord, me: str) -> tuple[Slot, ...]:
-        """Return the slots whose end could let `me` in; none if `me` may enter now.
+    def blocking_slots(self, record: SlotRecord, own_nonce: str) -> tuple[Slot, ...]:
+        """Return the slots whose end could let `own_nonce` in; none if `own_nonce` may enter now.
 
         Arguments:
             record: with the slots of living owners only.
-            me: the nonce of the caller; its own slot may be among them, as an intent.
+            own_nonce: the nonce of the caller; its own slot may be among them, as an intent.
         """
         ...
 
@@ -118,10 +118,10 @@ class SlotAcquisition:
     def __init__(self, context: RecipeContext, request: SlotRequest) -> None:
         self._context, self._request = context, request
         self.nonce = context.nonce()
-        self._place = slot_name(request.key, self.nonce)
+        self._slot_name = slot_name(request.key, self.nonce)
         self._seq = 0
         self._sent: dict[int, float] = {}
-        self._written = False  # a slot of ours may be in the record ...
+        self._may_have_slot = False  # a slot of ours may be in the record ...
         self._has_unknown_write = False  # ... or a write of it may still be applied ...
         self._unknown_write_version: str | None = None  # ... over this version
         self._holder = ""
@@ -139,7 +139,7 @@ class SlotAcquisition:
             Any error of the rule's `check`.
         """
         context = self._context
-        context.claim(self._place, self.nonce)
+        context.claim(self._slot_name, self.nonce)
         hold: Hold | None = None
         try:
             start_s = context.clock.monotonic_s()
@@ -155,7 +155,7 @@ class SlotAcquisition:
             raise
         finally:
             if hold is None:
-                context.unclaim(self._place, self.nonce)
+                context.unclaim(self._slot_name, self.nonce)
 
     def _acquire(self, start_s: float) -> Steps[Hold | None]:
         observed: _ObservedRecord | None = None
@@ -229,22 +229,22 @@ class SlotAcquisition:
     def _decide(self, observed: _ObservedRecord) -> _Wait | _Write:
         request = self._request
         left_by_owner_s = self._time_left_by_owner_s(observed)
-        alive = replace(
+        living = replace(
             observed.record,
             slots=tuple(s for s in observed.record.slots if s.owner in left_by_owner_s),
         )
-        others = alive.without(self.nonce)
+        others = living.without(self.nonce)
         request.rule.check(others)
-        blocking = request.rule.blocking_slots(alive, self.nonce)
-        full = alive.slot_of(self.nonce) is None and len(alive.slots) >= SLOTS_MAX
-        if not blocking and not full:
-            return self._entering(alive)
+        blocking = request.rule.blocking_slots(living, self.nonce)
+        is_full = living.slot_of(self.nonce) is None and len(living.slots) >= SLOTS_MAX
+        if not blocking and not is_full:
+            return self._holding_write(living)
         self._check_own(blocking)
         self._holder = _labels(blocking)
-        seconds = min((left_by_owner_s[slot.owner] for slot in blocking), default=_FULL_S)
-        if not request.intent or request.wait_s == 0 or full:
+        seconds = min((left_by_owner_s[slot.owner] for slot in blocking), default=_FULL_RECHECK_S)
+        if not request.intent or request.wait_s == 0 or is_full:
             return _Wait(seconds)
-        return self._announce_or_wait(alive, seconds)
+        return self._announce_or_wait(living, seconds)
 
     def _time_left_by_owner_s(self, observed: _ObservedRecord) -> dict[str, float]:
         """Return how long each slot stands, by owner, without those that may be dropped."""
@@ -254,8 +254,8 @@ class SlotAcquisition:
             for slot in observed.record.slots
             if slot.owner != self.nonce
         }
-        alive = {owner: left_s for owner, left_s in found.items() if left_s > 0}
-        return {**alive, self.nonce: 0.0}
+        living = {owner: left_s for owner, left_s in found.items() if left_s > 0}
+        return {**living, self.nonce: 0.0}
 
     def _check_own(self, blocking: tuple[Slot, ...]) -> None:
         if self._request.reentrant:
@@ -263,25 +263,27 @@ class SlotAcquisition:
         if any(is_own(self._context, self._request.key, slot) for slot in blocking):
             raise AlreadyHeld(self._request.name)
 
-    def _entering(self, alive: SlotRecord) -> _Write:
-        fence = self._request.rule.fence(alive)
-        return self._slot_write(alive, self._request.role, fence)
+    def _holding_write(self, living: SlotRecord) -> _Write:
+        fence = self._request.rule.fence(living)
+        return self._slot_write(living, self._request.role, fence)
 
-    def _announce_or_wait(self, alive: SlotRecord, seconds: float) -> _Wait | _Write:
+    def _announce_or_wait(self, living: SlotRecord, seconds: float) -> _Wait | _Write:
         """Return a write that announces or renews the intent, or the wait until that is due."""
-        context, mine = self._context, alive.slot_of(self.nonce)
-        if mine is not None:
-            sent_s = self._sent.get(mine.seq, float("-inf"))
-            due_s = sent_s + context.rules.renew_after_s(mine.ttl_s, 0.5) - context.clock.boot_s()
+        context, own_slot = self._context, living.slot_of(self.nonce)
+        if own_slot is not None:
+            sent_s = self._sent.get(own_slot.seq, float("-inf"))
+            due_s = (
+                sent_s + context.rules.renew_after_s(own_slot.ttl_s, 0.5) - context.clock.boot_s()
+            )
             if due_s > 0:
                 return _Wait(min(seconds, due_s))
-        return self._slot_write(alive, self._request.intent, alive.fence)
+        return self._slot_write(living, self._request.intent, living.fence)
 
-    def _slot_write(self, alive: SlotRecord, role: str, fence: int) -> _Write:
+    def _slot_write(self, living: SlotRecord, role: str, fence: int) -> _Write:
         self._seq += 1
-        context, request, mine = self._context, self._request, alive.slot_of(self.nonce)
+        context, request, own_slot = self._context, self._request, living.slot_of(self.nonce)
         # A renewed intent keeps the time at which the waiter announced it.
-        renewed = mine if mine is not None and mine.role == role else None
+        renewed = own_slot if own_slot is not None and own_slot.role == role else None
         slot = Slot(
             owner=self.nonce,
             role=role,
@@ -291,7 +293,7 @@ class SlotAcquisition:
             who=context.label,
             since=context.clock.wall_text() if renewed is None else renewed.since,
         )
-        record = replace(alive, fence=max(alive.fence, fence), limit=request.limit)
+        record = replace(living, fence=max(living.fence, fence), limit=request.limit)
         return _Write(record.with_slot(slot), slot)
 
     # Writing
@@ -309,7 +311,7 @@ class SlotAcquisition:
         except BaseException as error:
             if not isinstance(error, CoordinationError):
                 # Interrupted: the answer is lost, and the write may still be applied.
-                self._written, self._has_unknown_write, self._unknown_write_version = (
+                self._may_have_slot, self._has_unknown_write, self._unknown_write_version = (
                     True,
                     True,
                     expected,
@@ -317,12 +319,12 @@ class SlotAcquisition:
             raise
         if isinstance(outcome, Applied):
             self._backoff.reset()
-            self._written = True
+            self._may_have_slot = True
             if step.slot.role == request.role:
                 return self._hold(step.slot, step.record, outcome.version)
             return None
         if isinstance(outcome, Unknown):
-            self._written = self._has_unknown_write = True
+            self._may_have_slot = self._has_unknown_write = True
             self._unknown_write_version = expected
             yield Sleep(self._backoff.retry_delay_s())
             return None
@@ -356,7 +358,7 @@ class SlotAcquisition:
 
     def _withdraw(self) -> Steps[None]:
         """Remove this attempt's slot, and stop a write of it that may still be applied."""
-        if not self._written:
+        if not self._may_have_slot:
             return
         request = self._request
         retries = WriteRetries(self._context, _WITHDRAW_TRIES)

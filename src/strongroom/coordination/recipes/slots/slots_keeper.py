@@ -40,7 +40,7 @@ from strongroom.coordination.session.handles import Hold
 
 _RENEW_TRIES: Final = 6
 _ALERT_S: Final = 20.0
-_GONE: Final = "its slot was dropped from the record"
+_SLOT_REMOVED: Final = "its slot was dropped from the record"
 
 
 class SlotKeeper:
@@ -65,7 +65,7 @@ class SlotKeeper:
         self._context, self._kind, self._key = context, kind, key
         self._nonce, self._ttl_s = slot.owner, slot.ttl_s
         # One attribute for both: renewal and release may run in two threads.
-        self._known = (record, version)
+        self._last_known = (record, version)
         self._numbers = itertools.count(slot.seq + 1)
         self._sent: dict[int, float] = {}
         self._timeout_s = context.rules.attempt_timeout_s(slot.ttl_s)
@@ -82,14 +82,14 @@ class SlotKeeper:
                 renewed = yield from self._renew_once(hold)
                 if renewed is not None:
                     return renewed
-                yield retries.pause(troubled=False)
+                yield retries.pause(is_failure=False)
         except StoreUnavailable as error:
             hold.last_error = str(error) or "the store did not answer"
         return False
 
     def _renew_once(self, hold: Hold) -> Steps[bool | None]:
         """Write the slot once; return whether it was prolonged, or None after a lost race."""
-        record, version = self._known
+        record, version = self._last_known
         slot = record.slot_of(self._nonce)
         assert slot is not None, "a known record has the slot"
         slot = replace(slot, seq=next(self._numbers))
@@ -97,7 +97,7 @@ class SlotKeeper:
         self._sent[slot.seq] = self._context.clock.boot_s()
         outcome = yield from self._write(version, after, self._timeout_s)
         if isinstance(outcome, Applied):
-            self._known = (after, outcome.version)
+            self._last_known = (after, outcome.version)
             self._prolong(hold, slot.seq)
             return True
         entry = yield from get(self._key, self._timeout_s)
@@ -123,9 +123,9 @@ class SlotKeeper:
         record = decode_slots(self._kind, self._key, entry.value)
         slot = record.slot_of(self._nonce)
         if slot is None:
-            hold.lose(_GONE)
+            hold.lose(_SLOT_REMOVED)
             return None
-        self._known = (record, entry.version)
+        self._last_known = (record, entry.version)
         return slot
 
     def _prolong(self, hold: Hold, seq: int) -> None:
@@ -136,30 +136,30 @@ class SlotKeeper:
 
     def release(self, hold: Hold) -> Steps[bool]:
         """Remove the slot; see `handles.Keeper.release`. If that fails, the slot expires."""
-        unsure, retries = False, ReleaseRetries(self._context, self._ttl_s)
+        outcome_unknown, retries = False, ReleaseRetries(self._context, self._ttl_s)
         while retries.begin_attempt():
-            record, version = self._known
+            record, version = self._last_known
             try:
                 after = record.without(self._nonce)
                 outcome = yield from self._write(version, after, retries.timeout_s)
                 if isinstance(outcome, Applied):
                     return True
-                unsure = unsure or isinstance(outcome, Unknown)
+                outcome_unknown = outcome_unknown or isinstance(outcome, Unknown)
                 entry = yield from get(self._key, retries.timeout_s)
                 if entry is None or self._check_record(hold, entry) is None:
-                    return unsure
-                troubled = isinstance(outcome, Unknown) or entry.version == version
+                    return outcome_unknown
+                is_failure = isinstance(outcome, Unknown) or entry.version == version
             except StoreUnavailable:
-                troubled = True
+                is_failure = True
             except CoordinationError:
                 return False
-            yield retries.pause(troubled=troubled)
+            yield retries.pause(is_failure=is_failure)
         return False
 
     def watch_for_loss(self, hold: Hold) -> Steps[None]:
         """Watch the record until the hold is over; see `handles.Keeper.watch_for_loss`."""
         backoff = Backoff(self._context)
-        version = self._known[1]
+        version = self._last_known[1]
         while hold.active:
             outcome = yield from await_change(
                 self._context, self._key, version, _ALERT_S, backoff, self._timeout_s
@@ -169,6 +169,6 @@ class SlotKeeper:
             if outcome is None:
                 hold.lose("its record was deleted")
             elif decode_slots(self._kind, self._key, outcome.value).slot_of(self._nonce) is None:
-                hold.lose(_GONE)
+                hold.lose(_SLOT_REMOVED)
             else:
                 version = outcome.version

@@ -33,7 +33,7 @@ from strongroom.coordination.effects import (
     Watched,
 )
 from strongroom.coordination.errors import CorruptRecord, StoreRefused, StoreUnavailable
-from strongroom.coordination.schema.records import UNREADABLE
+from strongroom.coordination.schema.records import DECODE_ERRORS
 from strongroom.coordination.store import Promises
 from strongroom.coordination.stores.connections.http_pool import NoResponse
 from strongroom.coordination.stores.etcd.address import EtcdAddress, address_of
@@ -96,7 +96,7 @@ class EtcdStore(StoreBase):
         head, _, value = decoded(row, "value").partition(b"\n")
         try:
             note = str(json.loads(head)["note"])
-        except UNREADABLE as error:
+        except DECODE_ERRORS as error:
             raise CorruptRecord(key, head, "a line of JSON and a value") from error
         held = name + _HOLD in rows
         version = _version(int(row["mod_revision"]), held)

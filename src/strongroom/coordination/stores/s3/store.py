@@ -37,7 +37,7 @@ from strongroom.coordination.errors import (
 )
 from strongroom.coordination.options.environment import variable
 from strongroom.coordination.options.url_options import ANY, SWITCH, UrlOptions, check_options
-from strongroom.coordination.schema.records import UNREADABLE
+from strongroom.coordination.schema.records import DECODE_ERRORS
 from strongroom.coordination.store import AsyncStore, Promises
 from strongroom.coordination.stores.connections.http_pool import HttpResponse, NoResponse
 from strongroom.coordination.stores.s3.http import S3Bucket, S3Credentials, S3Http
@@ -197,7 +197,7 @@ def _entry(key: str, response: HttpResponse) -> Entry:
         document = json.loads(head)
         if newline and isinstance(document["nonce"], str):
             return Entry(value, response.etag, None, str(document["note"]))
-    except UNREADABLE:
+    except DECODE_ERRORS:
         pass  # reported below
     raise CorruptRecord(key, response.body, "a line of JSON and a value")
 
