@@ -170,7 +170,7 @@ def _is_shown(blob: BlobRecord, include: frozenset[str], now: int) -> bool:
 _AMONG_VERSIONS: Final = keys.snapshot_range()[0] + b"\xff"
 _BEHIND_ALL: Final = (1 << 64) - 1
 # Decoding this many records takes half a millisecond.
-_VERSIONS_TOGETHER: Final = 250
+_VERSIONS_TOGETHER: Final = 100
 
 _Row = tuple[bytes, bytes, BlobRow | None]
 
@@ -219,7 +219,7 @@ class _VersionedPage:
                         resume = stopped
                         break
                 rows.append(self._row(partition, key, blob, version))
-            page.feed(rows, resume)
+            await pages.feed(self._store.turns, page, rows, resume)
             name, behind = page.first[0], _version_behind(page.first[1])
 
     def _row(self, name: bytes, key: bytes, blob: BlobRecord, version: int) -> _Row:
@@ -244,6 +244,7 @@ class _VersionedPage:
                 or self._scanned >= limits.LIST_SCANNED_RECORDS_MAX
             ):
                 return base.Position(name, _AMONG_VERSIONS + keys.number(first_id))
+            await self._store.turns.pause()  # a read may never suspend
             bounds = keys.version_range(first_id)
             found = await self._store.read_range(partition, True, *bounds, _VERSIONS_TOGETHER)
             self._scanned += len(found)

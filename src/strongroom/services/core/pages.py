@@ -6,7 +6,7 @@ records are visible (the listings), prefixes and markers (semantics/core/listing
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final, TypeVar
 
@@ -15,7 +15,7 @@ from strongroom.engines import base
 from strongroom.engines.base import Position
 from strongroom.semantics.core.listing import READ_RECORDS_MAX, PageBuilder
 from strongroom.services.core.runner import Services
-from strongroom.slices import Steps
+from strongroom.slices import SliceTurns, Steps
 
 T = TypeVar("T")
 
@@ -50,6 +50,17 @@ async def fill(services: Services, keyspace: bytes, page: PageBuilder[T], rows: 
         scanned += len(found.values)
         scanned_bytes += sum(map(len, found.values))
         least = min(2 * want, READ_RECORDS_MAX) if page.first == found.resume else 0
+
+
+async def feed(
+    turns: SliceTurns,
+    page: PageBuilder[T],
+    rows: Sequence[tuple[bytes, bytes, T | None]],
+    resume: Position | None,
+) -> None:
+    """Add rows to a page in slices; see `PageBuilder.feed`."""
+    await turns.run(_taken(page, iter(rows), len(rows)))
+    page.resume_at(resume)
 
 
 def _taken(

@@ -51,7 +51,7 @@ from strongroom.store.file.file_records import PastRecord
 T = TypeVar("T")
 
 # More than the past records that one name can have: one for each snapshot.
-_PAGE_RECORDS: Final = 1000
+_PAGE_RECORDS: Final = 300
 
 
 def share_of(found: Record) -> ShareRecord:
@@ -173,6 +173,7 @@ async def names_at(
     while len(found) < count and first < until:
         page, first = await _page_at(engine, partition, (first, until), at)
         found += page
+        await engine.turns.pause()
     return found[:count]
 
 
