@@ -15,11 +15,12 @@ from pathlib import Path
 from types import FrameType
 from typing import Final, NoReturn
 
-from benchmarks import coordination, disk, fairness, growth, soak
+from benchmarks import coordination, disk, growth, soak
 from benchmarks.comparison import throughput
 from benchmarks.endpoint import UnexpectedAnswer
 from benchmarks.engine import EngineFailed
 from benchmarks.etcd import ETCD, EtcdFailed, etcd_version
+from benchmarks.fairness.measuring import fairness
 from benchmarks.files import files, samba_version
 from benchmarks.results import Results, Row, cells
 from benchmarks.samba import SMBD
@@ -127,7 +128,7 @@ class Run:
         if "files" in self.parts and STRONGROOM in self.names:
             yield from files(self.folder / "files", self.scope.turns)
         if "fairness" in self.parts:
-            yield from fairness.fairness(self.folder)
+            yield from fairness(self.folder)
         if "soak" in self.parts:
             server = self.server(self.names[0], "soak")
             yield from soak.soak(server, self.minutes, self.soak_table)

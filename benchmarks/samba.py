@@ -44,8 +44,17 @@ class SmbShare:
     pid: int
     login: Path
 
-    def run(self, commands: Sequence[str], folder: Path, protection: str = ENCRYPTED) -> float:
+    def run(
+        self,
+        commands: Sequence[str],
+        folder: Path,
+        protection: str = ENCRYPTED,
+        prefix: Sequence[str] = (),
+    ) -> float:
         """Run some commands with smbclient in a folder.
+
+        Arguments:
+            prefix: the command that starts smbclient, with its arguments.
 
         Returns: the seconds that it took, including its start and its logon.
 
@@ -56,7 +65,15 @@ class SmbShare:
         try:
             ran = subprocess.run(
                 [
-                    *("smbclient", f"//{HOST}/{SHARE}", "-p", str(self.port), "-m", "SMB3"),
+                    *(
+                        *prefix,
+                        "smbclient",
+                        f"//{HOST}/{SHARE}",
+                        "-p",
+                        str(self.port),
+                        "-m",
+                        "SMB3",
+                    ),
                     *("-A", str(self.login), f"--client-protection={protection}"),
                 ],
                 input="\n".join([*commands, "exit", ""]),

@@ -1,0 +1,1 @@
+"""How long one request can delay the others: the kinds of long work, and their measurement."""
