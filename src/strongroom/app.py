@@ -41,7 +41,7 @@ from strongroom.servers.connections import open_files
 from strongroom.servers.connections.budget import ConnectionBudget
 from strongroom.servers.copies.addresses import SourceHosts
 from strongroom.servers.copies.client import CopyClient
-from strongroom.servers.copies.locator import CopyLocator
+from strongroom.servers.copy_locator import CopyLocator
 from strongroom.servers.faults import FaultInjector
 from strongroom.servers.free_memory import MemoryReturn
 from strongroom.servers.identities.accounts_file import ServedAccounts

@@ -17,7 +17,7 @@ from typing import Final
 
 from strongroom.servers.connections.budget import ConnectionBudget, Search, WaitingConnection
 from strongroom.servers.connections.idle_sockets import is_quiet_socket
-from strongroom.servers.http.settings import HttpSettings
+from strongroom.servers.connections.settings import AcceptSettings
 
 _logger = logging.getLogger("strongroom.http")
 _TLS_HANDSHAKE: Final = b"\x16"
@@ -67,7 +67,7 @@ class Acceptor:
 
     def __init__(
         self,
-        settings: HttpSettings,
+        settings: AcceptSettings,
         tls: ssl.SSLContext | None,
         make: Make,
         budget: ConnectionBudget,

@@ -10,14 +10,14 @@ from __future__ import annotations
 import resource
 from typing import Final
 
-from strongroom.servers.http.settings import HttpSettings
+from strongroom.servers.connections.settings import AcceptSettings
 
 # Files of segments and records, their readers, the sources of copies, refused connections.
 _OWN_FILES: Final = 256
 # A connection is a socket, and an upload of a large body writes to a file of its own.
 _FILES_PER_CONNECTION: Final = 2
 _CONNECTIONS_MIN: Final = 16
-_FILES_NEEDED: Final = _OWN_FILES + _FILES_PER_CONNECTION * HttpSettings().connections_max
+_FILES_NEEDED: Final = _OWN_FILES + _FILES_PER_CONNECTION * AcceptSettings().connections_max
 
 
 def raise_limit() -> None:
@@ -40,7 +40,7 @@ def connections_max() -> int:
 def connections_for(files: int | None) -> int:
     """Return how many connections the server may take if it may open `files` files. None means no
     limit of files."""
-    most = HttpSettings().connections_max
+    most = AcceptSettings().connections_max
     if files is None:
         return most
     return max(_CONNECTIONS_MIN, min(most, (files - _OWN_FILES) // _FILES_PER_CONNECTION))

@@ -1,1 +1,1 @@
-"""The sources of copies on other servers: read, located here, and the check of their addresses."""
+"""The sources of copies on other servers: read, and the check of their addresses."""

@@ -20,11 +20,12 @@ from strongroom.limits import (
     REQUEST_HEADERS_MAX,
     REQUEST_TARGET_BYTES_MAX,
 )
+from strongroom.servers.connections.settings import AcceptSettings
 from strongroom.wire.core.http import Request, Response
 
 
 @dataclass(frozen=True, slots=True)
-class HttpSettings:
+class HttpSettings(AcceptSettings):
     """Everything that can be set on an HTTP server; the defaults suit the internet and loopback
     alike.
 
@@ -44,8 +45,6 @@ class HttpSettings:
     head_bytes_max: int = REQUEST_HEAD_BYTES_MAX
     headers_max: int = REQUEST_HEADERS_MAX
     target_bytes_max: int = REQUEST_TARGET_BYTES_MAX
-    connections_max: int = 8192
-    backlog: int = 1024
     pipeline_bytes_max: int = 64 * KIB
     first_read_bytes_max: int = 64 * KIB
     body_buffer_bytes_max: int = 256 * KIB
@@ -55,7 +54,6 @@ class HttpSettings:
     answer_large_bytes: int = 512 * KIB
     answers_bytes_max: int = 256 * MIB
     stall_bytes_min: int = KIB
-    head_timeout_s: float = 30.0
     idle_timeout_s: float = 120.0
     body_stall_timeout_s: float = 30.0
     write_stall_timeout_s: float = 60.0
@@ -64,8 +62,6 @@ class HttpSettings:
     linger_bytes_max: int = 512 * MIB
     linger_timeout_s: float = 30.0
     linger_idle_timeout_s: float = 2.0
-    tls_handshake_timeout_s: float = 15.0
-    tls_shutdown_timeout_s: float = 1.0
     sweep_interval_s: float = 1.0
 
 

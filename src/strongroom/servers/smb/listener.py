@@ -15,7 +15,7 @@ from strongroom.auth.accounts import Accounts
 from strongroom.clock import Clock
 from strongroom.servers.connections.accepting import Acceptor
 from strongroom.servers.connections.budget import ConnectionBudget, WaitingConnection
-from strongroom.servers.http.settings import HttpSettings
+from strongroom.servers.connections.settings import AcceptSettings
 from strongroom.servers.smb.connection import SmbServerConnection
 from strongroom.servers.smb.declarations import CommandTable
 from strongroom.servers.smb.settings import SmbSettings
@@ -67,7 +67,7 @@ class SmbListener:
         if budget is None:
             budget = ConnectionBudget(most)
         self._acceptor = Acceptor(
-            HttpSettings(), None, self._make, budget, self._waiting, most=most
+            AcceptSettings(), None, self._make, budget, self._waiting, most=most
         )
         self._sweeping: asyncio.TimerHandle | None = None
         self._empty: asyncio.Future[None] | None = None
