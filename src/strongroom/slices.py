@@ -80,6 +80,11 @@ class SliceTurns:
         elif self._is_over():
             await self._wait()
 
+    @property
+    def is_over(self) -> bool:
+        """Whether long work has used up the current turn. It is False while there is none."""
+        return self._measured is not None and self._is_over()
+
     def _is_over(self) -> bool:
         return self._now_s() - self._began_s >= self._slice_s
 

@@ -279,6 +279,29 @@ def test_large_commits_of_many_callers_do_not_share_one_turn_of_the_loop(
     asyncio.run(prove())
 
 
+def test_commits_of_many_records_do_not_share_one_turn_of_the_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, rows = 50, list[int]()
+    finish = SerialPoint.finish
+
+    def counted(self: SerialPoint, group: Group) -> None:
+        rows.append(group.rows)
+        finish(self, group)
+
+    async def prove() -> None:
+        async with store_on(Disk(tmp_path)) as store:
+            monkeypatch.setattr(SerialPoint, "finish", counted)
+            commits = [
+                [(face(b"%d-%d" % (one, part)), b"x") for part in range(own)] for one in range(20)
+            ]
+            await asyncio.gather(*(put(store, *pairs) for pairs in commits))
+        assert sum(rows) >= 20 * own
+        assert max(rows) <= 200 + own, "a group took more than 192 rows and one item"
+
+    asyncio.run(prove())
+
+
 @pytest.mark.parametrize(("operation", "suffix"), [("sync", "-wal"), ("write", "-wal")])
 def test_an_io_error_in_commit_stops_the_store(operation: str, suffix: str, tmp_path: Path) -> None:
     def fail(doing: str, path: str) -> int | None:

@@ -43,12 +43,14 @@ from strongroom.engines.embedded.serial_point import Bodies, Group, SerialPoint
 from strongroom.engines.embedded.store_time import DurableTime
 from strongroom.engines.embedded.writer_turns import (
     GROUP_BYTES_MAX,
+    GROUP_ROWS_MAX,
     GroupPace,
     Phase,
     WorkQueue,
     WriterTurns,
 )
 from strongroom.engines.watchers import Watchers
+from strongroom.slices import SliceTurns
 from strongroom.values import Purpose
 
 T = TypeVar("T")
@@ -134,7 +136,9 @@ class GroupTransaction:
             if item.future.done():  # its caller has gone away
                 continue
             self._point.take(item, group)
-            if group.size_bytes > GROUP_BYTES_MAX or time() > deadline:
+            if group.size_bytes > GROUP_BYTES_MAX or group.rows > GROUP_ROWS_MAX:
+                break
+            if time() > deadline:
                 break
 
     def purpose(self, group: Group) -> Purpose:
@@ -177,6 +181,7 @@ class Committer:
     Arguments:
         writer: the writing connection, lent to `thread` during COMMIT.
         reader: the connection of small reads, which keeps its snapshot while nothing is under way.
+        slices: the time slices of the loop, which a group keeps to.
         on_committed: called after every durable commit that wrote; it may start a checkpoint.
         on_broken: called once, when an I/O error has stopped the engine.
     """
@@ -192,6 +197,7 @@ class Committer:
         reader: Reader,
         bodies: Bodies,
         reserve: Reserve,
+        slices: SliceTurns,
         on_committed: Callable[[], None],
         on_broken: Callable[[EngineError], None],
     ) -> None:
@@ -203,7 +209,7 @@ class Committer:
         pace = GroupPace(loop.time)
         self._queue = WorkQueue(loop)
         self._transaction = GroupTransaction(writer, time, cache, bodies, reserve, pace)
-        self.turns = WriterTurns(self._queue, pace, thread, reader, self._run_group)
+        self.turns = WriterTurns(self._queue, pace, thread, reader, self._run_group, slices)
         self.full_disk = FullDisk(writer, reserve, self.between_groups, self.fail)
 
     @property

@@ -149,6 +149,7 @@ class EmbeddedEngine(WaitingEngine):
             reader=self._reader,
             bodies=unadopted,
             reserve=reserve,
+            slices=self.turns,
             on_committed=lambda: self._checkpointer.start_if_due(self._committer),
             on_broken=self._stopped,
         )

@@ -23,6 +23,7 @@ from strongroom.engines.embedded.commit_thread import CommitThread, Done, Work
 from strongroom.engines.embedded.futures import refuse
 from strongroom.engines.embedded.records.sqlite import Reader
 from strongroom.engines.embedded.serial_point import Group, QueuedWork
+from strongroom.slices import SliceTurns
 from strongroom.values import Purpose
 
 GROUP_ITEMS_MAX: Final = 256
@@ -30,6 +31,9 @@ GROUP_TIME_S: Final = 0.005
 # A group that has more takes no further item. The loop waits while the decisions make the bytes and
 # SQLite takes them, some 5 ms for so many.
 GROUP_BYTES_MAX: Final = 1024 * 1024
+# The same for the rows that SQLite takes (`Group.rows`), some 4 ms for so many. A decision on a
+# megabyte of a file has about a hundred, so a group has two of these.
+GROUP_ROWS_MAX: Final = 192
 
 Between = tuple[Callable[[], object], asyncio.Future[None]]
 
@@ -187,6 +191,8 @@ class WriterTurns:
         thread: runs commits, and the work between groups.
         reader: the connection of small reads, which keeps its snapshot while nothing is under way.
         run_group: runs the next group, and may end it with `commit`.
+        slices: the time slices of the loop. A group that would begin at the end of a long turn
+            begins in the next one.
 
     Attributes:
         phase: what the connection does.
@@ -199,12 +205,15 @@ class WriterTurns:
         thread: CommitThread,
         reader: Reader,
         run_group: Callable[[], None],
+        slices: SliceTurns,
     ) -> None:
         self._queue = queue
         self._pace = pace
         self._thread = thread
         self._reader = reader
         self._run_group = run_group
+        self._slices = slices
+        self._is_put_off = False
         self._loop = asyncio.get_running_loop()
         self._drained: asyncio.Future[None] | None = None
         self.phase = Phase.IDLE
@@ -242,6 +251,11 @@ class WriterTurns:
             await self._drained
 
     def _begin(self) -> None:
+        if self._slices.is_over and not self._is_put_off:
+            self._is_put_off = True  # once: every turn may be long
+            self._loop.call_soon(self._begin)
+            return
+        self._is_put_off = False
         self.phase = Phase.IDLE
         queue = self._queue
         if queue and not (queue.may_gather and self._pace.gathers_on(len(queue))):
