@@ -268,6 +268,19 @@ def test_a_clear_of_8_tib_is_one_small_commit_whatever_is_allocated() -> None:
     run(test)
 
 
+def test_a_sweep_of_a_long_clear_makes_commits_that_hold_up_nobody() -> None:
+    async def test(store: Counted, volume: Volume) -> None:
+        for index in range(300):
+            await volume.write(index * 1000 * LEAF_BYTES, b"z" * 20_000)
+        await volume.clear(0, 8 * TIB)
+        store.reset()
+        assert await volume.sweep()
+        assert 0 < store.most_contents <= 64
+        assert not list(store.content_ids())
+
+    run(test)
+
+
 def test_a_snapshot_of_any_map_costs_nothing_and_a_write_after_it_copies_one_leaf() -> None:
     async def test(store: Counted, volume: Volume) -> None:
         await plant(store, 5_000)

@@ -46,8 +46,9 @@ Pace = Callable[[], Awaitable[object]]
 """Called after each commit, so that requests go first."""
 
 _PAGE_RECORDS: Final = 256
-# The approximate number of stores and past leaves that one commit removes.
-_REMOVALS: Final = 512
+# The approximate number of stores and past leaves that one commit removes. The event loop waits for
+# the commit's decision, some 2 ms for so many.
+_REMOVALS: Final = 64
 _VERSIONS_AT_ONCE: Final = 8
 # How often one sweep tries a leaf that keeps changing.
 _ATTEMPTS: Final = 8
@@ -145,6 +146,7 @@ class Sweep:
         batch: list[int] = []
         weight = 0
         for item in items:
+            await self._store.turns.pause()
             number = keys.map_leaf_number(item.name)
             versions = leaves.history(decode_leaf(item.value), number, clears, _LATEST)
             if len(versions) < 2:
