@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import itertools
 from collections.abc import Awaitable
 from typing import TypeVar
 
@@ -14,11 +12,11 @@ from strongroom.semantics.file.accesses import Disposition
 from strongroom.services.core.runner import Services
 from strongroom.services.file import past_states
 from strongroom.services.file.shares.share_snapshots import SnapshotShare
-from strongroom.slices import SliceTurns
 from strongroom.store.core import keys
 from tests.services import container_calls as given
 from tests.services import file_calls, handle_calls
 from tests.services import version_calls as ver
+from tests.services.counted_turns import counted_turns
 
 T = TypeVar("T")
 FILES, VERSIONS = 400, 450
@@ -27,24 +25,10 @@ TOGETHER = 110
 
 
 async def _turns_of(on: Services, work: Awaitable[T]) -> tuple[int, T]:
-    """Return in how many turns of the loop this work is done, and its result. Each pause ends a
-    turn. Nothing else does, in memory."""
-    seconds = itertools.count()
-    on.turns = on.store.turns = SliceTurns(lambda: float(next(seconds)))  # type: ignore[misc]
-    number = 0
-
-    async def count_turns() -> None:
-        nonlocal number
-        while True:
-            number += 1
-            await asyncio.sleep(0)
-
-    counting = asyncio.ensure_future(count_turns())
-    try:
+    """Return in how many turns of the loop this work is done, and its result."""
+    async with counted_turns(on) as turns:
         result = await work
-        return number, result
-    finally:
-        counting.cancel()
+        return turns.number, result
 
 
 async def _directory() -> Services:

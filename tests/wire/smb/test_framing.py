@@ -38,6 +38,21 @@ def test_any_pieces_make_the_same_frames(sizes: list[int], steps: list[int]) -> 
     assert not assembler.is_frame_incomplete
 
 
+def test_a_large_frame_is_received_in_parts() -> None:
+    """Receiving a megabyte at once would hold up the loop, beside many connections."""
+    size, taken = 1 << 20, 0
+    assembler = FrameAssembler(size)
+    data = prefix(size) + bytes(size)
+    while data:
+        buffer = assembler.buffer()
+        assert len(buffer) <= 256 * 1024
+        count = min(len(buffer), len(data))
+        buffer[:count] = data[:count]
+        data = data[count:]
+        taken += sum(len(frame) for frame in assembler.received(count))
+    assert taken == size
+
+
 @pytest.mark.parametrize("step", [1, 2, 3, 5, 7])
 def test_a_length_may_come_byte_by_byte(step: int) -> None:
     data = b"".join(prefix(5) + b"abcde" for _ in range(9))

@@ -315,6 +315,8 @@ class ChainRun:
         if is_protected and sum(one.size_bytes for one in ready) > ON_LOOP_BYTES_MAX:
             loop = asyncio.get_running_loop()
             pieces: list[Piece] = await loop.run_in_executor(self._state.shared.threads, work)
+            # Many large answers may be ready at once, and sending one takes long too.
+            await self._state.shared.services.turns.pause()
         else:
             pieces = work()
         self._state.hash_answer(ready[-1].header, pieces)

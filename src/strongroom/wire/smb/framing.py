@@ -13,6 +13,8 @@ from strongroom.wire.smb.structures import MalformedMessage
 
 PREFIX_BYTES: Final = 4
 _INBOX_BYTES: Final = 64 * 1024
+# More takes long to receive, and many connections may be ready in the same turn of the loop.
+_RECEIVED_AT_ONCE_BYTES: Final = 256 * 1024
 
 SMB1_MARK: Final = b"\xffSMB"
 SMB2_MARK: Final = b"\xfeSMB"
@@ -51,7 +53,7 @@ class FrameAssembler:
     def buffer(self) -> memoryview:
         """Return the memory for the next received bytes. It is never empty."""
         if self._frame is not None:
-            return memoryview(self._frame)[self._filled :]
+            return memoryview(self._frame)[self._filled : self._filled + _RECEIVED_AT_ONCE_BYTES]
         return memoryview(self._inbox)[self._partial_bytes :]
 
     def received(self, count: int) -> Iterator[memoryview]:

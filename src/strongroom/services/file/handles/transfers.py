@@ -43,7 +43,8 @@ FILE_BYTES_MAX: Final = limits.FILE_BYTES_MAX
 # The largest file of NTFS; smbtorture's rw.invalid expects another refusal beyond it.
 _NTFS_BYTES_MAX: Final = (1 << 44) - (1 << 16)
 _GIB: Final = 1024 * limits.MIB
-# A client has many long reads under way at once; each longer read first yields to other requests.
+# A client has many long reads and writes under way at once. Each longer one first yields to other
+# requests.
 _LONG_BYTES: Final = 64 * limits.KIB
 # How often a change waits for a sweep before the client is refused.
 _SWEEPS_MAX: Final = 20
@@ -171,6 +172,8 @@ async def write(
             raise StorageError(file_errors.INVALID_OPEN)
         if end > FILE_BYTES_MAX:
             raise StorageError(file_errors.DISK_FULL)
+        if len(data) > _LONG_BYTES:
+            await services.turns.pause()
         await deciding.break_caches(
             services, handle, Cause.WRITE, RequestWait(request, handle.ending)
         )
@@ -198,6 +201,8 @@ async def write(
             except Full as full:
                 raise StorageError(file_errors.DISK_FULL, str(full)) from None
             async with draft:
+                if len(data) > _LONG_BYTES:
+                    await services.turns.pause()  # contents of many writes may be ready at once
                 await change_bytes(services, place, changes, lambda seen: nullcontext(draft))
             report_change(services, handle, BYTES)
 

@@ -26,6 +26,8 @@ async def fetch(
     inline = []
     for leaf, store in dict.fromkeys(wanted):
         if store.content:
+            if found:
+                await engine.turns.pause()  # a read may never suspend
             found[leaf, store] = await _read(engine.contents, store)
         else:
             inline.append((leaf, store))
