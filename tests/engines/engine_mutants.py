@@ -15,7 +15,7 @@ from strongroom.clock import Clock
 from strongroom.engines.base import Commit, Decide, Page, Partition, Record, Ref, Step, Unavailable
 from strongroom.engines.conditions import Condition, NumberWithin
 from strongroom.engines.gateways import STAMP_MAX, Horizon
-from strongroom.engines.membership import Mark
+from strongroom.engines.membership import GatewayReaderMark
 from strongroom.engines.memory import MemoryEngine
 from strongroom.engines.memory.contents import MemoryContents
 from strongroom.engines.memory.data import MemoryData
@@ -275,8 +275,8 @@ class OwnReadersCount(MemoryEngine):
 
 
 class _ClockReaders(MemoryGateway):
-    def begin_reading(self) -> Mark:
-        return Mark(self.state, max(self.time.now(), self.state.last_stamp))
+    def begin_reading(self) -> GatewayReaderMark:
+        return GatewayReaderMark(self.state, max(self.time.now(), self.state.last_stamp))
 
 
 class ReadersBeginAtTheirClock(MemoryEngine):

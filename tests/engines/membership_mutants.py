@@ -11,7 +11,13 @@ import msgspec
 
 from strongroom.engines import membership
 from strongroom.engines.gateways import STAMP_MAX, Horizon
-from strongroom.engines.membership import GatewayRun, GatewayState, Heartbeat, Mark, MembershipTable
+from strongroom.engines.membership import (
+    GatewayReaderMark,
+    GatewayRun,
+    GatewayState,
+    Heartbeat,
+    MembershipTable,
+)
 from strongroom.values import TICKS_PER_S
 from tests.engines.membership_world import Rules
 
@@ -60,8 +66,8 @@ class ReaderAtItsClock(Rules):
     """A reader begins at its gateway's own time, which is ahead: smaller stamps may still
     follow."""
 
-    def begin_reading(self, state: GatewayState, now: int) -> Mark:
-        return Mark(state, max(now, state.last_stamp) + 20 * TICKS_PER_S)
+    def begin_reading(self, state: GatewayState, now: int) -> GatewayReaderMark:
+        return GatewayReaderMark(state, max(now, state.last_stamp) + 20 * TICKS_PER_S)
 
 
 class QuietAtOnce(Rules):

@@ -68,7 +68,7 @@ class Rules:
     def is_late(self, state: GatewayState, now: int) -> bool:
         return state.is_late(now)
 
-    def begin_reading(self, state: GatewayState, now: int) -> membership.Mark:
+    def begin_reading(self, state: GatewayState, now: int) -> membership.GatewayReaderMark:
         return state.begin_reading()
 
 

@@ -133,10 +133,10 @@ def problems(on: Services) -> list[str]:
     """Return the doctor's findings."""
     store = on.store
     assert isinstance(store, MemoryEngine)
-    return [f"{one.place}: {one.problem}" for one in Integrity(Inspected(store)).findings()]
+    return [f"{one.place}: {one.problem}" for one in Integrity(MemorySnapshot(store)).findings()]
 
 
-class Inspected:
+class MemorySnapshot:
     """A store in memory, in the form that the doctor inspects."""
 
     def __init__(self, store: MemoryEngine) -> None:

@@ -19,7 +19,7 @@ from strongroom.services.core.runner import Services
 from strongroom.store.integrity import Integrity
 from tests.services import blob_calls as do
 from tests.services.container_calls import ACCOUNT
-from tests.services.queue_calls import Inspected
+from tests.services.queue_calls import MemorySnapshot
 
 RESIZE = page.OPERATIONS[-2]
 RANGES = page.GET_PAGE_RANGES
@@ -81,5 +81,5 @@ async def copy_incrementally(on: Services, source: str, ticks: int, name: str) -
 def problems(on: Services) -> list[str]:
     """Return the doctor's findings."""
     assert isinstance(on.store, MemoryEngine)
-    findings = Integrity(Inspected(on.store)).findings()
+    findings = Integrity(MemorySnapshot(on.store)).findings()
     return [f"{one.place}: {one.problem}" for one in findings]

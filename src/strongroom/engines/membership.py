@@ -179,7 +179,7 @@ def release_hold(table: MembershipTable, name: bytes, gateway: GatewayRun) -> Me
     return msgspec.structs.replace(table, holds=holds)
 
 
-class Mark:
+class GatewayReaderMark:
     """A reader in its gateway's state; see gateways.ReaderMark."""
 
     def __init__(self, state: GatewayState, stamp: int) -> None:
@@ -208,7 +208,7 @@ class GatewayState:
 
     def __init__(self, gateway: GatewayRun, table: MembershipTable, sent: int) -> None:
         self.gateway = gateway
-        self.marks: set[Mark] = set()
+        self.marks: set[GatewayReaderMark] = set()
         self.last_stamp = table.rows[gateway.number].lowest
         self._floor = 0
         self._sent = sent
@@ -254,9 +254,9 @@ class GatewayState:
         """Return whether the gateway must stop, because it may have been declared dead."""
         return now - self._sent > LATE_TICKS
 
-    def begin_reading(self) -> Mark:
+    def begin_reading(self) -> GatewayReaderMark:
         """Enter a reader at the floor that the gateway knows, and return its mark."""
-        return Mark(self, self._floor)
+        return GatewayReaderMark(self, self._floor)
 
     def _learn(self, table: MembershipTable) -> None:
         self._floor = max(self._floor, table.floor)

@@ -118,17 +118,17 @@ class CopyLocator:
             is_routed = listener == one_port.NAME
             service = self._router.route_request(request) if is_routed else Service(listener)
             sources = _SERVICES.get(service)
-            asked = None
+            parsed = None
             if sources is not None:
-                asked = admission.read(self._contexts[service], request)
+                parsed = admission.read(self._contexts[service], request)
         except StorageError:
             raise errors.invalid_header("x-ms-copy-source", parts.path) from None
-        if sources is None or asked is None or asked.addressed.resource is not sources.resource:
+        if sources is None or parsed is None or parsed.addressed.resource is not sources.resource:
             raise source_missing(_SERVICES[call.target.service].missing)
         asks: tuple[Permission, ...] = (sources.permission,)
         if wanted.with_tags and service is Service.BLOB:
             asks = (*asks, permissions.GET_TAGS)
-        return await self._admit(service, asked, call, wanted, asks)
+        return await self._admit(service, parsed, call, wanted, asks)
 
     def _listener(self, parts: SplitResult, call: Call[Any]) -> str | None:
         """The name of the listener that reads this URL; None when it names another server."""
@@ -139,8 +139,8 @@ class CopyLocator:
         hostname = parts.hostname or ""
         for service in _SERVICES:
             suffixes = self._contexts[service].suffixes
-            ours = path.account_of_host(hostname, suffixes) is not None
-            if ours or hostname in _LOOPBACK:
+            is_own_host = path.account_of_host(hostname, suffixes) is not None
+            if is_own_host or hostname in _LOOPBACK:
                 for name in (service.value, one_port.NAME):
                     if self._ports.get(name) == port:
                         return name
@@ -149,51 +149,51 @@ class CopyLocator:
     async def _admit(
         self,
         service: Service,
-        asked: ParsedRequest,
+        parsed: ParsedRequest,
         call: Call[Any],
         wanted: SourceRequest,
         asks: tuple[Permission, ...],
     ) -> LocalSource:
-        context, target = self._contexts[service], asked.addressed.target
+        context, target = self._contexts[service], parsed.addressed.target
         assert target.container is not None and target.blob is not None
         place = await context.services.place(service, target.account, target.container)
         try:
-            claim = _claim(context, asked, call)
+            claim = _claim(context, parsed, call)
             for permission in asks:
                 authorize(
                     claim,
                     permission,
-                    asked.signed,
+                    parsed.signed,
                     permissions.NOBODY if place is None else place.public_access,
                     () if place is None else place.policies,
                     context.clock.wall_ticks(),
                     call.client.peer,
-                    asked.request.tls,
+                    parsed.request.tls,
                     call.caller.version,
                 )
         except StorageError as refusal:
             row = blob_errors.COPY_SOURCE_FORBIDDEN
             raise cannot_read(row, refusal.message, refusal.row.status, refusal.row.code) from None
-        context.endpoint.refuse_unserved(asked.request.headers, asked.query)
+        context.endpoint.refuse_unserved(parsed.request.headers, parsed.query)
         if place is None:
             raise source_missing(_SERVICES[service].place_missing)
         if service is Service.BLOB:
-            return _named(asked, target.container, target.blob, place.generation)
+            return _blob_source(parsed, target.container, target.blob, place.generation)
         return LocalSource(
             target.account,
             target.container,
             place.generation,
             target.blob,
-            snapshot=_share_snapshot(asked),
+            snapshot=_share_snapshot(parsed),
             service=service,
             trailing_dots=wanted.trailing_dots,
         )
 
 
-def _claim(context: ServiceContext, asked: ParsedRequest, call: Call[Any]) -> Claim:
+def _claim(context: ServiceContext, parsed: ParsedRequest, call: Call[Any]) -> Claim:
     wall_ticks = context.clock.wall_ticks()
     claim = authenticate(
-        asked.request, asked.signed, context.accounts, wall_ticks, context.identities
+        parsed.request, parsed.signed, context.accounts, wall_ticks, context.identities
     )
     if not isinstance(claim, Anonymous) or claim.account != call.target.account:
         return claim
@@ -208,10 +208,10 @@ def _is_mounted(call: Call[Any]) -> bool:
     return isinstance(call.client, Request) and bool(call.client.mount)
 
 
-def _named(asked: ParsedRequest, container: str, blob: str, generation: int) -> LocalSource:
+def _blob_source(parsed: ParsedRequest, container: str, blob: str, generation: int) -> LocalSource:
     """Return the source blob. Raises: StorageError CannotVerifyCopySource for an invalid name or
     time."""
-    text, version_text = asked.query.get("snapshot"), asked.query.get("versionid")
+    text, version_text = parsed.query.get("snapshot"), parsed.query.get("versionid")
     try:
         names.check_blob(blob, container)
         snapshot = None if text is None else snapshot_time(text)
@@ -219,16 +219,16 @@ def _named(asked: ParsedRequest, container: str, blob: str, generation: int) -> 
         snapshots.check_one_state(snapshot, version)
     except StorageError as refusal:
         raise _nothing_named(refusal) from None
-    account = asked.addressed.target.account
+    account = parsed.addressed.target.account
     return LocalSource(account, container, generation, blob, snapshot, version)
 
 
-def _share_snapshot(asked: ParsedRequest) -> int | None:
+def _share_snapshot(parsed: ParsedRequest) -> int | None:
     """Return the snapshot of the share, in ticks; None if the URL names no snapshot.
 
     Raises: StorageError CannotVerifyCopySource if the time is malformed.
     """
-    text = asked.query.get("sharesnapshot")
+    text = parsed.query.get("sharesnapshot")
     try:
         return None if text is None else snapshot_time(text, "sharesnapshot")
     except StorageError as refusal:

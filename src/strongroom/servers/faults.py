@@ -184,9 +184,9 @@ def _operation_of(context: ServiceContext, request: Request) -> str:
     """Return the name of the requested operation; "" if there is none."""
     endpoint = context.endpoint
     try:
-        asked = read(context, request)
-        method, resource = endpoint.method(request), asked.addressed.resource
-        return endpoint.routes.match(method, resource, asked.query, request.headers).name
+        parsed = read(context, request)
+        method, resource = endpoint.method(request), parsed.addressed.resource
+        return endpoint.routes.match(method, resource, parsed.query, request.headers).name
     except StorageError:
         return ""
 

@@ -50,7 +50,7 @@ _STEP_RECORDS: Final = 1000
 _FILES: Final = b"a"
 
 
-class Inspected(Protocol):
+class StoreSnapshot(Protocol):
     """A snapshot of a store, as engines/embedded/check.py provides it."""
 
     def records(self) -> Iterator[tuple[Ref, Record | None]]:
@@ -70,11 +70,11 @@ class Integrity:
     """The check of one snapshot.
 
     Arguments:
-        inspected: the snapshot.
+        store_snapshot: the snapshot of the store.
     """
 
-    def __init__(self, inspected: Inspected) -> None:
-        self._inspected = inspected
+    def __init__(self, store_snapshot: StoreSnapshot) -> None:
+        self._store_snapshot = store_snapshot
         self._containers: set[int] = set()
         self._kept: dict[int, str] = {}
         self._messages = MessagesCheck()
@@ -121,7 +121,7 @@ class Integrity:
     def findings(self, progress: Progress | None = None) -> Iterator[Finding]:
         """Yield every violation. Raises: OSError and the engine's errors."""
         yield from self._survey()
-        self._contents = set(self._inspected.content_ids())
+        self._contents = set(self._store_snapshot.content_ids())
         for generation, name in self._kept.items():
             if not any(job[:2] == (JobKind.EXPIRE_CONTAINER, generation) for job in self._jobs):
                 yield Finding(f"deleted container {name!r}", "it is kept, and no job ends that")
@@ -139,13 +139,13 @@ class Integrity:
         yield from itertools.starmap(Finding, self._files.problems())
         for content in sorted(self._contents - self._named):
             yield Finding(f"content {content}", "nothing refers to it")
-        for place, problem in self._tags.strays(self._inspected.records(), self._is_swept):
+        for place, problem in self._tags.strays(self._store_snapshot.records(), self._is_swept):
             yield Finding(place, problem)
 
     def _survey(self) -> Iterator[Finding]:
         """Note all containers and jobs, on which the check of blobs depends, and check every record
         outside of blobs."""
-        for ref, record in self._inspected.records():
+        for ref, record in self._store_snapshot.records():
             self._record_count += 1
             keyspace = ref.partition.keyspace
             if record is None:
@@ -217,8 +217,8 @@ class Integrity:
     def _partitions(self) -> Iterator[tuple[Partition, list[FoundRecord], list[FoundRecord]]]:
         """Yield the partitions of blobs and files in order, each with its face and its hidden
         records."""
-        faces = _grouped(itertools.takewhile(_is_face, self._inspected.records()))
-        hidden = _grouped(itertools.dropwhile(_is_face, self._inspected.records()))
+        faces = _grouped(itertools.takewhile(_is_face, self._store_snapshot.records()))
+        hidden = _grouped(itertools.dropwhile(_is_face, self._store_snapshot.records()))
         face_next, hidden_next = next(faces, None), next(hidden, None)
         while face_next is not None or hidden_next is not None:
             partition = min(group[0] for group in (face_next, hidden_next) if group is not None)
@@ -304,7 +304,7 @@ class Integrity:
         return any(job[:2] == (JobKind.SWEEP_CONTAINER, generation) for job in self._jobs)
 
     def _read_whole(self, content: int) -> bytes:
-        return b"".join(self._inspected.read_content(content))
+        return b"".join(self._store_snapshot.read_content(content))
 
 
 def _identity(job: Job) -> tuple[JobKind, int, str, str]:

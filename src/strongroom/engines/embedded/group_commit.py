@@ -35,7 +35,7 @@ from strongroom.engines.embedded.records.checksummed_pages import (
     record_name,
     unreadable,
 )
-from strongroom.engines.embedded.records.database_room import DatabaseRoom
+from strongroom.engines.embedded.records.database_space import DatabaseFileSpace
 from strongroom.engines.embedded.records.record_cache import RecordCache
 from strongroom.engines.embedded.records.sqlite import Reader, Writer
 from strongroom.engines.embedded.reserve import Reserve
@@ -81,7 +81,7 @@ class GroupTransaction:
         self._cache = cache
         self._bodies = bodies
         self._pace = pace
-        self._room = DatabaseRoom(writer.connection, PAGE_BYTES)
+        self._file_space = DatabaseFileSpace(writer.connection, PAGE_BYTES)
         self._point = SerialPoint(writer, time, cache, bodies, reserve)
 
     def new_group(self) -> Group:
@@ -100,7 +100,7 @@ class GroupTransaction:
             self._take(self._look_up(group, queue), group, queue)
             self._point.finish(group)
             if group.wrote:
-                self._room.make()
+                self._file_space.extend()
         except apsw.IOError as error:
             if is_damage(error):
                 raise unreadable(error, _touched(group)) from error
@@ -153,14 +153,14 @@ class GroupTransaction:
         """Settle the state after the group's commit is durable."""
         self._cache.end_commit(group.changed)
         self._time.end_transaction(durable=True)
-        self._room.end_transaction(durable=True)
+        self._file_space.end_transaction(durable=True)
         self._bodies.adoption_committed(group.adopted, group.live)
 
     def forget(self, group: Group) -> None:
         """Settle the state of a group that is not committed: its transaction ended or failed."""
         self._cache.end_commit({})
         self._time.end_transaction(durable=False)
-        self._room.end_transaction(durable=False)
+        self._file_space.end_transaction(durable=False)
         self._bodies.adoption_rolled_back(group.adopted)
 
     def roll_back(self, group: Group) -> None:

@@ -17,7 +17,7 @@ from strongroom.clock import Clock, StoreTime
 from strongroom.engines import membership
 from strongroom.engines.base import EngineError, Ref, Unavailable
 from strongroom.engines.gateways import GATEWAYS_MAX, Horizon
-from strongroom.engines.membership import GatewayState, Mark, MembershipTable
+from strongroom.engines.membership import GatewayReaderMark, GatewayState, MembershipTable
 from strongroom.engines.watchers import Watchers
 
 _POLL_S: Final = 0.01
@@ -149,7 +149,7 @@ class MemoryGateway:
         self.state.observe(self._members.highest)
         return MemoryHold(self, name)
 
-    def begin_reading(self) -> Mark:
+    def begin_reading(self) -> GatewayReaderMark:
         """See Gateways.begin_reading."""
         self._members.refresh()
         self._check_serving()

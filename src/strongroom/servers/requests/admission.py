@@ -112,26 +112,26 @@ def read(context: ServiceContext, request: Request, full: FullPath | None = None
 
     Raises: StorageError InvalidUri, InvalidQueryParameterValue.
     """
-    asked = query.parse(request.query)
+    parameters = query.parse(request.query)
     account = account_of_host(request.headers.get("host"), context.suffixes)
     path, mount = (request.path, request.mount) if full is None else full
-    if asked.is_cached and len(path) <= _CACHED_PATH_CHARS_MAX:
+    if parameters.is_cached and len(path) <= _CACHED_PATH_CHARS_MAX:
         try:
-            named = _named_cached(context.endpoint, asked, path, account, mount)
+            resolved = _resolve_url_cached(context.endpoint, parameters, path, account, mount)
         except StorageError:
-            pass  # `_named` or a later check raises it
+            pass  # `_resolve_url` or a later check raises it
         else:
             return ParsedRequest(
-                request, asked, named.addressed, named.signed, has_valid_names=True
+                request, parameters, resolved.addressed, resolved.signed, has_valid_names=True
             )
-    named = _named(context.endpoint, asked, path, account, mount)
-    return ParsedRequest(request, asked, named.addressed, named.signed)
+    resolved = _resolve_url(context.endpoint, parameters, path, account, mount)
+    return ParsedRequest(request, parameters, resolved.addressed, resolved.signed)
 
 
-def _named(
-    endpoint: Endpoint, asked: Query, raw_path: str, account: str | None, mount: str
+def _resolve_url(
+    endpoint: Endpoint, parameters: Query, raw_path: str, account: str | None, mount: str
 ) -> _ResolvedUrl:
-    addressed = endpoint.address(parse_path(raw_path, account, mount), asked)
+    addressed = endpoint.address(parse_path(raw_path, account, mount), parameters)
     target = addressed.target
     signed = Signed(
         endpoint.service,
@@ -139,109 +139,109 @@ def _named(
         target.container,
         # A SAS is not signed for a single message or entity.
         target.blob if endpoint.service in _SIGNED_BELOW else None,
-        asked.get("snapshot"),
-        asked.get("versionid"),
+        parameters.get("snapshot"),
+        parameters.get("versionid"),
     )
     return _ResolvedUrl(addressed, signed)
 
 
 @lru_cache(maxsize=_CACHED_URLS_MAX)
-def _named_cached(
-    endpoint: Endpoint, asked: Query, raw_path: str, account: str | None, mount: str
+def _resolve_url_cached(
+    endpoint: Endpoint, parameters: Query, raw_path: str, account: str | None, mount: str
 ) -> _ResolvedUrl:
-    """Return the cached result of `_named`, for valid names only."""
-    named = _named(endpoint, asked, raw_path, account, mount)
-    endpoint.check_names(named.addressed)
-    return named
+    """Return the cached result of `_resolve_url`, for valid names only."""
+    resolved = _resolve_url(endpoint, parameters, raw_path, account, mount)
+    endpoint.check_names(resolved.addressed)
+    return resolved
 
 
-def identify(context: ServiceContext, asked: ParsedRequest) -> Claim:
+def identify(context: ServiceContext, parsed: ParsedRequest) -> Claim:
     """Return the claim of the caller.
 
     Raises: as authenticate, and InvalidHeaderValue for a single-valued header that was sent twice.
     """
     # A browser sends a preflight request before it may send credentials.
-    if asked.request.method == "OPTIONS":
-        return Anonymous(asked.addressed.target.account)
-    asked.authenticated_at = context.clock.wall_ticks()
+    if parsed.request.method == "OPTIONS":
+        return Anonymous(parsed.addressed.target.account)
+    parsed.authenticated_at = context.clock.wall_ticks()
     claim = authenticate(
-        asked.request, asked.signed, context.accounts, asked.authenticated_at, context.identities
+        parsed.request, parsed.signed, context.accounts, parsed.authenticated_at, context.identities
     )
-    if asked.request.headers.repeats:
+    if parsed.request.headers.repeats:
         # The operation that reads metadata refuses a repeated name with an error of its own.
-        refuse_repeated(asked.request.headers, besides=(METADATA_PREFIX,))
+        refuse_repeated(parsed.request.headers, besides=(METADATA_PREFIX,))
     return claim
 
 
 async def admit(
-    context: ServiceContext, asked: ParsedRequest, claim: Claim
+    context: ServiceContext, parsed: ParsedRequest, claim: Claim
 ) -> tuple[Operation, Call[Any]]:
     """Return the requested operation and its typed call, authorized.
 
     Raises: StorageError for each refusal that does not depend on the stored resource.
     """
-    request, endpoint = asked.request, context.endpoint
+    request, endpoint = parsed.request, context.endpoint
     if request.query and "+" in request.query:
         # The resource does not depend on the meaning of `+`; the parameters read below may.
-        asked.query = query.parse(request.query, claim.plus)
+        parsed.query = query.parse(request.query, claim.plus)
     method = endpoint.method(request)
     operation = endpoint.routes.match(
-        method, asked.addressed.resource, asked.query, request.headers
+        method, parsed.addressed.resource, parsed.query, request.headers
     )
-    asked.operation = operation
+    parsed.operation = operation
     bearer = claim if isinstance(claim, BearerClaim) else None
     if bearer is not None and method != "OPTIONS":
         endpoint.check_bearer(operation, request.headers)
-    asked.version = _version(asked, claim)
-    if asked.version is None and not isinstance(claim, Anonymous):
-        asked.version = await _default_version(context, asked)
-    target, place = asked.addressed.target, None
+    parsed.version = _version(parsed, claim)
+    if parsed.version is None and not isinstance(claim, Anonymous):
+        parsed.version = await _default_version(context, parsed)
+    target, place = parsed.addressed.target, None
     if target.container is not None and operation.resource is not _ANY:
         service = endpoint.service
         place = await context.services.place(service, target.account, target.container)
         if place is None and operation.waits and operation.resource is _CONTAINER:
-            place = await _awaited_place(context, operation, asked, claim, target.container)
+            place = await _awaited_place(context, operation, parsed, claim, target.container)
     # As of the check of the credentials. After a wait for the container, they were judged again.
-    now = asked.authenticated_at or context.clock.wall_ticks()
-    grant = _judge(asked, claim, operation, place, now)
-    _refuse_unserved(context, operation, asked)
-    version = asked.version or DEFAULT_VERSION
+    now = parsed.authenticated_at or context.clock.wall_ticks()
+    grant = _grant(parsed, claim, operation, place, now)
+    _refuse_unserved(context, operation, parsed)
+    version = parsed.version or DEFAULT_VERSION
     owner = isinstance(claim, SharedKeyClaim)
-    renew = partial(_snapshot_judge, context, asked, claim, operation)
+    renew = partial(_reauthorizer, context, parsed, claim, operation)
     admitted = Admitted(
-        endpoint.service, asked.addressed, place, grant, renew, version, owner, bearer
+        endpoint.service, parsed.addressed, place, grant, renew, version, owner, bearer
     )
-    if not asked.has_valid_names:
-        endpoint.check_names(asked.addressed)
+    if not parsed.has_valid_names:
+        endpoint.check_names(parsed.addressed)
     return operation, await codec.decode(
-        operation, request, asked.query, admitted, context.services.turns
+        operation, request, parsed.query, admitted, context.services.turns
     )
 
 
-def _version(asked: ParsedRequest, claim: Claim) -> str | None:
+def _version(parsed: ParsedRequest, claim: Claim) -> str | None:
     """Return x-ms-version, `api-version`, the batch's version or the SAS's own; None if there is
     none.
 
     Raises: StorageError InvalidHeaderValue.
     """
-    given = asked.request.headers.get("x-ms-version")
-    if given is not None:
-        if not is_version(given):
-            raise errors.invalid_header("x-ms-version", given)
-        return given
-    given = asked.query.get("api-version")
-    if given is None:
-        given = asked.batch_version
-    if given is None and isinstance(claim, SasClaim):
-        given = claim.sas.sv
-    if given is not None and not is_version(given):
-        raise errors.invalid_query("api-version", given)
-    return given
+    version_text = parsed.request.headers.get("x-ms-version")
+    if version_text is not None:
+        if not is_version(version_text):
+            raise errors.invalid_header("x-ms-version", version_text)
+        return version_text
+    version_text = parsed.query.get("api-version")
+    if version_text is None:
+        version_text = parsed.batch_version
+    if version_text is None and isinstance(claim, SasClaim):
+        version_text = claim.sas.sv
+    if version_text is not None and not is_version(version_text):
+        raise errors.invalid_query("api-version", version_text)
+    return version_text
 
 
-async def _default_version(context: ServiceContext, asked: ParsedRequest) -> str:
+async def _default_version(context: ServiceContext, parsed: ParsedRequest) -> str:
     """Return the version of an account's requests that name none."""
-    service, name = context.endpoint.service, asked.addressed.target.account
+    service, name = context.endpoint.service, parsed.addressed.target.account
     found = await account.properties(context.services, service, name)
     return found.default_service_version or DEFAULT_VERSION
 
@@ -260,24 +260,24 @@ def _is_date(text: str) -> bool:
 async def _awaited_place(
     context: ServiceContext,
     operation: Operation,
-    asked: ParsedRequest,
+    parsed: ParsedRequest,
     claim: Claim,
     container: str,
 ) -> Place | None:
     """Wait for a container that does not exist yet, and may be created while the request waits."""
-    wait_s = fields.wait_s(asked.request, operation.waits)
+    wait_s = fields.wait_s(parsed.request, operation.waits)
     if not wait_s:
         return None
     # An unauthorized caller must not learn from a wait that the container does not exist.
-    _judge(asked, claim, operation, None, context.clock.wall_ticks())
-    service, name = context.endpoint.service, asked.addressed.target.account
-    place = await context.services.await_place(service, name, container, wait_s, asked.request)
-    _snapshot_judge(context, asked, claim, operation)(place)
+    _grant(parsed, claim, operation, None, context.clock.wall_ticks())
+    service, name = context.endpoint.service, parsed.addressed.target.account
+    place = await context.services.await_place(service, name, container, wait_s, parsed.request)
+    _reauthorizer(context, parsed, claim, operation)(place)
     return place
 
 
-def _judge(
-    asked: ParsedRequest,
+def _grant(
+    parsed: ParsedRequest,
     claim: Claim,
     operation: Operation,
     place: Place | None,
@@ -288,13 +288,13 @@ def _judge(
     return authorize(
         claim,
         operation.permission,
-        asked.signed,
+        parsed.signed,
         _NOT_PUBLIC if place is None else place.public_access,
         () if place is None else place.policies,
         now_wall_ticks,
-        asked.request.peer,
-        asked.request.tls,
-        asked.version,
+        parsed.request.peer,
+        parsed.request.tls,
+        parsed.version,
     )
 
 
@@ -310,39 +310,39 @@ class _AuthSnapshot(msgspec.Struct, frozen=True):
         return self.account
 
 
-def _snapshot_judge(
-    context: ServiceContext, asked: ParsedRequest, claim: Claim, operation: Operation
+def _reauthorizer(
+    context: ServiceContext, parsed: ParsedRequest, claim: Claim, operation: Operation
 ) -> Reauthorize:
-    """Return a judge of a request that has waited, since its key or role may have been removed.
+    """Return a function that authorizes the request again after a wait.
 
-    The judge reads neither the clock nor accounts, issuers' keys and roles. It may therefore be
-    called in decisions.
+    Its key or role may have been removed meanwhile. The function reads neither the clock nor
+    accounts, issuers' keys and roles. It may therefore be called in decisions.
     """
     identities = None if context.identities is None else context.identities.snapshot(claim)
-    found = _AuthSnapshot(context.accounts.get(asked.signed.account), identities)
-    return partial(_judge_again, asked, claim, operation, found, context.clock.wall_ticks())
+    snapshot = _AuthSnapshot(context.accounts.get(parsed.signed.account), identities)
+    return partial(_reauthorize, parsed, claim, operation, snapshot, context.clock.wall_ticks())
 
 
-def _judge_again(
-    asked: ParsedRequest,
+def _reauthorize(
+    parsed: ParsedRequest,
     claim: Claim,
     operation: Operation,
-    found: _AuthSnapshot,
+    snapshot: _AuthSnapshot,
     now_wall_ticks: int,
     place: Place | None,
 ) -> Grant:
-    if asked.authenticated_at:  # a part of a batch has no credentials of its own
+    if parsed.authenticated_at:  # a part of a batch has no credentials of its own
         # As of the first check: the time that this server let the request wait must not count.
         claim = authenticate(
-            asked.request, asked.signed, found, asked.authenticated_at, found.identities
+            parsed.request, parsed.signed, snapshot, parsed.authenticated_at, snapshot.identities
         )
-    return _judge(asked, claim, operation, place, now_wall_ticks)
+    return _grant(parsed, claim, operation, place, now_wall_ticks)
 
 
-def _refuse_unserved(context: ServiceContext, operation: Operation, asked: ParsedRequest) -> None:
+def _refuse_unserved(context: ServiceContext, operation: Operation, parsed: ParsedRequest) -> None:
     if not operation.is_served:
         raise unserved.not_served(f"The operation {operation.name}")
-    context.endpoint.refuse_unserved(asked.request.headers, asked.query)
-    if asked.addressed.target.secondary and operation.writes():
+    context.endpoint.refuse_unserved(parsed.request.headers, parsed.query)
+    if parsed.addressed.target.secondary and operation.writes():
         message = "Write operations are not allowed on the secondary endpoint."
         raise StorageError(errors.INSUFFICIENT_ACCOUNT_PERMISSIONS, message)

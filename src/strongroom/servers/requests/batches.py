@@ -1,4 +1,4 @@
-"""Batches of independent requests, and what a part of any batch takes over from the whole.
+"""Batches of independent requests, and what a part of any batch takes over from the batch.
 
     read -> match                                                   for every part, then
     authenticate -> match -> place -> authorize -> decode -> run -> encode    for every part
@@ -57,7 +57,7 @@ class BatchRequest:
     """
 
     context: ServiceContext
-    asked: ParsedRequest
+    parsed: ParsedRequest
     claim: Claim
     operation: Operation
     call: Call[Any]
@@ -84,67 +84,71 @@ class PartBody:
         return self._content
 
 
-def with_host(part: PartRequest, whole: Headers) -> list[tuple[str, str]]:
-    """Return the headers of a part with the Host of the whole. No signature covers that header."""
+def with_host(part: PartRequest, batch_headers: Headers) -> list[tuple[str, str]]:
+    """Return the headers of a part with the Host of the batch. No signature covers that header."""
     headers = [pair for pair in part.headers if pair[0].lower() != "host"]
-    headers.append(("Host", whole.get("host") or ""))
+    headers.append(("Host", batch_headers.get("host") or ""))
     return headers
 
 
-def with_bearer(part: PartRequest, whole: Headers) -> list[tuple[str, str]]:
-    """Return the headers of a part; a part without credentials takes the whole's bearer token.
+def with_bearer(part: PartRequest, batch_headers: Headers) -> list[tuple[str, str]]:
+    """Return the headers of a part; a part without credentials takes the batch's bearer token.
 
-    The Host is that of the whole. A part with a bearer token and no version header also takes the
-    version of the whole, since old versions refuse tokens. The signatures of other credentials may
+    The Host is that of the batch. A part with a bearer token and no version header also takes the
+    version of the batch, since old versions refuse tokens. The signatures of other credentials may
     cover the headers as sent, so those headers stay.
     """
-    headers = with_host(part, whole)
+    headers = with_host(part, batch_headers)
     own = next((value for name, value in headers if name.lower() == _AUTHORIZATION), None)
     token = own or ""
     if own is None and not is_sas(part.url.partition("?")[2]):
-        token = whole.get(_AUTHORIZATION) or ""
+        token = batch_headers.get(_AUTHORIZATION) or ""
     if bearer_text(token) is None:
         return headers
     if own is None:
         headers.append(("Authorization", token))
-    version = whole.get(_VERSION)
+    version = batch_headers.get(_VERSION)
     if version is not None and all(name.lower() != _VERSION for name, _ in headers):
         headers.append((_VERSION, version))
     return headers
 
 
 def read_part(
-    whole: BatchRequest, part: PartRequest, headers: Sequence[tuple[str, str]], fits: Fits
+    batch: BatchRequest, part: PartRequest, headers: Sequence[tuple[str, str]], fits: Fits
 ) -> ParsedRequest:
     """Return the parsed request of a part. The request keeps the URL as sent, since that is signed.
 
     Arguments:
-        headers: the headers of the part, and those that it takes over from the whole.
+        headers: the headers of the part, and those that it takes over from the batch.
         fits: whether a part may name a resource. A container may have the name of the account or
             the mount. The path is therefore read with and without these, and the first reading that
             fits is taken.
 
     Raises: StorageError InvalidUri, InvalidQueryParameterValue.
     """
-    outer, url = whole.asked.request, part.url
+    outer, url = batch.parsed.request, part.url
     is_absolute = _ABSOLUTE.match(url) is not None
     if not is_absolute and not url.startswith("/"):
         url = f"/{url}"
     body = PartBody(part.body)
     request = Request(part.method, url, Headers(headers), body, outer.peer, outer.tls)
-    full = _full_path(whole.asked.addressed.target, request.path, is_absolute, fits)
+    full = _full_path(batch.parsed.addressed.target, request.path, is_absolute, fits)
     if request.path == full.path:
         request.mount = full.mount
-    return read(whole.context, request, full)
+    return read(batch.context, request, full)
 
 
-def _full_path(whole: UrlTarget, path: str, is_absolute: bool, fits: Fits) -> FullPath:
+def _full_path(batch_target: UrlTarget, path: str, is_absolute: bool, fits: Fits) -> FullPath:
     """Return the path of a part with mount and account.
 
-    Clients may leave out the mount, or both, if the path of the whole has them.
+    Clients may leave out the mount, or both, if the path of the batch has them.
     """
-    mount = whole.mount
-    account, label = ("", whole.account) if whole.host_style else (f"/{whole.account}", None)
+    mount = batch_target.mount
+    account, label = (
+        ("", batch_target.account)
+        if batch_target.host_style
+        else (f"/{batch_target.account}", None)
+    )
     for lead in dict.fromkeys((mount + account, account)):
         if lead and path.startswith(f"{lead}/"):
             full = FullPath(f"{mount}{account}{path[len(lead) :]}", mount)
@@ -155,29 +159,29 @@ def _full_path(whole: UrlTarget, path: str, is_absolute: bool, fits: Fits) -> Fu
     return FullPath(f"{mount}{account}{path}", mount)
 
 
-async def answer(whole: BatchRequest, respond: RespondToPart) -> Response:
+async def answer(batch: BatchRequest, respond: RespondToPart) -> Response:
     """Return the answer to a batch: 202 with the answers to its parts, in their order.
 
     No part is run unless every part may be in this batch.
 
     Raises: StorageError InvalidInput, ExceedsMaxBatchRequestCount, ContainerNotFound.
     """
-    if whole.operation.resource is Resource.CONTAINER and whole.call.place is None:
+    if batch.operation.resource is Resource.CONTAINER and batch.call.place is None:
         raise StorageError(blob_errors.CONTAINER_NOT_FOUND)
-    requests: Sequence[PartRequest] = whole.call.input
+    requests: Sequence[PartRequest] = batch.call.input
     if len(requests) > limits.BLOB_BATCH_REQUESTS_MAX:
         raise StorageError(blob_errors.EXCEEDS_MAX_BATCH_REQUEST_COUNT)
-    parts = await _read_all(whole, requests)
-    answers = await _run_concurrently(whole.context, parts, respond)
+    parts = await _read_all(batch, requests)
+    answers = await _run_concurrently(batch.context, parts, respond)
     # A random boundary, so that no content of an answer can contain it.
     written = multipart.write_independent(
-        map(_answered, requests, answers), guid(whole.context.clock)
+        map(_answered, requests, answers), guid(batch.context.clock)
     )
-    content_type, body = await whole.context.services.turns.run(written)
+    content_type, body = await batch.context.services.turns.run(written)
     return Response(202, [("Content-Type", content_type)], body, len(body))
 
 
-async def _read_all(whole: BatchRequest, requests: Sequence[PartRequest]) -> list[ParsedRequest]:
+async def _read_all(batch: BatchRequest, requests: Sequence[PartRequest]) -> list[ParsedRequest]:
     """Parse the URLs of all parts.
 
     Raises: StorageError InvalidInput, which names the part and its error.
@@ -185,8 +189,8 @@ async def _read_all(whole: BatchRequest, requests: Sequence[PartRequest]) -> lis
     parts, kinds = list[ParsedRequest](), set[str]()
     for index, request in enumerate(requests):
         try:
-            part = _read(whole, request)
-            _check_allowed(whole, part)
+            part = _read(batch, request)
+            _check_allowed(batch, part)
         except StorageError as error:
             raise _invalid(index, error.message) from None
         assert part.operation is not None
@@ -194,7 +198,7 @@ async def _read_all(whole: BatchRequest, requests: Sequence[PartRequest]) -> lis
         if len(kinds) > 1:
             raise _invalid(index, "All requests of a batch must be of the same operation.")
         parts.append(part)
-        await whole.context.services.turns.pause()
+        await batch.context.services.turns.pause()
     return parts
 
 
@@ -203,33 +207,33 @@ def _kind(operation: Operation) -> str:
     return operation.name.partition(" (")[0]
 
 
-def _read(whole: BatchRequest, part: PartRequest) -> ParsedRequest:
-    headers = with_bearer(part, whole.asked.request.headers)
-    asked = read_part(whole, part, headers, partial(_fits, whole))
-    asked.batch_version = whole.call.caller.version
-    request = asked.request
-    asked.operation = whole.context.endpoint.routes.match(
-        request.method, asked.addressed.resource, asked.query, request.headers
+def _read(batch: BatchRequest, part: PartRequest) -> ParsedRequest:
+    headers = with_bearer(part, batch.parsed.request.headers)
+    parsed = read_part(batch, part, headers, partial(_fits, batch))
+    parsed.batch_version = batch.call.caller.version
+    request = parsed.request
+    parsed.operation = batch.context.endpoint.routes.match(
+        request.method, parsed.addressed.resource, parsed.query, request.headers
     )
-    return asked
+    return parsed
 
 
-def _fits(whole: BatchRequest, target: UrlTarget) -> bool:
+def _fits(batch: BatchRequest, target: UrlTarget) -> bool:
     """Whether this is a blob of the same account, and of the batch's container if the batch has
     one."""
-    outer = whole.asked.addressed.target
+    outer = batch.parsed.addressed.target
     if target.blob is None or target.account != outer.account:
         return False
     return outer.container is None or target.container == outer.container
 
 
-def _check_allowed(whole: BatchRequest, part: ParsedRequest) -> None:
-    allowed, target = whole.operation.parts, part.addressed.target
+def _check_allowed(batch: BatchRequest, part: ParsedRequest) -> None:
+    allowed, target = batch.operation.parts, part.addressed.target
     if part.operation not in allowed:
         named = " or ".join(dict.fromkeys(_kind(one) for one in allowed))
         raise StorageError(errors.INVALID_INPUT, f"The operation is not {named}.")
-    is_whole = whole.operation.resource is Resource.CONTAINER
-    if is_whole and target.container != whole.asked.addressed.target.container:
+    is_container_batch = batch.operation.resource is Resource.CONTAINER
+    if is_container_batch and target.container != batch.parsed.addressed.target.container:
         message = "The blob is not in the container of the batch."
         raise StorageError(errors.INVALID_INPUT, message)
 

@@ -47,92 +47,94 @@ _log = logging.getLogger(__name__)
 async def respond(context: ServiceContext, request: Request) -> Response:
     """Answer one request. A refusal is an answer too, so this never raises a StorageError."""
     request_id = context.request_ids()
-    asked: ParsedRequest | None = None
+    parsed: ParsedRequest | None = None
     try:
-        asked = read(context, request)
-        response = await _answer(context, asked, request_id)
+        parsed = read(context, request)
+        response = await _answer(context, parsed, request_id)
     except StorageError as error:
-        response = _refusal(context, error, request, request_id, asked)
+        response = _refusal(context, error, request, request_id, parsed)
     except BROKEN as error:
-        response = _refusal(context, broken_refusal(error, request), request, request_id, asked)
-    version = _served_version(request, asked)
+        response = _refusal(context, broken_refusal(error, request), request, request_id, parsed)
+    version = _served_version(request, parsed)
     _add_common_headers(response, request, request_id, version, context)
-    if asked is not None:
+    if parsed is not None:
         origin = request.headers.get("origin")
         # A preflight request has its own answer.
         if origin is not None and request.method != "OPTIONS":
             # CORS headers come last, since a rule may expose any other header of the answer.
-            await _add_cors(context, asked, response, origin)
-        response.operation = asked.operation.name if asked.operation is not None else ""
+            await _add_cors(context, parsed, response, origin)
+        response.operation = parsed.operation.name if parsed.operation is not None else ""
     return response
 
 
-async def _answer(context: ServiceContext, asked: ParsedRequest, request_id: str) -> Response:
+async def _answer(context: ServiceContext, parsed: ParsedRequest, request_id: str) -> Response:
     if context.identities is not None:
-        await context.identities.ready(asked.request)
-    claim = identify(context, asked)
-    operation, call = await admit(context, asked, claim)
+        await context.identities.ready(parsed.request)
+    claim = identify(context, parsed)
+    operation, call = await admit(context, parsed, claim)
     if operation.parts or operation.resource is _BATCH:
-        whole = BatchRequest(context, asked, claim, operation, call, _origin(asked), request_id)
+        batch = BatchRequest(context, parsed, claim, operation, call, _origin(parsed), request_id)
         if operation.parts:
-            return await _with_timeout(asked.query, batches.answer(whole, _respond_to_part))
-        return await transactions.answer(whole, _run)
-    result = await _run(context, operation, call, asked.query)
-    response = codec.encode(operation, result, call, _origin(asked))
+            return await _with_timeout(parsed.query, batches.answer(batch, _respond_to_part))
+        return await transactions.answer(batch, _run)
+    result = await _run(context, operation, call, parsed.query)
+    response = codec.encode(operation, result, call, _origin(parsed))
     if isinstance(response.body, bytes):
         return response
     return await codec.complete(response, context.services.turns)
 
 
-async def _respond_to_part(context: ServiceContext, asked: ParsedRequest) -> Response:
+async def _respond_to_part(context: ServiceContext, parsed: ParsedRequest) -> Response:
     """Return the answer to one part of a batch, by the steps of a single request.
 
     A refusal is an answer too, so this never raises a StorageError.
     """
-    request, request_id = asked.request, context.request_ids()
+    request, request_id = parsed.request, context.request_ids()
     try:
         if context.identities is not None:
             await context.identities.ready(request)
-        claim = identify(context, asked)
-        operation, call = await admit(context, asked, claim)
-        result = await _run(context, operation, call, asked.query)
-        encoded = codec.encode(operation, result, call, _origin(asked))
+        claim = identify(context, parsed)
+        operation, call = await admit(context, parsed, claim)
+        result = await _run(context, operation, call, parsed.query)
+        encoded = codec.encode(operation, result, call, _origin(parsed))
         response = await codec.complete(encoded, context.services.turns)
     except StorageError as error:
-        response = _refusal(context, error, request, request_id, asked)
+        response = _refusal(context, error, request, request_id, parsed)
     except BROKEN as error:
-        response = _refusal(context, broken_refusal(error, request), request, request_id, asked)
-    version = asked.version or asked.batch_version or DEFAULT_VERSION
+        response = _refusal(context, broken_refusal(error, request), request, request_id, parsed)
+    version = parsed.version or parsed.batch_version or DEFAULT_VERSION
     response.headers += _identifying(request, request_id, version)
     return response
 
 
-async def _run(context: ServiceContext, operation: Operation, call: Call[Any], asked: Query) -> Any:
+async def _run(
+    context: ServiceContext, operation: Operation, call: Call[Any], parameters: Query
+) -> Any:
     assert operation.run is not None
     try:
-        return await _with_timeout(asked, operation.run(context.services, call))
+        return await _with_timeout(parameters, operation.run(context.services, call))
     except StorageError as error:
         if context.strict and not operation.may_fail_with(error.row):
             raise AssertionError(f"{operation.name} does not declare {error.row.code}") from error
         raise
 
 
-def _with_timeout(asked: Query, result: Awaitable[T]) -> Awaitable[T]:
+def _with_timeout(parameters: Query, result: Awaitable[T]) -> Awaitable[T]:
     """Return the result, which must come within the `timeout` of the query.
 
     Raises, when awaited: StorageError, as timeouts.with_timeout.
     """
-    limit = asked.get("timeout")
+    limit = parameters.get("timeout")
     if limit is None:
         return result
     # Nine digits are no practical limit, and a float may not hold more digits exactly.
     return timeouts.with_timeout(result, int(limit[:9]))
 
 
-def _origin(asked: ParsedRequest) -> Origin:
-    request = asked.request
+def _origin(parsed: ParsedRequest) -> Origin:
+    request = parsed.request
     host = request.headers.get("host") or ""
-    return Origin(asked.query, request.headers, host, request.tls, asked.addressed.target)
+    return Origin(parsed.query, request.headers, host, request.tls, parsed.addressed.target)
 
 
 def refuse(context: ServiceContext, error: StorageError, request: Request | None) -> Response:
@@ -153,7 +155,7 @@ def _refusal(
     error: StorageError,
     request: Request | None,
     request_id: str,
-    asked: ParsedRequest | None,
+    parsed: ParsedRequest | None,
 ) -> Response:
     """Return the answer of a refusal: its code in x-ms-error-code, and usually a body.
 
@@ -166,7 +168,7 @@ def _refusal(
     reason = error.message.split("\n", 1)[0]
     if error.row.status == 304 or (request is not None and request.method == "HEAD"):
         return Response(error.row.status, headers, reason=reason)
-    operation = None if asked is None else asked.operation
+    operation = None if parsed is None else parsed.operation
     now = context.clock.wall_ticks()
     refusal = context.endpoint.refusal(error, request_id, now, operation)
     headers.append(("Content-Type", refusal.content_type))
@@ -174,7 +176,7 @@ def _refusal(
 
 
 async def _add_cors(
-    context: ServiceContext, asked: ParsedRequest, response: Response, origin: str
+    context: ServiceContext, parsed: ParsedRequest, response: Response, origin: str
 ) -> None:
     """Add the CORS headers for an actual request of another origin."""
     names = [name for name, _ in response.headers]
@@ -183,9 +185,9 @@ async def _add_cors(
             await account.cors_headers(
                 context.services,
                 context.endpoint.service,
-                asked.addressed.target.account,
+                parsed.addressed.target.account,
                 origin,
-                asked.request.method,
+                parsed.request.method,
                 names,
             )
         )
@@ -200,9 +202,9 @@ _SERVER: Final = {
 }
 
 
-def _served_version(request: Request, asked: ParsedRequest | None) -> str:
-    if asked is not None and asked.version is not None:
-        return asked.version
+def _served_version(request: Request, parsed: ParsedRequest | None) -> str:
+    if parsed is not None and parsed.version is not None:
+        return parsed.version
     given = request.headers.get("x-ms-version")
     return given if given is not None and is_version(given) else DEFAULT_VERSION
 

@@ -6,7 +6,7 @@ as one transaction.
     encode                                            for every part
 
 Lives here: the one answer to all parts, and the part that an error names. Must not live here:
-multipart itself (wire/core/multipart.py), what a part takes over from the whole (batches.py), which
+multipart itself (wire/core/multipart.py), what a part takes over from the batch (batches.py), which
 parts may be combined (services/table/transactions.py). Source: "Performing entity group
 transactions"; reference section 7.
 """
@@ -51,126 +51,126 @@ class _Part(msgspec.Struct, frozen=True):
     origin: Origin
 
 
-async def answer(whole: BatchRequest, run: Run) -> Response:
+async def answer(batch: BatchRequest, run: Run) -> Response:
     """Return the answer to a batch: always 202, with the answers to its parts, or the refusal of
     one.
 
     Raises: what `run` raises, except for refusals of parts.
     """
-    batch: Batch = whole.call.input
-    clock = whole.context.clock
+    batch_input: Batch = batch.call.input
+    clock = batch.context.clock
     try:
-        if batch.is_changeset:
-            responses = await _changes(whole, batch.requests, run)
+        if batch_input.is_changeset:
+            responses = await _changes(batch, batch_input.requests, run)
         else:
-            responses = [await _query(whole, batch.requests[0], run)]
+            responses = [await _query(batch, batch_input.requests[0], run)]
     except PartFailed as failed:
-        responses = [_refused(whole, failed)]
+        responses = [_refused(batch, failed)]
     # Random boundaries, so that no content of an answer can contain one.
     batch_id, changeset_id = guid(clock), guid(clock)
-    written = multipart.write(responses, batch.is_changeset, batch_id, changeset_id)
-    content_type, body = await whole.context.services.turns.run(written)
+    written = multipart.write(responses, batch_input.is_changeset, batch_id, changeset_id)
+    content_type, body = await batch.context.services.turns.run(written)
     return Response(202, [("Content-Type", content_type)], body, len(body))
 
 
 async def _changes(
-    whole: BatchRequest, requests: tuple[PartRequest, ...], run: Run
+    batch: BatchRequest, requests: tuple[PartRequest, ...], run: Run
 ) -> list[PartResponse]:
     most = limits.BATCH_OPERATIONS_MAX
     if len(requests) > most:
         raise PartFailed(most - 1, StorageError(errors.INVALID_INPUT, TOO_MANY))
     parts = list[_Part]()
     for index, request in enumerate(requests):
-        parts.append(await _admitted(whole, index, request))
-        await whole.context.services.turns.pause()
+        parts.append(await _admitted(batch, index, request))
+        await batch.context.services.turns.pause()
     for index, part in enumerate(parts):
         if not isinstance(part.call.input, WriteEntity):
             raise PartFailed(index, entities.invalid("A change set holds writes of entities only."))
-    outer: Call[Any] = whole.call
+    outer: Call[Any] = batch.call
     call = msgspec.structs.replace(outer, input=[part.call for part in parts])
     try:
-        results = await run(whole.context, whole.operation, call, whole.asked.query)
+        results = await run(batch.context, batch.operation, call, batch.parsed.query)
     except PartFailed as failed:
-        _check_declared(whole, parts[failed.index].operation, failed.error)
+        _check_declared(batch, parts[failed.index].operation, failed.error)
         raise
     pairs = zip(parts, results, strict=True)
-    return [await _answered(whole, part, result) for part, result in pairs]
+    return [await _answered(batch, part, result) for part, result in pairs]
 
 
-def _check_declared(whole: BatchRequest, operation: Operation, error: StorageError) -> None:
+def _check_declared(batch: BatchRequest, operation: Operation, error: StorageError) -> None:
     """Check, in strict mode, that the operation declares the error, as for a single request."""
-    declared = operation.may_fail_with(error.row) or whole.operation.may_fail_with(error.row)
-    if whole.context.strict and not declared:
+    declared = operation.may_fail_with(error.row) or batch.operation.may_fail_with(error.row)
+    if batch.context.strict and not declared:
         raise AssertionError(f"{operation.name} does not declare {error.row.code}") from error
 
 
-async def _query(whole: BatchRequest, request: PartRequest, run: Run) -> PartResponse:
-    part = await _admitted(whole, 0, request)
+async def _query(batch: BatchRequest, request: PartRequest, run: Run) -> PartResponse:
+    part = await _admitted(batch, 0, request)
     operation = part.operation
     if operation.writes() or operation.resource not in _QUERIES or operation.comp is not None:
         raise PartFailed(0, entities.invalid("Outside of a change set only queries are taken."))
     try:
-        result = await run(whole.context, operation, part.call, whole.asked.query)
+        result = await run(batch.context, operation, part.call, batch.parsed.query)
     except StorageError as error:
         raise PartFailed(0, error) from None
-    return await _answered(whole, part, result)
+    return await _answered(batch, part, result)
 
 
-async def _admitted(whole: BatchRequest, index: int, request: PartRequest) -> _Part:
-    """Return a part, authorized by itself with the credentials of the whole, and decoded."""
+async def _admitted(batch: BatchRequest, index: int, request: PartRequest) -> _Part:
+    """Return a part, authorized by itself with the credentials of the batch, and decoded."""
     try:
         # A table's name contains no slash, so a URL that begins with an account's name means the
         # account.
-        asked = read_part(whole, request, _headers(whole, request), lambda _: True)
-        asked.signed = _as_signed(asked.signed, whole.asked.signed)
-        operation, call = await admit(whole.context, asked, whole.claim)
+        parsed = read_part(batch, request, _headers(batch, request), lambda _: True)
+        parsed.signed = _as_signed(parsed.signed, batch.parsed.signed)
+        operation, call = await admit(batch.context, parsed, batch.claim)
     except StorageError as error:
         raise PartFailed(index, error) from None
-    outer = whole.origin
-    origin = Origin(asked.query, asked.request.headers, outer.host, outer.tls, outer.target)
+    outer = batch.origin
+    origin = Origin(parsed.query, parsed.request.headers, outer.host, outer.tls, outer.target)
     return _Part(request, operation, call, origin)
 
 
-def _as_signed(part: Signed, whole: Signed) -> Signed:
+def _as_signed(part: Signed, batch_signed: Signed) -> Signed:
     """Return the resource that a part names, with the table's name in the case that the SAS uses.
 
     The case of a table's name has no meaning.
     """
-    if part.container is None or whole.container is None:
+    if part.container is None or batch_signed.container is None:
         return part
-    if part.container.lower() != whole.container.lower():
+    if part.container.lower() != batch_signed.container.lower():
         return part
-    return msgspec.structs.replace(part, container=whole.container)
+    return msgspec.structs.replace(part, container=batch_signed.container)
 
 
-def _headers(whole: BatchRequest, part: PartRequest) -> list[tuple[str, str]]:
+def _headers(batch: BatchRequest, part: PartRequest) -> list[tuple[str, str]]:
     """Return the headers of a part. A part without a version header takes the version of the
-    whole."""
-    headers = with_host(part, whole.asked.request.headers)
+    batch."""
+    headers = with_host(part, batch.parsed.request.headers)
     if all(name.lower() != "x-ms-version" for name, _ in headers):
-        headers.append(("x-ms-version", whole.call.caller.version))
+        headers.append(("x-ms-version", batch.call.caller.version))
     return headers
 
 
-async def _answered(whole: BatchRequest, part: _Part, result: Any) -> PartResponse:
+async def _answered(batch: BatchRequest, part: _Part, result: Any) -> PartResponse:
     encoded = codec.encode(part.operation, result, part.call, part.origin)
-    response = await codec.complete(encoded, whole.context.services.turns)
+    response = await codec.complete(encoded, batch.context.services.turns)
     assert isinstance(response.body, bytes)
-    headers = (*whole.context.endpoint.always, *response.headers)
+    headers = (*batch.context.endpoint.always, *response.headers)
     return PartResponse(response.status, headers, response.body, part.request.content_id)
 
 
-def _refused(whole: BatchRequest, failed: PartFailed) -> PartResponse:
+def _refused(batch: BatchRequest, failed: PartFailed) -> PartResponse:
     """Return the refusal of one part, which stands for all parts.
 
     In a change set, its text begins with the number of the part.
     """
-    context, error = whole.context, failed.error
-    if whole.call.input.is_changeset:
+    context, error = batch.context, failed.error
+    if batch.call.input.is_changeset:
         error = StorageError(error.row, f"{failed.index}:{error.message}", error.extras)
-    refusal = context.endpoint.refusal(error, whole.request_id, context.clock.wall_ticks(), None)
+    refusal = context.endpoint.refusal(error, batch.request_id, context.clock.wall_ticks(), None)
     headers = (
-        *_preference(whole.call.input.requests[failed.index]),
+        *_preference(batch.call.input.requests[failed.index]),
         *context.endpoint.always,
         ("Content-Type", refusal.content_type),
         *failed.error.headers,

@@ -18,7 +18,7 @@ from strongroom.engines.embedded.records.checksummed_pages import (
     CHECKSUM_VFS,
     register_checksum_vfs,
 )
-from strongroom.engines.embedded.records.database_room import CHUNK_BYTES
+from strongroom.engines.embedded.records.database_space import CHUNK_BYTES
 from strongroom.testing.disks.disk import Disk
 
 # SQLite's own unix VFS syncs the directory with the first sync of a new file of these kinds.

@@ -18,7 +18,7 @@ import apsw
 import apsw.sqlite_extra
 
 from strongroom.engines.base import DataDamaged, EngineError, Ref, Unavailable
-from strongroom.engines.embedded.records.database_room import grow_in_chunks
+from strongroom.engines.embedded.records.database_space import grow_in_chunks
 
 PAGE_BYTES: Final = 8192  # a record of 2 KB still lies inside its leaf
 CHECKSUM_VFS: Final = "cksmvfs"

@@ -27,7 +27,7 @@ def grow_in_chunks(connection: apsw.Connection) -> None:
     connection.file_control("main", apsw.SQLITE_FCNTL_CHUNK_SIZE, ctypes.addressof(chunk))
 
 
-class DatabaseRoom:
+class DatabaseFileSpace:
     """The space of one database.
 
     Arguments:
@@ -41,7 +41,7 @@ class DatabaseRoom:
         self._page_bytes = page_bytes
         self._durable_pages = self._pages = self._page_count()
 
-    def make(self) -> None:
+    def extend(self) -> None:
         """Extend the file for the pages that the open transaction adds. Raises apsw.FullError."""
         pages = self._page_count()
         if pages <= self._pages:
