@@ -14,7 +14,7 @@ from typing import Final
 
 import apsw
 
-from strongroom.engines.embedded.log.check import LogVerdict, judge
+from strongroom.engines.embedded.log.check import LogVerdict, examine_log
 from strongroom.engines.embedded.log.wal_format import FRAME_HEAD_BYTES, HEADER_BYTES
 
 SMALL_PAGE_BYTES: Final = 512  # many frames in a short file
@@ -106,7 +106,7 @@ def log_in(
 
 def judged(data: bytes, page_bytes: int = SMALL_PAGE_BYTES) -> LogVerdict:
     """Return the verdict on a log's bytes."""
-    return judge(io.BytesIO(data), page_bytes)
+    return examine_log(io.BytesIO(data), page_bytes)
 
 
 def kept_by_sqlite(database: bytes, log: bytes, directory: Path) -> int:

@@ -7,7 +7,7 @@ import struct
 
 import pytest
 
-from strongroom.engines.embedded.log.wal_sums import Order, Sum, chained
+from strongroom.engines.embedded.log.wal_sums import Order, Sum, wal_checksum
 
 
 def _defined(order: Order, seed: Sum, data: bytes) -> Sum:
@@ -25,4 +25,4 @@ def test_the_sum_is_as_defined(order: Order, size_bytes: int) -> None:
     most = 2**32 - 1
     for seed in ((0, 0), (most, most), (chance.getrandbits(32), chance.getrandbits(32))):
         for data in (chance.randbytes(size_bytes), b"\xff" * size_bytes, bytes(size_bytes)):
-            assert chained(order, seed, data) == _defined(order, seed, data)
+            assert wal_checksum(order, seed, data) == _defined(order, seed, data)

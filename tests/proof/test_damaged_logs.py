@@ -18,7 +18,7 @@ from strongroom.clock import ManualClock
 from strongroom.engines.embedded.directory import Damaged, DirectoryLayout
 from strongroom.engines.embedded.log import checkpoints
 from strongroom.engines.embedded.log import gate as log_gate
-from strongroom.engines.embedded.log.check import LogVerdict, judge
+from strongroom.engines.embedded.log.check import LogVerdict, examine_log
 from strongroom.engines.embedded.log.wal_format import FRAME_HEAD_BYTES
 from strongroom.engines.embedded.records.checksummed_pages import PAGE_BYTES
 from strongroom.engines.embedded.store import EmbeddedOptions, open_store
@@ -99,10 +99,10 @@ def test_no_start_is_refused_after_500_power_cuts(
     verdicts: list[LogVerdict] = []
 
     def noted(file: BinaryIO, page_bytes: int) -> LogVerdict:
-        verdicts.append(judge(file, page_bytes))
+        verdicts.append(examine_log(file, page_bytes))
         return verdicts[-1]
 
-    monkeypatch.setattr(log_gate, "judge", noted)
+    monkeypatch.setattr(log_gate, "examine_log", noted)
     first = _system_chance.getrandbits(32)
     for seed in range(first, first + CUTS // 5):
         # Up to eight images of each round are opened, and one that is refused fails the round. A

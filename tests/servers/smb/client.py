@@ -30,7 +30,7 @@ from strongroom.servers.smb.settings import SmbSettings
 from strongroom.services.core.runner import Services
 from strongroom.wire.smb.commands import Command
 from strongroom.wire.smb.compounds import padding
-from strongroom.wire.smb.framing import ENCRYPTED_MARK, prefix
+from strongroom.wire.smb.framing import TRANSFORM_PROTOCOL_ID, prefix
 from strongroom.wire.smb.header import (
     HEADER_BYTES,
     SIGNED,
@@ -121,7 +121,7 @@ class MemoryTransport(asyncio.Transport):
         self.reads = True
         self.has_sent = asyncio.Event()
 
-    def take_frame(self) -> bytes | None:
+    def receive_frame(self) -> bytes | None:
         """Return a whole frame that the server has sent; None if there is none."""
         if len(self._sent) < 4:
             return None
@@ -223,7 +223,7 @@ class Client:
     async def frame(self) -> bytes:
         """Return the next frame. Raises: Closed."""
         async with asyncio.timeout(PATIENCE_S):
-            while (found := self.transport.take_frame()) is None:
+            while (found := self.transport.receive_frame()) is None:
                 if self.transport.is_closing():
                     raise Closed
                 self.transport.has_sent.clear()
@@ -241,7 +241,7 @@ class Client:
     async def replies(self) -> list[Reply]:
         """Return the answers of the next frame, after a check of tags and signatures."""
         payload = await self.frame()
-        is_encrypted = payload[:4] == ENCRYPTED_MARK
+        is_encrypted = payload[:4] == TRANSFORM_PROTOCOL_ID
         if is_encrypted:
             assert self.cipher is not None
             view = memoryview(payload)

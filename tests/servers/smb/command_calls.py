@@ -95,9 +95,9 @@ class _Handlers:
         element.session, element.tree = self.session, tree or self.tree
         rule = RULES.get(command)
         if rule is not None and rule.needs is Needs.OPEN:
-            assert rule.file_id_at is not None
+            assert rule.file_id_offset is not None
             assert len(body) >= rule.request_size & ~1
-            file_id = FILE_ID.read(message, HEADER_BYTES + rule.file_id_at)
+            file_id = FILE_ID.read(message, HEADER_BYTES + rule.file_id_offset)
             element.open = self.session.find_open(file_id)
         return element
 

@@ -57,7 +57,7 @@ class TestCommands:
     def table(self) -> CommandTable:
         rules = (
             CommandRule(Command.CREATE, 8, Needs.TREE, self._create),
-            CommandRule(Command.CLOSE, 20, Needs.OPEN, self._close, 4, when_expired=True),
+            CommandRule(Command.CLOSE, 20, Needs.OPEN, self._close, 4, allowed_when_expired=True),
             CommandRule(Command.FLUSH, 20, Needs.OPEN, self._echo, 4),
             CommandRule(
                 Command.READ, 24, Needs.OPEN, self._read, 4, payload=_length, is_large=True
@@ -70,7 +70,7 @@ class TestCommands:
                 4,
                 payload=_length,
                 is_large=True,
-                changes=True,
+                checks_channel_sequence=True,
             ),
             CommandRule(Command.CHANGE_NOTIFY, 20, Needs.OPEN, self._notify, 4),
             CommandRule(Command.QUERY_INFO, 20, Needs.OPEN, self._overflow, 4),
@@ -88,7 +88,7 @@ class TestCommands:
             raise CloseConnection("the client broke a rule")
         if wish == WAIT:
             await element.pending()
-            await element.or_cancelled(self.release.wait())
+            await element.wait_or_cancel(self.release.wait())
         assert element.tree is not None
         target = Target()
         self.targets.append(target)
@@ -119,7 +119,7 @@ class TestCommands:
         assert element.open is not None and isinstance(element.open.target, Target)
         await element.pending()
         self.waits.set()
-        await element.or_cancelled(asyncio.shield(element.open.target.ended))
+        await element.wait_or_cancel(asyncio.shield(element.open.target.ended))
         raise SmbError(STATUS_NOTIFY_CLEANUP)
 
 

@@ -242,7 +242,7 @@ def test_tree_connects_of_all_sessions_are_bounded() -> None:
         for client in (first, second):
             client.transport.close()
             await client.closed()
-        assert server.shared.trees.left == 4
+        assert server.shared.trees.remaining == 4
 
     run(conversation())
 
@@ -256,7 +256,7 @@ def test_pipes_of_all_sessions_are_bounded(monkeypatch: pytest.MonkeyPatch) -> N
         await ann.close(pipes[0])
         await ann.open("wkssvc")
         await ann.session.end(DisconnectReason.LOGGED_OFF)
-        assert ann.on.held.of(targets.PipeLimit).left == 2
+        assert ann.on.held.of(targets.PipeLimit).remaining == 2
 
     run_with_pipes(scenario)
 

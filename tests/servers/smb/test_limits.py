@@ -203,7 +203,7 @@ def test_who_fails_too_often_is_refused_whatever_the_key(monkeypatch: pytest.Mon
     async def conversation() -> None:
         server = listener()
         monkeypatch.setattr(logon_delays, "WAIT_MAX_S", -1.0)
-        for _ in range(logon_delays.FAILURES_FREE):
+        for _ in range(logon_delays.UNDELAYED_FAILURES_MAX):
             client = Client(server, "10.0.0.1")
             await client.negotiate()
             assert (await client.log_on(key=b"wrong")).status == STATUS_LOGON_FAILURE
@@ -214,15 +214,15 @@ def test_who_fails_too_often_is_refused_whatever_the_key(monkeypatch: pytest.Mon
         other = Client(server, "10.0.0.2")
         await other.negotiate()
         assert (await other.log_on()).status == 0
-        assert server.shared.counts.logon_failures == logon_delays.FAILURES_FREE + 2
+        assert server.shared.counts.logon_failures == logon_delays.UNDELAYED_FAILURES_MAX + 2
 
     run(conversation())
 
 
 def test_a_wait_before_a_proof_ends_with_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     async def conversation() -> None:
-        monkeypatch.setattr(logon_delays, "FAILURES_FREE", 1)
-        monkeypatch.setattr(logon_delays, "PER_FAILURE_S", 30.0)
+        monkeypatch.setattr(logon_delays, "UNDELAYED_FAILURES_MAX", 1)
+        monkeypatch.setattr(logon_delays, "DELAY_PER_FAILURE_S", 30.0)
         server = listener()
         client = Client(server)
         await client.negotiate()

@@ -11,52 +11,52 @@ from strongroom.servers.smb.message_ids import CREDITS_MAX, MessageIds
 
 def test_the_first_id_is_zero_and_is_used_once() -> None:
     ids = MessageIds()
-    assert not ids.take(1, 1)
-    assert ids.take(0, 0)
-    assert not ids.take(0, 1)
+    assert not ids.consume(1, 1)
+    assert ids.consume(0, 0)
+    assert not ids.consume(0, 1)
     assert ids.grant(0, 1) == 1
-    assert ids.take(1, 1)
+    assert ids.consume(1, 1)
 
 
 def test_a_charge_uses_as_many_ids() -> None:
     ids = MessageIds()
-    ids.take(0, 1)
+    ids.consume(0, 1)
     assert ids.grant(1, 10) == 10
-    assert not ids.take(5, 7)
-    assert ids.take(3, 4)
-    assert not ids.take(6, 1)
-    assert ids.take(7, 4)
-    assert ids.take(1, 2)
+    assert not ids.consume(5, 7)
+    assert ids.consume(3, 4)
+    assert not ids.consume(6, 1)
+    assert ids.consume(7, 4)
+    assert ids.consume(1, 2)
     assert ids.available == 0
 
 
 @pytest.mark.parametrize(("requested", "granted"), [(0, 1), (1, 1), (2, 2), (65_535, CREDITS_MAX)])
 def test_what_is_asked_for_is_granted_up_to_a_limit(requested: int, granted: int) -> None:
     ids = MessageIds()
-    ids.take(0, 1)
+    ids.consume(0, 1)
     assert ids.grant(1, requested) == granted
 
 
 def test_a_client_is_never_left_without_a_credit() -> None:
     ids = MessageIds()
-    ids.take(0, 1)
+    ids.consume(0, 1)
     for number in range(1, 100):
         assert ids.grant(1, 0) >= 1
-        assert ids.take(number, 1)
+        assert ids.consume(number, 1)
 
 
 def test_an_old_id_that_is_never_used_stops_the_grants() -> None:
     ids = MessageIds()
-    ids.take(0, 1)
+    ids.consume(0, 1)
     ids.grant(1, 2)
     top = 2
     for _ in range(10 * CREDITS_MAX):
-        if not ids.take(top, 1):
+        if not ids.consume(top, 1):
             break
         top += 1
         ids.grant(1, 1)
     assert top == 1 + 2 * CREDITS_MAX
-    assert ids.take(1, 1)
+    assert ids.consume(1, 1)
     assert ids.grant(1, 1) == 1
 
 
@@ -65,7 +65,7 @@ class _Model:
         self.free = {0}
         self.top = 1
 
-    def take(self, first: int, charge: int) -> bool:
+    def consume(self, first: int, charge: int) -> bool:
         wanted = set(range(first, first + max(charge, 1)))
         if not wanted <= self.free:
             return False
@@ -92,5 +92,5 @@ def test_the_window_is_the_model_s(steps: list[tuple[bool, int, int, int]]) -> N
             model.granted(count)
             assert ids.available >= 1
         else:
-            assert ids.take(first, charge) == model.take(first, charge)
+            assert ids.consume(first, charge) == model.consume(first, charge)
         assert ids.available == len(model.free) <= CREDITS_MAX

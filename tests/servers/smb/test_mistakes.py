@@ -17,7 +17,7 @@ from strongroom.file_errors import (
 )
 from strongroom.semantics.file.durability import DisconnectReason
 from strongroom.wire.smb.commands import Command
-from strongroom.wire.smb.framing import ENCRYPTED_MARK
+from strongroom.wire.smb.framing import TRANSFORM_PROTOCOL_ID
 from strongroom.wire.smb.header import SIGNED, FileId, read_header
 from strongroom.wire.smb.setup import ntlm
 from strongroom.wire.smb.statuses import (
@@ -269,7 +269,7 @@ def test_an_encrypted_frame_within_another_ends_the_connection() -> None:
                 client.cipher.next_nonce(), [client.message(Command.FLUSH, of_open(file_id))]
             )
         )
-        assert inner[:4] == ENCRYPTED_MARK
+        assert inner[:4] == TRANSFORM_PROTOCOL_ID
         client.send_frame(b"".join(client.cipher.seal(client.cipher.next_nonce(), [inner])))
         await client.closed()
 

@@ -262,7 +262,7 @@ def test_locks_are_judged_before_any_and_unlocks_one_by_one(
     body = lock.write_lock(lock.LockRequest(ID, elements))
     if is_taken:
         found = lock.read_lock(message(body))
-        assert found.unlocks == bool(flags[0] & 4)
+        assert found.is_unlock == bool(flags[0] & 4)
         assert [element.is_unlock for element in found.elements] == [one == 4 for one in flags]
         assert found.fails_immediately == bool(flags[0] & 0x10)
     else:

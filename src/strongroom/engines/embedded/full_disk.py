@@ -93,7 +93,7 @@ class FullDisk:
         that, which may take some of the reserve."""
         connection = self._writer.connection
         try:
-            self._reserve.spend(lambda: checkpoint(connection, truncate=False), purpose)
+            self._reserve.run_with_reserve(lambda: checkpoint(connection, truncate=False), purpose)
         except apsw.Error as error:
             if not (is_full(error) or isinstance(error, apsw.CantOpenError)):
                 raise

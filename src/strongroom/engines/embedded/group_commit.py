@@ -110,7 +110,7 @@ class GroupTransaction:
         """Look up the records that the items at the front will see. Return for how many items that
         is done."""
         count, time, deadline = 0, self._pace.time, self._pace.deadline()
-        for item in queue.front():
+        for item in queue.next_items():
             try:
                 self._point.look_up(item, group)
             except (apsw.Error, OSError):
@@ -156,7 +156,7 @@ class GroupTransaction:
         self._file_space.end_transaction(durable=True)
         self._bodies.adoption_committed(group.adopted, group.live)
 
-    def forget(self, group: Group) -> None:
+    def discard(self, group: Group) -> None:
         """Settle the state of a group that is not committed: its transaction ended or failed."""
         self._cache.end_commit({})
         self._time.end_transaction(durable=False)
@@ -168,7 +168,7 @@ class GroupTransaction:
         try:
             self._writer.rollback()
         finally:
-            self.forget(group)
+            self.discard(group)
 
 
 class Committer:
@@ -244,7 +244,7 @@ class Committer:
         self.turns.schedule()
         return future
 
-    async def decided(self) -> None:
+    async def wait_for_decisions(self) -> None:
         """Wait until the decisions made so far are committed or refused. Queued items get their
         stamps later. Raises Unavailable."""
         if self.turns.phase is Phase.BUSY:
@@ -304,7 +304,7 @@ class Committer:
             # SQLite has not written the frame that commits, and rolls back.
             self._undo(group, error)
         else:
-            self._transaction.forget(group)
+            self._transaction.discard(group)
             group.refuse(CommitUnknown(f"an I/O error left the commit's outcome unknown: {error}"))
             self.fail(error if isinstance(error, Exception) else RuntimeError(error))
 
@@ -344,7 +344,7 @@ class Committer:
 
     def _stop(self, group: Group, error: Exception) -> None:
         """Stop the store, and refuse a group whose commit had not begun."""
-        self._transaction.forget(group)
+        self._transaction.discard(group)
         self.fail(error)
         self._queue.put_back(group.items)
 

@@ -95,7 +95,7 @@ class Reserve:
         if missing_bytes > 0:
             self._cut(self._held_bytes - missing_bytes)
 
-    def spend(self, work: Callable[[], T], purpose: Purpose) -> T:
+    def run_with_reserve(self, work: Callable[[], T], purpose: Purpose) -> T:
         """Run `work` and return its result. While the disk is too full for it, release a slice of
         the ballast and retry. Raises the error of `work` when `purpose` may release no more."""
         while True:

@@ -258,7 +258,7 @@ class EmbeddedEngine(WaitingEngine):
 
     async def _wait_for_earlier_commits(self, stamp: int) -> None:
         self._time.check_past(stamp)
-        await self._committer.decided()
+        await self._committer.wait_for_decisions()
 
     async def health(self, timeout_s: float) -> Health:
         """See Engine.health. The request goes to the serial point, which a hanging disk delays."""
@@ -365,12 +365,14 @@ async def open_store(
         _sync_log(files, home.layout.log)
         reserve = Reserve(Ballast(files, home.layout.ballast, options.ballast_bytes))
         # Even opening the database takes some space.
-        writer = reserve.spend(
+        writer = reserve.run_with_reserve(
             lambda: Writer(home.layout.records, options.vfs, create=home.is_new), Purpose.FREEING
         )
         begin_log(writer, files)
         frames = log_frames(writer.connection)
-        reserve.spend(lambda: clear_log_tail(home.layout, files, frames), Purpose.FREEING)
+        reserve.run_with_reserve(
+            lambda: clear_log_tail(home.layout, files, frames), Purpose.FREEING
+        )
         # This run may write to a segment whose name the last run did not make durable.
         files.sync_directory(home.layout.segments)
         home.finish_creation()

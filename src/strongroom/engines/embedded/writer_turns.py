@@ -35,7 +35,7 @@ GROUP_BYTES_MAX: Final = 1024 * 1024
 # megabyte of a file has about a hundred, so a group has two of these.
 GROUP_ROWS_MAX: Final = 192
 
-Between = tuple[Callable[[], object], asyncio.Future[None]]
+WorkBetween = tuple[Callable[[], object], asyncio.Future[None]]
 
 
 class WorkQueue:
@@ -50,7 +50,7 @@ class WorkQueue:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._new_future = loop.create_future
         self._items: deque[QueuedWork] = deque()
-        self._between: deque[Between] = deque()
+        self._between: deque[WorkBetween] = deque()
         self._alone = 0  # how many items from the front run in groups of one
         self.broken: EngineError | None = None
 
@@ -88,15 +88,15 @@ class WorkQueue:
         return future
 
     @property
-    def may_gather(self) -> bool:
+    def may_wait_for_more(self) -> bool:
         """Return whether the next use is a group that may wait for more items."""
         return not (self._between or self._alone)
 
-    def take_between(self) -> Between | None:
+    def take_between(self) -> WorkBetween | None:
         """Remove and return the next work between groups; None if a group comes next."""
         return self._between.popleft() if self._between else None
 
-    def front(self) -> Iterator[QueuedWork]:
+    def next_items(self) -> Iterator[QueuedWork]:
         """Return the items that the next group may take; they stay in the queue."""
         return itertools.islice(self._items, 1 if self._alone else GROUP_ITEMS_MAX)
 
@@ -149,7 +149,7 @@ class GroupPace:
         # How many items waited one turn of the loop ago; 1 while no group gathers.
         self._seen = 1
 
-    def gathers_on(self, count: int) -> bool:
+    def waits_for_more(self, count: int) -> bool:
         """Return whether the next group waits one more turn of the loop.
 
         It does so if the last turn brought more items and the time of a group is not over. After
@@ -258,7 +258,7 @@ class WriterTurns:
         self._is_put_off = False
         self.phase = Phase.IDLE
         queue = self._queue
-        if queue and not (queue.may_gather and self._pace.gathers_on(len(queue))):
+        if queue and not (queue.may_wait_for_more and self._pace.waits_for_more(len(queue))):
             # Before any of it: a snapshot that is held on to keeps the log from beginning again,
             # and does not show what is about to be committed.
             self._reader.end_snapshot()

@@ -29,7 +29,7 @@ from strongroom.wire.smb.structures import Piece
 _WORD: Final = 0xFFFF_FFFF
 
 
-class Outgoing(msgspec.Struct, frozen=True):
+class OutgoingMessage(msgspec.Struct, frozen=True):
     """One answer of a frame.
 
     Attributes:
@@ -46,7 +46,7 @@ class Outgoing(msgspec.Struct, frozen=True):
         """The size without padding."""
         return HEADER_BYTES + sum(map(len, self.body))
 
-    def with_credits(self, credits: int) -> Outgoing:
+    def with_credits(self, credits: int) -> OutgoingMessage:
         """Return the same answer with another number of granted credits."""
         header = msgspec.structs.replace(self.header, credits=credits)
         return msgspec.structs.replace(self, header=header)
@@ -94,7 +94,9 @@ def answer_header(
     )
 
 
-def frame(answers: Sequence[Outgoing], algorithm: int, sealing: Sealing | None) -> list[Piece]:
+def frame(
+    answers: Sequence[OutgoingMessage], algorithm: int, sealing: Sealing | None
+) -> list[Piece]:
     """Return the pieces of a frame.
 
     Arguments:

@@ -44,10 +44,10 @@ _CREDIT_BYTES: Final = 64 * 1024
 _SEQUENCE_BEHIND: Final = 0x8000
 _CLOSE: Final = -1
 _COMMANDS: Final = frozenset(Command)
-_IN_THE_CLEAR: Final = frozenset({Command.NEGOTIATE, Command.SESSION_SETUP})
+_ALLOWED_UNENCRYPTED: Final = frozenset({Command.NEGOTIATE, Command.SESSION_SETUP})
 
 
-class Incoming:
+class IncomingMessage:
     """A message during its checks, and what the checks find: its session, tree connect and open.
 
     Arguments:
@@ -126,10 +126,10 @@ class Incoming:
 
     def find_open(self) -> bool:
         """Look up the message's open. Returns whether it exists and belongs to its tree connect."""
-        assert self.session is not None and self.rule.file_id_at is not None
+        assert self.session is not None and self.rule.file_id_offset is not None
         file_id, is_inherited = self._chain_file_id, self._chain_file_id is not None
         if file_id is None:
-            file_id = FILE_ID.read(self.body, self.rule.file_id_at)
+            file_id = FILE_ID.read(self.body, self.rule.file_id_offset)
         try:
             self.open = self.session.find_open(file_id, is_inherited=is_inherited)
         except SmbError:
@@ -142,105 +142,112 @@ class Check(msgspec.Struct, frozen=True):
     is closed."""
 
     number: int
-    passes: Callable[[Incoming], bool]
+    passes: Callable[[IncomingMessage], bool]
     failure: int = _CLOSE
 
 
-def _is_command(one: Incoming) -> bool:
-    return one.has_rule or one.header.command in _COMMANDS
+def _is_command(incoming: IncomingMessage) -> bool:
+    return incoming.has_rule or incoming.header.command in _COMMANDS
 
 
-def _is_served(one: Incoming) -> bool:
-    return one.has_rule
+def _is_served(incoming: IncomingMessage) -> bool:
+    return incoming.has_rule
 
 
-def _is_of_allowed_size(one: Incoming) -> bool:
-    return one.rule.is_large or len(one.message) <= SMALL_MESSAGE_BYTES_MAX
+def _is_of_allowed_size(incoming: IncomingMessage) -> bool:
+    return incoming.rule.is_large or len(incoming.message) <= SMALL_MESSAGE_BYTES_MAX
 
 
-def _echo_follows_a_session(one: Incoming) -> bool:
-    return one.rule.command != Command.ECHO or one.was_authenticated
+def _echo_follows_a_session(incoming: IncomingMessage) -> bool:
+    return incoming.rule.command != Command.ECHO or incoming.was_authenticated
 
 
-def _negotiate_is_unsigned(one: Incoming) -> bool:
-    return one.rule.command != Command.NEGOTIATE or not one.is_signed
+def _negotiate_is_unsigned(incoming: IncomingMessage) -> bool:
+    return incoming.rule.command != Command.NEGOTIATE or not incoming.is_signed
 
 
-def _signer_is_known(one: Incoming) -> bool:
-    if not one.is_signed or _names_session_elsewhere(one):
+def _signer_is_known(incoming: IncomingMessage) -> bool:
+    if not incoming.is_signed or _names_session_elsewhere(incoming):
         return True
-    return one.session is not None and one.session.is_valid
+    return incoming.session is not None and incoming.session.is_valid
 
 
-def _names_session_elsewhere(one: Incoming) -> bool:
+def _names_session_elsewhere(incoming: IncomingMessage) -> bool:
     """Return whether a SESSION_SETUP names no session of this connection. Its handler refuses it
     with the right status. This connection has no key to check its signature."""
-    is_setup = one.rule.command == Command.SESSION_SETUP
-    return is_setup and one.names_session and one.session is None
+    is_setup = incoming.rule.command == Command.SESSION_SETUP
+    return is_setup and incoming.names_session and incoming.session is None
 
 
-def _signature_is_valid(one: Incoming) -> bool:
-    if not one.is_signed or _names_session_elsewhere(one):
+def _signature_is_valid(incoming: IncomingMessage) -> bool:
+    if not incoming.is_signed or _names_session_elsewhere(incoming):
         return True
-    if one.signature_is_valid is not None:
-        return one.signature_is_valid
-    assert one.session is not None and one.session.keys is not None
-    return has_valid_signature(one.signing, one.session.keys.signing, one.header, one.message)
-
-
-def _is_protected(one: Incoming) -> bool:
-    must_sign = one.session is not None and one.session.must_sign
-    return not must_sign or one.is_signed or one.is_encrypted
-
-
-def _tree_connect_is_protected(one: Incoming) -> bool:
-    return (
-        one.rule.command != Command.TREE_CONNECT
-        or one.dialect != DIALECT_311
-        or one.is_signed
-        or one.is_encrypted
+    if incoming.signature_is_valid is not None:
+        return incoming.signature_is_valid
+    assert incoming.session is not None and incoming.session.keys is not None
+    return has_valid_signature(
+        incoming.signing, incoming.session.keys.signing, incoming.header, incoming.message
     )
 
 
-def _credits_pay(one: Incoming) -> bool:
-    if not _body_is_whole(one):
+def _is_protected(incoming: IncomingMessage) -> bool:
+    must_sign = incoming.session is not None and incoming.session.must_sign
+    return not must_sign or incoming.is_signed or incoming.is_encrypted
+
+
+def _tree_connect_is_protected(incoming: IncomingMessage) -> bool:
+    return (
+        incoming.rule.command != Command.TREE_CONNECT
+        or incoming.dialect != DIALECT_311
+        or incoming.is_signed
+        or incoming.is_encrypted
+    )
+
+
+def _credits_pay(incoming: IncomingMessage) -> bool:
+    if not _body_is_whole(incoming):
         return True  # the next check refuses this message
-    payload = one.rule.payload(one.body)
-    return max(one.header.credit_charge, 1) >= (max(payload, 1) - 1) // _CREDIT_BYTES + 1
+    payload = incoming.rule.payload(incoming.body)
+    return max(incoming.header.credit_charge, 1) >= (max(payload, 1) - 1) // _CREDIT_BYTES + 1
 
 
-def _body_is_whole(one: Incoming) -> bool:
-    body = one.body
+def _body_is_whole(incoming: IncomingMessage) -> bool:
+    body = incoming.body
     size = int.from_bytes(body[:2], "little")
     # An odd size counts the first byte of a variable part, which may be missing.
-    return size in (one.rule.request_size, one.rule.other_size) and len(body) >= size & ~1
+    return (
+        size in (incoming.rule.request_size, incoming.rule.alternative_request_size)
+        and len(body) >= size & ~1
+    )
 
 
-def _session_is_known(one: Incoming) -> bool:
-    return one.needs < Needs.SESSION or (one.session is not None and one.session.is_valid)
+def _session_is_known(incoming: IncomingMessage) -> bool:
+    return incoming.needs < Needs.SESSION or (
+        incoming.session is not None and incoming.session.is_valid
+    )
 
 
-def _session_has_not_expired(one: Incoming) -> bool:
-    if one.needs < Needs.SESSION or one.rule.when_expired:
+def _session_has_not_expired(incoming: IncomingMessage) -> bool:
+    if incoming.needs < Needs.SESSION or incoming.rule.allowed_when_expired:
         return True
-    return one.session is not None and not one.session.is_expired
+    return incoming.session is not None and not incoming.session.is_expired
 
 
-def _is_encrypted_as_it_must(one: Incoming) -> bool:
-    if one.is_encrypted or one.rule.command in _IN_THE_CLEAR:
+def _is_encrypted_as_it_must(incoming: IncomingMessage) -> bool:
+    if incoming.is_encrypted or incoming.rule.command in _ALLOWED_UNENCRYPTED:
         return True
-    return one.session is None or not one.session.must_encrypt
+    return incoming.session is None or not incoming.session.must_encrypt
 
 
-def _tree_is_known(one: Incoming) -> bool:
-    return one.needs < Needs.TREE or one.find_tree()
+def _tree_is_known(incoming: IncomingMessage) -> bool:
+    return incoming.needs < Needs.TREE or incoming.find_tree()
 
 
-def _open_is_known(one: Incoming) -> bool:
-    return one.needs < Needs.OPEN or one.find_open()
+def _open_is_known(incoming: IncomingMessage) -> bool:
+    return incoming.needs < Needs.OPEN or incoming.find_open()
 
 
-def _sequence_is_current(one: Incoming) -> bool:
+def _sequence_is_current(incoming: IncomingMessage) -> bool:
     """Check the ChannelSequence ([MS-SMB2] 3.3.5.2.10), with one channel. A request with an old
     sequence was sent before the client lost its connection. It may not change anything any more,
     repeated or not.
@@ -248,16 +255,16 @@ def _sequence_is_current(one: Incoming) -> bool:
     Operations of the lost connection have ended before its opens are given back. So the counts of
     requests under way, which the section compares, are always 0.
     """
-    if one.open is None and one.rule.changes and not one.find_open():
+    if incoming.open is None and incoming.rule.checks_channel_sequence and not incoming.find_open():
         # IOCTL needs no open.
-        one.open = None
-    if one.open is None:
+        incoming.open = None
+    if incoming.open is None:
         return True
-    ahead = (one.header.channel_sequence - one.open.channel_sequence) & 0xFFFF
+    ahead = (incoming.header.channel_sequence - incoming.open.channel_sequence) & 0xFFFF
     if ahead < _SEQUENCE_BEHIND:
-        one.open.channel_sequence = one.header.channel_sequence
+        incoming.open.channel_sequence = incoming.header.channel_sequence
         return True
-    return not one.rule.changes
+    return not incoming.rule.checks_channel_sequence
 
 
 # Row 16 of smb.md is missing: sessions require encryption, single shares do not.
@@ -283,10 +290,10 @@ CHECKS: Final = (
 )
 
 
-def check(one: Incoming) -> None:
+def check(incoming: IncomingMessage) -> None:
     """Check a message by all rows. Raises: SmbError; CloseConnection."""
     for row in CHECKS:
-        if not row.passes(one):
+        if not row.passes(incoming):
             if row.failure == _CLOSE:
                 raise CloseConnection(f"{row.passes.__name__} is false")
             raise SmbError(row.failure)

@@ -28,11 +28,11 @@ from strongroom.wire.smb.structures import MalformedMessage, Piece
 _log: Final = logging.getLogger("strongroom.smb")
 _WRITE_HIGH_BYTES: Final = 1024 * 1024
 # How long the end of a connection waits for its requests before they are cancelled.
-_END_PATIENCE_S: Final = 10.0
+_CLOSE_TIMEOUT_S: Final = 10.0
 # Six probes, ten seconds apart, after a minute of silence.
 _KEEP_ALIVE: Final = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 6))
 # The lowest rate at which a frame may arrive, beside the time that it may stall.
-_PACE_BYTES_PER_S: Final = 16 * 1024
+_RATE_MIN_BYTES_PER_S: Final = 16 * 1024
 
 
 def _keep_alive(transport: asyncio.Transport) -> None:
@@ -59,7 +59,7 @@ class SmbOwner(Protocol):
 
     def forget(self, connection: SmbServerConnection) -> None: ...
 
-    def busy(self, more: int) -> None: ...
+    def add_busy_bytes(self, delta_bytes: int) -> None: ...
 
 
 class SmbServerConnection(asyncio.BufferedProtocol):
@@ -99,7 +99,7 @@ class SmbServerConnection(asyncio.BufferedProtocol):
             transmit=self._transmit,
             authenticated=self._authenticated,
         )
-        self._intake = FrameIntake(self.state, self._spawn, self._busy, self._may_begin)
+        self._intake = FrameIntake(self.state, self._spawn, self._add_busy_bytes, self._may_begin)
         transport.set_write_buffer_limits(high=_WRITE_HIGH_BYTES)
         _keep_alive(transport)
         now = asyncio.get_running_loop().time()
@@ -121,17 +121,17 @@ class SmbServerConnection(asyncio.BufferedProtocol):
             for frame in self._frames.received(nbytes):
                 self._frame_began_at = self._progress_at
                 self._shared.counts.received_bytes += len(frame)
-                self._intake.take_frame(frame)
+                self._intake.receive_frame(frame)
         except (MalformedMessage, CloseConnection) as error:
             self._close(str(error))
 
     def pause_writing(self) -> None:
         self._is_write_blocked = True
-        self._pace()
+        self._update_reading()
 
     def resume_writing(self) -> None:
         self._is_write_blocked = False
-        self._pace()
+        self._update_reading()
 
     def eof_received(self) -> bool:
         return False
@@ -213,13 +213,13 @@ class SmbServerConnection(asyncio.BufferedProtocol):
         limit_s = self._shared.settings.stalled_s
         if (stalls or self._is_write_blocked) and now > self._progress_at + limit_s:
             self._close("the client has stalled")
-        frame_s = limit_s + self._frames.frame_bytes_max / _PACE_BYTES_PER_S
+        frame_s = limit_s + self._frames.frame_bytes_max / _RATE_MIN_BYTES_PER_S
         if stalls and now > self._frame_began_at + frame_s:
             self._close("a frame has come too slowly")
 
-    def pace(self) -> None:
+    def pause_or_resume_reading(self) -> None:
         """Pause or resume reading from the socket, depending on how much memory is free."""
-        self._pace()
+        self._update_reading()
 
     # Tasks.
 
@@ -240,21 +240,21 @@ class SmbServerConnection(asyncio.BufferedProtocol):
         if self._owner.draining and not self._running:
             self.finish()
         else:
-            self._pace()
+            self._update_reading()
 
     # Memory and pace.
 
-    def _busy(self, more: int) -> None:
-        self._busy_bytes += more
-        self._owner.busy(more)
-        self._pace()
+    def _add_busy_bytes(self, delta_bytes: int) -> None:
+        self._busy_bytes += delta_bytes
+        self._owner.add_busy_bytes(delta_bytes)
+        self._update_reading()
 
     def _is_paused(self) -> bool:
         limit = self._shared.settings.busy_bytes_max
         is_full = self._owner.is_full and self._busy_bytes > 0
         return self._is_write_blocked or self._busy_bytes > limit or is_full
 
-    def _pace(self) -> None:
+    def _update_reading(self) -> None:
         transport = self._transport
         if transport is None or transport.is_closing() or self._owner.draining:
             return
@@ -297,7 +297,7 @@ class SmbServerConnection(asyncio.BufferedProtocol):
             self._transport.write(b"".join((prefix(size), *pieces[:-1])))
             self._transport.write(pieces[-1])
         # A request that got an interim answer only waits, so another frame may begin.
-        self._pace()
+        self._update_reading()
 
     def _authenticated(self) -> None:
         self._authenticate_by = None
@@ -317,7 +317,7 @@ class SmbServerConnection(asyncio.BufferedProtocol):
             for session in list(self.state.sessions.values()):
                 await self.state.end_session(session, DisconnectReason.DISCONNECTED)
             if self._running:
-                await asyncio.wait(self._running, timeout=_END_PATIENCE_S)
+                await asyncio.wait(self._running, timeout=_CLOSE_TIMEOUT_S)
             left = list(self._running)
             for task in left:
                 task.cancel()

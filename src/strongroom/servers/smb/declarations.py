@@ -191,7 +191,7 @@ class SmbElement:
         of a chain, nothing is sent."""
         self._interim(self)
 
-    async def or_cancelled(self, waiting: Awaitable[T]) -> T:
+    async def wait_or_cancel(self, waiting: Awaitable[T]) -> T:
         """Return the result of `waiting`. If CANCEL comes first, `waiting` is cancelled.
 
         Raises: SmbError(CANCELLED); what `waiting` raises.
@@ -225,28 +225,28 @@ class CommandRule:
     Attributes:
         request_size: StructureSize of the request; the body has that many bytes at least, or one
             fewer if the number is odd.
-        other_size: of OPLOCK_BREAK, whose acknowledgments have two forms.
+        alternative_request_size: of OPLOCK_BREAK, whose acknowledgments have two forms.
         needs: how far the checks go.
-        file_id_at: the offset of the FileId in the body, for Needs.OPEN.
+        file_id_offset: the offset of the FileId in the body, for Needs.OPEN.
         payload: returns how many bytes the request carries or its answer may carry, whichever is
             more. It gets a body of at least `request_size` bytes. One credit pays for 64 KiB.
         is_large: whether its messages may exceed 68 KiB.
         has_large_answer: whether it is answered at once, by an answer that may carry the payload.
-        changes: whether an old ChannelSequence refuses it: WRITE, SET_INFO, IOCTL.
-        when_expired: whether an expired session may still send it.
+        checks_channel_sequence: whether an old ChannelSequence refuses it: WRITE, SET_INFO, IOCTL.
+        allowed_when_expired: whether an expired session may still send it.
     """
 
     command: Command
     request_size: int
     needs: Needs
     handler: Handler
-    file_id_at: int | None = None
-    other_size: int | None = None
+    file_id_offset: int | None = None
+    alternative_request_size: int | None = None
     payload: PayloadSizes = no_payload
     is_large: bool = False
     has_large_answer: bool = False
-    changes: bool = False
-    when_expired: bool = False
+    checks_channel_sequence: bool = False
+    allowed_when_expired: bool = False
 
 
 CommandTable = Mapping[Command, CommandRule]

@@ -16,8 +16,8 @@ from typing import Final
 from strongroom.errors import StorageError
 from strongroom.file_errors import STATUS_INVALID_PARAMETER, STATUS_UNSUCCESSFUL
 from strongroom.servers.smb import answers
-from strongroom.servers.smb.answers import Outgoing, Sealing, answer_header
-from strongroom.servers.smb.checks import Incoming, check
+from strongroom.servers.smb.answers import OutgoingMessage, Sealing, answer_header
+from strongroom.servers.smb.checks import IncomingMessage, check
 from strongroom.servers.smb.declarations import Needs, SmbAnswer, SmbElement
 from strongroom.servers.smb.refusals import CloseConnection, SmbError
 from strongroom.servers.smb.security.signing import has_valid_signature
@@ -77,7 +77,7 @@ class ChainRun:
         self._elements = elements
         self._encrypted_by = encrypted_by
         self._chain = Chain(elements[0].header)
-        self._answers: list[Outgoing] = []
+        self._answers: list[OutgoingMessage] = []
         self._ungranted: list[Header] = []
         self._async_ids: dict[int, int] = {}  # by number of an element that was answered PENDING
 
@@ -98,12 +98,12 @@ class ChainRun:
         began = loop.time()
         header = element.header
         self._ungranted.append(header)
-        one = await self._incoming(element)
+        incoming = await self._incoming(element)
         running: SmbElement | None = None
         try:
-            self._check(number, one)
-            running = self._handler_element(number, element, one)
-            answer = await self._carried_out(one, running)
+            self._check(number, incoming)
+            running = self._handler_element(number, element, incoming)
+            answer = await self._carried_out(incoming, running)
         except SmbError as refused:
             answer = self._refused(refused.status, refused.data)
         except StorageError as refused:
@@ -117,18 +117,18 @@ class ChainRun:
         except Exception:
             _log.exception("a request of SMB failed: %s", name_of(header.command))
             answer = self._refused(STATUS_INTERNAL_ERROR)
-        self._inherit(one, answer)
-        session = one.session if running is None else running.session
-        self._add(number, header, answer, session, is_signed=one.is_signed)
+        self._inherit(incoming, answer)
+        session = incoming.session if running is None else running.session
+        self._add(number, header, answer, session, is_signed=incoming.is_signed)
         seconds = loop.time() - began
         self._state.shared.counts.answered(self._state.peer, header, answer.status, seconds)
 
-    async def _incoming(self, element: CompoundElement) -> Incoming:
+    async def _incoming(self, element: CompoundElement) -> IncomingMessage:
         """Return the element, ready for its checks. A thread computes the signature of a large
         one."""
         state, header = self._state, element.header
         is_related = header.is_related
-        one = Incoming(
+        incoming = IncomingMessage(
             state.shared.commands.get(header.command),
             header,
             element.message,
@@ -141,17 +141,17 @@ class ChainRun:
             dialect=state.dialect,
             signing=0 if state.agreed is None else state.agreed.signing,
         )
-        if one.is_signed and len(element.message) > ON_LOOP_BYTES_MAX:
-            keys = None if one.session is None else one.session.keys
+        if incoming.is_signed and len(element.message) > ON_LOOP_BYTES_MAX:
+            keys = None if incoming.session is None else incoming.session.keys
             if keys is not None:
                 work = partial(
-                    has_valid_signature, one.signing, keys.signing, header, element.message
+                    has_valid_signature, incoming.signing, keys.signing, header, element.message
                 )
                 loop = asyncio.get_running_loop()
-                one.signature_is_valid = await loop.run_in_executor(state.shared.threads, work)
-        return one
+                incoming.signature_is_valid = await loop.run_in_executor(state.shared.threads, work)
+        return incoming
 
-    def _check(self, number: int, one: Incoming) -> None:
+    def _check(self, number: int, incoming: IncomingMessage) -> None:
         """Check an element by itself and in its chain. Raises: SmbError; CloseConnection."""
         if self._elements[0].header.is_related:
             raise SmbError(STATUS_INVALID_PARAMETER)
@@ -159,17 +159,17 @@ class ChainRun:
             # The frame's key proves nothing about the other session. The answer is the same
             # whether that session exists or not.
             raise SmbError(STATUS_INVALID_PARAMETER if number else STATUS_USER_SESSION_DELETED)
-        if number and one.has_rule:
-            self._check_inherited(one)
-        check(one)
+        if number and incoming.has_rule:
+            self._check_inherited(incoming)
+        check(incoming)
 
     @property
     def _is_of_other_session(self) -> bool:
         frame = self._encrypted_by
         return frame is not None and self._elements[0].header.session_id != frame.id
 
-    def _check_inherited(self, one: Incoming) -> None:
-        needs, chain = one.rule.needs, self._chain
+    def _check_inherited(self, incoming: IncomingMessage) -> None:
+        needs, chain = incoming.rule.needs, self._chain
         if needs >= Needs.SESSION and not chain.session_id:
             raise SmbError(STATUS_INVALID_PARAMETER)
         if needs >= Needs.TREE and not chain.has_tree:
@@ -177,50 +177,54 @@ class ChainRun:
         if needs >= Needs.OPEN and chain.file_id is None:
             raise SmbError(chain.create_failure or STATUS_FILE_CLOSED)
 
-    def _handler_element(self, number: int, element: CompoundElement, one: Incoming) -> SmbElement:
+    def _handler_element(
+        self, number: int, element: CompoundElement, incoming: IncomingMessage
+    ) -> SmbElement:
         running = SmbElement(
             element.header,
             element.message,
             self._state,
-            is_encrypted=one.is_encrypted,
+            is_encrypted=incoming.is_encrypted,
             # Not with `running`: that cycle would keep the frame until a pass of the collector.
             interim=partial(self._interim, number),
             chain_file_id=self._chain.file_id if element.header.is_related else None,
         )
-        if one.session is not None:
-            running.session = one.session
-        running.tree, running.open = one.tree, one.open
+        if incoming.session is not None:
+            running.session = incoming.session
+        running.tree, running.open = incoming.tree, incoming.open
         return running
 
-    async def _carried_out(self, one: Incoming, running: SmbElement) -> SmbAnswer:
+    async def _carried_out(self, incoming: IncomingMessage, running: SmbElement) -> SmbAnswer:
         if not self._state.is_alive:
             running.cancelled.set_result(None)
         end = self._state.pending.begin(running)
         try:
-            return await one.rule.handler(running)
+            return await incoming.rule.handler(running)
         finally:
             end()
 
     def _refused(self, status: int, data: bytes = b"") -> SmbAnswer:
         return SmbAnswer(write_error(data, in_context=self._state.dialect == DIALECT_311), status)
 
-    def _inherit(self, one: Incoming, answer: SmbAnswer) -> None:
+    def _inherit(self, incoming: IncomingMessage, answer: SmbAnswer) -> None:
         """Store the ids that the next element inherits."""
-        chain, header = self._chain, one.header
-        if one.session is not None:
-            chain.session_id = one.session.id
-        if answer.tree_id is not None or one.tree is not None:
+        chain, header = self._chain, incoming.header
+        if incoming.session is not None:
+            chain.session_id = incoming.session.id
+        if answer.tree_id is not None or incoming.tree is not None:
             chain.tree_id = header.tree_id if answer.tree_id is None else answer.tree_id
-            if one.tree is not None:
-                chain.tree_id = one.tree.id
+            if incoming.tree is not None:
+                chain.tree_id = incoming.tree.id
             chain.has_tree = True
         if answer.file_id is not None:
             chain.file_id, chain.create_failure = answer.file_id, STATUS_SUCCESS
         elif header.command == Command.CREATE:
             chain.file_id, chain.create_failure = None, answer.status
-        elif chain.file_id is None and one.has_rule and one.rule.file_id_at is not None:
+        elif (
+            chain.file_id is None and incoming.has_rule and incoming.rule.file_id_offset is not None
+        ):
             try:
-                own = FILE_ID.read(one.body, one.rule.file_id_at)
+                own = FILE_ID.read(incoming.body, incoming.rule.file_id_offset)
             except MalformedMessage:
                 return  # the element was refused for the same reason
             if own.is_placeholder:
@@ -251,7 +255,7 @@ class ChainRun:
             async_id=async_id,
             session_id=_session_id(header, running.session),
         )
-        self._answers.append(Outgoing(pending, (NO_DATA,)))
+        self._answers.append(OutgoingMessage(pending, (NO_DATA,)))
         self._grant()
         ready, self._answers = self._answers, []
         self._state.transmit(answers.frame(ready, self._algorithm, self._sealing()))
@@ -284,14 +288,16 @@ class ChainRun:
             is_signed=key is not None or claims_signature,
         )
         body = answer.body if isinstance(answer.body, tuple) else (answer.body,)
-        self._answers.append(Outgoing(header, body, key))
+        self._answers.append(OutgoingMessage(header, body, key))
 
     def _grant(self) -> None:
         """Grant the credits of all elements that got none yet, by the last answer."""
         if not self._ungranted:
             return
         ids = self._state.ids
-        credits = sum(ids.grant(one.credit_charge, one.credits) for one in self._ungranted)
+        credits = sum(
+            ids.grant(incoming.credit_charge, incoming.credits) for incoming in self._ungranted
+        )
         self._ungranted = []
         self._answers[-1] = self._answers[-1].with_credits(credits)
 
@@ -311,8 +317,8 @@ class ChainRun:
         self._grant()
         ready, sealing = self._answers, self._sealing()
         work = partial(answers.frame, ready, self._algorithm, sealing)
-        is_protected = sealing is not None or any(one.signing_key for one in ready)
-        if is_protected and sum(one.size_bytes for one in ready) > ON_LOOP_BYTES_MAX:
+        is_protected = sealing is not None or any(incoming.signing_key for incoming in ready)
+        if is_protected and sum(incoming.size_bytes for incoming in ready) > ON_LOOP_BYTES_MAX:
             loop = asyncio.get_running_loop()
             pieces: list[Piece] = await loop.run_in_executor(self._state.shared.threads, work)
             # Many large answers may be ready at once, and sending one takes long too.

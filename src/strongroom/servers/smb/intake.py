@@ -21,13 +21,13 @@ from strongroom.servers.smb.state import ConnectionState
 from strongroom.wire.smb import compounds
 from strongroom.wire.smb.commands import Command
 from strongroom.wire.smb.compounds import CompoundElement
-from strongroom.wire.smb.framing import ENCRYPTED_MARK, SMB1_MARK, SMB2_MARK
+from strongroom.wire.smb.framing import SMB1_PROTOCOL_ID, SMB2_PROTOCOL_ID, TRANSFORM_PROTOCOL_ID
 from strongroom.wire.smb.header import HEADER_BYTES, SERVER_TO_REDIR, Header, write_header
 from strongroom.wire.smb.setup.negotiate import WILDCARD, offers_smb2, write_negotiate
 from strongroom.wire.smb.structures import MalformedMessage
 from strongroom.wire.smb.transform import TransformHeader, read_transform
 
-_MARK_BYTES: Final = 4
+_PROTOCOL_ID_BYTES: Final = 4
 
 
 class FrameIntake:
@@ -35,7 +35,7 @@ class FrameIntake:
 
     Arguments:
         spawn: runs work in a task of its own; a CloseConnection that it raises ends the connection.
-        busy: counts the memory of frames in progress, and of the answers that they may have.
+        add_busy_bytes: counts the memory of frames in progress, and of their possible answers.
         may_begin: whether there is memory for another frame's answer.
     """
 
@@ -43,12 +43,12 @@ class FrameIntake:
         self,
         state: ConnectionState,
         spawn: Callable[[Coroutine[Any, Any, None]], None],
-        busy: Callable[[int], None],
+        add_busy_bytes: Callable[[int], None],
         may_begin: Callable[[], bool],
     ) -> None:
         self._state = state
         self._spawn = spawn
-        self._busy = busy
+        self._add_busy_bytes = add_busy_bytes
         self._may_begin = may_begin
         self._waiting: deque[memoryview] = deque()  # for memory, or for a frame in a thread
         self._is_decrypting = False
@@ -64,10 +64,10 @@ class FrameIntake:
         """Drop the waiting frames."""
         self._waiting.clear()
 
-    def take_frame(self, frame: memoryview) -> None:
+    def receive_frame(self, frame: memoryview) -> None:
         """Take a frame. Raises: MalformedMessage; CloseConnection."""
         self._waiting.append(frame)
-        self._busy(len(frame))
+        self._add_busy_bytes(len(frame))
         self.begin_frames()
 
     def begin_frames(self) -> None:
@@ -87,13 +87,13 @@ class FrameIntake:
 
     def _begin(self, frame: memoryview) -> None:
         """Begin a frame. Raises: MalformedMessage; CloseConnection."""
-        mark = bytes(frame[:_MARK_BYTES])
+        protocol_id = bytes(frame[:_PROTOCOL_ID_BYTES])
         is_first, self._is_first = self._is_first, False
-        if mark == SMB2_MARK:
+        if protocol_id == SMB2_PROTOCOL_ID:
             self._start(frame, None, len(frame))
-        elif mark == ENCRYPTED_MARK:
+        elif protocol_id == TRANSFORM_PROTOCOL_ID:
             self._decrypt(frame)
-        elif mark == SMB1_MARK and is_first:
+        elif protocol_id == SMB1_PROTOCOL_ID and is_first:
             self._answer_smb1(frame)
         else:
             raise CloseConnection("a frame of another protocol")
@@ -102,11 +102,11 @@ class FrameIntake:
         if not offers_smb2(frame):
             raise CloseConnection("the client speaks no dialect of SMB 3")
         ids = self._state.ids
-        ids.take(0, 1)
+        ids.consume(0, 1)
         header = Header(command=Command.NEGOTIATE, credits=ids.grant(1, 1), flags=SERVER_TO_REDIR)
         body = write_negotiate(negotiate_answer(self._state, WILDCARD))
         self._state.transmit([write_header(header), body])
-        self._busy(-len(frame))
+        self._add_busy_bytes(-len(frame))
 
     def _decrypt(self, frame: memoryview) -> None:
         header = read_transform(frame)
@@ -147,7 +147,7 @@ class FrameIntake:
         answer_bytes = sum(map(self._answer_bytes, elements))
         if answer_bytes > self._state.shared.settings.busy_bytes_max:
             raise CloseConnection(f"a frame that asks for {answer_bytes} bytes")
-        self._busy(answer_bytes)
+        self._add_busy_bytes(answer_bytes)
         for chain in compounds.related_chains(elements):
             size = sum(map(self._answer_bytes, chain))
             size += received_bytes if chain[-1] is elements[-1] else 0
@@ -173,14 +173,14 @@ class FrameIntake:
             header = element.header
             if header.command == Command.CANCEL:
                 continue
-            if not self._state.ids.take(header.message_id, header.credit_charge):
+            if not self._state.ids.consume(header.message_id, header.credit_charge):
                 raise CloseConnection(f"message id {header.message_id} is not to be used")
 
     async def _carry_out(self, run: ChainRun, size: int) -> None:
         try:
             await run.run()
         finally:
-            self._busy(-size)
+            self._add_busy_bytes(-size)
 
 
 def _check_encrypted(first: Header, session_id: int) -> None:

@@ -137,7 +137,7 @@ class SmbListener:
         address = self._connections.pop(connection, None)
         if address is None:
             return
-        self.busy(-connection.busy_bytes)
+        self.add_busy_bytes(-connection.busy_bytes)
         self._per_address[address] -= 1
         if not self._per_address[address]:
             del self._per_address[address]
@@ -150,13 +150,13 @@ class SmbListener:
         """Whether requests in progress exceed the memory that they may use."""
         return self._busy_bytes > self._settings.buffered_bytes_max
 
-    def busy(self, more: int) -> None:
-        """Count more, or less, memory of requests in progress."""
+    def add_busy_bytes(self, delta_bytes: int) -> None:
+        """Add to the memory of requests in progress; a negative number subtracts."""
         was_full = self.is_full
-        self._busy_bytes += more
+        self._busy_bytes += delta_bytes
         if was_full and not self.is_full:
             for connection in list(self._connections):
-                connection.pace()
+                connection.pause_or_resume_reading()
 
     def sweep(self, now: float) -> None:
         """Close the connections that have exceeded a time limit.

@@ -28,7 +28,7 @@ class MessageIds:
         self._used = 0  # bit n stands for the id `_low + n`
         self.available = 1
 
-    def take(self, first: int, charge: int) -> bool:
+    def consume(self, first: int, charge: int) -> bool:
         """Use the ids of a request.
 
         Arguments:

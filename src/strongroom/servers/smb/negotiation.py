@@ -52,7 +52,7 @@ DIALECTS: Final = (DIALECT_311, DIALECT_302, DIALECT_300)
 CIPHERS: Final = (AES_128_GCM, AES_256_GCM, AES_128_CCM, AES_256_CCM)
 SIGNATURES: Final = (AES_GMAC, AES_CMAC, HMAC_SHA256)
 NO_CIPHER: Final = 0
-_ONCE: Final = (PREAUTH_INTEGRITY, ENCRYPTION, SIGNING)
+_SINGLE_CONTEXTS: Final = (PREAUTH_INTEGRITY, ENCRYPTION, SIGNING)
 
 
 def negotiated(request: NegotiateRequest, server_guid: bytes) -> Negotiated:
@@ -127,7 +127,7 @@ def answer_contexts(
 
 def _by_kind(contexts: tuple[NegotiateContext, ...]) -> Mapping[int, bytes]:
     kinds = [one.kind for one in contexts]
-    if PREAUTH_INTEGRITY not in kinds or any(kinds.count(kind) > 1 for kind in _ONCE):
+    if PREAUTH_INTEGRITY not in kinds or any(kinds.count(kind) > 1 for kind in _SINGLE_CONTEXTS):
         raise SmbError(STATUS_INVALID_PARAMETER)
     return {one.kind: one.data for one in contexts}
 

@@ -33,23 +33,23 @@ class SharedLimit:
     """A limit on the count of something that all sessions share, such as tree connects.
 
     Attributes:
-        left: how many more of them there may be.
+        remaining: how many more of them there may be.
     """
 
-    __slots__ = ("left",)
+    __slots__ = ("remaining",)
 
     def __init__(self, limit: int) -> None:
-        self.left = limit
+        self.remaining = limit
 
     def acquire(self) -> None:
         """Count one more. Raises: SmbError INSUFFICIENT_RESOURCES when the limit is reached."""
-        if not self.left:
+        if not self.remaining:
             raise SmbError(STATUS_INSUFFICIENT_RESOURCES)
-        self.left -= 1
+        self.remaining -= 1
 
     def release(self, count: int = 1) -> None:
         """Count those no more that have ended."""
-        self.left += count
+        self.remaining += count
 
 
 class FrameCipher(Protocol):

@@ -53,7 +53,7 @@ from strongroom.wire.smb.structures import MalformedMessage
 
 _PIPES: Final = "IPC$"
 _FULL_ACCESS: Final = 0x1F_01FF
-_DONE: Final = SmbAnswer(plain.RESPONSE)
+_EMPTY_ANSWER: Final = SmbAnswer(plain.RESPONSE)
 _SALT_BYTES: Final = 32
 _CHALLENGE_BYTES: Final = 8
 
@@ -163,7 +163,7 @@ async def _step(
     if wait_s is None:
         raise LogonFailed
     if wait_s:
-        await element.or_cancelled(asyncio.sleep(wait_s))
+        await element.wait_or_cancel(asyncio.sleep(wait_s))
     result = authentication.step(token, shared.accounts)
     shared.delays.succeeded(state.address)
     return result
@@ -172,7 +172,7 @@ async def _step(
 async def _logged_on(
     state: ConnectionState, session: SmbSession, request: SessionSetup, result: LoggedOn
 ) -> SmbAnswer:
-    if not state.holds(session):
+    if not state.has_session(session):
         raise SmbError(STATUS_USER_SESSION_DELETED)
     if session.is_valid:
         # Reauthentication keeps keys, tree connects and opens, so the caller must be the same.
@@ -214,7 +214,7 @@ async def _end_previous(state: ConnectionState, session: SmbSession, previous_id
 
 async def _logoff(element: SmbElement) -> SmbAnswer:
     await _state(element).end_session(element.session, DisconnectReason.LOGGED_OFF)
-    return _DONE
+    return _EMPTY_ANSWER
 
 
 async def _tree_connect(element: SmbElement) -> SmbAnswer:
@@ -228,7 +228,7 @@ async def _tree_connect(element: SmbElement) -> SmbAnswer:
         shared = state.shared
         kind = tree_connect.DISK
         access = await shared.connect_share(shared.services, session.account, name.lower())
-        if not state.holds(session):
+        if not state.has_session(session):
             raise SmbError(STATUS_USER_SESSION_DELETED)
     tree = session.add_tree(name, access)
     flags = tree_connect.NO_CACHING if kind == tree_connect.DISK else 0
@@ -241,17 +241,19 @@ async def _tree_disconnect(element: SmbElement) -> SmbAnswer:
     assert element.tree is not None
     _state(element).pending.cancel_without_open(element.session, element.tree)
     await element.session.end_tree(element.tree)
-    return _DONE
+    return _EMPTY_ANSWER
 
 
 async def _echo(element: SmbElement) -> SmbAnswer:
-    return _DONE
+    return _EMPTY_ANSWER
 
 
 SETUP_RULES: Final = (
     CommandRule(Command.NEGOTIATE, negotiate.REQUEST_SIZE, Needs.NOTHING, _negotiate),
     CommandRule(Command.SESSION_SETUP, session_setup.REQUEST_SIZE, Needs.NOTHING, _session_setup),
-    CommandRule(Command.LOGOFF, plain.STRUCTURE_SIZE, Needs.SESSION, _logoff, when_expired=True),
+    CommandRule(
+        Command.LOGOFF, plain.STRUCTURE_SIZE, Needs.SESSION, _logoff, allowed_when_expired=True
+    ),
     CommandRule(Command.TREE_CONNECT, tree_connect.REQUEST_SIZE, Needs.SESSION, _tree_connect),
     CommandRule(Command.TREE_DISCONNECT, plain.STRUCTURE_SIZE, Needs.TREE, _tree_disconnect),
     CommandRule(Command.ECHO, plain.STRUCTURE_SIZE, Needs.NOTHING, _echo),

@@ -146,13 +146,13 @@ class ConnectionState:
         self.shared.sessions[session.id] = (self, session)
         return session
 
-    def holds(self, session: SmbSession) -> bool:
+    def has_session(self, session: SmbSession) -> bool:
         """Return whether a session of this connection has not ended."""
         return self.sessions.get(session.id) is session
 
     async def end_session(self, session: SmbSession, reason: DisconnectReason) -> None:
         """Remove a session, and end its tree connects and opens. Idempotent."""
-        if self.holds(session):
+        if self.has_session(session):
             del self.sessions[session.id]
             del self.shared.sessions[session.id]
         self.pending.cancel_without_open(session)

@@ -16,9 +16,9 @@ _INBOX_BYTES: Final = 64 * 1024
 # More takes long to receive, and many connections may be ready in the same turn of the loop.
 _RECEIVED_AT_ONCE_BYTES: Final = 256 * 1024
 
-SMB1_MARK: Final = b"\xffSMB"
-SMB2_MARK: Final = b"\xfeSMB"
-ENCRYPTED_MARK: Final = b"\xfdSMB"
+SMB1_PROTOCOL_ID: Final = b"\xffSMB"
+SMB2_PROTOCOL_ID: Final = b"\xfeSMB"
+TRANSFORM_PROTOCOL_ID: Final = b"\xfdSMB"
 
 
 def prefix(size_bytes: int) -> bytes:

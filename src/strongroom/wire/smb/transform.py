@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from strongroom.wire.smb.framing import ENCRYPTED_MARK
+from strongroom.wire.smb.framing import TRANSFORM_PROTOCOL_ID
 from strongroom.wire.smb.structures import Layout, MalformedMessage
 
 TRANSFORM_BYTES: Final = 52
@@ -38,7 +38,7 @@ def read_transform(frame: memoryview) -> TransformHeader:
 
     Raises: MalformedMessage when no data follows it, or when its size is not that of the data.
     """
-    header = _LAYOUT.read(frame, len(ENCRYPTED_MARK))
+    header = _LAYOUT.read(frame, len(TRANSFORM_PROTOCOL_ID))
     if header.flags != _IS_ENCRYPTED or len(frame) <= TRANSFORM_BYTES:
         raise MalformedMessage("the frame is not encrypted")
     if header.plain_bytes != len(frame) - TRANSFORM_BYTES:
@@ -50,4 +50,4 @@ def write_transform(nonce: bytes, plain_bytes: int, session_id: int) -> bytes:
     """Return the header of an encrypted frame, with zeros in place of the tag."""
     nonce = nonce.ljust(NONCE_BYTES, b"\0")
     header = TransformHeader(bytes(16), nonce, plain_bytes, _IS_ENCRYPTED, session_id)
-    return ENCRYPTED_MARK + _LAYOUT.write(header)
+    return TRANSFORM_PROTOCOL_ID + _LAYOUT.write(header)

@@ -73,7 +73,7 @@ class LogVerdict:
     is_lost: bool = False
 
 
-def judge(file: BinaryIO, page_bytes: int) -> LogVerdict:
+def examine_log(file: BinaryIO, page_bytes: int) -> LogVerdict:
     """Return the verdict on a log, which is read from its first byte to its last.
 
     Takes about a tenth of a millisecond for a page of 8 KiB, and a few MiB of memory.

@@ -17,7 +17,7 @@ from typing import Final
 
 from strongroom.engines.embedded.directory import Damaged, DirectoryInUse, DirectoryLayout, FileLock
 from strongroom.engines.embedded.files import Files, OsFiles, write_file
-from strongroom.engines.embedded.log.check import LogVerdict, judge
+from strongroom.engines.embedded.log.check import LogVerdict, examine_log
 from strongroom.engines.embedded.log.wal_format import FRAME_HEAD_BYTES, HEADER_BYTES
 from strongroom.engines.embedded.records.checksummed_pages import PAGE_BYTES
 
@@ -143,7 +143,7 @@ def _holds(path: str, data: bytes) -> bool:
 def _verdict(layout: DirectoryLayout) -> LogVerdict:
     try:
         with open(layout.log, "rb") as file:
-            return judge(file, PAGE_BYTES)
+            return examine_log(file, PAGE_BYTES)
     except FileNotFoundError:
         return LogVerdict()
 

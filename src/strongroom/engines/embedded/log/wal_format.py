@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO, Final, Literal, NamedTuple
 
-from strongroom.engines.embedded.log.wal_sums import WORD_BYTES, WORD_MASK, Order, Sum, chained
+from strongroom.engines.embedded.log.wal_sums import WORD_BYTES, WORD_MASK, Order, Sum, wal_checksum
 
 HEADER_BYTES: Final = 32
 FRAME_HEAD_BYTES: Final = 24
@@ -71,7 +71,7 @@ def parse_header(data: bytes) -> LogHeader | None:
     if not _PAGE_BYTES_MIN <= page_bytes <= _PAGE_BYTES_MAX:
         return None
     order: Order = ">" if magic & 1 else "<"
-    if chained(order, (0, 0), data[:_CHECKED_HEADER_BYTES]) != (first, second):
+    if wal_checksum(order, (0, 0), data[:_CHECKED_HEADER_BYTES]) != (first, second):
         return None
     return LogHeader(order, page_bytes, data[16:24], (first, second))
 
@@ -102,8 +102,8 @@ def frames(file: BinaryIO, page_bytes: int) -> Iterator[Frame]:
 def frame_sum(order: Order, seed: Sum, data: bytes) -> Sum:
     """Return the correct checksum of a frame with these bytes; `seed` is that of the frame
     before."""
-    head = chained(order, seed, data[:_CHECKED_HEAD_BYTES])
-    return chained(order, head, data[FRAME_HEAD_BYTES:])
+    head = wal_checksum(order, seed, data[:_CHECKED_HEAD_BYTES])
+    return wal_checksum(order, head, data[FRAME_HEAD_BYTES:])
 
 
 class PriorFrames(NamedTuple):

@@ -41,7 +41,7 @@ _PAIRS: Final = struct.Struct("<2I")
 _EIGHTS: Final = struct.Struct("<8I")
 
 
-def chained(order: Order, seed: Sum, data: bytes) -> Sum:
+def wal_checksum(order: Order, seed: Sum, data: bytes) -> Sum:
     """Return the checksum of `data`, whose length is a multiple of 8, that starts from `seed`."""
     if order == ">":
         words = array("I", data)

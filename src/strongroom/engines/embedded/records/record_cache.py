@@ -30,7 +30,7 @@ _OVERHEAD_BYTES: Final = 600
 _VALUE_BYTES_MAX: Final = 16 * 1024
 
 # About as many as can be cached.
-_READ_ONCE_PLACES: Final = 8192
+_READ_ONCE_SLOTS: Final = 8192
 
 _Half = dict[Ref, Record | None]
 
@@ -50,7 +50,7 @@ class RecordCache:
     def __init__(self, size_bytes_max: int = SIZE_BYTES_MAX) -> None:
         self._half_bytes = size_bytes_max // 2
         self._left_bytes = self._half_bytes  # of the younger half
-        self._read_once = RecentKeys(_READ_ONCE_PLACES)
+        self._read_once = RecentKeys(_READ_ONCE_SLOTS)
         self._younger: _Half = {}
         self._older: _Half = {}
         self._being_committed: Collection[Ref] = ()

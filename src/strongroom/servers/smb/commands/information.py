@@ -167,7 +167,7 @@ async def _change_file(element: SmbElement, file: FileTarget, change: FileChange
         )
         await services_information.set_basic(services, handle, wanted)
     elif isinstance(change, classes.RenameChange):
-        renamed = RequestedRename(path_of(change.path), change.replaces)
+        renamed = RequestedRename(path_of(change.path), change.replace_if_exists)
         await renaming.rename(services, handle, renamed, element)
     elif isinstance(change, classes.DispositionChange):
         await renaming.set_disposition(services, handle, delete=change.deletes, request=element)

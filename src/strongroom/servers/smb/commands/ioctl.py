@@ -31,7 +31,7 @@ IoctlHandler = Callable[[SmbElement, IoctlRequest], Awaitable[SmbAnswer]]
 async def ioctl(element: SmbElement) -> SmbAnswer:
     """Carry out an IOCTL."""
     request = wire.read_ioctl(element.message, element.connection.io_bytes_max)
-    if request.code not in _OF_NO_FILE:
+    if request.code not in _WITHOUT_FILE:
         element.find_open(request.file_id)
     handler = _HANDLERS.get(request.code)
     if handler is None:
@@ -124,7 +124,7 @@ async def _snapshots(element: SmbElement, request: IoctlRequest) -> SmbAnswer:
 
 
 # Codes whose FileId is all ones or unused.
-_OF_NO_FILE: Final = frozenset(
+_WITHOUT_FILE: Final = frozenset(
     (
         Fsctl.VALIDATE_NEGOTIATE_INFO,
         Fsctl.DFS_GET_REFERRALS,

@@ -22,9 +22,9 @@ async def lock(element: SmbElement) -> SmbAnswer:
     """Carry out a LOCK."""
     request = read_lock(element.message)
     handle = handle_of(element)
-    if element.session.is_expired and not request.unlocks:
+    if element.session.is_expired and not request.is_unlock:
         raise SmbError(STATUS_NETWORK_SESSION_EXPIRED)
-    work = partial(_unlock if request.unlocks else _lock, element, handle, request)
+    work = partial(_unlock if request.is_unlock else _lock, element, handle, request)
     await durable.lock_once(handle, request.sequence_index, request.sequence_number, work)
     return SmbAnswer(LOCK_ANSWER)
 

@@ -83,7 +83,7 @@ async def read_pipe(element: SmbElement, target: PipeTarget, request: ReadReques
             raise SmbError(statuses.STATUS_PIPE_DISCONNECTED)
         target.written.clear()
         await element.pending()
-        await element.or_cancelled(target.written.wait())
+        await element.wait_or_cancel(target.written.wait())
     data, is_cut = target.pipe.read(request.length)
     status = statuses.STATUS_BUFFER_OVERFLOW if is_cut else statuses.STATUS_SUCCESS
     return SmbAnswer(write_read_answer(len(data)) + data, status)

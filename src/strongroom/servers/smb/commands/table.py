@@ -48,7 +48,7 @@ def _sum_at(body: memoryview, *offsets: int) -> int:
 
 FILE_RULES: Final = (
     CommandRule(Command.CREATE, 57, Needs.TREE, create.create),
-    CommandRule(Command.CLOSE, 24, Needs.OPEN, transfers.close, 8, when_expired=True),
+    CommandRule(Command.CLOSE, 24, Needs.OPEN, transfers.close, 8, allowed_when_expired=True),
     CommandRule(Command.FLUSH, 24, Needs.OPEN, transfers.flush, 8),
     CommandRule(
         Command.READ,
@@ -68,9 +68,9 @@ FILE_RULES: Final = (
         16,
         payload=_sizes_at(4),
         is_large=True,
-        changes=True,
+        checks_channel_sequence=True,
     ),
-    CommandRule(Command.LOCK, 48, Needs.OPEN, locking.lock, 8, when_expired=True),
+    CommandRule(Command.LOCK, 48, Needs.OPEN, locking.lock, 8, allowed_when_expired=True),
     CommandRule(
         Command.IOCTL,
         57,
@@ -80,7 +80,7 @@ FILE_RULES: Final = (
         payload=_ioctl_sizes,
         is_large=True,
         has_large_answer=True,
-        changes=True,
+        checks_channel_sequence=True,
     ),
     CommandRule(
         Command.QUERY_DIRECTORY,
@@ -119,10 +119,12 @@ FILE_RULES: Final = (
         16,
         payload=_sizes_at(4),
         is_large=True,
-        changes=True,
+        checks_channel_sequence=True,
     ),
     # StructureSize is 24 for oplocks and 36 for leases, which belong to no tree.
-    CommandRule(Command.OPLOCK_BREAK, 24, Needs.SESSION, breaks.acknowledge, other_size=36),
+    CommandRule(
+        Command.OPLOCK_BREAK, 24, Needs.SESSION, breaks.acknowledge, alternative_request_size=36
+    ),
 )
 FILE_COMMANDS: Final[CommandTable] = {rule.command: rule for rule in FILE_RULES}
 """The commands of opens and trees."""

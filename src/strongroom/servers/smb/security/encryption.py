@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESCCM, AESGCM
 
 from strongroom.auth.smb_keys import SessionKeys
 from strongroom.servers.smb.refusals import CloseConnection
-from strongroom.wire.smb.framing import ENCRYPTED_MARK
+from strongroom.wire.smb.framing import TRANSFORM_PROTOCOL_ID
 from strongroom.wire.smb.setup.negotiate_contexts import (
     AES_128_CCM,
     AES_128_GCM,
@@ -79,7 +79,7 @@ class SessionCipher:
         else:
             whole = memoryview(self._sealing.encrypt(nonce, b"".join(pieces), covered))
             sealed, tag = whole[:-_TAG_BYTES], bytes(whole[-_TAG_BYTES:])
-        return [ENCRYPTED_MARK + tag + covered, sealed]
+        return [TRANSFORM_PROTOCOL_ID + tag + covered, sealed]
 
     def open(self, header: TransformHeader, frame: memoryview) -> memoryview:
         """Decrypt a frame. Returns its plain bytes.

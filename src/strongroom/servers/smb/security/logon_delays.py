@@ -9,8 +9,8 @@ from __future__ import annotations
 import ipaddress
 from typing import Final
 
-FAILURES_FREE: Final = 10
-PER_FAILURE_S: Final = 6.0
+UNDELAYED_FAILURES_MAX: Final = 10
+DELAY_PER_FAILURE_S: Final = 6.0
 WAIT_MAX_S: Final = 30.0
 ADDRESSES_MAX: Final = 4096
 # A client with one IPv6 address usually has its whole network of 64 bits.
@@ -38,18 +38,18 @@ class LogonDelays:
         """
         key = _network(address)
         free_at = max(self._free_at.get(key, now), now)
-        wait = free_at - now - (FAILURES_FREE - 1) * PER_FAILURE_S
+        wait = free_at - now - (UNDELAYED_FAILURES_MAX - 1) * DELAY_PER_FAILURE_S
         if wait > WAIT_MAX_S:
             return None
         self._forget(now)
-        self._free_at[key] = free_at + PER_FAILURE_S
+        self._free_at[key] = free_at + DELAY_PER_FAILURE_S
         return max(wait, 0.0)
 
     def succeeded(self, address: str) -> None:
         """Take back the failure that `reserve` counted for an attempt."""
         key = _network(address)
         if key in self._free_at:
-            self._free_at[key] -= PER_FAILURE_S
+            self._free_at[key] -= DELAY_PER_FAILURE_S
 
     def _forget(self, now: float) -> None:
         if len(self._free_at) < ADDRESSES_MAX:

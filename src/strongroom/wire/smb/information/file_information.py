@@ -286,7 +286,7 @@ class RenameChange(msgspec.Struct, frozen=True):
     """FileRenameInformation (class 10): the new path, from the share's root."""
 
     path: str
-    replaces: bool
+    replace_if_exists: bool
 
 
 class DispositionChange(msgspec.Struct, frozen=True):
@@ -336,7 +336,7 @@ FileChange = (
 
 
 class _Rename(msgspec.Struct, frozen=True):
-    replaces: int
+    replace_if_exists: int
     root: int
     length: int
 
@@ -390,7 +390,9 @@ def _rename_change(data: memoryview) -> RenameChange:
     name = data[_RENAME.size : _RENAME.size + fixed.length]
     if fixed.root or not fixed.length or fixed.length % 2 or len(name) < fixed.length:
         raise SmbRefusal(file_errors.STATUS_INVALID_PARAMETER)
-    return RenameChange(bytes(name).decode("utf-16-le", "surrogatepass"), bool(fixed.replaces))
+    return RenameChange(
+        bytes(name).decode("utf-16-le", "surrogatepass"), bool(fixed.replace_if_exists)
+    )
 
 
 def _mode_change(data: memoryview) -> ModeChange:
@@ -421,7 +423,7 @@ _CHANGES: Final[Mapping[FileClass, Callable[[memoryview], FileChange]]] = {
 def write_rename(change: RenameChange) -> bytes:
     """Return the data of class 10, for clients."""
     name = change.path.encode("utf-16-le", "surrogatepass")
-    return _RENAME.write(_Rename(change.replaces, 0, len(name))) + name
+    return _RENAME.write(_Rename(change.replace_if_exists, 0, len(name))) + name
 
 
 def write_basic_change(change: BasicInformation) -> bytes:

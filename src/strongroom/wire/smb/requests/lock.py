@@ -58,7 +58,7 @@ class LockRequest(msgspec.Struct, frozen=True):
     sequence_index: int = 0
 
     @property
-    def unlocks(self) -> bool:
+    def is_unlock(self) -> bool:
         """Return whether the first element is an unlock, so that all others must be."""
         return bool(self.elements[0].flags & UNLOCK)
 
@@ -112,7 +112,7 @@ def read_lock(message: memoryview) -> LockRequest:
         fixed.sequence & 0xF,
         fixed.sequence >> 4,
     )
-    if not request.unlocks:
+    if not request.is_unlock:
         _check_locks(elements)
     return request
 
