@@ -236,7 +236,7 @@ class WriterTurns:
             done: called with the commit's error, or None, before the next use begins.
         """
         self.phase = Phase.BUSY
-        self._thread.commit(work, functools.partial(self._over, done))
+        self._thread.commit(work, functools.partial(self._finish, done))
 
     def hold_reader(self) -> None:
         """Let the reader keep its snapshot until the next group begins. A group that commits now
@@ -269,10 +269,10 @@ class WriterTurns:
                 work, future = between
                 self.phase = Phase.BUSY
                 done = functools.partial(_end, future)
-                self._thread.submit(work, functools.partial(self._over, done))
+                self._thread.submit(work, functools.partial(self._finish, done))
         self.schedule()
 
-    def _over(self, done: Done, error: BaseException | None) -> None:
+    def _finish(self, done: Done, error: BaseException | None) -> None:
         self.phase = Phase.IDLE
         done(error)
         # In a later turn of the loop: the answers just given leave first.

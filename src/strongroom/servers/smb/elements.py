@@ -103,20 +103,20 @@ class ChainRun:
         try:
             self._check(number, incoming)
             running = self._handler_element(number, element, incoming)
-            answer = await self._carried_out(incoming, running)
+            answer = await self._run_handler(incoming, running)
         except SmbError as refused:
-            answer = self._refused(refused.status, refused.data)
+            answer = self._error_answer(refused.status, refused.data)
         except StorageError as refused:
             status = refused.row.ntstatus
-            answer = self._refused(STATUS_UNSUCCESSFUL if status is None else status)
+            answer = self._error_answer(STATUS_UNSUCCESSFUL if status is None else status)
         except MalformedMessage as refused:
             _log.debug("%s: %s", self._state.peer, refused)
-            answer = self._refused(STATUS_INVALID_PARAMETER)
+            answer = self._error_answer(STATUS_INVALID_PARAMETER)
         except CloseConnection:
             raise
         except Exception:
             _log.exception("a request of SMB failed: %s", name_of(header.command))
-            answer = self._refused(STATUS_INTERNAL_ERROR)
+            answer = self._error_answer(STATUS_INTERNAL_ERROR)
         self._inherit(incoming, answer)
         session = incoming.session if running is None else running.session
         self._add(number, header, answer, session, is_signed=incoming.is_signed)
@@ -186,7 +186,7 @@ class ChainRun:
             self._state,
             is_encrypted=incoming.is_encrypted,
             # Not with `running`: that cycle would keep the frame until a pass of the collector.
-            interim=partial(self._interim, number),
+            interim=partial(self._send_interim, number),
             chain_file_id=self._chain.file_id if element.header.is_related else None,
         )
         if incoming.session is not None:
@@ -194,7 +194,7 @@ class ChainRun:
         running.tree, running.open = incoming.tree, incoming.open
         return running
 
-    async def _carried_out(self, incoming: IncomingMessage, running: SmbElement) -> SmbAnswer:
+    async def _run_handler(self, incoming: IncomingMessage, running: SmbElement) -> SmbAnswer:
         if not self._state.is_alive:
             running.cancelled.set_result(None)
         end = self._state.pending.begin(running)
@@ -203,7 +203,7 @@ class ChainRun:
         finally:
             end()
 
-    def _refused(self, status: int, data: bytes = b"") -> SmbAnswer:
+    def _error_answer(self, status: int, data: bytes = b"") -> SmbAnswer:
         return SmbAnswer(write_error(data, in_context=self._state.dialect == DIALECT_311), status)
 
     def _inherit(self, incoming: IncomingMessage, answer: SmbAnswer) -> None:
@@ -235,7 +235,7 @@ class ChainRun:
 
     # Answers.
 
-    def _interim(self, number: int, running: SmbElement) -> None:
+    def _send_interim(self, number: int, running: SmbElement) -> None:
         """Send the answers so far, and PENDING for this element. In the middle of a chain, only a
         CREATE gets an interim answer; the client waits for all others.
 

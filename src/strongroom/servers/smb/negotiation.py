@@ -69,8 +69,8 @@ def negotiated(request: NegotiateRequest, server_guid: bytes) -> Negotiated:
         contexts = _by_kind(request.contexts or ())
         if SHA_512 not in read_hashes(contexts[PREAUTH_INTEGRITY]):
             raise SmbError(STATUS_NO_PREAUTH_HASH_OVERLAP)
-        cipher = _chosen(CIPHERS, contexts.get(ENCRYPTION), NO_CIPHER)
-        signing = _chosen(SIGNATURES, contexts.get(SIGNING), AES_CMAC)
+        cipher = _first_common(CIPHERS, contexts.get(ENCRYPTION), NO_CIPHER)
+        signing = _first_common(SIGNATURES, contexts.get(SIGNING), AES_CMAC)
     else:
         can_encrypt = bool(request.capabilities & CAN_ENCRYPT)
         capabilities |= CAN_ENCRYPT if can_encrypt else 0
@@ -132,8 +132,8 @@ def _by_kind(contexts: tuple[NegotiateContext, ...]) -> Mapping[int, bytes]:
     return {one.kind: one.data for one in contexts}
 
 
-def _chosen(ours: tuple[int, ...], data: bytes | None, otherwise: int) -> int:
+def _first_common(preferred: tuple[int, ...], data: bytes | None, default: int) -> int:
     if data is None:
-        return otherwise
-    theirs = read_ids(data)
-    return next((one for one in ours if one in theirs), otherwise)
+        return default
+    offered = read_ids(data)
+    return next((one for one in preferred if one in offered), default)

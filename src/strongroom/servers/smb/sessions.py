@@ -239,9 +239,9 @@ class SmbSession:
         left = [one.target for one in gone if not one.target.begin_wait(reason)]
         if left:
             # The shield lets this finish even if the request is cancelled: no one else ends them.
-            await asyncio.shield(asyncio.ensure_future(_ended(left)))
+            await asyncio.shield(asyncio.ensure_future(_end_targets(left)))
 
 
-async def _ended(targets: Iterable[OpenTarget]) -> None:
+async def _end_targets(targets: Iterable[OpenTarget]) -> None:
     for one in targets:
         await one.end()

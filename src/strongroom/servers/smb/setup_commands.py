@@ -110,12 +110,12 @@ async def _session_setup(element: SmbElement) -> SmbAnswer:
     if authentication is None:
         authentication = _new_authentication(state)
     try:
-        result = await _step(element, state, authentication, request.token)
+        result = await _process_token(element, state, authentication, request.token)
         if isinstance(result, ContinueLogon):
             session.authentication = authentication
             body = session_setup.write_session_setup(result.token)
             return SmbAnswer(body, STATUS_MORE_PROCESSING_REQUIRED)
-        return await _logged_on(state, session, request, result)
+        return await _finish_logon(state, session, request, result)
     except (LogonFailed, MalformedMessage, SmbError) as error:
         await state.end_session(session, DisconnectReason.LOGGED_OFF)
         if isinstance(error, LogonFailed):
@@ -151,7 +151,7 @@ def _new_authentication(state: ConnectionState) -> Authentication:
     )
 
 
-async def _step(
+async def _process_token(
     element: SmbElement, state: ConnectionState, authentication: Authentication, token: bytes
 ) -> ContinueLogon | LoggedOn:
     """Process a token. A proof waits for the delay of its address's failures, whatever name it
@@ -169,7 +169,7 @@ async def _step(
     return result
 
 
-async def _logged_on(
+async def _finish_logon(
     state: ConnectionState, session: SmbSession, request: SessionSetup, result: LoggedOn
 ) -> SmbAnswer:
     if not state.has_session(session):
@@ -180,13 +180,13 @@ async def _logged_on(
             raise LogonFailed
         session.is_expired = False
     else:
-        _begin(state, session, request, result)
+        _begin_session(state, session, request, result)
         await _end_previous(state, session, request.previous_session_id)
     flags = session_setup.ENCRYPT_DATA if session.must_encrypt else 0
     return SmbAnswer(session_setup.write_session_setup(result.token, flags))
 
 
-def _begin(
+def _begin_session(
     state: ConnectionState, session: SmbSession, request: SessionSetup, result: LoggedOn
 ) -> None:
     agreed = state.negotiated
@@ -207,9 +207,9 @@ async def _end_previous(state: ConnectionState, session: SmbSession, previous_id
     found = state.shared.sessions.get(previous_id)
     if found is None or found[1] is session or found[1].account != session.account:
         return
-    their_state, previous = found
+    other_state, previous = found
     if previous.is_valid:
-        await their_state.end_session(previous, DisconnectReason.DISCONNECTED)
+        await other_state.end_session(previous, DisconnectReason.DISCONNECTED)
 
 
 async def _logoff(element: SmbElement) -> SmbAnswer:

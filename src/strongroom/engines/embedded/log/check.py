@@ -90,14 +90,14 @@ def examine_log(file: BinaryIO, page_bytes: int) -> LogVerdict:
         return LogVerdict()
     header = parse_header(head)
     if header is None:
-        return _judge_without_header(file, head, page_bytes)
+        return _examine_without_header(file, head, page_bytes)
     reading = _LogReader(header)
     for frame in frames(file, header.page_bytes):
         reading.take(frame)
     return reading.verdict()
 
 
-def _judge_without_header(file: BinaryIO, head: bytes, page_bytes: int) -> LogVerdict:
+def _examine_without_header(file: BinaryIO, head: bytes, page_bytes: int) -> LogVerdict:
     """Return the verdict on a log whose header is bad. SQLite treats such a log as empty, so search
     for frames that form a chain."""
     found = LogVerdict()
@@ -149,13 +149,13 @@ class _Evidence:
         salts = self._salts
         if salts is None and self._last is not None:
             salts = self._last.frame.salts
-        is_ours = salts in (None, frame.salts) and frame.page_number > 0
-        is_chained = is_ours and frame_sum(self._order, seed, frame.data) == frame.sum
-        self.add(frame, seed, is_ours=is_ours, is_chained=is_chained)
+        is_of_this_log = salts in (None, frame.salts) and frame.page_number > 0
+        is_chained = is_of_this_log and frame_sum(self._order, seed, frame.data) == frame.sum
+        self.add(frame, seed, is_of_this_log=is_of_this_log, is_chained=is_chained)
 
-    def add(self, frame: Frame, seed: Sum, *, is_ours: bool, is_chained: bool) -> None:
+    def add(self, frame: Frame, seed: Sum, *, is_of_this_log: bool, is_chained: bool) -> None:
         """Record the next frame. `seed`: the checksum of the one before it."""
-        self.frames += is_ours
+        self.frames += is_of_this_log
         counted = False
         if is_chained:
             counted = self._is_copy(frame)
@@ -221,11 +221,11 @@ class _LogReader:
                 self._kept_frames = frame.number
                 self._commit_pages = frame.commit_pages
 
-    def _is_ours(self, frame: Frame) -> bool:
+    def _is_of_this_log(self, frame: Frame) -> bool:
         return frame.salts == self._header.salts and frame.page_number > 0
 
     def _is_valid(self, frame: Frame) -> bool:
-        return self._is_ours(frame) and any(
+        return self._is_of_this_log(frame) and any(
             frame_sum(self._header.order, seed, frame.data) == frame.sum for seed in self._seeds
         )
 
@@ -235,21 +235,21 @@ class _LogReader:
             self._refused = frame.number
         written = original_frame(self._header.order, self._seeds[0], frame)
         if written is not None:
-            pages = self._likely(written.commit_pages, frame.number)
+            pages = self._likely_size(written.commit_pages, frame.number)
             self._continue(dataclasses.replace(frame, commit_pages=pages), written.sums)
             return
         self._is_sure = False
-        is_ours = self._is_ours(frame)
-        self._evidence.add(frame, self._seeds[0], is_ours=is_ours, is_chained=False)
+        is_of_this_log = self._is_of_this_log(frame)
+        self._evidence.add(frame, self._seeds[0], is_of_this_log=is_of_this_log, is_chained=False)
         self._seeds = (frame.sum,)
 
     def _continue(self, frame: Frame, sums: tuple[Sum, ...]) -> None:
         """Continue after the first refused frame, as long as SQLite's original frames are known."""
-        self._evidence.add(frame, self._seeds[0], is_ours=True, is_chained=True)
+        self._evidence.add(frame, self._seeds[0], is_of_this_log=True, is_chained=True)
         self._seeds = sums
         self._commit_pages = frame.commit_pages or self._commit_pages
 
-    def _likely(self, sizes: tuple[int, ...], number: int) -> int:
+    def _likely_size(self, sizes: tuple[int, ...], number: int) -> int:
         """Return the most likely size of the database after a commit. A database does not shrink,
         and each page by which it grows is in the log. Return 0 (the frame ends no commit) if no
         size fits and 0 is possible."""

@@ -80,21 +80,21 @@ class Checkpointer:
             return
         if self._reserve.is_whole and self._space.needs_extension(pages):
             self._running = True
-            committer.between_groups(self._space.extend).add_done_callback(self._between_done)
+            committer.between_groups(self._space.extend).add_done_callback(self._work_done)
         elif pages >= self._truncate_at:
             self._running = True
             self._truncate_at = pages + TRUNCATE_PAGES // 4
-            committer.between_groups(self._truncate).add_done_callback(self._between_done)
+            committer.between_groups(self._truncate).add_done_callback(self._work_done)
         elif not self._reserve.is_whole and pages - self._tried_at >= LOW_PAGES:
             self._running = True
             self._tried_at = pages
-            committer.between_groups(self._restart).add_done_callback(self._between_done)
+            committer.between_groups(self._restart).add_done_callback(self._work_done)
         elif pages - self._tried_at >= PASSIVE_PAGES:
             self._running = True
             self._tried_at = pages
             job = self._thread.submit(self._passive)
             job.add_done_callback(
-                lambda done: self._loop.call_soon_threadsafe(self._passed, committer, done)
+                lambda done: self._loop.call_soon_threadsafe(self._after_passive, committer, done)
             )
 
     def close(self) -> None:
@@ -123,16 +123,16 @@ class Checkpointer:
             self._log_pages = 0
             self._space.emptied()
 
-    def _between_done(self, done: asyncio.Future[None]) -> None:
+    def _work_done(self, done: asyncio.Future[None]) -> None:
         self._running = False
         if not done.cancelled():
             self._report_failure(done.exception())
 
-    def _passed(self, committer: Committer, job: Future[None]) -> None:
+    def _after_passive(self, committer: Committer, job: Future[None]) -> None:
         """Checkpoint the few frames written since the job began, so that the log restarts. A sync
         that overwrites costs two thirds of one that extends the file."""
         if (error := job.exception()) is None:
-            committer.between_groups(self._restart).add_done_callback(self._between_done)
+            committer.between_groups(self._restart).add_done_callback(self._work_done)
         else:
             self._running = False
             self._report_failure(error)

@@ -36,9 +36,9 @@ def refuse_damaged_log(layout: DirectoryLayout) -> None:
     """
     verdict = _verdict(layout)
     if verdict.is_lost:
-        raise Damaged(_damage(layout, verdict))
+        raise Damaged(_damage_text(layout, verdict))
     if verdict.cut_frames:
-        _log.warning("%s", _torn(layout, verdict))
+        _log.warning("%s", _torn_text(layout, verdict))
 
 
 def refuse_damaged_idle_log(layout: DirectoryLayout) -> None:
@@ -121,7 +121,7 @@ def _cut(layout: DirectoryLayout, files: Files) -> str | None:
         data = file.read()
     if not os.path.lexists(kept):
         write_file(files, kept, data)
-    elif not _holds(kept, data):
+    elif not _has_content(kept, data):
         raise FileExistsError(f"{kept} is there already, from an earlier cut; move it away first")
     if os.path.lexists(new):  # an earlier attempt was interrupted
         files.unlink(new)
@@ -130,12 +130,13 @@ def _cut(layout: DirectoryLayout, files: Files) -> str | None:
     files.rename(new, layout.log)
     files.sync_directory(layout.path)
     return (
-        f"{layout.log} was cut {_place(verdict)}. Lost after the damage: {_commits(verdict)}, "
-        f"which may have been acknowledged. The damaged log is kept in {kept}."
+        f"{layout.log} was cut {_position_text(verdict)}. Lost after the damage: "
+        f"{_commits_text(verdict)}, which may have been acknowledged. The damaged log is kept in "
+        f"{kept}."
     )
 
 
-def _holds(path: str, data: bytes) -> bool:
+def _has_content(path: str, data: bytes) -> bool:
     with open(path, "rb") as file:
         return file.read() == data
 
@@ -148,28 +149,28 @@ def _verdict(layout: DirectoryLayout) -> LogVerdict:
         return LogVerdict()
 
 
-def _place(verdict: LogVerdict) -> str:
+def _position_text(verdict: LogVerdict) -> str:
     if verdict.refused_frame:
         return f"at frame {verdict.refused_frame} of {verdict.frames}"
     return f"at its header, before {verdict.frames} frames"
 
 
-def _commits(verdict: LogVerdict) -> str:
+def _commits_text(verdict: LogVerdict) -> str:
     if verdict.cut_commits == 1:
         return "1 commit"
     return f"{verdict.cut_commits} commits"
 
 
-def _damage(layout: DirectoryLayout, verdict: LogVerdict) -> str:
+def _damage_text(layout: DirectoryLayout, verdict: LogVerdict) -> str:
     return (
-        f"{layout.log} is damaged {_place(verdict)}. After the damage there are acknowledged "
-        f"changes ({_commits(verdict)}), which would be lost if the directory were opened. Nothing "
-        "was changed. Copy the whole directory to another disk first. Then restore a backup, or "
-        f"give those changes up: strongroom doctor --cut-log {layout.path}"
+        f"{layout.log} is damaged {_position_text(verdict)}. After the damage there are "
+        f"acknowledged changes ({_commits_text(verdict)}), which would be lost if the directory "
+        "were opened. Nothing was changed. Copy the whole directory to another disk first. Then "
+        f"restore a backup, or give those changes up: strongroom doctor --cut-log {layout.path}"
     )
 
 
-def _torn(layout: DirectoryLayout, verdict: LogVerdict) -> str:
+def _torn_text(layout: DirectoryLayout, verdict: LogVerdict) -> str:
     return (
         f"the last commit in {layout.log} is incomplete: {verdict.cut_frames} of "
         f"{verdict.frames} frames are dropped. A kill, a power cut or a full disk during a commit "

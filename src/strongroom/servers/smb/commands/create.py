@@ -75,41 +75,41 @@ async def create(element: SmbElement) -> SmbAnswer:
     reconnects = request.contexts.reconnects
     if reconnects and not element.tree.has_pipes:
         # The other fields of the request are ignored.
-        return await _reconnected(element, request)
+        return await _reconnect(element, request)
     if request.impersonation > _IMPERSONATION_MAX:
         raise SmbError(statuses.STATUS_BAD_IMPERSONATION_LEVEL)
     if reconnects:
         raise StorageError(errors.RESOURCE_NOT_FOUND)
     if element.tree.has_pipes:
         return pipes.open_pipe(element, request)
-    wanted = _wanted(request, is_replay=bool(element.header.flags & REPLAY_OPERATION))
+    requested = _requested_open(request, is_replay=bool(element.header.flags & REPLAY_OPERATION))
     owner, services = owner_of(element), element.services
-    opened = await opening.open_node(services, element.tree.access, wanted, owner, element)
+    opened = await opening.open_node(services, element.tree.access, requested, owner, element)
     if opened.is_repeated:
         return _repeated_answer(element, request, opened)
     try:
-        made = _add_open(element, opened.handle)
+        created = _add_open(element, opened.handle)
     except SmbError:
         await closing.close(services, opened.handle)
         raise
     durable_handles = services.held.of(Opens).durable
-    made.first_named = partial(durable_handles.forget_create, opened.handle)
-    return _answer(request, opened, made.file_id)
+    created.first_named = partial(durable_handles.forget_create, opened.handle)
+    return _answer(request, opened, created.file_id)
 
 
-async def _reconnected(element: SmbElement, request: CreateRequest) -> SmbAnswer:
+async def _reconnect(element: SmbElement, request: CreateRequest) -> SmbAnswer:
     """Give a client its durable handle back, under a new volatile id."""
     assert element.tree is not None
     owner, services = owner_of(element), element.services
-    wanted = _requested_reconnect(request)
-    opened = await durable.reconnect(services, element.tree.access, wanted, owner)
+    requested = _requested_reconnect(request)
+    opened = await durable.reconnect(services, element.tree.access, requested, owner)
     try:
-        made = _add_open(element, opened.handle)
+        created = _add_open(element, opened.handle)
     except SmbError:
         await durable.disconnect(services, [opened.handle], DisconnectReason.DISCONNECTED)
         raise
     only = CreateContexts(lease=request.contexts.lease)
-    return _answer(msgspec.structs.replace(request, contexts=only), opened, made.file_id)
+    return _answer(msgspec.structs.replace(request, contexts=only), opened, created.file_id)
 
 
 def _requested_reconnect(request: CreateRequest) -> RequestedReconnect:
@@ -138,10 +138,10 @@ def _add_open(element: SmbElement, handle: Handle) -> SmbOpen:
     assert tree is not None
     if session.trees.get(tree.id) is not tree:
         raise SmbError(statuses.STATUS_NETWORK_NAME_DELETED)
-    made = session.add_open(tree, FileTarget(element.services, handle), handle.id)
-    owner.opened(handle, made.file_id)
-    made.channel_sequence = element.header.channel_sequence
-    return made
+    created = session.add_open(tree, FileTarget(element.services, handle), handle.id)
+    owner.opened(handle, created.file_id)
+    created.channel_sequence = element.header.channel_sequence
+    return created
 
 
 def _answer(
@@ -160,7 +160,7 @@ def _answer(
         action=opened.action,
         node=network_open(information_of(opened.info)),
         file_id=file_id,
-        contexts=contexts.write_chain(_answered_contexts(request, opened)),
+        contexts=contexts.write_chain(_response_contexts(request, opened)),
     )
     return SmbAnswer(write_create_answer(answer), file_id=file_id)
 
@@ -180,7 +180,7 @@ def _repeated_answer(
     return _answer(request, opened, file_id, level)
 
 
-def _wanted(request: CreateRequest, *, is_replay: bool) -> RequestedOpen:
+def _requested_open(request: CreateRequest, *, is_replay: bool) -> RequestedOpen:
     """Return the open that a request describes. Raises: SmbError for values that no open can
     have."""
     options = request.options
@@ -202,8 +202,8 @@ def _wanted(request: CreateRequest, *, is_replay: bool) -> RequestedOpen:
         deletes_on_close=bool(options & _DELETE_ON_CLOSE),
         is_unbuffered=bool(options & _NO_INTERMEDIATE_BUFFERING),
         mode=options & _MODE,
-        cache=_cache_wanted(request),
-        durable=_durable_wanted(given, is_replay=is_replay),
+        cache=_requested_caching(request),
+        durable=_requested_durability(given, is_replay=is_replay),
         allocation_bytes=given.allocation,
         permission=None if given.security is None else _permission(given.security),
         has_extended_attributes=given.extended_attributes is not None,
@@ -229,21 +229,21 @@ def _point_in_time(
     return found, ticks
 
 
-def _cache_wanted(request: CreateRequest) -> RequestedCaching:
+def _requested_caching(request: CreateRequest) -> RequestedCaching:
     """Return the caching that a request asks for. A lease needs both the oplock level LEASE and its
     context."""
     lease = request.contexts.lease
     if request.oplock_level != OplockLevel.LEASE:
         level = request.oplock_level
-        wanted = LEVELS.get(level)  # type: ignore[call-overload]  # any number may come
-        return NO_CACHING_REQUESTED if not wanted else RequestedCaching(wanted=int(wanted))
+        requested = LEVELS.get(level)  # type: ignore[call-overload]  # any number may come
+        return NO_CACHING_REQUESTED if not requested else RequestedCaching(wanted=int(requested))
     if lease is None:
         return NO_CACHING_REQUESTED
     kind = CachingKind.LEASE_V2 if lease.is_v2 else CachingKind.LEASE_V1
     return RequestedCaching(kind, lease.state, lease.key, lease.epoch)
 
 
-def _durable_wanted(given: CreateContexts, *, is_replay: bool) -> RequestedDurability | None:
+def _requested_durability(given: CreateContexts, *, is_replay: bool) -> RequestedDurability | None:
     v2 = given.durable_request_v2
     if v2 is not None:
         return RequestedDurability(v2.create_guid, v2.timeout_ms, is_replay)
@@ -255,42 +255,42 @@ def _permission(data: bytes) -> str:
     return sddl(descriptor, owner=NAMED["BA"], group=NAMED["BA"])
 
 
-def _answered_contexts(request: CreateRequest, opened: OpenedHandle) -> list[tuple[bytes, bytes]]:
-    given, made = request.contexts, []
+def _response_contexts(request: CreateRequest, opened: OpenedHandle) -> list[tuple[bytes, bytes]]:
+    given, answered = request.contexts, []
     if given.maximal_access is not None:
         change = information_of(opened.info).change
         is_known = given.maximal_access.timestamp == change
         status, access = (_NONE_MAPPED, 0) if is_known else (0, opened.maximal_access)
-        made.append((contexts.MAXIMAL_ACCESS, contexts.maximal_access_data(status, access)))
+        answered.append((contexts.MAXIMAL_ACCESS, contexts.maximal_access_data(status, access)))
     if given.disk_id:
         volume = volume_id(opened.info.share_created)
         data = contexts.disk_id_data(opened.info.node_id, volume)
-        made.append((contexts.DISK_ID, data))
+        answered.append((contexts.DISK_ID, data))
     if given.lease is not None and opened.kind is not CachingKind.OPLOCK:
-        made.append((contexts.LEASE, contexts.lease_data(_granted(given.lease, opened))))
+        answered.append((contexts.LEASE, contexts.lease_data(_granted_lease(given.lease, opened))))
     if opened.durable_timeout_ms is not None:
         v2 = given.durable_request_v2
         if v2 is None:
-            made.append((contexts.DURABLE_REQUEST, contexts.DURABLE_ANSWER))
+            answered.append((contexts.DURABLE_REQUEST, contexts.DURABLE_ANSWER))
         else:
             data = contexts.durable_v2_data(opened.durable_timeout_ms, 0)
-            made.append((contexts.DURABLE_REQUEST_V2, data))
-    return made
+            answered.append((contexts.DURABLE_REQUEST_V2, data))
+    return answered
 
 
-def _granted(asked: LeaseContext, opened: OpenedHandle) -> LeaseContext:
+def _granted_lease(requested: LeaseContext, opened: OpenedHandle) -> LeaseContext:
     """Return the lease context of the answer, in the version that the lease's first open has
     set."""
     is_v2 = opened.kind is CachingKind.LEASE_V2
-    flags = asked.flags & contexts.LEASE_PARENT_KEY_SET if asked.is_v2 and is_v2 else 0
+    flags = requested.flags & contexts.LEASE_PARENT_KEY_SET if requested.is_v2 and is_v2 else 0
     if opened.is_breaking:
         flags |= contexts.LEASE_BREAK_IN_PROGRESS
     has_parent = bool(flags & contexts.LEASE_PARENT_KEY_SET)
     return msgspec.structs.replace(
-        asked,
+        requested,
         state=int(opened.caching),
         flags=flags,
-        parent_key=asked.parent_key if has_parent else bytes(16),
+        parent_key=requested.parent_key if has_parent else bytes(16),
         epoch=opened.epoch,
         is_v2=is_v2,
     )
