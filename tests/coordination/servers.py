@@ -144,18 +144,28 @@ class StoreServer(RealServer):
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> None:
         """Stop the server, and wait until none of its processes is left."""
+        if number is signal.SIGKILL and self.runs():
+            self._pause_first()  # or it could make a process that is not found
         others = _descendants(self._process.pid) if self.runs() else []
-        if self.runs():
-            self.resume()
         if number is signal.SIGKILL:
             self._process.kill()
             for process in others:
                 _signal(process, number)
+        elif self.runs():
+            self.resume()
         super().stop(number)
         until = time.monotonic() + _START_S
         while any(_lives(process) for process in others):
             assert time.monotonic() < until, "it does not end"
             time.sleep(0.01)
+
+    def _pause_first(self) -> None:
+        """Pause the first process, and wait until it is paused or has ended."""
+        self._process.send_signal(signal.SIGSTOP)
+        until = time.monotonic() + _START_S
+        while (fields := _stat(self._process.pid)) is not None and fields[0] not in "TZ":
+            assert time.monotonic() < until, "it does not pause"
+            time.sleep(0.001)
 
     def __enter__(self) -> Self:
         return self
