@@ -201,9 +201,7 @@ def test_two_servers_never_open_one_directory(tmp_path: Path) -> None:
 
 
 def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
-    with socket.socket() as taken:
-        taken.bind((HOST, free_port()))
-        taken.listen()
+    with socket.create_server((HOST, free_port())) as taken:
         port = taken.getsockname()[1]
         ran = strongroom("serve", "--data", tmp_path / "data", *port_flags(port))
     assert ran.code == Exit.LISTEN

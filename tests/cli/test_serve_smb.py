@@ -63,9 +63,7 @@ def test_a_flag_of_smb_by_itself_is_refused(flag: tuple[str, str]) -> None:
 
 def test_a_port_of_smb_that_is_taken_is_named() -> None:
     port = free_port()
-    with socket.socket() as taken:
-        taken.bind((HOST, port))
-        taken.listen()
+    with socket.create_server((HOST, port)):
         ran = in_process("serve", "--in-memory", *port_flags(), "--smb", "--smb-port", str(port))
     assert ran.code == Exit.LISTEN
     assert f"port {port}" in ran.err

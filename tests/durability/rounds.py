@@ -122,10 +122,9 @@ def files_of_both_protocols(made: list[MixedWorker]) -> Workload:
 
 
 @contextmanager
-def serving(data: Path, port: int, *options: str) -> Iterator[subprocess.Popen[bytes]]:
+def serving(data: Path, *options: str) -> Iterator[subprocess.Popen[bytes]]:
     """Run a server on `data`: ready when the body runs, ended by its process id afterwards."""
-    command = [sys.executable, "-m", "strongroom", "serve", "--data", str(data)]
-    command += [*port_flags(port), *options]
+    command = [sys.executable, "-m", "strongroom", "serve", "--data", str(data), *options]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         _await_ready(process)
@@ -157,22 +156,18 @@ def kill_rounds(
     workers = [workload.worker(number, rng.getrandbits(32)) for number in range(WORKERS)]
     lost: list[str] = []
     port = free_port()
-    # The tested service listens on this port; the others on free ports.
-    flags = (
-        ()
-        if workload.flag == BLOBS.flag
-        else ("--blob-port", str(free_port()), workload.flag, str(port))
-    ) + workload.flags
+    # The tested service listens on this port; the others on free ports. All rounds use the same.
+    flags = (*port_flags(), workload.flag, str(port), *workload.flags)
     if workload.switches is not None:
         key = base64.b64decode(DEVELOPMENT_ACCOUNT_KEY)
         account = Account(DEVELOPMENT_ACCOUNT_NAME, (key,), workload.switches)
         change_accounts(data / ACCOUNTS_FILE_NAME, lambda before: (account,))
-    with serving(data, port, *flags):
+    with serving(data, *flags):
         client = workload.client(port, CREDENTIAL)
         workload.prepare(client)
         client.close()
     for number in range(rounds):
-        with serving(data, port, *flags) as process:
+        with serving(data, *flags) as process:
             lost += _verify(workload, workers, port)
             _write_and_kill(workload, workers, process, port, rng)
         print(
@@ -180,7 +175,7 @@ def kill_rounds(
             f"{len(lost)} lost",
             flush=True,
         )
-    with serving(data, port, *flags):
+    with serving(data, *flags):
         lost += _verify(workload, workers, port)
     lost += [worker.failure for worker in workers if worker.failure]
     return sum(worker.acknowledged for worker in workers), lost

@@ -2,6 +2,10 @@
 
 Lives here: the choice of a port. It is below 32768, because systems use higher ports for outgoing
 connections. One of those could be taken between its choice and its use.
+
+A chosen port stays bound by a socket that never listens. So other processes do not choose it, even
+while the server that uses it restarts. Source: socket(7) of Linux, SO_REUSEADDR: only a listening
+socket blocks an address that all its sockets agreed to share.
 """
 
 from __future__ import annotations
@@ -9,6 +13,8 @@ from __future__ import annotations
 import itertools
 import os
 import socket
+import sys
+from collections import deque
 from typing import Final
 
 HOST: Final = "127.0.0.1"
@@ -16,15 +22,36 @@ _FIRST: Final = 20_000
 _COUNT: Final = 12_000
 # Processes start at different ports, so that parallel test runs seldom collide.
 _next = itertools.count(os.getpid() * 131)
+# Each needs a descriptor, so that the oldest is given back.
+_reserved: deque[socket.socket] = deque(maxlen=128)
 
 
 def free_port() -> int:
-    """Return a port that no process listens on. Raises OSError if there is none."""
+    """Return a port that no process listens on or has chosen. Raises OSError if there is none.
+
+    On Linux it stays reserved for servers that set SO_REUSEADDR before they bind, until this
+    process ends or has chosen 128 more.
+    """
     for _ in range(_COUNT):
         port = _FIRST + next(_next) % _COUNT
-        if is_free(port):
+        if _reserve(port) if sys.platform == "linux" else is_free(port):
             return port
     raise OSError("no port is free")
+
+
+def _reserve(port: int) -> bool:
+    made = socket.socket()
+    try:
+        made.bind((HOST, port))
+        # Only now: with it, the port of another reservation could be bound.
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    except OSError:
+        made.close()
+        return False
+    if len(_reserved) == _reserved.maxlen:
+        _reserved.popleft().close()
+    _reserved.append(made)
+    return True
 
 
 def is_free(port: int) -> bool:
