@@ -169,7 +169,7 @@ class Page(msgspec.Struct, frozen=True):
     resume: Position | None
 
     def faces(self) -> list[Face]:
-        """The records as `Face` objects."""
+        """Return the page's records as `Face` objects."""
         return list(map(_face, self.rows()))
 
     def rows(self) -> Iterator[tuple[bytes, bytes, bytes, int]]:

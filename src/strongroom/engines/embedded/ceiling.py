@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 
-from strongroom.engines.embedded.futures import retrieved
+from strongroom.engines.embedded.futures import retrieve_exception
 from strongroom.engines.embedded.group_commit import Committer
 from strongroom.engines.embedded.records.sqlite import Writer
 from strongroom.engines.embedded.store_time import DurableTime
@@ -28,7 +28,7 @@ class Ceiling:
         commit was already in progress, the ceiling may still be below `needed`: call again then."""
         if self._rising is None or self._rising.done():
             self._rising = self._committer.work(lambda group: self._rise(needed))
-            self._rising.add_done_callback(retrieved)
+            self._rising.add_done_callback(retrieve_exception)
         return self._rising
 
     def _rise(self, needed: int) -> None:
@@ -42,4 +42,4 @@ class Ceiling:
         last = self._committer.work(
             lambda group: self._writer.raise_ceiling(self._time.last_used())
         )
-        last.add_done_callback(retrieved)
+        last.add_done_callback(retrieve_exception)

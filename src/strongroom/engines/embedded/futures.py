@@ -10,9 +10,11 @@ import asyncio
 from typing import Any
 
 
-def retrieved(future: asyncio.Future[Any]) -> None:
-    """Retrieve the exception of `future`, as its callback: the engine reports failures by
-    itself."""
+def retrieve_exception(future: asyncio.Future[Any]) -> None:
+    """Retrieve the exception of a future that is done, so that asyncio does not log it.
+
+    It is a callback for futures whose failures the engine reports itself.
+    """
     if not future.cancelled():
         future.exception()
 

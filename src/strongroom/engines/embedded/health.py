@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable
 
 from strongroom.engines.base import COMMIT_BYTES_MAX, EngineError, Full
-from strongroom.engines.embedded.futures import retrieved
+from strongroom.engines.embedded.futures import retrieve_exception
 from strongroom.engines.embedded.group_commit import Committer
 from strongroom.values import Health
 
@@ -33,7 +33,7 @@ class HealthCheck:
             return Health.STOPPED
         if self._pending_check is None or self._pending_check.done():
             self._pending_check = self._committer.work(lambda group: None)
-            self._pending_check.add_done_callback(retrieved)
+            self._pending_check.add_done_callback(retrieve_exception)
         try:
             await asyncio.wait_for(asyncio.shield(self._pending_check), timeout_s)
             free_bytes = self._free_bytes()

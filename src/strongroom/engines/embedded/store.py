@@ -48,7 +48,7 @@ from strongroom.engines.embedded.commit_thread import CommitThread
 from strongroom.engines.embedded.contents import EmbeddedContents
 from strongroom.engines.embedded.directory import DataDirectory
 from strongroom.engines.embedded.files import Files, OsFiles
-from strongroom.engines.embedded.futures import retrieved
+from strongroom.engines.embedded.futures import retrieve_exception
 from strongroom.engines.embedded.group_commit import Committer
 from strongroom.engines.embedded.health import HealthCheck
 from strongroom.engines.embedded.log.checkpoints import (
@@ -326,7 +326,7 @@ class EmbeddedEngine(WaitingEngine):
 
     def _record_seal(self, segment_id: int) -> None:
         work = self._committer.work(lambda group: self._writer.seal(segment_id))
-        work.add_done_callback(retrieved)
+        work.add_done_callback(retrieve_exception)
 
     def _stopped(self, error: EngineError) -> None:
         for callback in self._fatal:

@@ -87,8 +87,12 @@ LEVELS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """The rights that a cause leaves to a holder, and whether the operation waits for the
-    answer."""
+    """The outcome of a break.
+
+    Attributes:
+        to: the caching that the holder keeps.
+        waits: whether the operation waits until the holder has acknowledged the break.
+    """
 
     to: Caching
     waits: bool

@@ -184,7 +184,7 @@ def file_name_key(parent: int, folded: str) -> Key:
 
 
 def folded_name(key: bytes) -> bytes:
-    """The folded name in the key of a name."""
+    """Return the case-folded name that the key of a directory's entry contains."""
     return key[8:]
 
 

@@ -23,7 +23,7 @@ from strongroom.engines.checksum import crc64
 from strongroom.engines.embedded.bodies.buffers import ALIGNMENT_BYTES, aligned, new_buffer
 from strongroom.engines.embedded.bodies.segment import Reservation, Segment
 from strongroom.engines.embedded.bodies.segments import SegmentStore
-from strongroom.engines.embedded.futures import retrieved
+from strongroom.engines.embedded.futures import retrieve_exception
 from strongroom.engines.embedded.group_commit import Committer
 from strongroom.engines.embedded.records.checksummed_pages import unreadable
 from strongroom.engines.embedded.records.sqlite import Location, Reader, Writer
@@ -162,7 +162,7 @@ class Compactor:
         moved = self._committer.work(lambda group: self._repoint(moves, group))
         # These segments are not compacted until the outcome of this commit is known. So the work
         # continues when its caller is cancelled.
-        moved.add_done_callback(retrieved)
+        moved.add_done_callback(retrieve_exception)
         moved.add_done_callback(lambda _: self._release(reservations))
         await asyncio.shield(moved)
 

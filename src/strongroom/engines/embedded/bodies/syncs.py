@@ -15,7 +15,7 @@ from strongroom.engines.embedded.bodies.failures import Failures
 from strongroom.engines.embedded.bodies.handles import Handles
 from strongroom.engines.embedded.bodies.segment import Segment
 from strongroom.engines.embedded.files import is_too_many_open_files
-from strongroom.engines.embedded.futures import retrieved
+from strongroom.engines.embedded.futures import retrieve_exception
 
 
 class Syncs:
@@ -50,7 +50,7 @@ class Syncs:
         if segment.next_sync is not None:
             return segment.next_sync
         waiting = segment.next_sync = self._loop.create_future()
-        waiting.add_done_callback(retrieved)
+        waiting.add_done_callback(retrieve_exception)
         if not segment.syncing:
             self._start(segment)
         return waiting
