@@ -57,13 +57,13 @@ def test_a_log_file_stays_clean(flag: str | None, store: str) -> None:
             store, "lock", "a", "--wait", "2", *([flag] if flag else []), "--", "true"
         )
         _, said = waiting.communicate(timeout=TIMEOUT_S)
-    assert said.decode().count("\n") == 1 and "not to be had" in said.decode()
+    assert said.decode().count("\n") == 1 and "not obtained" in said.decode()
 
 
 def test_quiet_is_quiet_at_a_terminal(store: str) -> None:
     with connect(store, label="ann") as client, client.lock("a"):
         waiting = AtTerminal("lock", "a", "-q", "--wait", "2", "--store", store, "--", "true")
-        waiting.await_text("not to be had")
+        waiting.await_text("not obtained")
         assert "waiting for" not in waiting.seen
     assert waiting.end() == 75
 

@@ -225,7 +225,7 @@ def test_a_single_try_names_no_time() -> None:
     assert str(refused.value) == "'a' is not free; held by ann" and refused.value.waited_s == 0
     with Client(store, label="ann").lock("a"), pytest.raises(CoordTimeout) as refused:
         Client(store).lock("a", wait=0.05).acquire()
-    assert "'a' was not to be had within 0.0" in str(refused.value) and refused.value.waited_s > 0
+    assert "'a' was not obtained within 0.0" in str(refused.value) and refused.value.waited_s > 0
 
 
 def test_a_ttl_that_is_refused_names_the_bounds_alone() -> None:

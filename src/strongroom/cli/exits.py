@@ -33,10 +33,10 @@ MEANINGS = {
     Exit.USAGE: "wrong flags or arguments",
     Exit.SETTINGS: "settings that cannot be used: accounts, TLS, a key that everybody knows",
     Exit.DATA: "a directory that cannot be used: in use, unknown format, not Strongroom's, damaged",
-    Exit.LISTEN: "the address or port cannot be had",
-    Exit.STORAGE: "the disk failed, or memory ran out, while serving; see to it and start again",
+    Exit.LISTEN: "the address or port is taken, or this user may not listen on it",
+    Exit.STORAGE: "the disk failed or memory ran out while serving; mend the cause and restart",
     Exit.UNAVAILABLE: "the store where nodes meet, or the server, does not answer",
-    Exit.NOT_ACQUIRED: "a lock, a term, a permit, a gate or a barrier was not to be had in time",
+    Exit.NOT_ACQUIRED: "a lock, term, permit, gate or barrier was not obtained in time",
     Exit.LOST: "what was held is lost; the command that ran under it is dead",
 }
 EXIT_CODES_HELP = "Exit codes\n\n" + "\n".join(

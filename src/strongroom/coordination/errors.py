@@ -23,7 +23,7 @@ class CoordTimeout(CoordinationError, TimeoutError):
     def __init__(self, name: str, waited_s: float, holder: str = "") -> None:
         self.name, self.waited_s, self.holder = name, waited_s, holder
         seen = f"; held by {holder}" if holder else ""
-        when = f"was not to be had within {waited_s:.3g} s" if waited_s > 0 else "is not free"
+        when = f"was not obtained within {waited_s:.3g} s" if waited_s > 0 else "is not free"
         super().__init__(f"{name!r} {when}{seen}")
 
 

@@ -40,7 +40,7 @@ Verbose = Annotated[
     bool,
     typer.Option("--verbose", "-v", help="Tell of the waiting even if nobody sits at a terminal."),
 ]
-EXIT_CODES = """Exit codes: 75 {name} was not to be had, 76 it was lost, 69 the store does not
+EXIT_CODES = """Exit codes: 75 {name} was not obtained, 76 it was lost, 69 the store does not
 answer, 126 and 127 the command cannot be run, else the command's own (128 + N
 when signal N ended it)."""
 
