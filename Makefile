@@ -11,8 +11,8 @@ JOBS ?= $(if $(ARGS),0,$(shell cores=$$(getconf _NPROCESSORS_ONLN); echo $$((cor
 in = $(if $(filter tests/%,$(ARGS)),,$(1))
 NODE_DIR := tests/interop/node
 # The long proofs, and the tests that repeat less in `make test` (tests/effort.py).
-PROOFS := tests/proof tests/fuzz tests/conformance/test_races.py tests/conformance/test_body_histories.py \
-	tests/conformance/test_smb_breaks.py tests/conformance/test_smb_histories.py \
+PROOFS := tests/proof tests/fuzz tests/conformance/concurrency/test_races.py tests/conformance/concurrency/test_body_histories.py \
+	tests/conformance/file/test_smb_breaks.py tests/conformance/file/test_smb_histories.py \
 	tests/services tests/engines/test_power_cuts.py tests/engines/test_reserve.py tests/testing/test_search.py
 # What `make test` leaves out: it needs other programs, takes hours, or is in `make check`.
 ELSEWHERE := --ignore=tests/interop --ignore=tests/proof --ignore=tests/tidy

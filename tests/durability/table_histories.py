@@ -1,8 +1,8 @@
 """Histories of clients of entities, and of a partition with transactions, while servers are killed.
 
 An entity is a register with compare-and-swap, like a blob, and has the same model (see
-tests/conformance/test_table_histories.py). The same holds for a partition whose entities are always
-written together. Used by the short test here and the long one in tests/proof.
+tests/conformance/table/test_table_histories.py). The same holds for a partition whose entities
+are always written together. Used by the short test here and the long one in tests/proof.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from collections.abc import Hashable
 
 from strongroom.testing.history import History, Verdict, check
 from strongroom.testing.models import BlobModel, GetContent, Observation, Put, PutIfMatch
+from tests.conformance.concurrency.test_histories import next_call
+from tests.conformance.table.test_table_histories import send
 from tests.conformance.table_client import JSON_SENT, expect_json, query
 from tests.conformance.table_client import entity as entity_target
-from tests.conformance.test_histories import next_call
-from tests.conformance.test_table_histories import send
 from tests.conformance.transactions import Change
 from tests.conformance.transactions import send as send_batch
 from tests.durability.crashes import LOST, Crashes, OnceTables, while_crashing

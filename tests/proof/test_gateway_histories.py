@@ -10,7 +10,7 @@ import random
 
 import pytest
 
-from tests.services.test_gateway_histories import KINDS
+from tests.services.gateways.test_gateway_histories import KINDS
 
 HISTORIES = 60
 STEPS = 120

@@ -18,7 +18,7 @@ from strongroom.values import FileSlice
 from strongroom.wire.core.http import Request, Response
 from tests.servers.loopback import Served as Server
 from tests.servers.loopback import get, listen_somewhere, render_error, run
-from tests.services.test_slices import Turns, every_pause
+from tests.services.core.test_slices import Turns, every_pause
 
 COUNT = 8
 

@@ -54,9 +54,10 @@ from strongroom.testing.models import (
     Renew,
 )
 from strongroom.values import etag_text
-from tests.services import blob_calls, container_calls, queue_calls, test_entities
+from tests.services import blob_calls, container_calls, queue_calls
 from tests.services.container_calls import placed
 from tests.services.purity import WatchedClock
+from tests.services.table import test_entities
 
 LATE_S: Final = 6
 DEAD_S: Final = 11
