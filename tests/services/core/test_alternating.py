@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -80,11 +82,17 @@ def test_both_gateways_copy_from_the_same_sources(two: None) -> None:
     run(test)
 
 
+def module_of(name: str) -> ModuleType:
+    """Import a test module of any of the folders beside this one."""
+    (path,) = Path(__file__).parents[1].glob(f"*/{name}.py")
+    return importlib.import_module(f"tests.services.{path.parent.name}.{name}")
+
+
 def test_what_runs_over_one_gateway_only_is_there() -> None:
     for module in (*two_gateways.SHORT, *two_gateways.OWN):
-        importlib.import_module(f"tests.services.{module}")
+        module_of(module)
     for module, functions in two_gateways.left_out():
-        found = importlib.import_module(f"tests.services.{module}")
+        found = module_of(module)
         for function in functions:
             assert callable(getattr(found, function)), (module, function)
             assert two_gateways.counts(module, function) == [1]
