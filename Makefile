@@ -17,14 +17,14 @@ PROOFS := tests/proof tests/fuzz tests/conformance/concurrency/test_races.py tes
 # What `make test` leaves out: it needs other programs, takes hours, or is in `make check`.
 ELSEWHERE := --ignore=tests/interop --ignore=tests/proof --ignore=tests/tidy
 # What is built into a site; every page keeps its place, so that links stay as they are.
-PAGES = $(wildcard *.md docs/*.md docs/*/*.md benchmarks/README.md)
+PAGES = $(wildcard *.md docs/*.md docs/*/*.md benchmarks/README.md tests/README.md)
 # Where it is set, each of the hundreds of processes that tests start would compile all it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run install test check interop proof bench docs
+.PHONY: help run install format check test coverage interop proof bench docs
 
 help: ## Show these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s%s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s%s\n", $$1, $$2}' Makefile
 
 run: $(VENV)/.runtime ## Install what serving needs, then serve (ARGS="--data DIR ...")
 	@$(BIN)/strongroom serve $(ARGS)
@@ -34,9 +34,18 @@ install: $(VENV)/.dev ## Install the project with everything its development nee
 test: $(VENV)/.dev ## Run the tests that need only Python (ARGS=tests/auth: one area)
 	$(PYTEST) $(call in,tests $(ELSEWHERE)) --numprocesses=$(JOBS) --dist=worksteal $(ARGS)
 
+format: $(VENV)/.dev ## Format the code, and mend what the linter can mend
+	$(BIN)/ruff check --quiet --fix-only . && $(BIN)/ruff format .
+
 check: $(VENV)/.dev ## Format, lint, types, layers, style by the numbers
 	$(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/mypy
 	$(BIN)/lint-imports --no-logo && $(PYTEST) tests/tidy
+
+coverage: $(VENV)/.dev ## Run the tests once more, and report the lines and branches that none of them runs
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -q $(call in,tests $(ELSEWHERE)) --numprocesses=$(JOBS) --dist=worksteal --timeout=600 $(ARGS)
+	$(BIN)/coverage combine --quiet && $(BIN)/coverage html --quiet --directory build/coverage
+	$(BIN)/coverage report --skip-covered --sort=miss | tail -n 40
 
 interop: $(VENV)/.dev $(NODE_DIR)/node_modules/.installed ## Drive the server with other clients: Node SDKs, rclone, delta-rs, Celery
 	$(PYTEST) $(call in,tests/interop) --numprocesses=$(if $(ARGS),0,2) \

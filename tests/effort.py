@@ -30,17 +30,17 @@ def _profile_examples() -> int:
 
 
 def scaled(count: int) -> int:
-    """Return `count` in `make proof`; in `make test` a sixth of it, and at least one."""
+    """Return `count` in `make proof`; in `make test` a tenth of it, and at least one."""
     return max(1, count * _profile_examples() // _LONG_EXAMPLES)
 
 
 def stride() -> int:
-    """Return 1 in `make proof`; 6 in `make test`, where every sixth case is tried."""
+    """Return 1 in `make proof`; 10 in `make test`, where every tenth case is tried."""
     return max(1, _LONG_EXAMPLES // _profile_examples())
 
 
 def examples(count: int, steps: int = 50) -> settings:
-    """Return settings for `count` examples in `make proof`; in `make test` for a sixth of them.
+    """Return settings for `count` examples in `make proof`; in `make test` for a tenth of them.
 
     Arguments:
         count: the number of examples.
@@ -52,10 +52,10 @@ def examples(count: int, steps: int = 50) -> settings:
 
 
 def pairs(rows: Sequence[Row], columns: Sequence[Column]) -> Iterator[tuple[Row, Column]]:
-    """Yield every row with every column in `make proof`; in `make test` one pair in six.
+    """Yield every row with every column in `make proof`; in `make test` one pair in ten.
 
-    The pairs left out lie on diagonals. So each row still meets a sixth of the columns, and each
-    column a sixth of the rows.
+    The pairs left out lie on diagonals. So each row still meets a tenth of the columns, and each
+    column a tenth of the rows.
     """
     step = stride()
     for at, row in enumerate(rows):

@@ -26,6 +26,8 @@ from strongroom.testing.server import InProcessServer
 from tests.conformance.client import Client, Credential
 from tests.conformance.table_client import TableClient
 
+_ACCOUNTS_AT_ONCE = 16
+
 
 class Running:
     """A server on a free port of loopback.
@@ -46,6 +48,7 @@ class Running:
     ) -> None:
         self.credential = Credential(DEVELOPMENT_ACCOUNT_NAME, DEVELOPMENT_ACCOUNT_KEY)
         self._numbers = itertools.count(1)
+        self._unused: list[Credential] = []
         self._folder = tempfile.TemporaryDirectory()
         self._file = Path(self._folder.name) / "accounts.json"
         change_accounts(self._file, lambda _: (development_account(),))
@@ -74,11 +77,21 @@ class Running:
         return Client(self.port, self.credential)
 
     def account(self) -> Client:
-        """A client of a new account of its own."""
-        name = f"account{next(self._numbers)}"
-        key = base64.b64encode(name.encode() * 4).decode()
-        self.set_keys(name, key)
-        return Client(self.port, Credential(name, key))
+        """A client of an account that no test has used."""
+        if not self._unused:
+            self._unused = self._add_accounts()
+        return Client(self.port, self._unused.pop())
+
+    def _add_accounts(self) -> list[Credential]:
+        """Add several accounts by one change of the file, which costs a sync."""
+        names = [f"account{next(self._numbers)}" for _ in range(_ACCOUNTS_AT_ONCE)]
+        keys = [name.encode() * 4 for name in names]
+        added = tuple(Account(name, (key,)) for name, key in zip(names, keys, strict=True))
+        change_accounts(self._file, lambda before: (*before, *added))
+        return [
+            Credential(name, base64.b64encode(key).decode())
+            for name, key in zip(names, keys, strict=True)
+        ]
 
     def queues(self) -> Client:
         """A client of the development account's queues."""

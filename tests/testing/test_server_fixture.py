@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import signal
 import socket
@@ -165,7 +164,6 @@ def test_every_example_of_the_manual_runs(tmp_path: Path, example: str) -> None:
         text=True,
         timeout=60,
         check=False,
-        env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"},
     )
     assert done.returncode == 0, done.stdout + done.stderr
     if runner:

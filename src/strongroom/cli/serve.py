@@ -274,6 +274,7 @@ def _own_host(given: str) -> str:
 
 def run(settings: Settings) -> None:
     """Serve in this process until a signal or a failure ends it."""
+    gc.disable()  # a pass while modules load frees nothing, since what they make stays
     from strongroom.app import CannotListen, DataUnusable
     from strongroom.cli.event_loop import run as run_to_end
     from strongroom.config import ConfigError
@@ -284,6 +285,7 @@ def run(settings: Settings) -> None:
     # objects of the program itself need no pass at all.
     gc.set_threshold(*GC_THRESHOLDS)
     gc.freeze()
+    gc.enable()
     try:
         broken = run_to_end(_until_signal(settings))
     except ConfigError as error:
