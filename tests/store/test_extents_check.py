@@ -21,7 +21,15 @@ from strongroom.engines.base import (
 from strongroom.engines.memory import MemoryEngine
 from strongroom.store.core import keys
 from strongroom.store.core.extents import MapsCheck, model
-from strongroom.store.core.extents.model import LEAF_BYTES, Clear, Clears, Extent, Leaf, LeafStore
+from strongroom.store.core.extents.model import (
+    LEAF_BYTES,
+    Clear,
+    Clears,
+    Extent,
+    Hole,
+    Leaf,
+    LeafStore,
+)
 from tests.store.volumes import MAP_NUMBER, PARTITION, Volume
 
 LEAF: Final = keys.map_leaf(MAP_NUMBER, 0)
@@ -72,6 +80,18 @@ DAMAGES: Final[list[tuple[Edit, str]]] = [
     (first(offset=19_999), "leaf 0: the extent at 0 reaches beyond what is stored"),
     (lambda leaf: Leaf(1, leaf.extents), "leaf 0: the extent at 0 is younger than the leaf"),
     (lambda leaf: Leaf(5, ()), "leaf 0: it is there, but nothing is allocated in it"),
+    (
+        lambda leaf: leaf._replace(holes=(Hole(512, 1024, 1), Hole(0, 512, 1))),
+        "leaf 0: the hole at 0 is out of order",
+    ),
+    (
+        lambda leaf: leaf._replace(holes=(Hole(0, 512, leaf.since + 1),)),
+        "leaf 0: the hole at 0 is out of order",
+    ),
+    (
+        lambda leaf: Leaf(leaf.since, (), (Hole(0, 512, leaf.since),)),
+        "leaf 0: its mark and its holes differ",
+    ),
     (
         lambda leaf: Leaf(leaf.since, (Extent(0, 5, LeafStore(1, 5, 0), 0, 1),)),
         "leaf 0: the inline data of 1 is missing",

@@ -10,7 +10,7 @@ from strongroom.clock import ManualClock
 from strongroom.engines.embedded.check import Inspection
 from strongroom.engines.embedded.store import open_store
 from strongroom.store.core import extents
-from strongroom.store.core.extents.model import LEAF_BYTES
+from strongroom.store.core.extents.model import LEAF_BYTES, SECTOR_BYTES
 from tests.store.volumes import Model, Volume
 
 
@@ -51,12 +51,11 @@ def test_content_snapshots_and_pending_clears_outlive_a_restart(tmp_path: Path) 
             assert await volume.read(0, 20 * LEAF_BYTES, stamp) == state.data
         oldest = min(states)
         _, version = await volume.head()
-        found = await extents.list_changes(
-            store, volume.place, oldest, version, extents.RangeQuery(0, 20 * LEAF_BYTES, 10_000)
-        )
+        asked = extents.RangeQuery(0, 20 * LEAF_BYTES, 10_000, SECTOR_BYTES)
+        found = await extents.list_changes(store, volume.place, oldest, version, asked)
         written = [(one.start, one.end) for one in found.ranges if not one.is_clear]
         cleared = [(one.start, one.end) for one in found.ranges if one.is_clear]
-        assert (written, cleared) == model.changes(oldest, states[oldest])
+        assert (written, cleared) == model.changes(oldest, states[oldest], SECTOR_BYTES)
         assert await volume.sweep()
         needed = (await volume.check()).needed
         await store.close()

@@ -22,6 +22,7 @@ from strongroom.store.core.extents.model import (
     Clear,
     Extent,
     Extents,
+    Hole,
     Leaf,
     LeafStore,
     MapPlace,
@@ -85,8 +86,8 @@ def test_pending_clears_show_from_their_stamps_on() -> None:
     ]
     versions = [
         leaf,
-        Leaf(30, (extent(100, 500, A, 100), extent(500, 900, B))),
-        Leaf(50, (extent(600, 900, B, 100),)),
+        Leaf(30, (extent(100, 500, A, 100), extent(500, 900, B)), (Hole(0, 512, 30),)),
+        Leaf(50, (extent(600, 900, B, 100),), (Hole(0, 1024, 50),)),
     ]
     for at, count in [(29, 1), (30, 2), (49, 2), (50, 3), (99, 3)]:
         assert leaves.history(leaf, 3, clears, at) == versions[:count]
@@ -135,6 +136,12 @@ def test_a_rewriting_of_too_many_runs_fills_the_gaps_inside_of_sectors() -> None
     assert leaves.runs(found, 1000) == [Run(0, 509, 12), Run(512, 285, 12)]
 
 
+def test_a_leaf_record_without_holes_is_read_as_before() -> None:
+    """As they were written before leaves remembered their clears."""
+    record = bytes.fromhex("01 93 14 91 93 0a cd 03e8 cd 01f5 91 95 00 cd 01f4 00 00 00")
+    assert model.decode_leaf(record) == Leaf(20, (extent(0, 500),))
+
+
 def test_a_leaf_record_holds_any_leaf_in_few_bytes() -> None:
     stamp = 638_000_000_000_000_000
     stores = [LeafStore(stamp + index, 8192, stamp - index) for index in range(32)]
@@ -144,6 +151,10 @@ def test_a_leaf_record_holds_any_leaf_in_few_bytes() -> None:
     encoded = model.encode_leaf(Leaf(stamp, parts))
     assert len(encoded) <= 4096
     assert model.decode_leaf(encoded) == Leaf(stamp, parts)
+    holes = tuple(Hole(512 * index, 512 * index + 512, stamp - index) for index in range(128))
+    with_holes = model.encode_leaf(Leaf(stamp, parts, holes))
+    assert len(with_holes) - len(encoded) <= 2048
+    assert model.decode_leaf(with_holes) == Leaf(stamp, parts, holes)
     assert sorted(model.contents_of(keys.map_leaf(7, 1).name, encoded)) == sorted(
         store.content for store in stores
     )
@@ -222,8 +233,10 @@ def test_what_may_be_seen_is_kept_and_the_rest_is_dropped(
 
 def test_a_write_lets_pending_clears_come_true_version_by_version() -> None:
     clears = (Clear(60, 0, 100), Clear(80, 900, 5000))
-    middle = Leaf(60, (extent(100, 600, INLINE, 100), extent(600, 1000, B)))
-    last = Leaf(80, (extent(100, 600, INLINE, 100), extent(600, 900, B)))
+    first_hole, second_hole = Hole(0, 512, 60), Hole(512, 1024, 80)
+    middle = Leaf(60, (extent(100, 600, INLINE, 100), extent(600, 1000, B)), (first_hole,))
+    kept = extent(100, 600, INLINE, 100), extent(600, 900, B)
+    last = Leaf(80, kept, (first_hole, second_hole))
     writes, change = decided(_LEAF, extents.Pins(snapshot=70), clears)
     assert writes[past(60)] == model.encode_leaf(_LEAF)
     assert writes[past(80)] == model.encode_leaf(middle)

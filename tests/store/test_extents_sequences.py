@@ -15,7 +15,7 @@ from strongroom.clock import ManualClock
 from strongroom.engines.memory import MemoryEngine
 from strongroom.store.core import extents, keys
 from strongroom.store.core.extents import MapReading, model
-from strongroom.store.core.extents.model import LEAF_BYTES, OFFSET_MAX
+from strongroom.store.core.extents.model import LEAF_BYTES, OFFSET_MAX, SECTOR_BYTES
 from tests.effort import examples
 from tests.store.volumes import Model, Volume
 
@@ -196,7 +196,7 @@ class Sequences(RuleBasedStateMachine):
         until = data.draw(st.sampled_from([None, *later]))
         state = self.model if until is None else self.snapshots[until]
         found = self.run(self.changed(since, until, most))
-        assert found == state.changes(since, self.snapshots[since])
+        assert found == state.changes(since, self.snapshots[since], SECTOR_BYTES)
 
     async def changed(self, since: int, until: int | None, most: int) -> Any:
         reading = await self.volume.begin(until)
@@ -209,7 +209,7 @@ class Sequences(RuleBasedStateMachine):
                 self.volume.place,
                 since,
                 reading.at,
-                extents.RangeQuery(resume, BASE + WINDOW, most, leaves_max=most),
+                extents.RangeQuery(resume, BASE + WINDOW, most, SECTOR_BYTES, most),
             )
             assert len(page.ranges) <= most
             for one in page.ranges:

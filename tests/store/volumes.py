@@ -182,25 +182,28 @@ Runs = list[tuple[int, int]]
 
 
 class Model:
-    """Every byte of a window of the content, whether it is allocated, and the ranges written since
-    each snapshot."""
+    """Every byte of a window of the content, whether it is allocated, and the ranges written, and
+    those written and cleared, since each snapshot."""
 
     def __init__(self, base: int, size_bytes: int) -> None:
         self.base = base
         self.data = bytearray(size_bytes)
         self.allocated = bytearray(size_bytes)
         self.written: dict[int, bytearray] = {}
+        self.cleared: dict[int, bytearray] = {}
 
     def copy(self) -> Model:
         other = Model(self.base, 0)
         other.data = bytearray(self.data)
         other.allocated = bytearray(self.allocated)
         other.written = {stamp: bytearray(flags) for stamp, flags in self.written.items()}
+        other.cleared = {stamp: bytearray(flags) for stamp, flags in self.cleared.items()}
         return other
 
     def snapshot(self, stamp: int) -> Model:
         """Return the state that a snapshot keeps."""
         self.written[stamp] = bytearray(len(self.data))
+        self.cleared[stamp] = bytearray(len(self.data))
         return self.copy()
 
     def write(self, offset: int, data: bytes) -> None:
@@ -214,21 +217,37 @@ class Model:
         start = max(0, offset - self.base)
         end = min(len(self.data), offset - self.base + length)
         if start < end:
+            held = int.from_bytes(self.allocated[start:end], "little")
+            for flags in self.cleared.values():
+                gone = held | int.from_bytes(flags[start:end], "little")
+                flags[start:end] = gone.to_bytes(end - start, "little")
             self.data[start:end] = bytes(end - start)
             self.allocated[start:end] = bytes(end - start)
 
     def ranges(self, granularity_bytes: int = 1) -> Runs:
         return widened(runs_of(self.allocated, self.base), granularity_bytes)
 
-    def changes(self, since: int, before: Model) -> tuple[Runs, Runs]:
-        """Return (written, cleared) since the state `before`, which a snapshot of `since` keeps."""
+    def changes(self, since: int, before: Model, grain: int) -> tuple[Runs, Runs]:
+        """Return (written, cleared) since the state `before`, which a snapshot of `since` keeps.
+
+        Arguments:
+            grain: the ranges are widened to its multiples.
+        """
         held = int.from_bytes(self.allocated, "little")
         written = held & int.from_bytes(self.written[since], "little")
-        cleared = int.from_bytes(before.allocated, "little") & ~held
-        size = len(self.data)
-        flags = (bytearray(one.to_bytes(size, "little")) for one in (written, cleared))
-        found, gone = (runs_of(one, self.base) for one in flags)
-        return found, gone
+        lost = before.allocated, self.cleared[since]
+        gone = int.from_bytes(lost[0], "little") | int.from_bytes(lost[1], "little")
+        flags = (bytearray(one.to_bytes(len(self.data), "little")) for one in (written, gone))
+        found, cleared = (widened(runs_of(one, self.base), grain) for one in flags)
+        return found, outside(cleared, self.ranges(grain))
+
+
+def outside(runs: Runs, others: Runs) -> Runs:
+    """Return the parts of runs that lie in none of the others."""
+    for first, last in others:
+        parts = [((start, min(end, first)), (max(start, last), end)) for start, end in runs]
+        runs = [run for pair in parts for run in pair if run[0] < run[1]]
+    return runs
 
 
 def runs_of(flags: bytearray, base: int) -> Runs:

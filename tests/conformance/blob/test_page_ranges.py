@@ -107,6 +107,28 @@ def test_what_changed_since_a_snapshot(client: Client, container: str) -> None:
     assert listed(one) == [("P", 0, 2 * PAGE)]
 
 
+def test_what_was_written_and_cleared_since_a_snapshot(client: Client, container: str) -> None:
+    """B-PAG-15."""
+    target = f"/{container}/b"
+    create(client, target, 4 * PAGE)
+    first = snapshot(client, target)
+    write(client, target, 0, b"a" * (3 * PAGE))
+    second = snapshot(client, target)
+    expect(clear(client, target, PAGE, PAGE), 201)
+    since_first = [("P", 0, PAGE), ("C", PAGE, 2 * PAGE), ("P", 2 * PAGE, 3 * PAGE)]
+    assert ranges(client, target, f"&prevsnapshot={first}") == since_first
+    assert ranges(client, target, f"&prevsnapshot={second}") == [("C", PAGE, 2 * PAGE)]
+    written = [("P", 0, 3 * PAGE)]
+    assert ranges(client, f"{target}?snapshot={second}", f"&prevsnapshot={first}") == written
+    write(client, target, PAGE, b"b" * PAGE)
+    assert ranges(client, target, f"&prevsnapshot={first}") == written
+    # A new length clears what lies behind it, and a long clear is applied later.
+    for length in (0, 4 * PAGE):
+        size = {"x-ms-blob-content-length": str(length)}
+        expect(client.put(f"{target}?comp=properties", size), 200)
+    assert ranges(client, target, f"&prevsnapshot={first}") == [("C", 0, 3 * PAGE)]
+
+
 def test_snapshots_that_cannot_be_compared(client: Client, container: str) -> None:
     """B-PAG-16."""
     target, where = f"/{container}/b", f"/{container}/b?comp=pagelist"

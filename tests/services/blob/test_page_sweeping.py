@@ -248,20 +248,46 @@ ACTIONS = st.lists(
 
 
 class Model:
-    """The pages of each blob and snapshot, sparse: page number -> the byte that fills it."""
+    """The pages of each blob and snapshot, sparse: page number -> the byte that fills it.
+
+    `since` has the pages that were written, and those that were cleared, since each snapshot that
+    can be compared with the blob.
+    """
 
     def __init__(self) -> None:
         self.sizes: dict[str, int] = {}
         self.pages: dict[str, dict[int, int]] = {}
         self.snapshots: dict[str, dict[int, dict[int, int]]] = {"a": {}, "b": {}}
+        self.since: dict[str, dict[int, tuple[set[int], set[int]]]] = {"a": {}, "b": {}}
 
-    def ranges(self, found: dict[int, int]) -> pages.Ranges:
+    def write(self, name: str, numbers: range, mark: int) -> None:
+        self.pages[name].update(dict.fromkeys(numbers, mark))
+        for written, _ in self.since[name].values():
+            written.update(numbers)
+
+    def clear(self, name: str, first: int, stop: int) -> None:
+        gone = [number for number in self.pages[name] if first <= number < stop]
+        for number in gone:
+            del self.pages[name][number]
+        for _, cleared in self.since[name].values():
+            cleared.update(gone)
+
+    def changes(self, name: str, ticks: int) -> pages.Ranges:
+        held, before = self.pages[name], self.snapshots[name][ticks]
+        written, cleared = self.since[name][ticks]
+        changed = dict.fromkeys(written & held.keys(), False)
+        gone = (cleared | before.keys()) - held.keys()
+        changed |= {number: True for number in gone if number * PAGE < self.sizes[name]}
+        return self.ranges(changed)
+
+    def ranges(self, found: dict[int, bool] | dict[int, int]) -> pages.Ranges:
         listed: pages.Ranges = []
         for number in sorted(found):
-            if listed and listed[-1][1] == number * PAGE:
-                listed[-1] = (listed[-1][0], (number + 1) * PAGE, False)
+            is_clear = found[number] is True
+            if listed and listed[-1][1:] == (number * PAGE, is_clear):
+                listed[-1] = (listed[-1][0], (number + 1) * PAGE, is_clear)
             else:
-                listed.append((number * PAGE, (number + 1) * PAGE, False))
+                listed.append((number * PAGE, (number + 1) * PAGE, is_clear))
         return listed
 
 
@@ -274,6 +300,7 @@ def test_any_sequence_keeps_what_is_seen_and_nothing_else(
         model, turn, open_reads = Model(), 0, list[Download]()
         for turn, (deed, name, page, length) in enumerate(actions, 1):
             await _act(on, sweeper, model, (deed, name, page, length), turn, open_reads)
+            await _check_changes(on, model)
             assert pages.problems(on) == [], (turn, deed)
         for found in open_reads:
             end(found)
@@ -300,6 +327,13 @@ def test_any_sequence_keeps_what_is_seen_and_nothing_else(
     run(test)
 
 
+async def _check_changes(on: Services, model: Model) -> None:
+    """Compare the changes since each snapshot with the model: B-PAG-15."""
+    for name, taken in model.since.items():
+        for ticks in taken:
+            assert await pages.changes(on, name, ticks) == model.changes(name, ticks)
+
+
 async def _act(
     on: Services,
     sweeper: Sweeper,
@@ -316,43 +350,47 @@ async def _act(
         if is_page or not model.snapshots[name]:
             await pages.create(on, name, SIZE)
             model.sizes[name], model.pages[name] = SIZE, {}
+            model.since[name].clear()
     elif deed == "block":
         if not model.snapshots[name]:
             await do.put(on, name, b"block")
             model.sizes.pop(name, None)
             model.pages.pop(name, None)
+            model.since[name].clear()
     elif deed == "sweep":
         await swept(on, sweeper)
     elif deed == "unread":
         if open_reads:
             end(open_reads.pop(page % len(open_reads)))
     elif is_page:
-        held = model.pages[name]
         first = page * PAGE
         stop = min(size, first + length)
         if deed == "write" and first < stop:
             mark = turn % 255 + 1
             stop = min(stop, first + 300 * KIB)
             await pages.write(on, name, first, bytes([mark]) * (stop - first))
-            held.update(dict.fromkeys(range(page, stop // PAGE), mark))
+            model.write(name, range(page, stop // PAGE), mark)
         elif deed == "clear" and first < stop:
             await pages.clear(on, name, first, stop - first)
-            for number in range(page, stop // PAGE):
-                held.pop(number, None)
+            model.clear(name, page, stop // PAGE)
         elif deed == "resize":
             await pages.resize(on, name, first)
             model.sizes[name] = first
-            model.pages[name] = {number: mark for number, mark in held.items() if number < page}
+            model.clear(name, page, size // PAGE)
         elif deed == "snapshot":
-            model.snapshots[name][await do.snapshot(on, name)] = dict(held)
+            ticks = await do.snapshot(on, name)
+            model.snapshots[name][ticks] = dict(model.pages[name])
+            model.since[name][ticks] = set(), set()
         elif deed == "unsnap" and model.snapshots[name]:
             ticks = sorted(model.snapshots[name])[page % len(model.snapshots[name])]
             await do.delete(on, name, ticks=ticks)
             del model.snapshots[name][ticks]
+            model.since[name].pop(ticks, None)
         elif deed == "delete":
             await do.delete(on, name, INCLUDE)
             del model.sizes[name], model.pages[name]
             model.snapshots[name] = {}
+            model.since[name] = {}
         elif deed == "copy" and await _is_page_or_none(on, other):
             await _copy(on, sweeper, model, name, other)
         elif deed == "read" and size:
@@ -372,3 +410,4 @@ async def _copy(on: Services, sweeper: Sweeper, model: Model, name: str, other: 
     await sweeper.run_once()
     await swept(on, sweeper)
     model.sizes[other], model.pages[other] = model.sizes[name], dict(model.pages[name])
+    model.since[other].clear()

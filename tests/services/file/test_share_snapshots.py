@@ -14,6 +14,7 @@ from strongroom.services.core.leasing import AcquireLease, BreakLease
 from strongroom.services.core.runner import Services
 from strongroom.services.core.soft_deleted_places import RestorePlace, generation_version
 from strongroom.services.file import past_states
+from strongroom.services.file.files import SetFileProperties
 from strongroom.services.file.handles import renaming
 from strongroom.services.file.handles.model import RequestedRename
 from strongroom.services.file.paths import OnPath
@@ -29,6 +30,7 @@ from strongroom.services.file.shares.share_snapshots import (
 )
 from strongroom.services.file.shares.shares import CreateShare, SetShareMetadata
 from strongroom.services.sweeper import Sweeper
+from strongroom.store.core import keys
 from tests.services import container_calls as given
 from tests.services import file_calls as do
 from tests.services import handle_calls as smb
@@ -37,6 +39,7 @@ from tests.services.queue_calls import overwrite
 from tests.services.share_model import held
 
 KIB = 1024
+MIB = 1024 * KIB
 A = "aaaaaaaa-0000-0000-0000-000000000000"
 LEASE = {one.name: one for one in share.OPERATIONS if one.name.startswith("Lease")}
 GONE = (404, "ShareSnapshotNotFound")
@@ -267,6 +270,43 @@ def test_what_changed_since_a_snapshot() -> None:
         await do.create(on, "g", 1)
         wanted = do.run(on, file.LIST_RANGES, "g", ListRanges(previous=second.snapshot))
         assert await given.refused(wanted) == (409, "FileGenerationMismatch")
+
+    given.run(scenario)
+
+
+def test_what_was_written_and_cleared_since_a_snapshot() -> None:
+    """F-SNP-10."""
+
+    async def scenario() -> None:
+        on = await do.services()
+        await do.create(on, "f", 2048)
+        first = await take(on)
+        await do.put(on, "f", 0, b"a" * 1536)
+        await do.clear(on, "f", 512, 512)
+
+        async def changed() -> list[Any]:
+            wanted = ListRanges(previous=first.snapshot)
+            found = await do.run(on, file.LIST_RANGES, "f", wanted)
+            return [tuple(one) for one in found.ranges]
+
+        expected = [(0, 512, False), (512, 1024, True), (1024, 1536, False)]
+        assert await changed() == expected
+        await sweep(on)
+        assert await changed() == expected
+        # A clear over more than one commit's leaves is applied by the sweep.
+        large = 20 * MIB
+        await do.run(on, file.SET_FILE_PROPERTIES, "f", SetFileProperties(size_bytes=large))
+        await do.put(on, "f", large - 1024, b"b" * 1024)
+        await do.clear(on, "f", 0, large)
+        cleared = [(0, 1536, True), (large - 1024, large, True)]
+        assert await changed() == cleared
+        await sweep(on)
+        assert await changed() == cleared and do.problems(on) == []
+        await drop(on, first.snapshot)
+        await sweep(on)
+        (where,) = {ref.partition for ref in do.of_files(on) if ref.key == keys.FILE_KEY}
+        assert [ref.key for ref in do.of_files(on) if ref.partition == where] == [keys.FILE_KEY]
+        assert do.problems(on) == []
 
     given.run(scenario)
 

@@ -29,6 +29,7 @@ Must not live here: what the records contain (records.py), or when they are writ
 | retired body            | `b` + generation | blob name       | hidden | `r` + stamp              |
 | pending clears of a map | the owner's      | the owner's     | hidden | `w` + map                |
 | leaf of a map           | the owner's      | the owner's     | hidden | `e` + map, leaf          |
+| leaf with holes alone   | the owner's      | the owner's     | hidden | `y` + map, leaf          |
 | past leaf of a map      | the owner's      | the owner's     | hidden | `h` + map, leaf, until   |
 | inline data of a leaf   | the owner's      | the owner's     | hidden | `d` + map, leaf, born    |
 | queue's ledger          | `m` + generation | epoch           | hidden | `n`                      |
@@ -52,9 +53,8 @@ commit that wrote it (i: the index in that commit). A retrieval or update moves 
 holds two states, and a reference to an old key is stale. All messages since the queue was last
 cleared, an epoch, are in one partition, so that the next epoch is empty at once.
 
-A map (store/core/extents) locates the bytes of sparse content. It is in the partition of its owner,
-a blob or a file. Its number is the stamp of its creation. A leaf is one of its spans of 64 KiB;
-`until` and `born` are stamps.
+A map (store/core/extents) locates the bytes of a blob or file, in its owner's partition. Its number
+is the stamp of its creation. A leaf is one of its spans of 64 KiB; `until`, `born` are stamps.
 """
 
 from __future__ import annotations
@@ -88,8 +88,10 @@ APPENDED: Final = b"a"
 RETIRED: Final = b"r"
 MAP_CLEARS: Final = b"w"
 MAP_LEAF: Final = b"e"
+MAP_HOLLOW: Final = b"y"
 MAP_PAST: Final = b"h"
 MAP_DATA: Final = b"d"
+MAP_KINDS: Final = (MAP_DATA, MAP_LEAF, MAP_HOLLOW, MAP_PAST, MAP_CLEARS)
 FILE_NODE: Final = b"o"
 TEXT: Final = b"t"
 MESSAGE: Final = b"v"
@@ -386,14 +388,13 @@ def map_clears(map_number: int) -> Key:
     return Key(True, MAP_CLEARS + number(map_number))
 
 
-def map_leaf(map_number: int, leaf: int) -> Key:
-    """The key of the present state of one leaf of a map; leaves sort by their offset."""
-    return key_of((True, MAP_LEAF + number(map_number) + leaf.to_bytes(4, "big")))
+def map_leaf(map_number: int, leaf: int, kind: bytes = MAP_LEAF) -> Key:
+    """The key of a leaf's present state, or of its mark (MAP_HOLLOW); leaves sort by offset."""
+    return key_of((True, kind + number(map_number) + leaf.to_bytes(4, "big")))
 
 
 def map_past(map_number: int, leaf: int, until: int) -> Key:
-    """The key of a leaf's state that ended with the stamp `until`; a leaf's states sort
-    together."""
+    """The key of a leaf's state that ended with the stamp `until`; its states sort together."""
     return Key(True, MAP_PAST + number(map_number) + leaf.to_bytes(4, "big") + number(until))
 
 
@@ -409,8 +410,7 @@ def map_data(map_number: int, leaf: int, born: int) -> Key:
 
 def map_ranges() -> list[tuple[bytes, bytes]]:
     """(first, until) of each kind of record of a partition's maps."""
-    kinds = (MAP_DATA, MAP_LEAF, MAP_PAST, MAP_CLEARS)
-    return [(kind, _after(kind)) for kind in kinds]
+    return [(kind, _after(kind)) for kind in MAP_KINDS]
 
 
 def map_number(key: bytes) -> int:

@@ -52,7 +52,7 @@ def _listed_contents(name: bytes, value: bytes) -> Collection[int]:
     return run_to_completion(StoredBlockList.decode(value).contents())
 
 
-MAP_KINDS: Final = frozenset((keys.MAP_CLEARS, keys.MAP_LEAF, keys.MAP_PAST, keys.MAP_DATA))
+MAP_KINDS: Final = frozenset(keys.MAP_KINDS)
 _HIDDEN: Final = {
     keys.INLINE: HiddenKind("inline bytes at {} belong to nothing", lambda name, value: ()),
     keys.BLOCK_LIST: HiddenKind("block list {} belongs to nothing", _listed_contents),

@@ -20,8 +20,8 @@ Whole leaves are never rewritten, so this concerns at most the two leaves at the
 **Snapshots are stamps.** Taking one writes nothing here: the owner records the stamp of its commit.
 The first commit that changes a leaf afterwards keeps the version before as a past leaf, whose key
 has the end of its validity. A snapshot reads the version that was valid at its stamp. Versions
-share stores. Extents carry the stamp of their writing, so the changes since a snapshot follow from
-the leaves.
+share stores. Extents carry the stamp of their writing, and holes that of their clear (holes.py). So
+the changes since a snapshot follow from the leaves.
 
 **Long clears are records.** A clear of more than 8 MiB is one entry in the map's list of pending
 clears. So are a truncation and the end of a content. A read of a leaf that is older than a clear

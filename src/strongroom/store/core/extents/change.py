@@ -20,6 +20,7 @@ import msgspec
 from strongroom.engines.base import Key, Record, Ref, Write
 from strongroom.store.core import keys
 from strongroom.store.core.extents import leaf as leaves
+from strongroom.store.core.extents.holes import dug
 from strongroom.store.core.extents.leaf import LeafSpan, Run
 from strongroom.store.core.extents.model import (
     CLEARS,
@@ -45,6 +46,7 @@ DROPS_MAX: Final = 1024
 _KEPT_MAX: Final = 640
 # The content id of a store whose bytes have arrived but are not stored yet.
 _PENDING_CONTENT: Final = -1
+_MARK: Final = b"\x01"
 
 
 class Outdated(Exception):
@@ -116,11 +118,14 @@ class Collector:
         self.put(self._place.clears(), value)
 
     def put_leaf(self, number: int, before: Leaf | None, after: Leaf) -> None:
-        """Write a leaf, or delete it when nothing is allocated in it."""
-        if after.extents:
+        """Write a leaf, or delete it when nothing is left of it."""
+        if not after.is_empty:
             self.put(self._place.leaf(number), encode_leaf(after))
         elif before is not None:
             self.put(self._place.leaf(number), None)
+        was_hollow = before is not None and before.is_hollow
+        if was_hollow != after.is_hollow:
+            self.put(self._place.hollow(number), None if was_hollow else _MARK)
 
     def keep(self, number: int, version: Leaf, until: int) -> None:
         """Keep a version of a leaf as a past leaf. Raises Backlog when the commit would keep too
@@ -196,10 +201,15 @@ class Mutation(msgspec.Struct, frozen=True):
             before = leaf_of(record)
             versions = leaves.history(before, span.leaf, clears_of(found[0]), stamp)
             seen = (version_of(record), version_of(found[0]))
-            after = Leaf(stamp, self._after(collector, span, versions, seen, stamp))
-            if after.extents == (versions[-1].extents if versions else ()) and len(versions) < 2:
+            last = versions[-1] if versions else Leaf(0, ())
+            extents = self._after(collector, span, last.extents, seen, stamp)
+            if extents == last.extents and len(versions) < 2:
                 continue  # a clear of a range that is a hole already
+            has_snapshots = max(pins.snapshot, pins.lost) >= self.place.number
+            after = Leaf(stamp, extents, dug(last, extents, stamp) if has_snapshots else ())
             collector.put_leaf(span.leaf, before, after)
+            # The deleted snapshot may have been the last that needs the holes.
+            collector.has_garbage |= after.is_hollow and pins.lost > 0
             _retire(collector, span.leaf, versions, after, pins)
         return collector.change()
 
@@ -207,11 +217,10 @@ class Mutation(msgspec.Struct, frozen=True):
         self,
         collector: Collector,
         span: LeafSpan,
-        versions: Sequence[Leaf],
+        extents: Extents,
         seen: tuple[int | None, int | None],
         stamp: int,
     ) -> Extents:
-        extents = versions[-1].extents if versions else ()
         part = self.parts.get(span.leaf)
         if part is not None and part.runs is not None:
             if part.seen != seen:
@@ -280,7 +289,7 @@ def _retire(
         is_last_trace = pins.lost and any(
             store.born <= pins.lost for store in gone & stores_of(version.extents).keys()
         )
-        if version.extents and (version.since <= pinned or is_last_trace):
+        if not version.is_empty and (version.since <= pinned or is_last_trace):
             collector.keep(number, version, following.since)
             if not version.since <= pins.snapshot < following.since:
                 collector.has_garbage = True

@@ -8,7 +8,9 @@ The rules that must hold:
  2. No present leaf has bytes beyond the content's end, after the pending clears.
  3. The versions of a leaf follow one another.
  4. Inline data that a version names exists, with its length and its checksum.
- 5. Every store belongs to one leaf, and each inline data is named by a version.
+ 5. The holes of a leaf are in order, in whole sectors, and not younger than the leaf.
+ 6. A leaf that has holes alone is marked, and no other.
+ 7. Every store belongs to one leaf, and each inline data is named by a version.
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from strongroom.engines.base import DataDamaged, Partition
+from strongroom.engines.gateways import STAMP_MAX
 from strongroom.store.core import keys
+from strongroom.store.core.extents import holes
 from strongroom.store.core.extents import leaf as leaves
 from strongroom.store.core.extents.model import (
     CLEARS,
@@ -39,6 +43,7 @@ class _Map:
     def __init__(self) -> None:
         self.clears: tuple[Clear, ...] = ()
         self.present: dict[int, Leaf] = {}
+        self.hollow: set[int] = set()
         self.past: dict[int, list[tuple[int, Leaf]]] = {}
         # By (leaf, born), the length of its inline data; None = damaged.
         self.data: dict[tuple[int, int], int | None] = {}
@@ -72,6 +77,8 @@ class MapsCheck:
             one.clears = CLEARS.decode(value).pending
         elif kind == keys.MAP_LEAF:
             one.present[leaf] = decode_leaf(value)
+        elif kind == keys.MAP_HOLLOW:
+            one.hollow.add(leaf)
         elif kind == keys.MAP_PAST:
             one.past.setdefault(leaf, []).append((keys.map_stamp(name), decode_leaf(value)))
         else:
@@ -111,6 +118,12 @@ class MapsCheck:
                         named.add((leaf, store.born))
                         found += _data(store, one.data.get((leaf, store.born), 0), needed)
             problems += [f"leaf {leaf}: {problem}" for problem in dict.fromkeys(found)]
+        hollow = {leaf for leaf, version in one.present.items() if version.is_hollow}
+        for leaf in sorted(hollow ^ one.hollow):
+            problems.append(f"leaf {leaf}: its mark and its holes differ")
+        for leaf in hollow:
+            if not holes.needed(one.present[leaf].holes, number, living, STAMP_MAX):
+                self.has_waste = True
         problems += self._shared(one)
         for leaf, born in sorted(one.data.keys() - named):
             problems.append(f"leaf {leaf}: inline data of {born} belongs to nothing")
@@ -160,8 +173,13 @@ def _beyond(
 
 
 def _extents(version: Leaf) -> Iterator[str]:
-    if not version.extents:
+    if version.is_empty:
         yield "it is there, but nothing is allocated in it"
+    position = 0
+    for hole in version.holes:
+        if not position <= hole.start < hole.end <= LEAF_BYTES or hole.cleared > version.since:
+            yield f"the hole at {hole.start} is out of order"
+        position = hole.end
     position = 0
     for one in version.extents:
         if one.start < position or one.length < 1 or one.end > LEAF_BYTES:
@@ -184,6 +202,7 @@ def _data(store: LeafStore, found: int | None, needed: bool) -> Iterator[str]:
 _SIZES = {
     (keys.MAP_CLEARS, 9),
     (keys.MAP_LEAF, 13),
+    (keys.MAP_HOLLOW, 13),
     (keys.MAP_PAST, 21),
     (keys.MAP_DATA, 21),
 }

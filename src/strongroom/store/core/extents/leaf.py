@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
+from strongroom.store.core.extents.holes import dug
 from strongroom.store.core.extents.model import (
     EXTENTS_MAX,
     LEAF_BYTES,
@@ -89,6 +90,8 @@ def history(leaf: Leaf | None, number: int, clears: Iterable[Clear], at: int) ->
     """Return the versions of a leaf up to the stamp `at`: the stored one, then one after each
     pending clear that removes bytes from it. Return an empty list without a leaf.
 
+    The end of a content removes the leaf's holes too.
+
     Arguments:
         number: the leaf's.
         clears: pending ones, the oldest first.
@@ -99,9 +102,12 @@ def history(leaf: Leaf | None, number: int, clears: Iterable[Clear], at: int) ->
     for clear in clears:
         start, end = clear_within(clear, number)
         if start < end and leaf.since < clear.stamp <= at:
-            before = versions[-1].extents
-            if (after := cut(before, start, end)) is not before:
+            before = versions[-1]
+            after = cut(before.extents, start, end)
+            if clear.is_end and not before.is_empty:
                 versions.append(Leaf(clear.stamp, after))
+            elif after is not before.extents:
+                versions.append(Leaf(clear.stamp, after, dug(before, after, clear.stamp)))
     return versions
 
 

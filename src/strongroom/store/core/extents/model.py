@@ -45,6 +45,10 @@ class MapPlace(NamedTuple):
         """The record of a leaf."""
         return ref_of((self.partition, keys.map_leaf(self.number, leaf)))
 
+    def hollow(self, leaf: int) -> Ref:
+        """The record that leads a sweep to a leaf that has holes alone."""
+        return ref_of((self.partition, keys.map_leaf(self.number, leaf, keys.MAP_HOLLOW)))
+
     def data(self, leaf: int, born: int) -> Ref:
         """The record of a leaf's inline data."""
         return ref_of((self.partition, keys.map_data(self.number, leaf, born)))
@@ -81,11 +85,34 @@ Extents = tuple[Extent, ...]
 """The allocated bytes of a leaf, in order and without overlap."""
 
 
+class Hole(NamedTuple):
+    """The sectors [start, end) of a leaf lost bytes by a clear. `cleared` is its stamp."""
+
+    start: int
+    end: int
+    cleared: int
+
+
+Holes = tuple[Hole, ...]
+"""Holes of a leaf, in order and without overlap. Part of a hole may be allocated again."""
+
+
 class Leaf(NamedTuple):
     """One version of a leaf, which is valid from the stamp `since` on."""
 
     since: int
     extents: Extents
+    holes: Holes = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to store of it."""
+        return not self.extents and not self.holes
+
+    @property
+    def is_hollow(self) -> bool:
+        """Whether it has holes alone."""
+        return not self.extents and bool(self.holes)
 
 
 class Clear(msgspec.Struct, frozen=True, array_like=True):
@@ -109,11 +136,12 @@ class Clears(msgspec.Struct, frozen=True, array_like=True):
 
 class _LeafRecord(msgspec.Struct, frozen=True, array_like=True):
     """The stored form of a leaf. Extents name their store by its index; `written` 0 means the
-    store's `born`."""
+    store's `born`. A hole counts in sectors. Older records have none."""
 
     since: int
     stores: tuple[LeafStore, ...]
     extents: tuple[tuple[int, int, int, int, int], ...]
+    holes: tuple[tuple[int, int, int], ...] = ()
 
 
 CLEARS: Final = Codec(Clears)
@@ -128,7 +156,10 @@ def encode_leaf(leaf: Leaf) -> bytes:
         (one.start, one.length, index[one.store], one.offset, _relative(one))
         for one in leaf.extents
     )
-    return _LEAF.encode(_LeafRecord(leaf.since, stores, extents))
+    holes = tuple(
+        (one.start // SECTOR_BYTES, one.end // SECTOR_BYTES, one.cleared) for one in leaf.holes
+    )
+    return _LEAF.encode(_LeafRecord(leaf.since, stores, extents, holes))
 
 
 def _relative(extent: Extent) -> int:
@@ -146,7 +177,11 @@ def decode_leaf(value: bytes) -> Leaf:
         )
     except IndexError as error:
         raise DamagedRecord("an extent of a leaf names a store that is not there") from error
-    return Leaf(found.since, extents)
+    holes = tuple(
+        Hole(start * SECTOR_BYTES, end * SECTOR_BYTES, cleared)
+        for start, end, cleared in found.holes
+    )
+    return Leaf(found.since, extents, holes)
 
 
 def leaf_of(record: Record | None) -> Leaf | None:

@@ -11,7 +11,8 @@ from typing import Final, NamedTuple
 from strongroom.engines.base import Engine
 from strongroom.slices import Steps, parts
 from strongroom.store.core.extents import versions
-from strongroom.store.core.extents.model import LEAF_BYTES, Extent, Extents, MapPlace
+from strongroom.store.core.extents.holes import Spans, widened, without
+from strongroom.store.core.extents.model import LEAF_BYTES, Extent, Leaf, MapPlace
 
 LEAVES_MAX: Final = 16 * 1024
 """The maximal number of leaves that one page of ranges reads. They cover 1 GiB if all is
@@ -112,49 +113,21 @@ def _take(
 
 
 def _of_leaf(
-    number: int, states: tuple[Extents, ...], since: int, granularity_bytes: int
+    number: int, states: tuple[Leaf, ...], since: int, granularity_bytes: int
 ) -> Iterator[Range]:
     """Yield the ranges of one leaf, widened to grains, in order."""
-    first = number * LEAF_BYTES
+    first, grain, after = number * LEAF_BYTES, granularity_bytes, states[-1]
     if len(states) == 1:
-        written, cleared = _grains(states[0], first, granularity_bytes), []
+        written, cleared = _grains(after.extents, grain), []
     else:
-        before, after = states
-        written = _grains((one for one in after if one.written > since), first, granularity_bytes)
-        held = _grains(after, first, granularity_bytes)
-        cleared = _without(_grains(before, first, granularity_bytes), held)
-    plain = [Range(start, stop) for start, stop in written]
-    gone = [Range(start, stop, True) for start, stop in cleared]
+        written = _grains((one for one in after.extents if one.written > since), grain)
+        lost = [(one.start, one.end) for one in states[0].extents]
+        lost += [(one.start, one.end) for one in after.holes if one.cleared > since]
+        cleared = without(widened(sorted(lost), grain), _grains(after.extents, grain))
+    plain = [Range(first + start, first + stop) for start, stop in written]
+    gone = [Range(first + start, first + stop, True) for start, stop in cleared]
     yield from sorted(plain + gone)
 
 
-def _grains(extents: Iterable[Extent], first: int, granularity_bytes: int) -> list[tuple[int, int]]:
-    """Return the widened ranges of extents; adjacent ones are joined."""
-    found: list[tuple[int, int]] = []
-    for one in extents:
-        start = first + one.start // granularity_bytes * granularity_bytes
-        stop = first - (-one.end // granularity_bytes) * granularity_bytes
-        if found and start <= found[-1][1]:
-            found[-1] = (found[-1][0], stop)
-        else:
-            found.append((start, stop))
-    return found
-
-
-def _without(ranges: list[tuple[int, int]], others: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the parts of `ranges` that lie in none of `others`; both in order and without
-    overlap."""
-    left: list[tuple[int, int]] = []
-    index = 0
-    for start, stop in ranges:
-        while index < len(others) and others[index][1] <= start:
-            index += 1
-        at = index
-        while start < stop and at < len(others) and others[at][0] < stop:
-            if start < others[at][0]:
-                left.append((start, others[at][0]))
-            start = others[at][1]
-            at += 1
-        if start < stop:
-            left.append((start, stop))
-    return left
+def _grains(extents: Iterable[Extent], granularity_bytes: int) -> Spans:
+    return widened(((one.start, one.end) for one in extents), granularity_bytes)

@@ -38,7 +38,7 @@ async def read(
     position, end = offset, offset + length
     first, until = offset // LEAF_BYTES, -(-end // LEAF_BYTES)
     async for page in versions.pages(store, place, (at,), first, until, _WINDOW_LEAVES):
-        rows = [(number, extents) for number, (extents,) in page.leaves]
+        rows = [(number, leaf.extents) for number, (leaf,) in page.leaves]
         for start, data in await _bytes(store, place, rows, position, end):
             for piece in _zeros(start - position):
                 yield piece

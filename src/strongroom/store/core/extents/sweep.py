@@ -1,7 +1,8 @@
 """The cleanup after mutations and deleted snapshots of a map.
 
 Lives here: applying pending clears leaf by leaf, and removing past leaves without readers, with the
-stores that only they name. Must not live here: when this runs, which snapshots exist.
+stores that only they name. Leaves with holes alone that nobody needs any more go too. Must not live
+here: when this runs, which snapshots exist.
 
 Each commit is correct by itself, so a sweep may stop anywhere and restart, also twice at once. A
 past leaf never gains a reader: it ended before any later snapshot or read.
@@ -24,10 +25,12 @@ from strongroom.engines.base import (
     StorageEngine,
 )
 from strongroom.engines.gateways import STAMP_MAX
+from strongroom.slices import parts
 from strongroom.store.core import keys
 from strongroom.store.core.extents import leaf as leaves
 from strongroom.store.core.extents.change import Collector, Outdated
 from strongroom.store.core.extents.draft import rewritten, store_part
+from strongroom.store.core.extents.holes import needed
 from strongroom.store.core.extents.leaf import LeafSpan
 from strongroom.store.core.extents.model import (
     LEAF_BYTES,
@@ -100,6 +103,7 @@ class Sweep:
         """
         try:
             await self._apply_clears()
+            await self._remove_hollow()
             await self._remove_past()
         except StillNeeded:
             return False
@@ -182,7 +186,7 @@ class Sweep:
                 if self._must_rewrite(versions[-1]):
                     to_rewrite.append(number)
                     continue
-                collector.put_leaf(number, versions[0], versions[-1])
+                collector.put_leaf(number, versions[0], self._useful(versions[-1]))
                 self._retire(collector, number, versions)
             return Commit(to_rewrite, _steps(place, collector))
 
@@ -208,6 +212,7 @@ class Sweep:
         if len(versions) < 2:
             return True  # a mutation came first
         *before, last = versions
+        last = self._useful(last)
         laid = leaves.runs(last.extents, max(self._living, default=0))
         try:
             data = await rewritten(self._store, place, span, last.extents, laid)
@@ -259,7 +264,7 @@ class Sweep:
         read_stamps = self._read_stamps()
         ends = [version.since for version in versions[1:]]
         for version, until in zip(versions, ends, strict=False):
-            if version.extents and self._is_seen(version.since, until, read_stamps):
+            if not version.is_empty and self._is_seen(version.since, until, read_stamps):
                 collector.keep(number, version, until)
         alive = stores_of(versions[0].extents)
         for version in versions[1:]:
@@ -279,6 +284,42 @@ class Sweep:
             return Commit(None, _steps(place, collector))
 
         await self._store.update(place.partition, [place.clears()], decide, Purpose.FREEING)
+
+    def _useful(self, leaf: Leaf) -> Leaf:
+        """Return a leaf with only those holes that somebody may need. Raises StillNeeded."""
+        if not leaf.holes:
+            return leaf
+        number, horizon = self._place.number, self._horizon
+        return leaf._replace(holes=needed(leaf.holes, number, self._read_stamps(), horizon))
+
+    async def _remove_hollow(self) -> None:
+        place = self._place
+        first, last = place.hollow(0).key.name, place.hollow((1 << 32) - 1).key.name
+        async for items in self._items(first, last + b"\0"):
+            for batch in parts(items, _REMOVALS):
+                await self._remove_some_hollow([keys.map_leaf_number(one.name) for one in batch])
+                await self._pace()
+
+    async def _remove_some_hollow(self, numbers: Sequence[int]) -> None:
+        """Remove those of these leaves that have holes alone which nobody needs."""
+        place = self._place
+
+        def decide(found: Sequence[Record | None], stamp: int) -> Commit[bool]:
+            collector = Collector(place)
+            is_read = False
+            for number, record in zip(numbers, found, strict=True):
+                leaf = leaf_of(record)
+                if leaf is None or not leaf.is_hollow:
+                    continue  # a mutation came first
+                if (after := self._useful(leaf)).is_empty:
+                    collector.put_leaf(number, leaf, after)
+                elif not needed(leaf.holes, place.number, self._living, STAMP_MAX):
+                    is_read = True
+            return Commit(is_read, _steps(place, collector))
+
+        refs = [place.leaf(number) for number in numbers]
+        if await self._store.update(place.partition, refs, decide, Purpose.FREEING):
+            self._is_left = True
 
     async def _remove_past(self) -> None:
         number = self._place.number

@@ -18,25 +18,24 @@ from strongroom.store.core import keys
 from strongroom.store.core.extents import leaf as leaves
 from strongroom.store.core.extents.model import (
     Clear,
-    Extents,
     Leaf,
     MapPlace,
     clears_of,
     decode_leaf,
 )
 
-_NONE: Extents = ()
+_NONE: Final = Leaf(0, ())
 # For the most fragmented leaves: some tenths of a millisecond.
 _LEAVES_AT_ONCE: Final = 8
 
 
 class LeafPage(NamedTuple):
-    """The allocated bytes of the leaves from the previous page up to `until`.
+    """The leaves from the previous page up to `until`.
 
-    Each leaf has its extents at each of the requested stamps.
+    Each leaf has its version at each of the requested stamps.
     """
 
-    leaves: list[tuple[int, tuple[Extents, ...]]]
+    leaves: list[tuple[int, tuple[Leaf, ...]]]
     until: int
 
 
@@ -54,7 +53,7 @@ async def pages(
     clears = clears_of(found)
     while first < until:
         present, stop = await _present(engine, place, first, until, page_leaves)
-        states: list[dict[int, Extents]] = []
+        states: list[dict[int, Leaf]] = []
         for stamp in at:
             past, reached = await _past(engine, place, stamp, first, stop, page_leaves)
             stop = min(stop, reached)
@@ -67,11 +66,11 @@ async def pages(
 
 def _states(
     present: dict[int, Leaf], past: dict[int, Leaf], clears: Sequence[Clear], at: int
-) -> dict[int, Extents]:
-    found = {number: leaf.extents for number, leaf in past.items()}
+) -> dict[int, Leaf]:
+    found = dict(past)
     for number, leaf in present.items():
         if leaf.since <= at:
-            found[number] = leaves.history(leaf, number, clears, at)[-1].extents
+            found[number] = leaves.history(leaf, number, clears, at)[-1]
     return found
 
 
