@@ -252,7 +252,8 @@ BLOB_IS_SEALED = row(
 BLOB_USES_CUSTOMER_SPECIFIED_ENCRYPTION = row(
     "BlobUsesCustomerSpecifiedEncryption",
     409,
-    "CPK blob read without the key",
+    "The blob is encrypted with customer specified encryption, but it was not provided in the "
+    "request.",
 )
 BLOB_OPERATION_NOT_SUPPORTED = row(
     "BlobOperationNotSupported",

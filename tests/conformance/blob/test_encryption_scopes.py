@@ -11,12 +11,13 @@ from tests.conformance.blobs import block_list, block_target, put
 from tests.conformance.client import PUT_BLOB, Client
 from tests.conformance.copying import SYNC, copy, source_url
 from tests.conformance.listing import blob, page, properties
-from tests.conformance.pages import create, send
+from tests.conformance.pages import clear, create, send
 from tests.conformance.sas import account_sas, service_sas
 
 SCOPE, DEFAULT = "x-ms-encryption-scope", "x-ms-default-encryption-scope"
 DENY = "x-ms-deny-encryption-scope-override"
 FORBIDDEN = "RequestForbiddenByContainerEncryptionPolicy"
+UNNAMED = "BlobUsesCustomerSpecifiedEncryption"
 MISMATCH = "BlobCustomerSpecifiedEncryptionMismatch"
 ACCOUNT = "$account-encryption-key"
 BOX = "/box?restype=container"
@@ -151,7 +152,7 @@ def write(client: Client, kind: str, headers: dict[str, str]) -> Answer:
 def test_a_write_has_its_own_scope_or_the_default(account: Client, kind: str) -> None:
     """B-ENC-03, B-ENC-04."""
     made(account, {DEFAULT: "mine"})
-    assert write(account, kind, {}).status in (201, 202)
+    assert write(account, kind, {})[SCOPE] == "mine"
     assert scope(account) == "mine"
     answer = write(account, kind, {SCOPE: "other"})
     assert (answer.status in (201, 202), answer[SCOPE]) == (True, "other")
@@ -198,7 +199,30 @@ def test_a_change_with_another_scope(account: Client) -> None:
     for other in ("other", ACCOUNT):
         for answer in changes({SCOPE: other}):
             expect(answer, 409, MISMATCH)
-    for headers in ({}, {SCOPE: "mine"}):
-        assert [answer.status for answer in changes(headers)] == [200, 201, 201, 201, 200]
+    for answer in changes({}):
+        expect(answer, 409, UNNAMED)
+    expect(clear(account, "/box/p", 0, 512), 409, UNNAMED)
+    expect(account.put("/box/b?comp=blocklist", {}, block_list()), 409, UNNAMED)
+    assert [answer.status for answer in changes({SCOPE: "mine"})] == [200, 201, 201, 201, 200]
+    for headers in ({"x-ms-sequence-number-action": "increment"}, {"x-ms-blob-content-type": "a"}):
+        expect(account.put("/box/p?comp=properties", headers), 200)
+    expect(account.put("/box/a?comp=seal"), 200)
     assert [scope(account, f"/box/{name}") for name in "bpa"] == ["mine"] * 3
     expect(account.put(block_target("/box/b", "1"), {SCOPE: "other"}, b"x"), 201)
+    listed = account.put("/box/b?comp=blocklist", {SCOPE: "other"}, block_list())
+    assert expect(listed, 201)[SCOPE] == "other" == scope(account)
+
+
+def test_a_change_where_the_container_has_a_default_scope(account: Client) -> None:
+    """B-ENC-04, B-ENC-06."""
+    made(account, {DEFAULT: "mine"})
+    assert put(account, "/box/b")[SCOPE] == "mine"
+    assert expect(account.put(block_target("/box/c", "1"), {}, b"x"), 201)[SCOPE] == "mine"
+    metadata = account.put("/box/b?comp=metadata", {"x-ms-meta-a": "b"})
+    assert expect(metadata, 200)[SCOPE] == "mine"
+    plain = account.put("/box/b?comp=properties", {"x-ms-blob-content-type": "a"})
+    assert expect(plain, 200).get(SCOPE) is None
+    put(account, "/box/other", headers={SCOPE: "other"})
+    expect(account.put("/box/other?comp=metadata", {"x-ms-meta-a": "b"}), 409, UNNAMED)
+    assert put(account, "/box/plain", headers={SCOPE: ACCOUNT}).get(SCOPE) is None
+    expect(account.put("/box/plain?comp=metadata", {"x-ms-meta-a": "b"}), 200)

@@ -6,6 +6,7 @@ REST reference; docs/operations/blob.md, table "Blobs".
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from strongroom import blob_errors, errors
@@ -18,7 +19,8 @@ from strongroom.services.blob.types import appends
 from strongroom.services.core.calls import ConditionUse, Existence, Rule
 from strongroom.values import BlobKind
 
-_APPENDS: Final = Rule(LeaseUse.WRITE, ConditionUse.WRITE, kind=BlobKind.APPEND)
+_SEALS: Final = Rule(LeaseUse.WRITE, ConditionUse.WRITE, kind=BlobKind.APPEND)
+_APPENDS: Final = replace(_SEALS, names_scope=True)
 
 PUT_APPEND_BLOB: Final = Operation(
     name="Put Blob (append)",
@@ -96,7 +98,7 @@ SEAL_BLOB: Final = Operation(
     resource=Resource.BLOB,
     comp="seal",
     permission=permissions.APPEND,
-    rule=_APPENDS,
+    rule=_SEALS,
     input=appends.SealBlob,
     accepts=(append_fields.ONLY_POSITION,),
     returns=(give.ETAG, give.LAST_MODIFIED, give.SEALED),

@@ -6,6 +6,7 @@ reference; docs/operations/blob.md, table "Blobs".
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from strongroom import blob_errors, errors
@@ -162,7 +163,7 @@ SET_BLOB_METADATA: Final = Operation(
     resource=Resource.BLOB,
     comp="metadata",
     permission=permissions.WRITE,
-    rule=WRITES,
+    rule=replace(WRITES, names_scope=True),
     input=attributes.SetMetadata,
     accepts=(
         blob_fields.SCOPE,
@@ -185,7 +186,7 @@ SNAPSHOT_BLOB: Final = Operation(
     resource=Resource.BLOB,
     comp="snapshot",
     permission=permissions.CREATE,
-    rule=Rule(LeaseUse.READ, ConditionUse.WRITE),
+    rule=Rule(LeaseUse.READ, ConditionUse.WRITE, names_scope=True),
     input=snapshots.SnapshotBlob,
     accepts=(
         blob_fields.SCOPE,

@@ -56,7 +56,13 @@ PUT_BLOCK_LIST: Final = Operation(
     resource=Resource.BLOB,
     comp="blocklist",
     permission=permissions.WRITE,
-    rule=Rule(LeaseUse.WRITE, ConditionUse.WRITE, Existence.CREATES, kind=BlobKind.BLOCK),
+    rule=Rule(
+        LeaseUse.WRITE,
+        ConditionUse.WRITE,
+        Existence.CREATES,
+        kind=BlobKind.BLOCK,
+        names_scope=True,
+    ),
     input=blocks.PutBlockList,
     accepts=(
         blob_fields.SCOPE,

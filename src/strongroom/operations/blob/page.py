@@ -6,6 +6,7 @@ reference; docs/operations/blob.md, table "Blobs".
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from strongroom import blob_errors, errors
@@ -29,7 +30,8 @@ from strongroom.values import BlobKind, Purpose
 
 _READS: Final = Rule(LeaseUse.READ, ConditionUse.READ, kind=BlobKind.PAGE)
 _WRITES: Final = Rule(LeaseUse.WRITE, ConditionUse.WRITE, kind=BlobKind.PAGE)
-_FREES: Final = Rule(LeaseUse.WRITE, ConditionUse.WRITE, purpose=Purpose.UPKEEP, kind=BlobKind.PAGE)
+_CHANGES: Final = replace(_WRITES, names_scope=True)
+_FREES: Final = replace(_CHANGES, purpose=Purpose.UPKEEP)
 _NOT_NOW: Final = (
     blob_errors.PENDING_COPY_OPERATION,
     blob_errors.OPERATION_NOT_ALLOWED_ON_INCREMENTAL_COPY_BLOB,
@@ -92,7 +94,7 @@ PUT_PAGE: Final = Operation(
     comp="page",
     when=(When("x-ms-page-write", "update"),),
     permission=permissions.WRITE,
-    rule=_WRITES,
+    rule=_CHANGES,
     input=writing.PutPage,
     accepts=(
         blob_fields.SCOPE,
@@ -184,7 +186,7 @@ GET_PAGE_RANGES: Final = Operation(
 )
 
 
-def _set_properties(name: str, id: str, mark: str) -> Operation:
+def _set_properties(name: str, id: str, mark: str, rule: Rule) -> Operation:
     return Operation(
         name=name,
         id=id,
@@ -193,7 +195,7 @@ def _set_properties(name: str, id: str, mark: str) -> Operation:
         comp="properties",
         when=(When(mark),),
         permission=permissions.WRITE,
-        rule=_WRITES,
+        rule=rule,
         input=writing.SetPageProperties,
         accepts=(
             blob_fields.NEW_PROPERTIES,
@@ -244,10 +246,13 @@ OPERATIONS: Final = (
     _changed_ranges("?prevsnapshot"),
     _changed_ranges("x-ms-previous-snapshot-url"),
     GET_PAGE_RANGES,
-    _set_properties("Set Blob Properties (resize)", "pageblob_resize", page_fields.LENGTH_HEADER),
+    _set_properties(
+        "Set Blob Properties (resize)", "pageblob_resize", page_fields.LENGTH_HEADER, _CHANGES
+    ),
     _set_properties(
         "Set Blob Properties (sequence number)",
         "pageblob_update_sequence_number",
         page_fields.ACTION_HEADER,
+        _WRITES,
     ),
 )

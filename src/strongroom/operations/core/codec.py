@@ -294,12 +294,23 @@ def encode(operation: Operation, result: Any, call: Call[Any], origin: Origin) -
         headers.extend(operation.extra_headers(result))
     if operation.request_dependent_headers is not None:
         headers.extend(operation.request_dependent_headers(result, call, origin))
-    if call.terms.scope:
-        headers.append((fields.SCOPE_HEADER, call.terms.scope))
+    if scope := _written_scope(operation, call):
+        headers.append((fields.SCOPE_HEADER, scope))
     if operation.content is None:
         return Response(status, headers)
     content = operation.content(result, call, origin)
     return Response(status, headers, content.pieces, content.size_bytes, finished=content.release)
+
+
+def _written_scope(operation: Operation, call: Call[Any]) -> str:
+    """Return the encryption scope that a write names, else the default one of its container; "" =
+    the account's own, or no write."""
+    if call.terms.scope is not None:
+        return call.terms.scope
+    default = "" if call.place is None else call.place.scope
+    if default and any(fields.SCOPE_HEADER in field.headers for field in operation.accepts):
+        return default
+    return ""
 
 
 async def complete(response: Response, turns: SliceTurns) -> Response:

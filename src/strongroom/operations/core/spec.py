@@ -350,6 +350,8 @@ def common_errors(operation: Operation) -> frozenset[ErrorCode]:
     them."""
     rule = operation.rule
     found = _ALWAYS | _LEASES[rule.lease] | _CONDITIONS[rule.conditions] | _missing(operation)
+    if rule.names_scope:
+        found |= {blob_errors.BLOB_USES_CUSTOMER_SPECIFIED_ENCRYPTION}
     if rule.kind is not None:
         found |= {blob_errors.INVALID_BLOB_TYPE}
     if rule.conditions is ConditionUse.WRITE and rule.existence is Existence.CREATES:

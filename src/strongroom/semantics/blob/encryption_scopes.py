@@ -46,6 +46,20 @@ def scope_of_new(requested: str, default: str, is_denied: bool) -> str:
     return requested
 
 
+def require_named(default: str, scope: str) -> None:
+    """Refuse a request that names no scope, for a blob that has another one than the container's
+    default.
+
+    Arguments:
+        default: the container's default scope; "" = the account's own.
+        scope: the blob's.
+
+    Raises: StorageError BlobUsesCustomerSpecifiedEncryption.
+    """
+    if scope and scope != default:
+        raise StorageError(blob_errors.BLOB_USES_CUSTOMER_SPECIFIED_ENCRYPTION)
+
+
 def require_same(given: str | None, scope: str) -> None:
     """Refuse a change of a blob under another encryption scope than the blob's.
 

@@ -68,7 +68,8 @@ class Rule:
 
     `unmet` is the error for a condition of a write that does not hold; copies have their own.
     `purpose` decides what the operation may do on a full disk. `kind` is the type that the blob
-    must have, None = any.
+    must have, None = any. `names_scope`: a blob with a scope of its own requires that the
+    request names it.
     """
 
     lease: LeaseUse = LeaseUse.NONE
@@ -77,6 +78,7 @@ class Rule:
     unmet: ErrorCode = CONDITION_NOT_MET
     purpose: Purpose = Purpose.GROWTH
     kind: BlobKind | None = None
+    names_scope: bool = False
 
 
 UNGUARDED: Final = Rule(conditions=ConditionUse.IGNORED)
@@ -118,7 +120,8 @@ class Place(msgspec.Struct, frozen=True):
     """The facts about a container, queue, table or share that every request to it needs.
 
     All of them, `version` included, are from the record as it was when the request was authorized.
-    `record` is the decoded record, for services that would otherwise read it again.
+    `record` is the decoded record, for services that would otherwise read it again. `scope` is the
+    container's default encryption scope; "" = the account's own.
     """
 
     generation: int
@@ -126,6 +129,7 @@ class Place(msgspec.Struct, frozen=True):
     policies: tuple[AccessPolicy, ...] = ()
     public_access: PublicAccess = PublicAccess.NONE
     record: object = None
+    scope: str = ""
 
 
 class CallTarget(msgspec.Struct, frozen=True):

@@ -45,7 +45,12 @@ class PlaceKind:
 def _container(record: Record) -> Place:
     found = records.CONTAINER.decode(record.value)
     return Place(
-        found.generation, record.version, found.policies, found.public_access, record=found
+        found.generation,
+        record.version,
+        found.policies,
+        found.public_access,
+        record=found,
+        scope=found.scope,
     )
 
 

@@ -401,7 +401,7 @@ class _CallerDecision(Decision[tuple[T, bool]], Generic[T], frozen=True):
             else:
                 named = of_blob(found[-1], stamp)[0]
         guard_blob(call, named, stamp)
-        if call.terms.scope is not None:
+        if call.terms.scope is not None or call.rule.names_scope:
             guard_scope(call, named)
         upload = blob_records.UPLOAD.of(found[_HEAD + 1])
         target = call.target.blob

@@ -73,12 +73,17 @@ def scope_of_new(call: Call[object]) -> str:
 
 
 def guard_scope(call: Call[object], blob: BlobRecord | None) -> None:
-    """Refuse an encryption scope that the container or the blob does not allow.
+    """Refuse an encryption scope that the container or the blob does not allow, and a request that
+    has to name the blob's and does not. A container's default scope need not be named.
 
     Raises: StorageError RequestForbiddenByContainerEncryptionPolicy,
-        BlobCustomerSpecifiedEncryptionMismatch.
+        BlobCustomerSpecifiedEncryptionMismatch, BlobUsesCustomerSpecifiedEncryption.
     """
-    scope_of_new(call)
+    scope = scope_of_new(call)
+    if call.terms.scope is None:
+        if blob is not None and blob.committed:
+            encryption_scopes.require_named(scope, blob.scope)
+        return
     if call.rule.existence is Existence.COMMITTED and blob is not None:
         encryption_scopes.require_same(call.terms.scope, blob.scope)
 
