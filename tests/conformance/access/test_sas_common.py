@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.conformance.answer import Answer, expect
+from tests.conformance.blobs import block_list, block_target
 from tests.conformance.client import PUT_BLOB, VERSION, Client, Credential
 from tests.conformance.running import Running
 from tests.conformance.sas import account_sas, at, service_sas
@@ -185,6 +186,35 @@ def test_create_is_not_overwrite(client: Client, container: str, make: Make) -> 
     expect(client.put(f"/{container}/new?{token}", PUT_BLOB, b"new", auth=None), 201)
     both = make(sp="cw")
     expect(client.put(f"/{container}/b?{both}", PUT_BLOB, b"new", auth=None), 201)
+
+
+@pytest.mark.parametrize("from_url", [False, True])
+def test_create_is_not_overwrite_by_blocks(
+    client: Client, container: str, make: Make, from_url: bool
+) -> None:
+    """B-SAS-09: Put Block, Put Block From URL, Put Block List."""
+    token, source = make(sp="c"), service_sas(client.credential, container)
+    url = {"x-ms-copy-source": f"{client.url}/{container}/b?{source}"}
+
+    def stage(name: str) -> Answer:
+        target = f"{block_target(f'/{container}/{name}', '1')}&{token}"
+        if from_url:
+            return client.put(target, url, auth=None)
+        return client.put(target, {}, b"text", auth=None)
+
+    def commit(name: str) -> Answer:
+        target = f"/{container}/{name}?comp=blocklist&{token}"
+        return client.put(target, {}, block_list("1"), auth=None)
+
+    expect(stage("new"), 201)
+    expect(stage("taken"), 201)
+    # Somebody else creates the blob between the blocks and their list.
+    expect(client.put(f"/{container}/taken", PUT_BLOB, b"first"), 201)
+    expect(commit("new"), 201)
+    for refused in (stage("new"), commit("new"), commit("taken")):
+        expect(refused, 403, "UnauthorizedBlobOverwrite")
+    assert expect(client.get(f"/{container}/new"), 200).body == b"text"
+    assert expect(client.get(f"/{container}/taken"), 200).body == b"first"
 
 
 @pytest.mark.parametrize("sync", COPIES)

@@ -30,7 +30,7 @@ PUT_BLOCK: Final = Operation(
     methods=("PUT",),
     resource=Resource.BLOB,
     comp="block",
-    permission=permissions.WRITE,
+    permission=permissions.CREATE_OF_BLOCKS,
     rule=Rule(LeaseUse.WRITE, ConditionUse.NONE, Existence.CREATES, kind=BlobKind.BLOCK),
     input=blocks.PutBlock,
     accepts=(blob_fields.SCOPE, block_fields.BLOCK_ID, blob_fields.DIGESTS),
@@ -45,6 +45,7 @@ PUT_BLOCK: Final = Operation(
         errors.MISSING_CONTENT_LENGTH_HEADER,
         blob_errors.PENDING_COPY_OPERATION,
         blob_errors.BLOB_ARCHIVED,
+        blob_errors.UNAUTHORIZED_BLOB_OVERWRITE,
     ),
     run=blocks.put_block,
 )
@@ -55,7 +56,7 @@ PUT_BLOCK_LIST: Final = Operation(
     methods=("PUT",),
     resource=Resource.BLOB,
     comp="blocklist",
-    permission=permissions.WRITE,
+    permission=permissions.CREATE_OF_BLOCKS,
     rule=Rule(
         LeaseUse.WRITE,
         ConditionUse.WRITE,

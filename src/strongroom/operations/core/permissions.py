@@ -18,6 +18,7 @@ WRITE: Final = Permission(("o", ("w",)), ("w",), actions=("blobs/write",))
 CREATE: Final = Permission(
     ("o", ("c", "w")), ("c", "w"), actions=("blobs/write", "blobs/add/action")
 )
+CREATE_OF_BLOCKS: Final = Permission(("o", ("c", "w")), ("c", "w"), actions=("blobs/write",))
 APPEND: Final = Permission(
     ("o", ("a", "w")), ("a", "w"), actions=("blobs/write", "blobs/add/action")
 )

@@ -29,7 +29,12 @@ from strongroom.services.blob.decisions import access
 from strongroom.services.blob.decisions.access import BlobState, BlobView
 from strongroom.services.blob.decisions.changes import BlobChange
 from strongroom.services.blob.decisions.precedence import Precedence
-from strongroom.services.blob.states.heads import refuse_archived, refuse_pending_copy, replace_head
+from strongroom.services.blob.states.heads import (
+    refuse_archived,
+    refuse_overwrite,
+    refuse_pending_copy,
+    replace_head,
+)
 from strongroom.services.core.calls import Call
 from strongroom.services.core.places import generation_of
 from strongroom.services.core.runner import Services
@@ -75,7 +80,7 @@ async def put_block(services: Services, call: Call[PutBlock]) -> BlockStaged:
 
     Raises: StorageError InvalidHeaderValue (empty body), InvalidBlobOrBlock (length of the id),
         BlockCountExceedsLimit, Md5Mismatch, Crc64Mismatch, RequestBodyTooLarge,
-        PendingCopyOperation, and what guard_blob raises.
+        PendingCopyOperation, UnauthorizedBlobOverwrite, and what guard_blob raises.
     """
     max_bytes = intake.block_bytes_max(call.caller.version)
     with_md5 = call.input.digests.md5 is not None
@@ -91,7 +96,7 @@ async def put_block(services: Services, call: Call[PutBlock]) -> BlockStaged:
         await access.change_blob(
             services,
             call,
-            lambda state, change: _stage(call.input, received, earlier, state, change),
+            lambda state, change: _stage(call, received, earlier, state, change),
             earlier,
         )
     except BaseException:
@@ -114,16 +119,18 @@ async def _staged_with_id(
 
 
 def _stage(
-    given: PutBlock,
+    call: Call[PutBlock],
     received: Received,
     earlier: Sequence[Key],
     state: BlobState,
     change: BlobChange,
 ) -> None:
     # Verified here, after the guard: the order of refusals must not depend on the body's size.
+    given = call.input
     intake.verify(given.digests, received)
     refuse_pending_copy(state.head)
     refuse_archived(state.head)
+    refuse_overwrite(call, state.head)
     block_id, upload = given.block_id, state.upload
     rules.check_id_length(block_id, None if upload is None else upload.id_bytes)
     if upload is None:
@@ -273,7 +280,7 @@ async def _commit(
     except StorageError as refusal:
         error = refusal
         await access.change_blob(
-            services, call, lambda state, change: _refuse(blocks_read, state, error)
+            services, call, lambda state, change: _refuse(call, blocks_read, state, error)
         )
         raise
     body = await make_list(services.store.contents, chosen)
@@ -295,13 +302,16 @@ def _require_current(blocks_read: _BlocksRead, state: BlobState) -> None:
         raise Stale
 
 
-def _refuse(blocks_read: _BlocksRead, state: BlobState, error: StorageError) -> None:
+def _refuse(
+    call: Call[PutBlockList], blocks_read: _BlocksRead, state: BlobState, error: StorageError
+) -> None:
     """Refuse a list that names missing blocks, at the serial point too.
 
     Another list may have committed the missing block while this one was being built.
     """
     refuse_pending_copy(state.head)
     refuse_archived(state.head)
+    refuse_overwrite(call, state.head)
     _require_current(blocks_read, state)
     raise error
 
