@@ -223,7 +223,9 @@ def test_the_document_of_a_list(files: Client, share: str, file: str) -> None:
         (b'{"permission": 5}', 400, "InvalidInput"),
         (b'{"permission": "\xff"}', 400, "InvalidInput"),
         (b'{"permission": "O:SY"}', 400, "FileInvalidPermission"),
-        (b'{"permission": "AQAEhA==", "format": "Binary"}', 501, "NotImplemented"),
+        (b'{"permission": "AQAEhA==", "format": "Binary"}', 400, "FileInvalidPermission"),
+        (b'{"permission": "O:SYG:SYD:", "format": "Binary"}', 400, "FileInvalidPermission"),
+        (b'{"permission": "O:SYG:SYD:", "format": "xml"}', 400, "InvalidInput"),
     ],
 )
 def test_what_create_permission_refuses(
@@ -259,6 +261,67 @@ def test_files_on_each_engine(each_engine: Running) -> None:
     expect(files.delete(f"/{share}/d?restype=directory"), 202)
     expect(files.delete(f"/{share}?restype=share"), 202)
     files.close()
+
+
+# Both forms of one descriptor, as the tests of the official SDKs send them.
+BINARY = (
+    "AQAUhGwAAACIAAAAAAAAABQAAAACAFgAAwAAAAAAFAD/AR8AAQEAAAAAAAUSAAAAAAAYAP8BHwABAgAAAAAABSAAAAAg"
+    "AgAAAAAkAKkAEgABBQAAAAAABRUAAABZUbgXZnJdJWRjOwuMmS4AAQUAAAAAAAUVAAAAoGXPfnhLm1/nfIdwr/1IAQEF"
+    "AAAAAAAFFQAAAKBlz354S5tf53yHcAECAAA="
+)
+TEXT = (
+    "O:S-1-5-21-2127521184-1604012920-1887927527-21560751"
+    "G:S-1-5-21-2127521184-1604012920-1887927527-513"
+    "D:AI(A;;FA;;;SY)(A;;FA;;;BA)"
+    "(A;;0x1200a9;;;S-1-5-21-397955417-626881126-188441444-3053964)S:NO_ACCESS_CONTROL"
+)
+FORMAT, PERMISSION = "x-ms-file-permission-format", "x-ms-file-permission"
+KEY, NEW = "x-ms-file-permission-key", {"x-ms-version": "2024-11-04"}
+
+
+def test_a_permission_in_binary_form(files: Client, share: str, file: str) -> None:
+    """F-PRM-03."""
+    target = f"/{share}?restype=share&comp=filepermission"
+    body = json.dumps({"permission": BINARY, "format": "Binary"}).encode()
+    key = expect(files.put(target, NEW, body), 201)[KEY]
+
+    def shown(form: str, version: str = "2024-11-04") -> object:
+        headers = {KEY: key, FORMAT: form, "x-ms-version": version}
+        return json.loads(expect(files.get(target, headers), 200).body)
+
+    assert shown("sddl") == {"permission": TEXT, "format": "sddl"}
+    assert shown("Binary") == {"permission": BINARY, "format": "Binary"}
+    assert shown("Binary", "2024-08-04") == {"permission": TEXT}
+    wrong = files.get(target, {KEY: key, FORMAT: "xml", **NEW})
+    expect_names(wrong, 400, "InvalidHeaderValue", FORMAT)
+    given = {PERMISSION: BINARY, FORMAT: "binary", **NEW}
+    new_file = {"x-ms-type": "file", "x-ms-content-length": "0", **given}
+    source = {"x-ms-file-rename-source": f"{files.url}/{share}/new", **given}
+    for path, headers in (
+        (f"/{share}/new", new_file),
+        (f"/{share}/d?restype=directory", given),
+        (f"{file}?comp=properties", given),
+        (f"/{share}/other?comp=rename", source),
+    ):
+        assert files.put(path, headers)[KEY] == key
+    for path in (file, f"/{share}/other", f"/{share}/d?restype=directory"):
+        assert expect(files.head(path), 200)[KEY] == key
+    old = {**given, "x-ms-version": "2024-08-04"}
+    expect(files.put(f"{file}?comp=properties", old), 400, "FileInvalidPermission")
+    kept = {**given, PERMISSION: "preserve"}
+    assert expect(files.put(f"{file}?comp=properties", kept), 200)[KEY] == key
+    for wrong_value in ("x", BINARY[:40], "AAAA" * 2100):
+        refused = files.put(f"{file}?comp=properties", {**given, PERMISSION: wrong_value})
+        expect(refused, 400, "FileInvalidPermission")
+
+
+def test_a_permission_with_a_condition_has_no_binary_form(files: Client, share: str) -> None:
+    """F-PRM-03."""
+    target = f"/{share}?restype=share&comp=filepermission"
+    text = 'O:SYG:SYD:(XA;;FA;;;SY;(@User.Title=="PM"))'
+    key = expect(files.put(target, NEW, json.dumps({"permission": text}).encode()), 201)[KEY]
+    asked = files.get(target, {KEY: key, FORMAT: "binary", **NEW})
+    expect(asked, 501, "NotImplemented")
 
 
 def test_the_longest_permission(files: Client, share: str) -> None:

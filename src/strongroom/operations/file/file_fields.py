@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from strongroom import errors, limits
+from strongroom import errors, file_errors, limits
 from strongroom.errors import StorageError, invalid_header, missing_header
 from strongroom.operations.core.fields import (
     RANGE_HEADERS,
@@ -22,6 +22,7 @@ from strongroom.operations.core.fields import (
 )
 from strongroom.operations.core.spec import Field
 from strongroom.operations.core.unserved import not_served
+from strongroom.operations.file import binary_permissions
 from strongroom.semantics.core import listing
 from strongroom.semantics.core.snapshot_times import snapshot_time
 from strongroom.semantics.file import permissions as rules
@@ -68,6 +69,16 @@ _SMB: Final = {
 PERMISSION_HEADERS: Final = (_PERMISSION, _PERMISSION_KEY)
 
 
+def _text(value: str, form: str) -> str | None:
+    """Return the SDDL of x-ms-file-permission; None for `inherit` and `preserve`."""
+    if binary_permissions.is_binary(form) and value.lower() not in (rules.INHERIT, rules.PRESERVE):
+        if len(value) > rules.HEADER_BYTES_MAX:
+            raise StorageError(file_errors.FILE_INVALID_PERMISSION)
+        value = binary_permissions.text_of(value)
+        return rules.check_sddl(value, TEXT_BYTES_MAX)
+    return read_header(_PERMISSION, value)
+
+
 def smb(request: Request, query: Query) -> SmbProperties:
     """Return all SMB properties of a request.
 
@@ -76,15 +87,20 @@ def smb(request: Request, query: Query) -> SmbProperties:
     text, key = request.headers.get(_PERMISSION), request.headers.get(_PERMISSION_KEY)
     if text is not None and key is not None:
         raise invalid_header(_PERMISSION, text, f"It excludes {_PERMISSION_KEY}.")
+    form = binary_permissions.read_format(request, query)
     permission = PermissionGiven(
-        None if text is None else read_header(_PERMISSION, text),
+        None if text is None else _text(text, form),
         None if key is None else rules.check_key(key),
     )
     given = {field: filled(request, name) for field, name in _SMB.items()}
     return SmbProperties(permission=permission, **given)
 
 
-SMB: Final = Field("smb", smb, headers=(_PERMISSION, _PERMISSION_KEY, *_SMB.values()))
+SMB: Final = Field(
+    "smb",
+    smb,
+    headers=(_PERMISSION, _PERMISSION_KEY, binary_permissions.HEADER, *_SMB.values()),
+)
 """All SMB properties."""
 
 
@@ -210,6 +226,8 @@ KEY: Final = header(
     "key", _PERMISSION_KEY, lambda name, value: rules.check_key(value), required=True
 )
 
+FORMAT: Final = Field("form", binary_permissions.read_format, headers=(binary_permissions.HEADER,))
+
 
 class _PermissionDocument(msgspec.Struct, frozen=True):
     permission: str
@@ -217,16 +235,17 @@ class _PermissionDocument(msgspec.Struct, frozen=True):
 
 
 def read_permission(body: bytes) -> str:
-    """Return the SDDL in the body of Create Permission.
+    """Return the SDDL in the body of Create Permission, which may have its binary form.
 
-    Raises: InvalidInput for a body that is not such a document, FileInvalidPermission;
-        NotImplemented for the binary form.
+    Raises: InvalidInput for a body that is not such a document, FileInvalidPermission.
     """
     try:
         found = msgspec.json.decode(body, type=_PermissionDocument)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         message = 'The body must be JSON like {"permission": "<SDDL>"}.'
         raise StorageError(errors.INVALID_INPUT, message) from None
+    if binary_permissions.is_binary(found.format):
+        return rules.check_sddl(binary_permissions.text_of(found.permission), TEXT_BYTES_MAX)
     if found.format.lower() != "sddl":
-        raise not_served("The binary form of permissions")
+        raise StorageError(errors.INVALID_INPUT, "The format must be sddl or binary.")
     return rules.check_sddl(found.permission, TEXT_BYTES_MAX)

@@ -15,6 +15,7 @@ from strongroom.operations.core.answers import Headers, document, long_document
 from strongroom.operations.core.copies import copy_headers
 from strongroom.operations.core.leases import lease_headers
 from strongroom.operations.core.spec import Content, Origin, Returned
+from strongroom.operations.file.binary_permissions import binary_of, is_binary
 from strongroom.semantics.core import listing
 from strongroom.semantics.file import attributes
 from strongroom.services.core.calls import Call
@@ -148,8 +149,14 @@ def ranges(result: RangeList, call: Call[Any], origin: Origin) -> Content:
 
 
 def permission(result: StoredPermission, call: Call[Any], origin: Origin) -> Content:
-    """Return the answer of Get Permission."""
-    return document(msgspec.json.encode({"permission": result.text}))
+    """Return the answer of Get Permission. It names the form if the request does.
+
+    Raises: NotImplemented for text without a binary form.
+    """
+    form = call.input.form
+    text = binary_of(result.text) if is_binary(form) else result.text
+    found = {"permission": text} | ({"format": form} if form else {})
+    return document(msgspec.json.encode(found))
 
 
 def stats(total_bytes: int, call: Call[Any], origin: Origin) -> Content:

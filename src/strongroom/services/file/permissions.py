@@ -55,9 +55,11 @@ class CreatePermission(msgspec.Struct, frozen=True):
 
 
 class GetPermission(msgspec.Struct, frozen=True):
-    """Input of Get Permission."""
+    """Input of Get Permission. `form` is the form of the answer as the request names it; "" = it
+    names none."""
 
     key: str
+    form: str = ""
 
 
 class StoredPermission(msgspec.Struct, frozen=True):

@@ -67,7 +67,7 @@ def sddl(descriptor: SecurityDescriptor, *, owner: Sid, group: Sid) -> str:
     """
     text = f"O:{sid_text(descriptor.owner or owner)}G:{sid_text(descriptor.group or group)}"
     text += "D:" + _acl_text("D", descriptor.dacl, descriptor.control)
-    if descriptor.sacl is not None:
+    if descriptor.sacl is not None or descriptor.control & SACL_PRESENT:
         text += "S:" + _acl_text("S", descriptor.sacl, descriptor.control)
     return text
 

@@ -159,19 +159,21 @@ def _read_ace(head: _AceHead, rest: memoryview) -> Ace:
 
 
 def write_descriptor(descriptor: SecurityDescriptor) -> bytes:
-    """Return the self-relative bytes. Parts that are absent have no offset."""
+    """Return the self-relative bytes, in the order that Windows gives them. Parts that are absent
+    have no offset."""
     parts = [
-        write_sid(descriptor.owner) if descriptor.owner is not None else b"",
-        write_sid(descriptor.group) if descriptor.group is not None else b"",
         _write_acl(descriptor.sacl) if descriptor.sacl is not None else b"",
         _write_acl(descriptor.dacl) if descriptor.dacl is not None else b"",
+        write_sid(descriptor.owner) if descriptor.owner is not None else b"",
+        write_sid(descriptor.group) if descriptor.group is not None else b"",
     ]
     at, offsets = _HEAD.size, []
     for part in parts:
         offsets.append(at if part else 0)
         at += len(part)
     control = descriptor.control | _SELF_RELATIVE
-    head = _Head(1, control, offsets[0], offsets[1], sacl=offsets[2], dacl=offsets[3])
+    sacl, dacl, owner, group = offsets
+    head = _Head(1, control, owner, group, sacl=sacl, dacl=dacl)
     return _HEAD.write(head) + b"".join(parts)
 
 
