@@ -46,7 +46,7 @@ def file(files: Client, share: str) -> str:
         ),
         ({"x-ms-file-attributes": "Directory"}, "InvalidHeaderValue", ""),
         ({"x-ms-file-creation-time": "yesterday"}, "InvalidHeaderValue", ""),
-        ({"x-ms-content-md5": "x"}, "InvalidMd5", ""),
+        ({"x-ms-content-md5": "x" * 4097}, "InvalidHeaderValue", "x-ms-content-md5"),
         ({"x-ms-allow-trailing-dot": "maybe"}, "InvalidHeaderValue", "x-ms-allow-trailing-dot"),
     ],
 )
@@ -126,6 +126,43 @@ def test_what_put_range_refuses(
     """F-RNG-01, F-RNG-02."""
     expect(files.put(f"{file}?comp=range", headers, body), status, code)
     assert expect(files.get(file), 200).body == bytes(10)
+
+
+@pytest.mark.parametrize("md5", ["x", "AAECAw==", "AAECAwQFBgcICQoLDA0ODw=="])
+def test_the_md5_of_a_file_is_kept_as_it_was_sent(files: Client, share: str, md5: str) -> None:
+    """F-PRP-01."""
+    target, given = f"/{share}/m", {"x-ms-content-md5": md5}
+    size = {"x-ms-type": "file", "x-ms-content-length": "1"}
+    expect(files.put(target, {**size, **given}), 201)
+    assert expect(files.head(target), 200)["Content-MD5"] == md5
+    expect(files.put(f"{target}?comp=properties", {"x-ms-content-type": "a/b"}), 200)
+    assert expect(files.head(target), 200).get("Content-MD5") is None
+    expect(files.put(f"{target}?comp=properties", given), 200)
+    assert expect(files.get(target), 200)["Content-MD5"] == md5
+
+
+def test_ranges_come_in_pages(files: Client, share: str) -> None:
+    """F-RNG-03."""
+    target, where = f"/{share}/p", f"/{share}/p?comp=rangelist"
+    expect(files.put(target, {"x-ms-type": "file", "x-ms-content-length": "9000"}), 201)
+    for offset in range(100, 9000, 2048):
+        expect(files.put(f"{target}?comp=range", update(offset, offset), b"x"), 201)
+    whole = expect(files.get(where), 200)
+    starts = texts(whole.xml, "Range/Start")
+    assert len(starts) == 5 and whole.xml.find("NextMarker") is None
+    found, marker, count = list[str | None](), "", 0
+    while marker or not count:
+        page = expect(files.get(f"{where}&maxresults=2&marker={marker}"), 200)
+        found += texts(page.xml, "Range/Start")
+        marker, count = page.xml.findtext("NextMarker") or "", count + 1
+    assert (found, count) == (starts, 3)
+    part = files.get(f"{where}&maxresults=1", {"Range": "bytes=2050-5000"})
+    assert (texts(part.xml, "Range/Start"), part.xml.findtext("NextMarker")) == (["2050"], "4096")
+    rest = files.get(f"{where}&marker=4096")
+    assert (texts(rest.xml, "Range/Start"), rest.xml.findtext("NextMarker")) == (starts[2:], "")
+    wrong = files.get(f"{where}&maxresults=0")
+    expect_names(wrong, 400, "OutOfRangeQueryParameterValue", "maxresults")
+    expect_names(files.get(f"{where}&marker=x"), 400, "InvalidQueryParameterValue", "marker")
 
 
 def test_what_put_range_answers(files: Client, file: str) -> None:

@@ -6,7 +6,7 @@ import pytest
 from azure.core.exceptions import HttpResponseError, ResourceNotFoundError
 from azure.storage.fileshare import ShareServiceClient
 
-from tests.conformance.answer import Answer, expect, metadata, texts
+from tests.conformance.answer import Answer, expect, expect_names, metadata, texts
 from tests.conformance.client import Client
 from tests.conformance.copying import copy, ended
 
@@ -52,6 +52,32 @@ def test_reads_of_every_kind(files: Client, share: str) -> None:
     assert root.get("ShareSnapshot") == taken and texts(root, "Entries/File/Name") == ["f"]
     assert expect(files.get(f"/{share}/d?comp=listhandles&{at}"), 200).xml is not None
     assert texts(files.get(f"/{share}?restype=directory&comp=list").xml, "Entries/*/Name") == []
+
+
+def test_changes_of_a_file_with_another_name(files: Client, share: str) -> None:
+    """F-SNP-10."""
+    write(files, f"/{share}/old", b"x" * 1024)
+    taken = take(files, share)["x-ms-snapshot"]
+    renamed = {"x-ms-file-rename-source": f"{files.url}/{share}/old"}
+    expect(files.put(f"/{share}/new?comp=rename", renamed), 200)
+    clear = {"x-ms-write": "clear", "x-ms-range": "bytes=512-1023"}
+    expect(files.put(f"/{share}/new?comp=range", clear), 201)
+    write(files, f"/{share}/old", b"another file")
+    where, follow = (
+        f"comp=rangelist&prevsharesnapshot={taken}",
+        {"x-ms-file-support-rename": "true"},
+    )
+    for headers in ({}, {"x-ms-file-support-rename": "false"}):
+        refused = files.get(f"/{share}/new?{where}", headers)
+        expect(refused, 409, "FileGenerationMismatch")
+    listed = expect(files.get(f"/{share}/new?{where}", follow), 200)
+    assert texts(listed.xml, "ClearRange/Start") == ["512"]
+    assert texts(listed.xml, "Range/Start") == []
+    expect(files.get(f"/{share}/old?{where}", follow), 409, "FileGenerationMismatch")
+    unknown = "comp=rangelist&prevsharesnapshot=2020-01-02T03:04:05.0000000Z"
+    expect(files.get(f"/{share}/new?{unknown}", follow), 404, "ShareSnapshotNotFound")
+    alone = files.get(f"/{share}/new?comp=rangelist", follow)
+    expect_names(alone, 400, "InvalidHeaderValue", "x-ms-file-support-rename")
 
 
 def test_what_no_snapshot_is_and_does(files: Client, share: str) -> None:

@@ -20,6 +20,7 @@ from strongroom.operations.core.fields import (
     parameter,
     sent_range,
 )
+from strongroom.operations.core.listing_fields import max_results
 from strongroom.operations.core.spec import Field
 from strongroom.operations.core.unserved import not_served
 from strongroom.operations.file import binary_permissions
@@ -28,6 +29,7 @@ from strongroom.semantics.core.snapshot_times import snapshot_time
 from strongroom.semantics.file import permissions as rules
 from strongroom.services.file.listing import INCLUDES
 from strongroom.services.file.permissions import TEXT_BYTES_MAX, PermissionGiven, read_header
+from strongroom.services.file.ranges import read_marker
 from strongroom.services.file.smb_properties import SmbProperties
 from strongroom.values import ByteRange, ContentProperties
 from strongroom.wire.core import headers as wire
@@ -130,8 +132,11 @@ def _properties(request: Request) -> ContentProperties:
         if value is not None and len(value) > limits.PROPERTY_CHARS_MAX:
             raise invalid_header(name, value, "The value is longer than 4,096 characters.")
         found[field] = value
-    md5 = filled(request, _MD5)
-    return ContentProperties(md5=None if md5 is None else wire.md5(md5), **found)
+    given = filled(request, _MD5)
+    if given is not None and len(given) > limits.PROPERTY_CHARS_MAX:
+        raise invalid_header(_MD5, given, "The value is longer than 4,096 characters.")
+    md5, other_md5 = (None, None) if given is None else wire.unchecked_md5(given)
+    return ContentProperties(md5=md5, other_md5=other_md5, **found)
 
 
 def _created_properties(request: Request, query: Query) -> ContentProperties:
@@ -175,6 +180,21 @@ LISTED_RANGE: Final = Field(
 PREVIOUS: Final = parameter(
     "previous", "prevsharesnapshot", lambda name, value: snapshot_time(value, name)
 )
+_RENAMES: Final = "x-ms-file-support-rename"
+
+
+def _follows_renames(request: Request, query: Query) -> bool:
+    value = request.headers.get(_RENAMES)
+    if value is None:
+        return False
+    if query.get("prevsharesnapshot") is None:
+        raise invalid_header(_RENAMES, value, "It needs prevsharesnapshot.")
+    return flag(_RENAMES, value)
+
+
+FOLLOWS_RENAMES: Final = Field("follows_renames", _follows_renames, headers=(_RENAMES,))
+RANGE_MARKER: Final = parameter("marker", "marker", read_marker)
+RANGE_COUNT: Final = max_results(limits.PAGE_RANGES_MAX, None)
 RANGE_MD5: Final = header("range_md5", "x-ms-range-get-content-md5", flag, default=False)
 BODY_MD5: Final = Field(
     "md5",

@@ -144,7 +144,9 @@ def head_only(view: NodeView, call: Call[Any], origin: Origin) -> Content:
 def ranges(result: RangeList, call: Call[Any], origin: Origin) -> Content:
     """Return the answer of List Ranges."""
     return long_document(
-        xml.write_ranges((one.start, one.end - 1, one.is_clear) for one in result.ranges)
+        xml.write_ranges(
+            ((one.start, one.end - 1, one.is_clear) for one in result.ranges), result.next_marker
+        )
     )
 
 

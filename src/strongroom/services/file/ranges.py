@@ -51,6 +51,8 @@ PUT_RANGE_BYTES_MAX: Final = 4 * limits.MIB
 # Ranges are listed in sectors (file.md 5).
 _GRANULARITY_BYTES: Final = 512
 _RANGES_MAX: Final = 10_000
+_EVERYTHING: Final = 1 << 62
+_MARKER_DIGITS_MAX: Final = 19
 # How often a change waits for a sweep before it is refused as ServerBusy.
 _SWEEPS_MAX: Final = 20
 _SWEEP_S: Final = 0.05
@@ -321,18 +323,39 @@ async def _commit(
 
 
 class ListRanges(OnPath, frozen=True, kw_only=True):
-    """Input of List Ranges. `previous` is the snapshot since which changes are listed; None =
-    allocated ranges."""
+    """Input of List Ranges.
+
+    Attributes:
+        previous: the snapshot since which changes are listed; None = allocated ranges.
+        follows_renames: whether the file may have another name in that snapshot.
+        marker: the offset at which the list continues; None = its beginning.
+        max_results: the most ranges of one answer; None = all.
+    """
 
     range: ByteRange | None = None
     previous: int | None = None
+    follows_renames: bool = False
+    marker: int | None = None
+    max_results: int | None = None
 
 
 class RangeList(msgspec.Struct, frozen=True):
-    """Result of List Ranges."""
+    """Result of List Ranges. `next_marker` is "" at the end of a list in pages; None = the request
+    asks for no pages."""
 
     view: NodeView
     ranges: tuple[Range, ...]
+    next_marker: str | None = None
+
+
+def read_marker(name: str, value: str) -> int | None:
+    """Return the offset of a marker; None for an empty one. Raises: InvalidQueryParameterValue."""
+    if not value:
+        return None
+    if not (value.isascii() and value.isdigit() and len(value) <= _MARKER_DIGITS_MAX):
+        reason = "The value is not a marker that a list has returned."
+        raise errors.invalid_query(name, value, reason)
+    return int(value)
 
 
 async def list_ranges(services: Services, call: Call[ListRanges]) -> RangeList:
@@ -355,9 +378,11 @@ async def list_ranges(services: Services, call: Call[ListRanges]) -> RangeList:
         if previous is not None:
             await _check_previous(services, call, view, previous)
         found: list[Range] = []
-        resume: int | None = start
-        while resume is not None and resume < end:
-            query = RangeQuery(resume, end, _RANGES_MAX, _GRANULARITY_BYTES)
+        most = call.input.max_results or _EVERYTHING
+        resume: int | None = max(start, call.input.marker or 0)
+        while resume is not None and resume < end and len(found) < most:
+            count = max(1, min(_RANGES_MAX, most - len(found)))
+            query = RangeQuery(resume, end, count, _GRANULARITY_BYTES)
             if previous is None:
                 page = await extents.list_ranges(services.store, _map(view), view.version, query)
             else:
@@ -373,7 +398,13 @@ async def list_ranges(services: Services, call: Call[ListRanges]) -> RangeList:
             resume = page.resume
         if previous is not None:
             await check_snapshot_exists(services, _at(call, previous))
-        return RangeList(view, tuple(found))
+        return RangeList(view, tuple(found), _next_marker(call.input, resume, end))
+
+
+def _next_marker(given: ListRanges, resume: int | None, end: int) -> str | None:
+    if given.max_results is None and given.marker is None:
+        return None
+    return "" if resume is None or resume >= end else str(resume)
 
 
 def _at(call: Call[Any], snapshot: int) -> Call[Any]:
@@ -385,10 +416,17 @@ def _at(call: Call[Any], snapshot: int) -> Call[Any]:
 async def _check_previous(
     services: Services, call: Call[Any], view: NodeView, previous: int
 ) -> None:
-    """Check that an earlier snapshot has the same file under this name. Raises: as list_ranges."""
+    """Check that an earlier snapshot has the same file, under this name unless renames are
+    followed. Raises: as list_ranges."""
     if previous > view.version:
         reason = "The previous snapshot must not be later than what is listed."
         raise errors.invalid_query("prevsharesnapshot", iso7(previous), reason)
+    if call.input.follows_renames:
+        await check_snapshot_exists(services, _at(call, previous))
+        # An id is the stamp of the file's creation, and the listed state has the file.
+        if view.where.id >= previous:
+            raise StorageError(file_errors.FILE_GENERATION_MISMATCH)
+        return
     try:
         where = await paths.find(services, _at(call, previous), is_directory=False)
     except StorageError as error:

@@ -96,15 +96,24 @@ def _properties(node: ListedNode) -> str:
     return f"<Properties>{found}</Properties>" if found else "<Properties />"
 
 
-def write_ranges(ranges: Iterable[tuple[int, int, bool]]) -> Iterator[bytes]:
-    """Yield List Ranges, piece by piece: first and last byte of each, and whether it was
-    cleared."""
+def write_ranges(
+    ranges: Iterable[tuple[int, int, bool]], next_marker: str | None
+) -> Iterator[bytes]:
+    """Yield List Ranges, piece by piece.
+
+    Arguments:
+        ranges: (first byte, last byte, whether it was cleared), in order.
+        next_marker: None leaves the element out, "" marks the last page.
+    """
     rows = (
         f"<{tag}><Start>{first}</Start><End>{last}</End></{tag}>"
         for first, last, is_clear in ranges
         for tag in ("ClearRange" if is_clear else "Range",)
     )
-    return xml.pieces(xml.DECLARATION, xml.rows_in("Ranges", rows), "", 1000)
+    if next_marker is None:
+        return xml.pieces(xml.DECLARATION, xml.rows_in("Ranges", rows), "", 1000)
+    end = f"{xml.element('NextMarker', next_marker)}</Ranges>"
+    return xml.pieces(f"{xml.DECLARATION}<Ranges>", rows, end, 1000)
 
 
 class ListedHandle(msgspec.Struct, frozen=True):
