@@ -130,7 +130,8 @@ def test_other_mistakes_in_the_policies_of_queues() -> None:
     assert outcome(lambda: read_queue_identifiers(late)) == NODE
 
 
-TIMES = st.sampled_from([None, "2020-01-01", "2020-01-01T00:00:00.1234567Z"])
+MIDNIGHT = "2020-01-01T00:00:00.0000000Z"
+TIMES = st.sampled_from([None, MIDNIGHT, "2020-01-01T00:00:00.1234567Z"])
 IDS = st.text("ab<&\u00e9 ", min_size=1, max_size=64).filter(
     lambda text: text == text.strip() != ""
 )
@@ -141,6 +142,20 @@ POLICY = st.builds(AccessPolicy, IDS, TIMES, TIMES, PERMISSIONS)
 @given(st.lists(POLICY, max_size=5, unique_by=lambda policy: policy.id).map(tuple))
 def test_policies_come_back(policies: tuple[AccessPolicy, ...]) -> None:
     assert read_signed_identifiers(write_signed_identifiers(policies)) == policies
+
+
+@pytest.mark.parametrize("text", ["2020-01-01", "2020-01-01T00:00Z", "2020-01-01T00:00:00.0Z"])
+def test_times_of_policies_have_seven_digits(text: str) -> None:
+    """B-CON-07."""
+    written = write_signed_identifiers([AccessPolicy("id", text, text)]).decode()
+    assert f"<Start>{MIDNIGHT}</Start><Expiry>{MIDNIGHT}</Expiry>" in written
+
+
+def test_an_identifier_without_a_policy_has_no_element_for_it() -> None:
+    """B-CON-07."""
+    written = write_signed_identifiers([AccessPolicy("id")])
+    assert b"<SignedIdentifier><Id>id</Id></SignedIdentifier>" in written
+    assert read_signed_identifiers(written) == (AccessPolicy("id"),)
 
 
 RETENTION = "<RetentionPolicy><Enabled>false</Enabled></RetentionPolicy>"

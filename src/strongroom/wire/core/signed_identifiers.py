@@ -12,7 +12,7 @@ from typing import Final
 from strongroom import limits
 from strongroom.errors import StorageError
 from strongroom.times import parse_iso8601
-from strongroom.values import AccessPolicy
+from strongroom.values import AccessPolicy, iso7
 from strongroom.wire.core import xml
 
 _FIELDS: Final = ("Start", "Expiry", "Permission")
@@ -93,7 +93,7 @@ def _is_permission(text: str) -> bool:
 
 
 def write_signed_identifiers(policies: Iterable[AccessPolicy]) -> bytes:
-    """Return the answer of Get Container ACL."""
+    """Return the answer of Get Container ACL, and of the same operation of other services."""
     rows = "".join(map(_policy_xml, policies))
     if not rows:
         return f"{xml.DECLARATION}<SignedIdentifiers />".encode()
@@ -101,7 +101,13 @@ def write_signed_identifiers(policies: Iterable[AccessPolicy]) -> bytes:
 
 
 def _policy_xml(policy: AccessPolicy) -> str:
-    texts = (policy.start, policy.expiry, policy.permission)
+    texts = (_seven_digits(policy.start), _seven_digits(policy.expiry), policy.permission)
     fields = "".join(map(xml.optional_element, _FIELDS, texts))
-    inner = f"<AccessPolicy>{fields}</AccessPolicy>" if fields else "<AccessPolicy />"
+    inner = f"<AccessPolicy>{fields}</AccessPolicy>" if fields else ""
     return f"<SignedIdentifier>{xml.element('Id', policy.id)}{inner}</SignedIdentifier>"
+
+
+def _seven_digits(text: str | None) -> str | None:
+    """Return a time as answers show it; it was stored as it was sent."""
+    ticks = None if text is None else parse_iso8601(text)
+    return text if ticks is None else iso7(ticks)
