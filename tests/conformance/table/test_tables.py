@@ -328,6 +328,18 @@ def test_operations_that_there_are_not(tables: TableClient, table: str) -> None:
         assert set(answer["Allow"].split(", ")) >= allowed
 
 
+def test_an_account_url_that_ends_in_a_table(tables: TableClient, table: str) -> None:
+    """T-ADR-12."""
+    new = {"TableName": "another"}
+    expect_json(tables.post("/missing/Tables", new), 404, "TableNotFound")
+    expect_json(tables.post(f"/{table}/Tables", new), 400, "PropertiesNeedValue")
+    batch = {"Content-Type": "multipart/mixed; boundary=b"}
+    refused = tables.send("POST", f"/{table}/$batch", batch, b"--b--")
+    expect_json(refused, 415, "MediaTypeNotSupported")
+    assert tables.delete(f"/{table}/Tables('{table}')").status == 400
+    expect_json(tables.get(query(table)), 200)
+
+
 def test_the_secondary_endpoint_only_reads(tables: TableClient, table: str) -> None:
     """T-ADR-09, T-SVC-02."""
     insert(tables, table, {"PartitionKey": "p", "RowKey": "r", "N": 1})
@@ -337,7 +349,9 @@ def test_the_secondary_endpoint_only_reads(tables: TableClient, table: str) -> N
     document = expect_json(other.get(f"/Tables('{table}')"), 200)
     assert document["TableName"] == table
     code = "InsufficientAccountPermissions"
-    expect_json(other.post("/Tables", {"TableName": f"{table}x"}), 403, code)
+    refused = other.post("/Tables", {"TableName": f"{table}x"})
+    expect_json(refused, 403, code)
+    assert b"Write operations are not allowed." in refused.body
     expect_json(other.post(f"/{table}", {"PartitionKey": "p", "RowKey": "s"}), 403, code)
     expect_json(other.delete(entity(table, "p", "r"), ANY), 403, code)
     expect_json(other.delete(f"/Tables('{table}')"), 403, code)

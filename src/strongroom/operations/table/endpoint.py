@@ -27,6 +27,7 @@ from strongroom.wire.table import odata, table_path
 from strongroom.wire.table.odata import Metadata
 
 _TUNNEL: Final = "x-http-method"
+_AFTER_ACCOUNT: Final = (table_path.TABLES, table_path.BATCH)
 _TUNNELLED: Final = ("PUT", "MERGE", "PATCH", "DELETE")
 
 ROUTES: Final = Routes(
@@ -44,10 +45,15 @@ ROUTES: Final = Routes(
 def _address(target: UrlTarget, asked: Query) -> ResourceAddress:
     """Return the resource after the account's name; a slash can only be part of a key.
 
+    An account's URL that ends in a table's name makes clients address that table with a further
+    segment. Then the table is meant, and the operation on it answers what is wrong.
+
     Raises: InvalidUri.
     """
     if target.container is None:
         return ResourceAddress(target, Resource.SERVICE)
+    if target.blob in _AFTER_ACCOUNT and target.container not in _AFTER_ACCOUNT:
+        return ResourceAddress(_of(target, target.container), Resource.TABLE)
     text = target.container if target.blob is None else f"{target.container}/{target.blob}"
     found = table_path.parse_resource(text)
     if found.name == table_path.BATCH:

@@ -344,5 +344,5 @@ def _refuse_unserved(context: ServiceContext, operation: Operation, parsed: Pars
         raise unserved.not_served(f"The operation {operation.name}")
     context.endpoint.refuse_unserved(parsed.request.headers, parsed.query)
     if parsed.addressed.target.secondary and operation.writes():
-        message = "Write operations are not allowed on the secondary endpoint."
+        message = "Write operations are not allowed. The request is for the secondary endpoint."
         raise StorageError(errors.INSUFFICIENT_ACCOUNT_PERMISSIONS, message)

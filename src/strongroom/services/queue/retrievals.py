@@ -112,7 +112,7 @@ async def get_messages(services: Services, call: Call[GetMessages]) -> Messages:
         since a retrieval changes the message.
     """
     if call.target.secondary:
-        message = "Messages are not taken from the secondary endpoint."
+        message = "Write operations are not allowed. A retrieval changes the message."
         raise StorageError(errors.INSUFFICIENT_ACCOUNT_PERMISSIONS, message)
     if not call.terms.wait_s:
         return await _get(services, call)

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from strongroom import errors
+from strongroom import errors, table_errors
 from strongroom.engines.base import (
     COMMIT_BYTES_MAX,
     COMMIT_WRITES_MAX,
@@ -131,6 +131,8 @@ async def write_entity(services: Services, call: Call[WriteEntity]) -> EntityWri
 
     Raises: StorageError TableNotFound, and what keys_of and entities.decide raise.
     """
+    if call.place is None:
+        raise StorageError(table_errors.TABLE_NOT_FOUND)  # also for an entity without keys
     try:
         return (await transact(services, [call]))[0]
     except PartFailed as failed:
