@@ -11,10 +11,10 @@ import pytest
 from tests.conformance.answer import Answer, expect, expect_names
 from tests.conformance.blobs import put, snapshot
 from tests.conformance.client import PUT_BLOB, Client, Credential
-from tests.conformance.leasing import A, Leased
+from tests.conformance.leasing import A, B, Leased
 from tests.conformance.moments import OTHER_ETAG, shifted
 from tests.conformance.running import Running
-from tests.conformance.writes import WRITES, Write, staged_only, state_of
+from tests.conformance.writes import WRITES, Write, lease, staged_only, state_of
 
 NAMES = ("If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since")
 # One word for each header: not sent, sent so that it holds, or so that it fails.
@@ -99,6 +99,35 @@ def test_creation_only(client: Client, container: str, write: Write) -> None:
     before = state_of(client, container)
     expect(write.send(client, target, absent), 409, "BlobAlreadyExists")
     assert state_of(client, container) == before
+
+
+@pytest.mark.parametrize("write", CREATORS, ids=str)
+def test_a_write_that_names_the_lease_replaces_the_blob(
+    client: Client, container: str, write: Write
+) -> None:
+    """B-CWR-03: `If-None-Match: *` beside the id of the blob's lease has no effect."""
+    target = f"/{container}/b"
+    write.prepare(client, container)
+    before = put(client, target).etag
+    lease(client, target, {}, "acquire", proposed_lease_id=A, lease_duration="-1")
+    asked = {"If-None-Match": "*", "x-ms-lease-id": A}
+    expect(write.send(client, target, {"If-None-Match": "*"}), 412, "LeaseIdMissing")
+    foreign = {**asked, "x-ms-lease-id": B}
+    expect(write.send(client, target, foreign), 412, "LeaseIdMismatchWithBlobOperation")
+    expect(write.send(client, target, {**asked, "If-None-Match": before}), 412, write.unmet)
+    assert expect(write.send(client, target, asked), write.status).etag != before
+
+
+@pytest.mark.parametrize("write", CREATORS, ids=str)
+def test_a_lease_id_without_a_lease_replaces_nothing(
+    client: Client, container: str, write: Write
+) -> None:
+    """B-CWR-03: the lease is judged first."""
+    target = f"/{container}/b"
+    write.prepare(client, container)
+    put(client, target)
+    asked = {"If-None-Match": "*", "x-ms-lease-id": A}
+    expect(write.send(client, target, asked), 412, "LeaseNotPresentWithBlobOperation")
 
 
 @pytest.mark.parametrize("write", OTHERS, ids=str)
@@ -243,7 +272,8 @@ def test_order_existence_lease_conditions_state(
     expect(delete({"x-ms-lease-id": A}), 409, "SnapshotsPresent")
     absent = {**PUT_BLOB, "If-None-Match": "*"}
     expect(client.put(target, absent, b"x"), 412, "LeaseIdMissing")
-    expect(client.put(target, {**absent, "x-ms-lease-id": A}, b"x"), 409, "BlobAlreadyExists")
+    other = {**PUT_BLOB, "x-ms-lease-id": A, "If-Match": OTHER_ETAG}
+    expect(client.put(target, other, b"x"), 412, "ConditionNotMet")
 
 
 # Bodies that lie in a blob's record and those that do not come in by different ways.

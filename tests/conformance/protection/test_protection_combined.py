@@ -98,6 +98,25 @@ def test_versions_with_holds_are_deleted_and_undeleted(box: Box) -> None:
     expect(client.delete(CONTAINER), 409, "ContainerProtectedFromDeletion")
 
 
+@pytest.mark.parametrize("kind", ["BlockBlob", "AppendBlob", "PageBlob"])
+def test_a_hold_refuses_delete_blob_where_deletes_make_versions(box: Box, kind: str) -> None:
+    """B-IMM-17, B-IMM-20: as a write gave it, with and without a policy; a policy alone passes."""
+    client = box.client
+    box.server.switch(client.account, versioning=True)
+    headers = {HOLD: "true", UNTIL: box.date(DAY_S), "x-ms-blob-type": kind}
+    size = {"x-ms-blob-content-length": "512"} if kind == "PageBlob" else {}
+    version = expect(client.put("/box/b", {**headers, **size}), 201)["x-ms-version-id"]
+    expect(client.delete("/box/b"), 409, HELD)
+    expect(client.delete("/box/b?comp=immutabilityPolicies"), 200)
+    expect(client.delete("/box/b"), 409, HELD)
+    assert client.head("/box/b")["x-ms-version-id"] == version
+    expect(box.hold("/box/b", "false"), 200)
+    expect(box.policy("/box/b"), 200)
+    expect(client.delete("/box/b"), 202)
+    expect(client.head("/box/b"), 404, "BlobNotFound")
+    expect(client.delete(f"/box/b?versionid={version}"), 409, IMMUTABLE)
+
+
 @pytest.mark.parametrize("of_container", [False, True])
 def test_promotion_of_a_version_under_a_policy(box: Box, of_container: bool) -> None:
     """B-VER-06, B-IMM-20, B-IMM-23: the blob's own policy stays with its version; the container's

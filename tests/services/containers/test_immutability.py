@@ -259,8 +259,8 @@ IMMUTABLE = (409, "BlobImmutableDueToLegalHold")
 
 
 def test_a_protected_blob_that_is_replaced_or_deleted_is_a_protected_version() -> None:
-    """B-IMM-20: overwriting and deleting make a version, which keeps the protection; the new blob
-    has none."""
+    """B-IMM-20: overwriting makes a version, which keeps the protection; the new blob has none. A
+    hold forbids Delete Blob; a hold on the version that is left keeps that version."""
 
     async def test() -> None:
         on, sweeper = await fresh()
@@ -270,7 +270,10 @@ def test_a_protected_blob_that_is_replaced_or_deleted_is_a_protected_version() -
         second = await ver.put(on, "b", b"second")
         assert await refused(ver.delete(on, "b", first)) == IMMUTABLE
         await hold(on, "b")
+        assert await refused(ver.delete_blob(on, "b")) == IMMUTABLE
+        await do.run(on, immutability.SET_HOLD, "b", SetHold(False))
         await ver.delete_blob(on, "b")
+        await do.run(on, immutability.SET_HOLD, "b", SetHold(True), version=second)
         for version in (first, second):
             assert await refused(ver.delete(on, "b", version)) == IMMUTABLE
         await swept(on, sweeper)

@@ -9,6 +9,7 @@ Blob Legal Hold", "Version-level WORM policies for immutable blob data"; referen
 | change of content, metadata or properties      | refused                  | refused        |
 | overwrite that keeps nothing of the old state  | refused                  | refused        |
 | deletion                                       | refused                  | allowed        |
+| deletion that keeps the state as a version     | refused under a hold     | allowed        |
 | tier, tags, lease, snapshot, staged blocks     | allowed                  | allowed        |
 
 | policy            | until an earlier date | until a later date | Locked  | Unlocked | deleted |
@@ -73,6 +74,15 @@ def require_permitted(protection: Immutability | None, attempt: Attempt, now: in
         raise StorageError(blob_errors.BLOB_IMMUTABLE_DUE_TO_LEGAL_HOLD)
     if protection.until > now or (protection.until and attempt is not Attempt.DELETE):
         raise StorageError(blob_errors.BLOB_IMMUTABLE_DUE_TO_POLICY)
+
+
+def require_no_hold(protection: Immutability | None) -> None:
+    """Refuse what a legal hold forbids even where the state would be kept as a version.
+
+    Raises: StorageError BlobImmutableDueToLegalHold.
+    """
+    if protection is not None and protection.hold:
+        raise StorageError(blob_errors.BLOB_IMMUTABLE_DUE_TO_LEGAL_HOLD)
 
 
 def combined(one: Immutability | None, other: Immutability | None) -> Immutability | None:

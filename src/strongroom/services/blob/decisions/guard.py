@@ -50,8 +50,9 @@ def guard_blob(call: Call[object], blob: BlobRecord | None, now: int) -> None:
         conditional.check_read(call.terms.conditions, etag, modified, call.caller.version, tags)
     else:
         # A leased blob with only staged blocks has no ETag. It is treated like a blob to be
-        # created.
-        creates = rule.existence is Existence.CREATES or not committed
+        # created. A write that names the blob's lease creates nothing: it replaces that blob.
+        replaces = call.terms.lease_id is not None
+        creates = not committed or (rule.existence is Existence.CREATES and not replaces)
         conditional.check_write(
             call.terms.conditions, committed, etag, modified, creates, tags, rule.unmet
         )

@@ -21,8 +21,8 @@ that is no version becomes one under the time of its last change.
 A soft-deleted head that a new head replaces is kept as a deleted snapshot until its own retention
 ends. The present retention does not matter. A blob of uncommitted blocks only has no state to keep.
 A state that an immutability policy or a legal hold protects may become a previous version, which is
-protected as well. Every other request that would displace it is refused. A state that its container
-protects may not become a previous version either.
+protected as well. Every other request that would displace it is refused, and so is Delete Blob
+under a legal hold. A state that its container protects may not become a previous version either.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from strongroom.semantics.blob import immutability
 from strongroom.semantics.blob.immutability import Attempt
 from strongroom.semantics.core.retention import retention_end
 from strongroom.services.blob.decisions.access import BlobState
@@ -86,11 +87,12 @@ def head_to_modify(head: BlobRecord, state: BlobState, change: BlobChange) -> Bl
 def delete_head(head: BlobRecord, state: BlobState, change: BlobChange) -> bool:
     """Delete the blob with all of its snapshots. Return whether it is permanently deleted.
 
-    Raises: StorageError BlobImmutableDueToPolicy, BlobImmutableDueToLegalHold, unless the head
-        becomes a previous version, which keeps its protection.
+    Raises: StorageError BlobImmutableDueToLegalHold; BlobImmutableDueToPolicy, unless the head
+        becomes a previous version, which keeps its policy.
     """
     if _becomes_version(head, state):
         refuse_by_container(head, Attempt.DELETE, state)
+        immutability.require_no_hold(head.immutability)
         change.remove_head(_move_to_version(head, state, change))
         return False
     refuse(head, Attempt.DELETE, state)
