@@ -92,6 +92,11 @@ FEATURE_VERSION_MISMATCH = row(
     409,
     "The operation for AppendBlob requires at least version 2015-02-21.",
 )
+HIERARCHICAL_NAMESPACE_NOT_ENABLED = row(
+    "HierarchicalNamespaceNotEnabled",
+    400,
+    "This operation is only supported on a hierarchical namespace account.",
+)
 INCREMENTAL_COPY_BLOB_MISMATCH = row(
     "IncrementalCopyBlobMismatch",
     409,

@@ -63,7 +63,7 @@ every rule is cited by a test.
 - **yes**: as in Azure, as far as the transcripts go.
 - **partly**: served, but for what the last column says. `501`: a request that asks for it is
   refused with its name. `no effect`: the request is served as if it had not been sent.
-- **no**: every request is answered 501 with the name of the operation.
+- **no**: every request is refused, mostly with 501 and the name of the operation.
 
 A header's own row is about the operations that are served. [clients.md](clients.md) has recipes
 for clients.

@@ -213,7 +213,6 @@ def test_answers_to_a_changeset() -> None:
         "\r\n"
         '{"a":1}\r\n'
         "--changesetresponse_C--\r\n"
-        "\r\n"
         "--batchresponse_B--\r\n"
     )
 
@@ -328,7 +327,7 @@ def test_answers_to_requests_that_stand_by_themselves() -> None:
         "Content-Length: 4\r\n"
         "\r\n"
         "<E/>\r\n"
-        "--batchresponse_B--\r\n"
+        "--batchresponse_B--"
     )
 
 

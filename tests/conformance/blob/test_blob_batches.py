@@ -71,6 +71,16 @@ def test_what_an_answer_says(client: Client, container: str) -> None:
     assert all(GUID.fullmatch(one) for one in ids)
 
 
+def test_nothing_follows_the_last_boundary(client: Client, container: str) -> None:
+    """B-BAT-01: Microsoft's C++ SDK reads what follows as one more part."""
+    (target,) = fill(client, container, "a")
+    for _ in range(2):  # a success, and a refusal with a body
+        answer = expect(post(client, batches.body(client, [delete(target)])), 202)
+        _, _, boundary = answer["Content-Type"].partition("boundary=")
+        assert answer.body.startswith(f"--{boundary}\r\n".encode())
+        assert answer.body.endswith(f"\r\n--{boundary}--".encode())
+
+
 def test_a_part_without_a_content_id(client: Client, container: str) -> None:
     """B-BAT-01."""
     (target,) = fill(client, container, "a")

@@ -9,7 +9,7 @@ import pytest
 
 from tests.conformance.answer import expect, expect_names, texts
 from tests.conformance.client import PUT_BLOB, Client
-from tests.conformance.rows import NOT_YET, request_of
+from tests.conformance.rows import NEEDS_HIERARCHY, NOT_YET, request_of
 from tests.conformance.running import Running
 from tests.conformance.sas import service_sas
 from tests.operations.transcript import Row
@@ -214,6 +214,40 @@ def test_data_lake_requests_say_so(
     token = service_sas(client.credential, container)
     answer = client.send(method, f"/{container}/b{query}&{token}", headers, auth=None)
     expect(answer, 501, "NotImplemented")
+
+
+@pytest.mark.parametrize("row", NEEDS_HIERARCHY, ids=lambda row: row.id)
+def test_what_needs_a_hierarchical_namespace_is_refused_so(
+    client: Client, container: str, new_name: Callable[[], str], row: Row
+) -> None:
+    """B-ADR-18: whether the blob exists or not, by a token too; nothing changes."""
+    made = expect(client.put(f"/{container}/b", PUT_BLOB, b"as it was"), 201)
+    token = service_sas(client.credential, container, sp="rw")
+    code = "HierarchicalNamespaceNotEnabled"
+    for blob in ("b", "none", "dir/none"):
+        sample = request_of(row, container, blob)
+        expect(client.send(sample.method, sample.target, sample.headers), 400, code)
+        target = sample.with_query(token)
+        expect(client.send(sample.method, target, sample.headers, auth=None), 400, code)
+    assert client.head(f"/{container}/b").etag == made.etag
+    refused = client.anonymous.send(sample.method, sample.target, sample.headers)
+    expect(refused, 401, "NoAuthenticationInformation")
+    sample = request_of(row, new_name())
+    missing = client.send(sample.method, sample.target, sample.headers)
+    expect(missing, 404, "ContainerNotFound")
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+@pytest.mark.parametrize("path", ["", "/", "//", "/%2F"])
+def test_a_client_asks_a_container_for_its_hierarchical_namespace(
+    client: Client, container: str, new_name: Callable[[], str], method: str, path: str
+) -> None:
+    """B-ADR-18."""
+    query = "?action=getAccessControl&upn=false"
+    answer = client.send(method, f"/{container}{path}{query}")
+    expect(answer, 400, "HierarchicalNamespaceNotEnabled")
+    answer = client.send(method, f"/{new_name()}{path}{query}")
+    expect(answer, 404, "ContainerNotFound")
 
 
 def test_a_parameter_of_data_lake_with_another_value_has_no_effect(

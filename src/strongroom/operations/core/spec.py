@@ -189,7 +189,9 @@ class Operation:
             for the same one. Empty = the body is no batch.
         defaults: the input of a request that sends none of the fields; None if the fields have no
             fixed defaults.
-        is_served: whether the server runs it; if not, the answer is 501.
+        refusal: the error of an operation that is not served, in a place that exists; None = 501
+            with the operation's name, wherever it is.
+        is_served: whether the server runs it.
     """
 
     name: str
@@ -217,6 +219,7 @@ class Operation:
     fails: tuple[ErrorCode, ...] = ()
     run: Callable[[Services, Call[Any]], Awaitable[Any]] | None = None
     parts: tuple[Operation, ...] = ()
+    refusal: ErrorCode | None = None
     defaults: Defaults | None = field(init=False, default=None)
     is_served: bool = field(init=False, default=False)
 
@@ -333,6 +336,7 @@ _CONDITIONS: Final[dict[ConditionUse, frozenset[ErrorCode]]] = {
 _MISSING_PLACE: Final = {
     Resource.CONTAINER: blob_errors.CONTAINER_NOT_FOUND,
     Resource.BLOB: blob_errors.CONTAINER_NOT_FOUND,
+    Resource.DATA_LAKE: blob_errors.CONTAINER_NOT_FOUND,
     Resource.QUEUE: queue_errors.QUEUE_NOT_FOUND,
     Resource.MESSAGES: queue_errors.QUEUE_NOT_FOUND,
     Resource.MESSAGE: queue_errors.QUEUE_NOT_FOUND,
@@ -356,6 +360,8 @@ def common_errors(operation: Operation) -> frozenset[ErrorCode]:
         found |= {blob_errors.INVALID_BLOB_TYPE}
     if rule.conditions is ConditionUse.WRITE and rule.existence is Existence.CREATES:
         found |= {blob_errors.BLOB_ALREADY_EXISTS}
+    if operation.refusal is not None:
+        found |= {operation.refusal}
     if operation.waits:
         found |= {errors.NOT_MODIFIED}
     if operation.body is not None and operation.body.parse is not None:

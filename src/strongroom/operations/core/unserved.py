@@ -1,18 +1,19 @@
 """The features of Azure that this server does not serve yet: operations, headers and parameters, by
 name.
 
-Lives here: declarations without a service function, which are answered 501 with their name. Headers
-and parameters of unsupported features are refused too, so that no request is silently served in
-part. Source: docs/operations/blob.md, rows marked `not yet`.
+Lives here: declarations without a service function, which are answered 501 with their name, or with
+the refusal of an account without hierarchical namespace. By that, clients find out which kind an
+account is. Headers and parameters of unsupported features are refused too, so that no request is
+silently served in part. Source: docs/operations/blob.md, rows marked `not yet`.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from strongroom import errors
+from strongroom import blob_errors, errors
 from strongroom.auth.authorize import Permission
-from strongroom.errors import StorageError
+from strongroom.errors import ErrorCode, StorageError
 from strongroom.operations.core import permissions
 from strongroom.operations.core.spec import Operation, Resource, When
 from strongroom.wire.core.http import Headers
@@ -33,6 +34,7 @@ def _unserved(
     comp: str | None,
     *when: When,
     restype: str | None = None,
+    refusal: ErrorCode | None = None,
 ) -> Operation:
     return Operation(
         name=name,
@@ -43,10 +45,12 @@ def _unserved(
         comp=comp,
         when=when,
         permission=permission,
+        refusal=refusal,
     )
 
 
 _W, _R = permissions.WRITE, permissions.READ
+_FLAT: Final = blob_errors.HIERARCHICAL_NAMESPACE_NOT_ENABLED
 FIRST: Final = (
     _unserved(_DATA_LAKE, "data_lake", "PUT", _BLOB, permissions.ANY_OF_BLOBS, None,
            When("x-ms-rename-source")),
@@ -56,8 +60,12 @@ FIRST: Final = (
 OPERATIONS: Final = (
     _unserved("Rename Container", "container_rename", "PUT", _CONTAINER,
            permissions.CONTAINER_WRITE, "rename", restype="container"),
-    _unserved("Set Blob Expiry", "blob_set_expiry", "PUT", _BLOB, _W, "expiry"),
+    _unserved("Set Blob Expiry", "blob_set_expiry", "PUT", _BLOB, _W, "expiry", refusal=_FLAT),
     _unserved("Query Blob Contents", "blob_query", "POST", _BLOB, _R, "query"),
+    Operation(name="Get Access Control (dfs)", id="data_lake_get_access_control",
+              methods=("GET", "HEAD"), resource=Resource.DATA_LAKE,
+              when=(When("?action", "getAccessControl"),),
+              permission=permissions.ANY_OF_BLOBS, refusal=_FLAT),
     Operation(name=_DATA_LAKE, id="data_lake", methods=_METHODS, resource=Resource.DATA_LAKE,
               permission=permissions.ANY_OF_BLOBS),
 )  # fmt: skip

@@ -32,6 +32,7 @@ from strongroom.operations.core.spec import Operation, Resource
 from strongroom.servers.identities.identities import IdentitiesSnapshot, ServedIdentities
 from strongroom.services.core import account
 from strongroom.services.core.calls import Call, Place, Reauthorize
+from strongroom.services.core.places import PLACES
 from strongroom.services.core.runner import Services
 from strongroom.values import PublicAccess
 from strongroom.wire.core import query
@@ -204,7 +205,7 @@ async def admit(
     # As of the check of the credentials. After a wait for the container, they were judged again.
     now = parsed.authenticated_at or context.clock.wall_ticks()
     grant = _grant(parsed, claim, operation, place, now)
-    _refuse_unserved(context, operation, parsed)
+    _refuse_unserved(context, operation, parsed, place)
     version = parsed.version or DEFAULT_VERSION
     owner = isinstance(claim, SharedKeyClaim)
     renew = partial(_reauthorizer, context, parsed, claim, operation)
@@ -339,9 +340,15 @@ def _reauthorize(
     return _grant(parsed, claim, operation, place, now_wall_ticks)
 
 
-def _refuse_unserved(context: ServiceContext, operation: Operation, parsed: ParsedRequest) -> None:
+def _refuse_unserved(
+    context: ServiceContext, operation: Operation, parsed: ParsedRequest, place: Place | None
+) -> None:
     if not operation.is_served:
-        raise unserved.not_served(f"The operation {operation.name}")
+        if operation.refusal is None:
+            raise unserved.not_served(f"The operation {operation.name}")
+        is_missing = place is None and parsed.addressed.target.container is not None
+        missing = PLACES[context.endpoint.service].missing
+        raise StorageError(missing if is_missing else operation.refusal)
     context.endpoint.refuse_unserved(parsed.request.headers, parsed.query)
     if parsed.addressed.target.secondary and operation.writes():
         message = "Write operations are not allowed. The request is for the secondary endpoint."

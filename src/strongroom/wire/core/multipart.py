@@ -257,7 +257,8 @@ def write(
     if is_changeset:
         head = f"Content-Type: multipart/mixed; boundary={inner}\r\n\r\n".encode()
         parts = head + _enclosed(written, inner)
-    return f"multipart/mixed; boundary={boundary}", _enclosed([parts], boundary)
+    # Tables end the line of the last boundary, blobs do not: clients of blobs expect nothing there.
+    return f"multipart/mixed; boundary={boundary}", _enclosed([parts], boundary) + b"\r\n"
 
 
 def write_independent(responses: Iterable[PartResponse], batch_id: str) -> Steps[tuple[str, bytes]]:
@@ -285,7 +286,7 @@ def _all_written(
 def _enclosed(parts: Sequence[bytes], boundary: str) -> bytes:
     line = f"--{boundary}".encode()
     pieces = [line + b"\r\n" + part + b"\r\n" for part in parts]
-    return b"".join(pieces) + line + b"--\r\n"
+    return b"".join(pieces) + line + b"--"
 
 
 def _written(response: PartResponse) -> bytes:
