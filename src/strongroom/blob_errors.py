@@ -51,6 +51,16 @@ COPY_SOURCE_FORBIDDEN = row(
     403,
     "This request is not authorized to read the copy source.",
 )
+COPY_SOURCE_UNAUTHENTICATED = row(
+    "CannotVerifyCopySource",
+    401,
+    "The copy source needs authorization: a SAS in its URL, or x-ms-copy-source-authorization.",
+)
+COPY_SOURCE_CONDITION_NOT_MET = row(
+    "CannotVerifyCopySource",
+    412,
+    "The condition specified using HTTP conditional header(s) is not met.",
+)
 COPY_SOURCE_NOT_MODIFIED = row(
     "CannotVerifyCopySource",
     304,

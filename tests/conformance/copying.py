@@ -13,6 +13,7 @@ from strongroom.testing.faults import Fault, FaultRule
 from tests.conformance.answer import Answer, expect
 from tests.conformance.client import Client
 from tests.conformance.running import Running
+from tests.conformance.sas import account_sas
 
 SYNC = {"x-ms-requires-sync": "true"}
 END_S = 90.0
@@ -23,9 +24,25 @@ def source_url(client: Client, target: str) -> str:
     return client.url + target
 
 
+def readable(client: Client, url: str) -> str:
+    """Return the URL with a token to read it, if it is of the client's account and has none. A
+    client without a key adds none.
+
+    Only Copy Blob and Copy File read a private source by the request's own signature.
+    """
+    path = url.partition("://")[2].partition("/")[2]
+    if client.auth is None or "sig=" in url or not path.startswith(f"{client.account}/"):
+        return url
+    token = account_sas(client.credential, ss="bf", srt="o", sp="rt")
+    return f"{url}{'&' if '?' in url else '?'}{token}"
+
+
 def copy(client: Client, source: str, target: str, headers: dict[str, str] | None = None) -> Answer:
-    """Copy Blob from a URL."""
-    return client.put(target, {**(headers or {}), "x-ms-copy-source": source})
+    """Copy Blob from a URL; with the headers of these, Copy Blob From URL and Put Blob From URL."""
+    given = headers or {}
+    if "x-ms-requires-sync" in given or "x-ms-blob-type" in given:
+        source = readable(client, source)
+    return client.put(target, {**given, "x-ms-copy-source": source})
 
 
 def abort(client: Client, target: str, copy_id: str) -> Answer:

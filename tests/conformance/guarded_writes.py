@@ -13,6 +13,7 @@ from tests.conformance import appending, pages
 from tests.conformance.answer import Answer
 from tests.conformance.blobs import block_list, block_target, put
 from tests.conformance.client import PUT_BLOB, Client
+from tests.conformance.copying import readable
 from tests.conformance.tagging import set_tags
 
 Headers = dict[str, str]
@@ -39,7 +40,7 @@ class GuardedWrites:
 
 
 def _source(client: Client, target: str) -> Headers:
-    return {"x-ms-copy-source": f"{client.url}/{target.split('/')[1]}/source"}
+    return {"x-ms-copy-source": readable(client, f"{client.url}/{target.split('/')[1]}/source")}
 
 
 def _comp(comp: str, **more: str) -> Send:

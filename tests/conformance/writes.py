@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from tests.conformance.answer import Answer, expect
 from tests.conformance.blobs import block_list, put, stage
 from tests.conformance.client import PUT_BLOB, Client
+from tests.conformance.copying import copy
 from tests.conformance.leasing import A, B
 
 Send = Callable[[Client, str, dict[str, str]], Answer]
@@ -77,12 +78,17 @@ def _copy(client: Client, target: str, headers: dict[str, str]) -> Answer:
     return client.put(target, {**headers, **source})
 
 
+def _from_url(client: Client, target: str, headers: dict[str, str]) -> Answer:
+    container = target.split("/")[1]
+    return copy(client, f"{client.url}/{container}/source", target, headers)
+
+
 def _copy_from_url(client: Client, target: str, headers: dict[str, str]) -> Answer:
-    return _copy(client, target, {**headers, "x-ms-requires-sync": "true"})
+    return _from_url(client, target, {**headers, "x-ms-requires-sync": "true"})
 
 
 def _put_blob_from_url(client: Client, target: str, headers: dict[str, str]) -> Answer:
-    return _copy(client, target, {**headers, **PUT_BLOB})
+    return _from_url(client, target, {**headers, **PUT_BLOB})
 
 
 def _comp(comp: str, more: Mapping[str, str]) -> Send:

@@ -275,8 +275,8 @@ class Recipe:
     latin1: bool
     scheme: str | None
 
-    def sent(self, endpoint: str) -> FuzzRequest:
-        """The request, at `http://HOST:PORT/ACCOUNT`."""
+    def sent(self, endpoint: str, token: str) -> FuzzRequest:
+        """The request, at `http://HOST:PORT/ACCOUNT`; `token` reads its copy source."""
         form = self.form
         for change in self.changes:
             form = apply(form, change)
@@ -284,7 +284,7 @@ class Recipe:
         return FuzzRequest(
             form.method,
             target(form, account, self.container, self.blob, self.raw),
-            sendable(form.headers, f"{endpoint}/{self.container}/{self.blob}"),
+            sendable(form.headers, f"{endpoint}/{self.container}/{self.blob}?{token}"),
             form.body,
             self.scheme,
             self.latin1,

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from strongroom.testing.server import InProcessServer
+from tests.conformance.sas import account_sas
 from tests.fuzz.channel import Channel, Fields, FuzzRequest, ReceivedAnswer
 
 _runs = itertools.count(1)
@@ -206,7 +207,8 @@ class Sequences(RuleBasedStateMachine):
         url = f"http://127.0.0.1:{self.channel.port}{self.target(*source)}"
         headers = [("x-ms-copy-source", url)]
         if at_once:
-            headers.append(("x-ms-requires-sync", "true"))
+            token = account_sas(self.channel.credential, srt="o", sp="r")
+            headers = [("x-ms-copy-source", f"{url}?{token}"), ("x-ms-requires-sync", "true")]
         target = self.target(container, name)
         at = (container, name)
         got = self.ask("PUT", target, *headers, guard=guard, lease_id=lease_id, at=at)

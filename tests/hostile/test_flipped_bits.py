@@ -22,6 +22,7 @@ from tests.conformance import messages
 from tests.conformance.answer import expect
 from tests.conformance.blobs import block_list, block_target, stage
 from tests.conformance.client import PUT_BLOB, Client, Credential
+from tests.conformance.copying import readable
 from tests.conformance.table_client import TableClient, entity
 
 CREDENTIAL = Credential(DEVELOPMENT_ACCOUNT_NAME, DEVELOPMENT_ACCOUNT_KEY)
@@ -131,7 +132,7 @@ def test_a_damaged_body_is_never_answered(
             expect(blobs.get(target, headers), 500, "InternalError")
             assert f"GET /{CREDENTIAL.account}{target}: " in caplog.text
             assert "checksum" in caplog.text
-        source = {"x-ms-copy-source": f"{blobs.url}{target}"}
+        source = {"x-ms-copy-source": readable(blobs, f"{blobs.url}{target}")}
         for how in ({}, _SYNC_COPY):
             expect(blobs.put("/box/a-copy", {**source, **how}), 500, "InternalError")
         expect(blobs.get("/box/a-copy"), 404, "BlobNotFound")
@@ -156,7 +157,7 @@ def test_a_damaged_block_is_never_sent(copy: Path, caplog: pytest.LogCaptureFixt
         part = {"Range": f"bytes={2 * _BLOCK_BYTES}-"}
         found = expect(blobs.get("/box/m-listed", part), 206)
         assert found.body == _body("six", _BLOCK_BYTES)
-        source = {"x-ms-copy-source": f"{blobs.url}/box/m-listed"}
+        source = {"x-ms-copy-source": readable(blobs, f"{blobs.url}/box/m-listed")}
         expect(blobs.put("/box/a-copy", {**source, **_SYNC_COPY}), 500, "InternalError")
         _others_are_served(services)
         services.close()
@@ -168,7 +169,7 @@ def test_a_long_damaged_body_is_not_copied(copy: Path) -> None:
     with InProcessServer.start(data=copy) as server:
         services = Services(server)
         blobs = services.blobs
-        source = {"x-ms-copy-source": f"{blobs.url}/box/m-long"}
+        source = {"x-ms-copy-source": readable(blobs, f"{blobs.url}/box/m-long")}
         for how in ({}, _SYNC_COPY, PUT_BLOB):
             expect(blobs.put("/box/a-copy", {**source, **how}), 500, "InternalError")
         # The damage is in the middle: a part of a body is taken only if all of it is sound.

@@ -187,14 +187,24 @@ SOURCES: list[tuple[Conditions, bool]] = [
     (until(BEFORE), False),
     (inm(OTHER, if_modified_since=AT), True),
     (im(SAME, if_unmodified_since=BEFORE), True),
-    (Conditions(if_tags="a = 'b'"), False),
+    (Conditions(SAME, if_tags="a = 'b'"), True),
+    (Conditions(OTHER, if_tags="a = 'c'"), False),
 ]
 
 
 @pytest.mark.parametrize(("conditions", "met"), SOURCES)
 def test_sources(conditions: Conditions, met: bool) -> None:
-    seen = outcome(lambda: law.check_source(conditions, STAMP, MODIFIED))
+    seen = outcome(lambda: law.check_source(conditions, STAMP, MODIFIED, {"a": "b"}))
     assert seen == ("ok" if met else "412 SourceConditionNotMet")
+
+
+def test_tags_of_a_copy_have_one_code() -> None:
+    """B-CWR-08: the destination's and the source's, unlike the other conditions."""
+    unmet, tags = Conditions(if_tags="a = 'c'"), {"a": "b"}
+    target = blob_errors.TARGET_CONDITION_NOT_MET
+    assert outcome(lambda: law.check_source(unmet, STAMP, MODIFIED, tags)) == IS_412
+    seen = outcome(lambda: law.check_write(unmet, True, STAMP, MODIFIED, True, tags, failed=target))
+    assert seen == IS_412
 
 
 def test_sources_follow_the_pair_rules_of_writes() -> None:
@@ -202,7 +212,7 @@ def test_sources_follow_the_pair_rules_of_writes() -> None:
         assert outcome(partial(law.check_source, pair, STAMP, MODIFIED)) == MANY
 
 
-FAILED, UNMODIFIED = "412 SourceConditionNotMet", "304 CannotVerifyCopySource"
+FAILED, UNMODIFIED = "412 CannotVerifyCopySource", "304 CannotVerifyCopySource"
 
 
 @pytest.mark.parametrize(("conditions", "said"), READS)

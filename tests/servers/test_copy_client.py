@@ -234,7 +234,7 @@ def test_a_source_is_not_read_faster_than_it_is_taken() -> None:
         (b"HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n", 404),
         (b"HTTP/1.1 206 Partial Content\r\nContent-Length: 0\r\n\r\n", 404),
         (b"HTTP/1.1 101 Other\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n", 404),
-        (b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n", 403),
+        (b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n", 401),
         (b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n", 403),
         (OK + b"Content-Length: 5242880001\r\n\r\n", 413),
         (OK + b"x: y\r\n" * 20_000 + b"Content-Length: 0\r\n\r\n", 404),

@@ -32,6 +32,7 @@ from strongroom.services.core.copies.sources import (
     LocalSource,
     SourceRequest,
     cannot_read,
+    not_allowed,
     source_missing,
 )
 from strongroom.wire.core import path
@@ -100,9 +101,10 @@ class CopyLocator:
     ) -> LocalSource | None:
         """Return the blob or file that `url` names; None if the URL names another server.
 
-        Raises: StorageError CannotVerifyCopySource: 404 if the source does not exist, 403 if the
-            caller may not read it. NotImplemented for a parameter that is not served. If it were
-            ignored, the copy would have another content than the URL names.
+        Raises: StorageError CannotVerifyCopySource: 404 if the source does not exist, 401 without
+            credentials for a private one, 403 if they are refused. NotImplemented for a parameter
+            that is not served. If it were ignored, the copy would have another content than the URL
+            names.
         """
         parts = urlsplit(url)
         listener = self._listener(parts, call)
@@ -158,7 +160,7 @@ class CopyLocator:
         assert target.container is not None and target.blob is not None
         place = await context.services.place(service, target.account, target.container)
         try:
-            claim = _claim(context, parsed, call)
+            claim = _claim(context, parsed, call, wanted)
             for permission in asks:
                 authorize(
                     claim,
@@ -172,7 +174,7 @@ class CopyLocator:
                     call.caller.version,
                 )
         except StorageError as refusal:
-            row = blob_errors.COPY_SOURCE_FORBIDDEN
+            row = not_allowed(refusal.row.status)
             raise cannot_read(row, refusal.message, refusal.row.status, refusal.row.code) from None
         context.endpoint.refuse_unserved(parsed.request.headers, parsed.query)
         if place is None:
@@ -190,12 +192,15 @@ class CopyLocator:
         )
 
 
-def _claim(context: ServiceContext, parsed: ParsedRequest, call: Call[Any]) -> Claim:
+def _claim(
+    context: ServiceContext, parsed: ParsedRequest, call: Call[Any], wanted: SourceRequest
+) -> Claim:
     wall_ticks = context.clock.wall_ticks()
     claim = authenticate(
         parsed.request, parsed.signed, context.accounts, wall_ticks, context.identities
     )
-    if not isinstance(claim, Anonymous) or claim.account != call.target.account:
+    is_own = claim.account == call.target.account and wanted.by_caller
+    if not isinstance(claim, Anonymous) or not is_own:
         return claim
     if call.caller.owner:
         return SharedKeyClaim(call.target.account)

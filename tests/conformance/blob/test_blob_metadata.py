@@ -9,6 +9,7 @@ import pytest
 from tests.conformance.answer import Answer, expect, metadata
 from tests.conformance.blobs import block_list, body, put, snapshot, stage
 from tests.conformance.client import PUT_BLOB, Client, Fields
+from tests.conformance.copying import readable
 from tests.conformance.running import Running
 from tests.conformance.sas import account_sas
 
@@ -112,7 +113,7 @@ def _snapshot(client: Client, container: str, pairs: Pairs) -> Answer:
 
 
 def _copy(client: Client, container: str, pairs: Pairs) -> Answer:
-    source = ("x-ms-copy-source", f"{client.url}/{container}/b")
+    source = ("x-ms-copy-source", readable(client, f"{client.url}/{container}/b"))
     return client.put(f"/{container}/new", [source, *pairs])
 
 

@@ -9,7 +9,7 @@ from strongroom.semantics.blob import encryption_scopes as rules
 from tests.conformance.answer import Answer, expect, expect_names
 from tests.conformance.blobs import block_list, block_target, put
 from tests.conformance.client import PUT_BLOB, Client
-from tests.conformance.copying import SYNC, copy, source_url
+from tests.conformance.copying import SYNC, copy, readable, source_url
 from tests.conformance.listing import blob, page, properties
 from tests.conformance.pages import clear, create, send
 from tests.conformance.sas import account_sas, service_sas
@@ -144,7 +144,7 @@ def write(client: Client, kind: str, headers: dict[str, str]) -> Answer:
     if kind == "page":
         sent["x-ms-blob-content-length"] = "512"
     if kind == "url":
-        sent["x-ms-copy-source"] = source
+        sent["x-ms-copy-source"] = readable(client, source)
     return client.put("/box/b", sent)
 
 

@@ -13,6 +13,7 @@ import pytest
 from tests.conformance.answer import Answer, expect, expect_names
 from tests.conformance.blobs import block_list, body, encoded, put, snapshot
 from tests.conformance.client import PUT_BLOB, Client
+from tests.conformance.copying import copy, readable
 from tests.conformance.leasing import BREAK_S, DURATION_S, IDS, A, B, Cell, Leased, table
 from tests.conformance.running import Running
 
@@ -55,7 +56,7 @@ def _comp(method: str, query: str, **more: str) -> Callable[[Client, str, Header
 
 def _copy(client: Client, target: str, headers: Headers) -> Answer:
     source = f"{client.url}/{target.split('/')[1]}/source"
-    return client.put(target, {**headers, "x-ms-copy-source": source})
+    return copy(client, source, target, headers)
 
 
 def _put_blob_from_url(client: Client, target: str, headers: Headers) -> Answer:
@@ -63,7 +64,9 @@ def _put_blob_from_url(client: Client, target: str, headers: Headers) -> Answer:
 
 
 def _put_block_from_url(client: Client, target: str, headers: Headers) -> Answer:
-    return _copy(client, f"{target}?comp=block&blockid={encoded('abc')}", headers)
+    source = readable(client, f"{client.url}/{target.split('/')[1]}/source")
+    block = f"{target}?comp=block&blockid={encoded('abc')}"
+    return client.put(block, {**headers, "x-ms-copy-source": source})
 
 
 def _copy_from_url(client: Client, target: str, headers: Headers) -> Answer:

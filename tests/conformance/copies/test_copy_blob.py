@@ -179,8 +179,8 @@ def test_who_may_read_a_source_of_the_same_account(
     letters = service_sas(client.credential, container, "source", sp="wd")
     target = f"/{elsewhere}/b?{writer}"
     anybody = client.anonymous
-    for url in (plain, f"{plain}?{other}", f"{plain}?{letters}"):
-        refused = expect(copy(anybody, url, target, kind), 403, "CannotVerifyCopySource")
+    for url, status in ((plain, 401), (f"{plain}?{other}", 403), (f"{plain}?{letters}", 403)):
+        refused = expect(copy(anybody, url, target, kind), status, "CannotVerifyCopySource")
         assert refused.reason == anybody.get(url.removeprefix(client.url)).reason
     denied = "This request is not authorized to perform this operation using this permission."
     assert refused.reason.startswith(denied)
@@ -200,7 +200,8 @@ def test_who_may_read_a_source_of_another_account(
     put(account, "/private/source", b"theirs")
     url = source_url(account, "/private/source")
     target = f"/{container}/b"
-    refused = expect(copy(client, url, target, kind), 403, "CannotVerifyCopySource")
+    refused = expect(copy(client, url, target, kind), 401, "CannotVerifyCopySource")
+    assert refused["x-ms-copy-source-error-code"] == "NoAuthenticationInformation"
     assert b"theirs" not in refused.body
     token = service_sas(account.credential, "private", "source")
     expect(copy(client, f"{url}?{token}", target, kind), 202)

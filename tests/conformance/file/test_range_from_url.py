@@ -18,6 +18,7 @@ from strongroom.engines.checksum import crc64
 from strongroom.values import crc64_text
 from tests.conformance.answer import expect
 from tests.conformance.client import PUT_BLOB, Client
+from tests.conformance.copying import readable
 from tests.conformance.file.test_file_access import expiry
 from tests.conformance.running import Running
 from tests.conformance.sources import HOST, Source, Sources
@@ -52,7 +53,7 @@ def file(files: Client, share: str) -> str:
 
 def test_a_range_comes_from_another_file(files: Client, file: str, target: str) -> None:
     """F-RNG-05, F-RNG-06."""
-    source = f"{files.url}{file}"
+    source = readable(files, f"{files.url}{file}")
     made = expect(files.put(f"{target}?comp=range", asked(source, 5, 7)), 201)
     assert made["x-ms-content-crc64"] == crc64_text(crc64(b"567"))
     assert made.etag and made["x-ms-file-last-write-time"]
@@ -62,8 +63,8 @@ def test_a_range_comes_from_another_file(files: Client, file: str, target: str) 
         (asked(source, 5, 8), 400, "InvalidHeaderValue"),
         (asked(source, 8, 10), 416, "InvalidRange"),
         (asked(source, 20, 22), 416, "InvalidRange"),
-        (asked(source + "x", 0, 2), 404, "CannotVerifyCopySource"),
-        (asked(f"{files.url}/nosuchshare/f", 0, 2), 404, "CannotVerifyCopySource"),
+        (asked(readable(files, f"{files.url}{file}x"), 0, 2), 404, "CannotVerifyCopySource"),
+        (asked(readable(files, f"{files.url}/nosuchshare/f"), 0, 2), 404, "CannotVerifyCopySource"),
         (asked(files.url, 0, 2), 404, "CannotVerifyCopySource"),
         (asked("http://[", 0, 2), 400, "InvalidHeaderValue"),
         (asked("ftp://a/b", 0, 2), 400, "InvalidHeaderValue"),
@@ -83,10 +84,14 @@ def test_a_range_comes_from_another_file(files: Client, file: str, target: str) 
 def test_why_a_source_was_not_read_is_told(files: Client, file: str, target: str) -> None:
     """F-RNG-06."""
     put = f"{target}?comp=range"
-    missing = expect(files.put(put, asked(f"{files.url}{file}x", 0, 2)), 404, NOT_IT)
+    missing = expect(
+        files.put(put, asked(readable(files, f"{files.url}{file}x"), 0, 2)), 404, NOT_IT
+    )
     assert missing["x-ms-copy-source-status-code"] == "404"
     assert missing["x-ms-copy-source-error-code"] == "ResourceNotFound"
-    beyond = expect(files.put(put, asked(f"{files.url}{file}", 9, 11)), 416, "InvalidRange")
+    beyond = expect(
+        files.put(put, asked(readable(files, f"{files.url}{file}"), 9, 11)), 416, "InvalidRange"
+    )
     assert beyond["x-ms-copy-source-status-code"] == "416"
     assert beyond["x-ms-copy-source-error-code"] == "InvalidRange"
 
@@ -96,23 +101,23 @@ def test_a_range_comes_from_a_blob(
 ) -> None:
     """F-RNG-05."""
     expect(client.put(f"/{container}/b", PUT_BLOB, DATA), 201)
-    source = f"{client.url}/{container}/b"
+    source = readable(client, f"{client.url}/{container}/b")
     expect(files.put(f"{target}?comp=range", asked(source, 1, 3)), 201)
     assert files.get(target).body == bytes(2) + b"123" + bytes(5)
 
 
 def test_digests_and_conditions_on_the_source(files: Client, file: str, target: str) -> None:
     """F-RNG-07."""
-    source = f"{files.url}{file}"
+    source = readable(files, f"{files.url}{file}")
     right, wrong = crc64_text(crc64(b"567")), crc64_text(crc64(b"568"))
     cases = (
         ("x-ms-source-content-crc64", right, 201, ""),
         ("x-ms-source-content-crc64", wrong, 400, "Crc64Mismatch"),
         ("x-ms-source-content-crc64", "x", 400, "InvalidHeaderValue"),
         ("x-ms-source-if-match-crc64", right, 201, ""),
-        ("x-ms-source-if-match-crc64", wrong, 412, "SourceConditionNotMet"),
+        ("x-ms-source-if-match-crc64", wrong, 412, "CannotVerifyCopySource"),
         ("x-ms-source-if-none-match-crc64", wrong, 201, ""),
-        ("x-ms-source-if-none-match-crc64", right, 412, "SourceConditionNotMet"),
+        ("x-ms-source-if-none-match-crc64", right, 412, "CannotVerifyCopySource"),
         (
             "x-ms-source-if-none-match-crc64",
             base64.b64encode(b"short").decode(),
@@ -139,8 +144,10 @@ def test_a_token_takes_a_range_of_what_it_may_read(files: Client, share: str, fi
     )
     anonymous, put = files.anonymous, f"/{share}/g?comp=range&{writes}"
     source = f"{files.url}{file}"
-    refused = expect(anonymous.put(put, asked(source, 0, 2)), 403, "CannotVerifyCopySource")
-    assert refused["x-ms-copy-source-status-code"]
+    for caller, query in ((anonymous, put), (files, f"/{share}/g?comp=range")):
+        refused = expect(caller.put(query, asked(source, 0, 2)), 401, "CannotVerifyCopySource")
+        assert refused["x-ms-copy-source-status-code"] == "401"
+        assert refused["x-ms-copy-source-error-code"] == "NoAuthenticationInformation"
     expect(anonymous.put(put, asked(f"{source}?{writes}", 0, 2)), 403, "CannotVerifyCopySource")
     expect(anonymous.put(put, asked(f"{source}?{reads}", 0, 2)), 201)
     assert files.get(f"/{share}/g").body[:5] == b"\0\x00012"
@@ -186,5 +193,6 @@ def test_the_sdk_uploads_a_range_from_a_url(files: Client, share: str, file: str
     """F-RNG-05."""
     expect(files.put(f"/{share}/g", CREATE), 201)
     client = ShareFileClient(files.url, share, "g", credential=files.credential.key, retry_total=0)
-    client.upload_range_from_url(f"{files.url}{file}", offset=0, length=4, source_offset=6)
+    source = readable(files, f"{files.url}{file}")
+    client.upload_range_from_url(source, offset=0, length=4, source_offset=6)
     assert client.download_file().readall() == b"6789" + bytes(6)

@@ -8,7 +8,7 @@ from azure.storage.fileshare import ShareServiceClient
 
 from tests.conformance.answer import Answer, expect, expect_names, metadata, texts
 from tests.conformance.client import Client
-from tests.conformance.copying import copy, ended
+from tests.conformance.copying import copy, ended, readable
 
 NO_TIME = "2020-01-01T00:00:00.0000000Z"
 
@@ -201,13 +201,13 @@ def test_a_file_of_a_snapshot_is_copied(
     ended(files, f"/{share}/f")
     assert files.get(f"/{share}/f").body == b"before"
     ranged = {"x-ms-write": "update", "x-ms-range": "bytes=0-2", "Content-Length": "0"}
-    ranged |= {"x-ms-copy-source": source, "x-ms-source-range": "bytes=3-5"}
+    ranged |= {"x-ms-copy-source": readable(files, source), "x-ms-source-range": "bytes=3-5"}
     expect(files.put(f"/{share}/f?comp=range", ranged), 201)
     assert files.get(f"/{share}/f").body == b"oreore"
     expect(copy(client, source, f"/{container}/b"), 202)
     ended(client, f"/{container}/b")
     assert client.get(f"/{container}/b").body == b"before"
-    staged = {"x-ms-copy-source": source, "x-ms-source-range": "bytes=0-1"}
+    staged = {"x-ms-copy-source": readable(client, source), "x-ms-source-range": "bytes=0-1"}
     expect(client.put(f"/{container}/c?comp=block&blockid=MQ==", staged), 201)
 
 

@@ -13,6 +13,7 @@ from tests.conformance.blob_batches import delete as part
 from tests.conformance.blob_batches import send
 from tests.conformance.client import PUT_BLOB, Client
 from tests.conformance.concurrent_clients import ConcurrentClients
+from tests.conformance.copying import copy
 from tests.conformance.rows import ROWS, request_of
 from tests.conformance.running import Running
 from tests.conformance.sas import account_sas, service_sas
@@ -63,8 +64,8 @@ def permanent(answer: Answer) -> str:
 
 
 def copied(client: Client, source: str, target: str, headers: Any) -> Answer:
-    named = {"x-ms-copy-source": f"{client.url}{source}", **headers}
-    return expect(client.put(target, named), 202 if "x-ms-blob-type" not in headers else 201)
+    made = copy(client, f"{client.url}{source}", target, headers)
+    return expect(made, 202 if "x-ms-blob-type" not in headers else 201)
 
 
 def test_writes_that_make_a_version(versioned: Client) -> None:

@@ -204,9 +204,7 @@ def _copied(headers: dict[str, str] | None = None) -> Change:
 
 def _from_url(box: Box) -> Answer:
     put(box.client, "/box/source")
-    return box.client.put(
-        "/box/b", {**PUT_BLOB, "x-ms-copy-source": source_url(box.client, "/box/source")}
-    )
+    return copy(box.client, source_url(box.client, "/box/source"), "/box/b", PUT_BLOB)
 
 
 def _listed(box: Box) -> Answer:
@@ -364,9 +362,8 @@ WRITES: dict[str, Callable[[Box, dict[str, str]], Answer]] = {
     "sync": lambda box, headers: copy(
         box.client, source_url(box.client, "/box/source"), "/box/n", {**SYNC, **headers}
     ),
-    "url": lambda box, headers: box.client.put(
-        "/box/n",
-        {**PUT_BLOB, "x-ms-copy-source": source_url(box.client, "/box/source"), **headers},
+    "url": lambda box, headers: copy(
+        box.client, source_url(box.client, "/box/source"), "/box/n", {**PUT_BLOB, **headers}
     ),
 }
 

@@ -9,6 +9,7 @@ import pytest
 
 from tests.conformance.answer import expect, expect_names, texts
 from tests.conformance.client import PUT_BLOB, Client
+from tests.conformance.copying import readable
 from tests.conformance.rows import NEEDS_HIERARCHY, NOT_YET, request_of
 from tests.conformance.running import Running
 from tests.conformance.sas import service_sas
@@ -106,7 +107,7 @@ def test_a_put_without_type_or_source(client: Client, container: str) -> None:
 def test_a_copy_source_decides_which_copy_it_is(client: Client, container: str) -> None:
     """B-ADR-06: the answers distinguish the operations."""
     expect(client.put(f"/{container}/source", PUT_BLOB, b"source"), 201)
-    source = {"x-ms-copy-source": f"{client.url}/{container}/source"}
+    source = {"x-ms-copy-source": readable(client, f"{client.url}/{container}/source")}
     target = f"/{container}/b"
     sync = {**source, "x-ms-requires-sync": "true"}
     expect(client.put(target, sync), 202)

@@ -34,7 +34,7 @@ def kinds_of_answers(client: Client, container: str) -> list[Answer]:
         client.delete(f"/{container}/b"),
         client.put("/x?restype=container"),
         client.send("OPTIONS", "/", auth=None),
-        client.put(f"/{container}/b?comp=expiry"),
+        client.send("POST", f"/{container}/b?comp=query"),
     ]
 
 

@@ -153,7 +153,7 @@ def until_answered(client: Client, data: bytes) -> bytes:
         ({"x-ms-lease-id": "nothing"}, "", b"HTTP/1.1 400 "),
         ({}, "", b"HTTP/1.1 412 "),
         ({"x-ms-lease-id": A, "If-Match": '"0x8D0000000000000"'}, "", b"HTTP/1.1 412 "),
-        ({"x-ms-lease-id": A, "If-None-Match": "*"}, "", b"HTTP/1.1 409 "),
+        ({"x-ms-lease-id": A, "If-None-Match": "*"}, "", b"HTTP/1.1 100 "),
         ({}, "?comp=block&blockid=QQ==", b"HTTP/1.1 412 "),
         ({"x-ms-lease-id": A}, "", b"HTTP/1.1 100 "),
         ({"x-ms-lease-id": A}, "?comp=block&blockid=QQ==", b"HTTP/1.1 100 "),

@@ -23,6 +23,7 @@ from azure.storage.blob import (
 )
 
 from tests.conformance.running import Running
+from tests.conformance.sdk.signed_urls import readable
 from tests.conformance.sources import HOST, Source, Sources
 
 MIB = 1024 * 1024
@@ -221,7 +222,8 @@ def test_copies(box: ContainerClient) -> None:
     found = blob.get_blob_properties()
     assert (found.copy.status, found.copy.progress) == ("success", "7/7")
     assert found.metadata == {"a": "1"}
-    made = blob.start_copy_from_url(source.url, requires_sync=True, metadata={"b": "2"})
+    url = readable(box, "source")
+    made = blob.start_copy_from_url(url, requires_sync=True, metadata={"b": "2"})
     assert made["copy_status"] == "success"
     assert blob.download_blob().readall() == b"content"
     with pytest.raises(ResourceNotFoundError) as gone:

@@ -11,6 +11,7 @@ from azure.core.exceptions import HttpResponseError, ResourceModifiedError
 from azure.storage.blob import BlobBlock, BlobServiceClient, ContainerClient, aio
 
 from tests.conformance.running import Running
+from tests.conformance.sdk.signed_urls import readable
 
 Name = Callable[[], str]
 
@@ -54,7 +55,7 @@ def test_blocks_copies_and_snapshots(box: ContainerClient) -> None:
         ("copied", {"tags": "COPY", "requires_sync": True}, {"stage": "2"}),
     ):
         copy = box.get_blob_client(name)
-        copy.start_copy_from_url(blob.url, **more)
+        copy.start_copy_from_url(readable(box, "b"), **more)
         assert copy.get_blob_tags() == expected
     assert names(box.find_blobs_by_tags("stage >= '0'")) == ["b", "copied", "given"]
 

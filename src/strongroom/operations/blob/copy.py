@@ -21,6 +21,7 @@ from strongroom.values import Purpose
 _SOURCE_ERRORS: Final = (
     blob_errors.CANNOT_VERIFY_COPY_SOURCE,
     blob_errors.COPY_SOURCE_FORBIDDEN,
+    blob_errors.COPY_SOURCE_UNAUTHENTICATED,
     blob_errors.SOURCE_CONDITION_NOT_MET,
     blob_errors.TARGET_CONDITION_NOT_MET,
     blob_errors.PENDING_COPY_OPERATION,

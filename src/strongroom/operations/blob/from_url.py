@@ -27,8 +27,9 @@ COPIES: Final = When("x-ms-copy-source")
 SOURCE_ERRORS: Final = (
     blob_errors.CANNOT_VERIFY_COPY_SOURCE,
     blob_errors.COPY_SOURCE_FORBIDDEN,
+    blob_errors.COPY_SOURCE_UNAUTHENTICATED,
     blob_errors.COPY_SOURCE_NOT_MODIFIED,
-    blob_errors.SOURCE_CONDITION_NOT_MET,
+    blob_errors.COPY_SOURCE_CONDITION_NOT_MET,
     blob_errors.BLOB_ARCHIVED,
     errors.INVALID_RANGE,
 )

@@ -229,6 +229,7 @@ COPY_INCREMENTALLY: Final = Operation(
         blob_errors.PENDING_COPY_OPERATION,
         blob_errors.CANNOT_VERIFY_COPY_SOURCE,
         blob_errors.COPY_SOURCE_FORBIDDEN,
+        blob_errors.COPY_SOURCE_UNAUTHENTICATED,
         blob_errors.INVALID_SOURCE_BLOB_URL,
         blob_errors.INVALID_SOURCE_BLOB_TYPE,
         blob_errors.INCREMENTAL_COPY_SOURCE_MUST_BE_SNAPSHOT,

@@ -85,6 +85,7 @@ COPY_FILE: Final = Operation(
         *SMB_VALUES,
         blob_errors.CANNOT_VERIFY_COPY_SOURCE,
         blob_errors.COPY_SOURCE_FORBIDDEN,
+        blob_errors.COPY_SOURCE_UNAUTHENTICATED,
         blob_errors.BLOB_ARCHIVED,
         errors.RESOURCE_TYPE_MISMATCH,
         errors.REQUEST_BODY_TOO_LARGE,

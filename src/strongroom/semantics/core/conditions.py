@@ -133,7 +133,8 @@ def check_write(
     Arguments:
         exists: whether a committed blob exists; `stamp`, `modified` and `tags` are then its own.
         creates: whether the operation would create the blob (Put Blob, Put Block List, Copy).
-        failed: the error for an unmet condition (TargetConditionNotMet for a copy's destination).
+        failed: the error for an unmet condition (TargetConditionNotMet for a copy's destination);
+            for tags it is ConditionNotMet in every write.
 
     Raises: MultipleConditionHeadersNotSupported, BlobNotFound, BlobAlreadyExists, `failed`.
     """
@@ -152,8 +153,9 @@ def check_write(
         met = True
     else:
         met = _is_first_met(conditions, stamp, modified)
-    if not met or not _tagged(conditions, tags):
+    if not met:
         raise StorageError(failed)
+    _require_tagged(conditions, tags)
 
 
 def check_source(
@@ -164,13 +166,15 @@ def check_source(
 ) -> None:
     """Check the conditions on the existing source of a copy, with the pair rules of writes.
 
-    Raises: SourceConditionNotMet (412), MultipleConditionHeadersNotSupported.
+    Raises: SourceConditionNotMet (412), ConditionNotMet for tags, and
+        MultipleConditionHeadersNotSupported.
     """
     if conditions is NONE:
         return
     require_write_combination(conditions)
-    if not (_is_first_met(conditions, stamp, modified) and _tagged(conditions, tags)):
+    if not _is_first_met(conditions, stamp, modified):
         raise StorageError(blob_errors.SOURCE_CONDITION_NOT_MET)
+    _require_tagged(conditions, tags)
 
 
 def check_read_source(
@@ -181,13 +185,13 @@ def check_read_source(
 ) -> None:
     """Check the conditions on the existing source of a From URL operation, with the rules of reads.
 
-    Raises: SourceConditionNotMet (412) where a read answers 412, CannotVerifyCopySource (304) where
-    a read answers 304. Both carry the read's status and code in their headers.
+    Raises: CannotVerifyCopySource, with the status that a read answers, 412 or 304. It carries the
+    read's status and code in its headers.
     """
     if conditions is NONE:
         return
     if not _positive(conditions, stamp, modified) or not _tagged(conditions, tags):
-        raise source_unmet(blob_errors.SOURCE_CONDITION_NOT_MET)
+        raise source_unmet(blob_errors.COPY_SOURCE_CONDITION_NOT_MET)
     if not _changed(conditions, stamp, modified, NONE_MATCH_ANY_FAILS_SINCE):
         raise source_unmet(blob_errors.COPY_SOURCE_NOT_MODIFIED)
 
@@ -279,6 +283,11 @@ def _is_first_met(conditions: Conditions, stamp: int, modified: int) -> bool:
     if since is not None:
         return modified_since(modified, since)
     return until is None or not modified_since(modified, until)
+
+
+def _require_tagged(conditions: Conditions, tags: Mapping[str, str]) -> None:
+    if not _tagged(conditions, tags):
+        raise StorageError(errors.CONDITION_NOT_MET)
 
 
 def _tagged(conditions: Conditions, tags: Mapping[str, str]) -> bool:

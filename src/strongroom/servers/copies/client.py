@@ -34,6 +34,7 @@ from strongroom.services.core.copies.sources import (
     SourceRequest,
     cannot_read,
     check_url,
+    not_allowed,
     range_beyond_end,
     url_without_credentials,
 )
@@ -215,7 +216,7 @@ def _check_status(status: int, reason: str, fields: dict[str, str], wanted: Sour
     row = blob_errors.CANNOT_VERIFY_COPY_SOURCE
     text = f"The copy source answered with status {status}."
     if status in (401, 403):
-        row = blob_errors.COPY_SOURCE_FORBIDDEN
+        row = not_allowed(status)
     elif 300 <= status < 400:
         row, text = blob_errors.COPY_SOURCE_FORBIDDEN, "Redirects of copy sources are not followed."
     code = fields.get("x-ms-error-code", "")

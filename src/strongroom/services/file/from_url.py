@@ -43,7 +43,7 @@ class SourceDigests(msgspec.Struct, frozen=True):
 
     def check(self, calculated: int) -> None:
         """Compare the CRC64 of the bytes. Raises: StorageError Crc64Mismatch;
-        SourceConditionNotMet."""
+        CannotVerifyCopySource (412)."""
         if self.sent is not None and self.sent != calculated:
             raise StorageError(
                 errors.CRC64_MISMATCH,
@@ -55,7 +55,7 @@ class SourceDigests(msgspec.Struct, frozen=True):
             )
         is_met = self.match in (None, calculated) and self.none_match != calculated
         if not is_met:
-            raise conditional.source_unmet(blob_errors.SOURCE_CONDITION_NOT_MET)
+            raise conditional.source_unmet(blob_errors.COPY_SOURCE_CONDITION_NOT_MET)
 
 
 NO_DIGESTS = SourceDigests()
@@ -92,8 +92,7 @@ async def put_range_from_url(services: Services, call: Call[PutRangeFromUrl]) ->
     """Write a range of a blob, a file or another server's content to a file.
 
     Raises: StorageError InvalidHeaderValue (two lengths, no usable URL), RequestBodyTooLarge,
-        CannotVerifyCopySource, InvalidRange, Crc64Mismatch, SourceConditionNotMet, and as Put
-        Range.
+        CannotVerifyCopySource, InvalidRange, Crc64Mismatch, and as Put Range.
     """
     given = call.input
     wanted = given.wanted.range

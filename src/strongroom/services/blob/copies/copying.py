@@ -117,7 +117,7 @@ async def copy_blob(services: Services, call: Call[CopyBlob]) -> CopyResult:
         UnauthorizedBlobOverwrite, BlobArchived, and what guard_blob raises.
     """
     answer_at = asyncio.get_running_loop().time() + call.input.wait_s
-    source, order = await _open(services, call)
+    source, order = await _open(services, call, by_caller=True)
     if order.url:
         return await _begin(services, call, source, order)
     size_bytes = source.size_bytes
@@ -140,7 +140,7 @@ async def copy_from_url(services: Services, call: Call[CopyBlob]) -> CopyResult:
         BothUserTagsAndSourceTagsCopyPresentException, InvalidSourceBlobType for a page blob.
     """
     given = call.input
-    source, _ = await _open(services, call)
+    source, _ = await _open(services, call, by_caller=False)
     try:
         if source.page is not None:
             raise StorageError(blob_errors.INVALID_SOURCE_BLOB_TYPE)
@@ -156,8 +156,14 @@ async def copy_from_url(services: Services, call: Call[CopyBlob]) -> CopyResult:
         await source.close()
 
 
-async def _open(services: Services, call: Call[CopyBlob]) -> tuple[OpenBlob, CopyOrder]:
-    """Open the source. Return it with the copy order from which it can be opened again."""
+async def _open(
+    services: Services, call: Call[CopyBlob], *, by_caller: bool
+) -> tuple[OpenBlob, CopyOrder]:
+    """Open the source. Return it with the copy order from which it can be opened again.
+
+    Arguments:
+        by_caller: see SourceRequest.
+    """
     given = call.input
     url, wanted = given.source, given.source_conditions
     check_url(url)
@@ -165,7 +171,12 @@ async def _open(services: Services, call: Call[CopyBlob]) -> tuple[OpenBlob, Cop
     await access.check_blob(services, call)
     metadata = given.metadata or None
     destination = f"{call.target.account}/{call.target.container}"
-    asked = SourceRequest(wanted, authorization=given.authorization, with_tags=given.copies_tags)
+    asked = SourceRequest(
+        wanted,
+        authorization=given.authorization,
+        with_tags=given.copies_tags,
+        by_caller=by_caller,
+    )
     source, local = await open_named(services, call, url, asked)
     try:
         if given.tier is not None:

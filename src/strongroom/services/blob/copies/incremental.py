@@ -9,6 +9,7 @@ Source: "Incremental Copy Blob"; reference section 5.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import msgspec
 
@@ -28,9 +29,9 @@ from strongroom.services.blob.states.heads import modified_head, refuse_pending_
 from strongroom.services.blob.states.immutability import refuse_change
 from strongroom.services.core.calls import Call
 from strongroom.services.core.copies.sources import (
-    WHOLE,
     CopySources,
     LocalSource,
+    SourceRequest,
     check_url,
     url_without_credentials,
 )
@@ -38,6 +39,8 @@ from strongroom.services.core.places import generation_of
 from strongroom.services.core.runner import Services
 from strongroom.store.blob.bodies.pages import NewPages
 from strongroom.store.core.records import CopyOrder, Job, JobKind
+
+_ASKED: Final = SourceRequest(by_caller=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,7 @@ async def copy_incrementally(services: Services, call: Call[CopyIncrementally]) 
     check_url(url)
     await access.check_blob(services, call)
     locate = services.held.of(CopySources).locate
-    local = None if locate is None else await locate(url, call, WHOLE)
+    local = None if locate is None else await locate(url, call, _ASKED)
     if local is None:
         raise StorageError(blob_errors.INVALID_SOURCE_BLOB_URL)
     if local.snapshot is None:

@@ -54,7 +54,7 @@ async def uploaded_from(
     body.
 
     Raises: StorageError InvalidHeaderValue (no usable URL), what guard_blob raises for the
-        destination, CannotVerifyCopySource, SourceConditionNotMet, InvalidRange, BlobArchived.
+        destination, CannotVerifyCopySource, InvalidRange, BlobArchived.
     """
     check_url(source.url)
     # Checked first: for a caller who may not write, no server is contacted, and no source is

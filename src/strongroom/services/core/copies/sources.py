@@ -68,6 +68,7 @@ class SourceRequest(msgspec.Struct, frozen=True):
         is_read: the conditions are those of a read (From URL), not of a copy.
         with_tags: the source's tags are needed too.
         trailing_dots: dots at the end of a file's names are significant.
+        by_caller: the caller's own key or bearer token authorizes to read a source of its account.
     """
 
     conditions: Conditions = conditional.NONE
@@ -76,6 +77,7 @@ class SourceRequest(msgspec.Struct, frozen=True):
     is_read: bool = False
     with_tags: bool = False
     trailing_dots: bool = False
+    by_caller: bool = False
 
     def condition_error(self, is_unmodified: bool) -> StorageError:
         """Return the error for a condition on the source that does not hold.
@@ -88,7 +90,7 @@ class SourceRequest(msgspec.Struct, frozen=True):
             return StorageError(blob_errors.SOURCE_CONDITION_NOT_MET)
         if is_unmodified:
             return conditional.source_unmet(blob_errors.COPY_SOURCE_NOT_MODIFIED)
-        return conditional.source_unmet(blob_errors.SOURCE_CONDITION_NOT_MET)
+        return conditional.source_unmet(blob_errors.COPY_SOURCE_CONDITION_NOT_MET)
 
 
 WHOLE: Final = SourceRequest()
@@ -141,7 +143,7 @@ class RemoteReader(Protocol):
 Locate = Callable[[str, Call[Any], SourceRequest], Awaitable[LocalSource | None]]
 """locate(url, call, wanted) -> the blob or file of this server that the URL names, or None when it
 names another server. It authorizes by the source's own Authorization, the SAS in the URL or public
-access. The owner of the same account, who signed with its key, needs none of them.
+access. If `wanted.by_caller`, a key or token of the source's account is enough.
 Raises: StorageError CannotVerifyCopySource."""
 
 
@@ -263,6 +265,13 @@ def cannot_read(
     if code:
         headers.append(("x-ms-copy-source-error-code", code))
     return StorageError(row, message, (), tuple(headers))
+
+
+def not_allowed(status: int) -> ErrorCode:
+    """Return the error for a source that refused to be read, by its status, 401 or 403."""
+    if status == blob_errors.COPY_SOURCE_UNAUTHENTICATED.status:
+        return blob_errors.COPY_SOURCE_UNAUTHENTICATED
+    return blob_errors.COPY_SOURCE_FORBIDDEN
 
 
 def range_beyond_end() -> StorageError:

@@ -95,7 +95,8 @@ async def copy_file(services: Services, call: Call[CopyFile]) -> FileCopied:
     # This comes first: no other server is asked for a caller who may not write.
     replaced_bytes = await _check(services, call)
     # A file has no tier, so an archived blob is refused: the source is read as by Get Blob.
-    asked = SourceRequest(is_read=True, trailing_dots=given.source_trailing_dots)
+    dots = given.source_trailing_dots
+    asked = SourceRequest(is_read=True, trailing_dots=dots, by_caller=True)
     source, local = await open_named(services, call, given.source, asked, OWN)
     target = call.target
     destination = f"{target.account}/{target.container}/{target.blob}"
