@@ -47,7 +47,7 @@ LIST_BLOBS = Permission(sas=("l",), account_sas=("c", ("l",)), public=PublicAcce
 GET_CONTAINER = Permission(account_sas=("c", ("r",)), public=PublicAccess.CONTAINER)
 CREATE_CONTAINER = Permission(account_sas=("c", ("c", "w")))
 LIST_CONTAINERS = Permission(account_sas=("s", ("l",)))
-SET_ACL = Permission(key_only=True)
+SET_ACL = Permission(no_sas=True)
 DELETE_BLOB = Permission(sas=("d",), account_sas=("o", ("d",)))
 BREAK_LEASE = Permission(
     sas=("w", "d"), account_sas=("o", ("w", "d")), letters_since=(("d", "2017-07-29"),)
@@ -378,8 +378,8 @@ class TestDeclarations:
         with pytest.raises(ValueError, match="not among s, c, o"):
             Permission(account_sas=("b", ("r",)))
 
-    def test_keys_only_means_keys_only(self) -> None:
-        with pytest.raises(ValueError, match="keys only"):
-            Permission(sas=("r",), key_only=True)
-        with pytest.raises(ValueError, match="keys only"):
-            Permission(account_sas=("o", ("r",)), key_only=True)
+    def test_no_sas_means_no_letters_of_one(self) -> None:
+        with pytest.raises(ValueError, match="no SAS permits"):
+            Permission(sas=("r",), no_sas=True)
+        with pytest.raises(ValueError, match="no SAS permits"):
+            Permission(account_sas=("o", ("r",)), no_sas=True)

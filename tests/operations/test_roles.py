@@ -94,7 +94,7 @@ def test_an_operation_is_open_to_its_roles_and_no_other(
     wanted = table(service)[operation.id]
     refused = (
         AUTHORIZATION_FAILURE
-        if operation.permission.key_only
+        if operation.permission.no_sas and not operation.permission.actions
         else (AUTHORIZATION_PERMISSION_MISMATCH)
     )
     for role in ROLES:

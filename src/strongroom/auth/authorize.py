@@ -61,7 +61,8 @@ class Permission(msgspec.Struct, frozen=True, cache_hash=True):
             never permits it.
         public: the least public access of the container that permits it to anonymous callers; NONE
             = never.
-        key_only: whether neither a SAS nor a role permits it (access control lists).
+        no_sas: whether no SAS permits it, not even one whose delegator may do it (access control
+            lists).
         actions: alternatives for the caller's roles (roles.py), of which one is enough; empty = a
             role never permits it. The delegator of a user delegation SAS needs one too.
         anywhere: whether a role on any resource of the account is enough, since the parts of the
@@ -75,7 +76,7 @@ class Permission(msgspec.Struct, frozen=True, cache_hash=True):
     account_sas: tuple[str, tuple[str, ...]] | None = None
     sas: tuple[str, ...] | None = None
     public: PublicAccess = PublicAccess.NONE
-    key_only: bool = False
+    no_sas: bool = False
     letters_since: tuple[tuple[str, str], ...] = ()
     actions: tuple[str, ...] = ()
     anywhere: bool = False
@@ -87,8 +88,8 @@ class Permission(msgspec.Struct, frozen=True, cache_hash=True):
             raise ValueError(f"no role has the actions {sorted(unknown)}")
         if self.account_sas is not None and not set(self.account_sas[0]) <= _RESOURCE_TYPES.keys():
             raise ValueError(f"resource types {self.account_sas[0]!r} are not among s, c, o")
-        if self.key_only and (self.account_sas is not None or self.sas is not None):
-            raise ValueError("an operation for keys only cannot name letters of a SAS")
+        if self.no_sas and (self.account_sas is not None or self.sas is not None):
+            raise ValueError("an operation that no SAS permits cannot name letters of one")
 
 
 class Overrides(msgspec.Struct, frozen=True):
@@ -201,7 +202,7 @@ def authorize(
 
 
 def _role_grant(claim: BearerClaim, needs: Permission, target: Target) -> Grant:
-    if needs.key_only:
+    if needs.no_sas and not needs.actions:
         raise _refusal(
             AUTHORIZATION_FAILURE, "The operation needs an account key; no role can permit it."
         )
@@ -296,10 +297,10 @@ def _ipv4(text: str) -> ipaddress.IPv4Address | None:
 
 
 def _judge_permission(claim: SasClaim, needs: Permission, target: Target, granted: str) -> None:
-    if needs.key_only:
-        raise _refusal(
-            AUTHORIZATION_FAILURE, "The operation needs an account key; no SAS can permit it."
-        )
+    if needs.no_sas:
+        other = " or a role" if needs.actions else ""
+        text = f"The operation needs an account key{other}; no SAS can permit it."
+        raise _refusal(AUTHORIZATION_FAILURE, text)
     if claim.kind is SasKind.ACCOUNT:
         alternatives = _judge_account_scope(claim.sas, needs, target)
     else:

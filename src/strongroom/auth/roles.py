@@ -43,6 +43,15 @@ def _role(services: Collection[Service], *actions: str) -> Role:
 
 
 _BLOB, _QUEUE, _TABLE, _FILE = ((one,) for one in Service)
+_ACL: Final = ("getAcl/action", "setAcl/action")
+_MANAGEMENT: Final = (
+    "services/read",
+    "services/write",
+    *(f"{place}/{action}" for place in ("containers", "queues", "tables") for action in _ACL),
+    "shares/read",
+    "shares/write",
+    "shares/delete",
+)
 _CONTAINERS: Final = ("containers/read", "containers/write", "containers/delete")
 _BLOBS: Final = (
     "blobs/read",
@@ -60,6 +69,7 @@ ROLES: Final[dict[str, Role]] = {
         _DELEGATE,
         *_CONTAINERS,
         *_BLOBS,
+        *(f"containers/{action}" for action in _ACL),
         "blobs/tags/read",
         "blobs/tags/write",
         "blobs/filter/action",
@@ -103,16 +113,9 @@ ROLES: Final[dict[str, Role]] = {
     "Storage File Data Privileged Contributor": _role(
         _FILE, "files/read", "files/write", "files/delete"
     ),
-    # The part of Azure's account management role that concerns the services themselves. It permits
-    # management of shares too, which the roles for files do not.
-    "Storage Account Contributor": _role(
-        _STORAGE,
-        "services/read",
-        "services/write",
-        "shares/read",
-        "shares/write",
-        "shares/delete",
-    ),
+    # The part of Azure's account management role that concerns the services themselves, and access
+    # control lists. It permits management of shares too, which the roles for files do not.
+    "Storage Account Contributor": _role(_STORAGE, *_MANAGEMENT),
 }
 """Every role, by its name."""
 

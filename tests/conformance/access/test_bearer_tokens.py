@@ -250,12 +250,38 @@ def test_a_group_has_roles(trusting: Trusting, box: str) -> None:
     expect(trusting.send("POST", key, token=member, body=b"<KeyInfo/>"), 403, MISMATCH)
 
 
-def test_access_policies_need_an_account_key(trusting: Trusting, box: str) -> None:
-    """B-ROL-05."""
+def test_access_policies_are_open_to_a_role(trusting: Trusting, box: str) -> None:
+    """B-ROL-05: on the account and on the container, but not to a SAS of one who has the role."""
     target = f"/{box}?restype=container&comp=acl"
+    here = trusting.user(OWNER, resource=box)
+    for user in (trusting.user(OWNER), here, trusting.user("Storage Account Contributor")):
+        expect(trusting.send("PUT", target, user, {"x-ms-blob-public-access": "blob"}), 200)
+        for method in ("GET", "HEAD"):
+            assert expect(trusting.send(method, target, user), 200)["x-ms-blob-public-access"]
+        expect(trusting.send("PUT", target, user), 200)
+    elsewhere = trusting.user(OWNER, resource=f"{box}-elsewhere")
+    for user in (trusting.user("Storage Blob Data Contributor"), elsewhere):
+        for method in ("GET", "PUT"):
+            expect(trusting.send(method, target, user), 403, MISMATCH)
+
+
+@pytest.mark.parametrize("service", ["queue", "table"])
+def test_access_policies_of_queues_and_tables_are_open_to_a_role(
+    trusting: Trusting, service: str
+) -> None:
+    """B-ROL-05, Q-ROL-01, T-ROL-01."""
+    contributor = trusting.user(f"Storage {service.title()} Data Contributor")
+    if service == "queue":
+        made = trusting.send("PUT", "/policies", contributor, service=service)
+    else:
+        kind, document = {"Content-Type": "application/json"}, b'{"TableName": "policies"}'
+        made = trusting.send("POST", "/Tables", contributor, kind, document, service=service)
+    expect(made, 201)
+    manager, target = trusting.user("Storage Account Contributor"), "/policies?comp=acl"
+    expect(trusting.send("PUT", target, manager, service=service), 204)
+    expect(trusting.send("GET", target, manager, service=service), 200)
     for method in ("GET", "PUT"):
-        answer = trusting.send(method, target, trusting.user(OWNER))
-        expect(answer, 403, "AuthorizationFailure")
+        expect(trusting.send(method, target, contributor, service=service), 403, MISMATCH)
 
 
 def test_an_unknown_account_and_two_credentials(trusting: Trusting) -> None:

@@ -56,3 +56,12 @@ def test_the_signature_of_a_request_does_not_read_a_private_source(
     acl = f"/{container}?restype=container&comp=acl"
     expect(client.put(acl, {"x-ms-blob-public-access": "blob"}), 200)
     assert run(client, target, client.url + source).status in (201, 202)
+
+
+def test_old_versions_say_that_a_private_source_is_missing(client: Client, container: str) -> None:
+    """B-CPY-10: as a read without credentials is answered there."""
+    put(client, f"/{container}/source", b"x")
+    asked = {**PUT_BLOB, "x-ms-copy-source": f"{client.url}/{container}/source"}
+    old = {**asked, "x-ms-version": "2019-10-10"}
+    refused = expect(client.put(f"/{container}/b", old), 404, "CannotVerifyCopySource")
+    assert refused["x-ms-copy-source-error-code"] == "ResourceNotFound"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 
@@ -186,9 +187,9 @@ def test_account_information(
     client: Client, container: str, new_name: Callable[[], str], depth: str
 ) -> None:
     """B-SVC-05: the container and the blob need not exist."""
-    for name in (container, new_name()):
+    for name, method in itertools.product((container, new_name()), ("GET", "HEAD")):
         target = f"/{depth.replace('{c}', name)}?restype=account&comp=properties"
-        answer = expect(client.get(target), 200)
+        answer = expect(client.send(method, target), 200)
         assert answer.body == b""
         assert answer["x-ms-sku-name"] == "Standard_LRS"
         assert answer["x-ms-account-kind"] == "StorageV2"

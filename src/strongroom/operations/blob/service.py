@@ -41,7 +41,7 @@ def _information(name: str, id: str, resource: Resource, permission: Permission)
     return Operation(
         name=name,
         id=id,
-        methods=("GET",),
+        methods=("GET", "HEAD"),
         resource=resource,
         restype="account",
         comp="properties",

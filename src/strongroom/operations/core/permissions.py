@@ -58,7 +58,15 @@ CONTAINER_BREAK: Final = Permission(
 )
 INFORMATION: Final = Permission(("sco", ("r",)), actions=("containers/read",))
 INFORMATION_BELOW: Final = Permission(("sco", ("r",)), ("r",), actions=("containers/read",))
-ACL: Final = Permission(key_only=True)
+GET_ACL: Final = Permission(
+    no_sas=True,
+    actions=("containers/getAcl/action", "queues/getAcl/action", "tables/getAcl/action"),
+)
+SET_ACL: Final = Permission(
+    no_sas=True,
+    actions=("containers/setAcl/action", "queues/setAcl/action", "tables/setAcl/action"),
+)
+SHARE_ACL: Final = Permission(no_sas=True)
 
 QUEUE_READ: Final = Permission(("c", ("r",)), ("r",), actions=("queues/read",))
 MESSAGE_PUT: Final = Permission(

@@ -268,9 +268,11 @@ def cannot_read(
 
 
 def not_allowed(status: int) -> ErrorCode:
-    """Return the error for a source that refused to be read, by its status, 401 or 403."""
-    if status == blob_errors.COPY_SOURCE_UNAUTHENTICATED.status:
-        return blob_errors.COPY_SOURCE_UNAUTHENTICATED
+    """Return the error for a source that refused to be read, by its status: 401, 403, or 404 as in
+    old versions."""
+    for row in (blob_errors.COPY_SOURCE_UNAUTHENTICATED, blob_errors.CANNOT_VERIFY_COPY_SOURCE):
+        if row.status == status:
+            return row
     return blob_errors.COPY_SOURCE_FORBIDDEN
 
 
