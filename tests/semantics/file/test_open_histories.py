@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import combinations
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from msgspec.structs import replace
 
 from strongroom.semantics.file import byte_ranges, opens, oplocks
 from strongroom.semantics.file.accesses import Disposition, FileOperation, Use

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import product
 
 import pytest
+from msgspec.structs import replace
 
 from strongroom import file_errors
 from strongroom.semantics.file import accesses, byte_ranges, deletion, opens, oplocks

@@ -70,7 +70,7 @@ def test_one_long_write_begins_in_a_turn(
         ann = await mounted(on)
         handle = await ann.handle("f", disposition=Disposition.OPEN_IF)
         async with counted_turns(on) as turns:
-            receive, change = extents.receive, transfers.change_bytes
+            receive, change = extents.received, transfers.change_bytes
 
             async def receive_noted(*given: Any) -> Any:
                 began.append(turns.number)
@@ -80,7 +80,7 @@ def test_one_long_write_begins_in_a_turn(
                 decided.append(turns.number)
                 return await change(*given)
 
-            monkeypatch.setattr(extents, "receive", receive_noted)
+            monkeypatch.setattr(extents, "received", receive_noted)
             monkeypatch.setattr(transfers, "change_bytes", change_noted)
             writes = (ann.write(handle, number * LONG, bytes(size)) for number in range(COUNT))
             await asyncio.gather(*writes)

@@ -9,8 +9,9 @@ file locks" of the REST reference; smb.md 3.1, 4.1 to 4.4.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from strongroom.enums import FastHashEnum
 
@@ -60,10 +61,13 @@ class Use(enum.IntFlag):
 
 
 ALL_SHARED: Final = Use.READ | Use.WRITE | Use.DELETE
+# Plain numbers are combined in C, and the flags of an enum in Python.
+_USES: Final = tuple(map(Use, range(Use.HANDLE * 2)))
+_READING: Final = READ_DATA | EXECUTE
+_WRITING: Final = WRITE_DATA | APPEND_DATA
 
 
-@dataclass(frozen=True, slots=True)
-class Stake:
+class Stake(msgspec.Struct, frozen=True):
     """The uses that an open makes of a file, and those that it denies to the opens of others."""
 
     uses: Use
@@ -72,7 +76,8 @@ class Stake:
     def conflicts(self, other: Stake) -> bool:
         """Return whether the two opens exclude each other. The rule is symmetric, so their order
         does not matter."""
-        return bool(self.uses & other.denies or other.uses & self.denies)
+        mine, theirs = int(self.uses), int(other.uses)
+        return bool(mine & int(other.denies) or theirs & int(self.denies))
 
 
 class Disposition(enum.IntEnum):
@@ -109,14 +114,10 @@ def granted(mask: int) -> int:
 def uses_of(mask: int) -> Use:
     """Return the uses that a mask without generic rights makes: EXECUTE reads, APPEND_DATA
     writes."""
-    uses = Use.NONE
-    if mask & (READ_DATA | EXECUTE):
-        uses |= Use.READ
-    if mask & (WRITE_DATA | APPEND_DATA):
-        uses |= Use.WRITE
-    if mask & DELETE:
-        uses |= Use.DELETE
-    return uses
+    reads = int(Use.READ) if mask & _READING else 0
+    writes = int(Use.WRITE) if mask & _WRITING else 0
+    deletes = int(Use.DELETE) if mask & DELETE else 0
+    return _USES[reads | writes | deletes]
 
 
 def is_stat(mask: int, disposition: Disposition, *, is_lease: bool) -> bool:
@@ -142,8 +143,8 @@ def stake_of_handle(mask: int, share: Use, disposition: Disposition = Dispositio
         share: what it shares with others: of READ, WRITE and DELETE.
     """
     uses = uses_of(mask | IMPLIED[disposition])
-    denies = ALL_SHARED & ~share if uses else Use.NONE
-    return Stake(uses | Use.HANDLE, denies)
+    denies = _USES[int(ALL_SHARED) & ~int(share)] if uses else Use.NONE
+    return Stake(_USES[int(uses) | int(Use.HANDLE)], denies)
 
 
 # A rename opens the new parent to add a name there, and shares reading and writing with others ([S]

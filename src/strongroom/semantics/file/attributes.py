@@ -12,8 +12,9 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from strongroom import file_errors
 from strongroom.enums import FastHashEnum
@@ -208,14 +209,16 @@ TOUCHED: Final[dict[Touch, frozenset[TimeField]]] = {
     Touch.RENAME: frozenset((_X,)),
     Touch.CHILD: frozenset((_A, _W, _X)),
 }
+# Plain numbers are combined in C, and the flags of an enum in Python.
+_ARCHIVE: Final = int(Attribute.ARCHIVE)
+_DIRECTORY: Final = int(Attribute.DIRECTORY)
 # smb.md 3.3: these mark a file for the next backup; a directory is never marked.
 _ARCHIVES: Final = frozenset(
     (Touch.CREATE, Touch.OVERWRITE, Touch.WRITE, Touch.RESIZE, Touch.RENAME)
 )
 
 
-@dataclass(frozen=True, slots=True)
-class FileTimes:
+class FileTimes(msgspec.Struct, frozen=True):
     """The four times of a file, in ticks."""
 
     creation: int
@@ -242,7 +245,7 @@ def touched(
     )
 
 
-def archived(bits: int, touch: Touch) -> Attribute:
+def archived(bits: int, touch: Touch) -> int:
     """Return the attributes after an operation. An operation that changes a file sets Archive."""
-    marks = touch in _ARCHIVES and not bits & Attribute.DIRECTORY
-    return Attribute(bits) | (Attribute.ARCHIVE if marks else Attribute.NONE)
+    marks = touch in _ARCHIVES and not bits & _DIRECTORY
+    return bits | _ARCHIVE if marks else bits

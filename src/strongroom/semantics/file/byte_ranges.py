@@ -11,8 +11,10 @@ Locks may lie beyond the end of the file, and they do not move when it is trunca
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from strongroom import file_errors
 from strongroom.enums import FastHashEnum
@@ -25,8 +27,7 @@ LOCKS_MAX: Final = 4096
 them."""
 
 
-@dataclass(frozen=True, slots=True)
-class RangeLock:
+class RangeLock(msgspec.Struct, frozen=True):
     """A lock that an open holds or requests.
 
     A lock of length 0 lies between two bytes. It conflicts with locks that cover both of them. At
@@ -49,16 +50,14 @@ class RangeLock:
         return self.offset <= other.last and self.last >= other.offset
 
 
-@dataclass(frozen=True, slots=True)
-class LockWait:
+class LockWait(msgspec.Struct, frozen=True):
     """A blocking lock request that waits. `id` is the number by which the caller identifies it."""
 
     id: int
     lock: RangeLock
 
 
-@dataclass(frozen=True, slots=True)
-class LockTable:
+class LockTable(msgspec.Struct, frozen=True):
     """The locks of a file in the order of their granting, and the waiting requests in the order of
     arrival."""
 
@@ -109,30 +108,26 @@ REST_OWNER: Final = 0
 """The owner of REST operations. It owns no lock, and no open has this id."""
 
 
-@dataclass(frozen=True, slots=True)
-class LocksGranted:
+class LocksGranted(msgspec.Struct, frozen=True):
     """The request was granted. `table` has all of its locks."""
 
     table: LockTable
 
 
-@dataclass(frozen=True, slots=True)
-class LocksRefused:
+class LocksRefused(msgspec.Struct, frozen=True):
     """A LOCK request was refused with `row`. None of its locks was taken, and the table is
     unchanged."""
 
     row: ErrorCode
 
 
-@dataclass(frozen=True, slots=True)
-class LockQueued:
+class LockQueued(msgspec.Struct, frozen=True):
     """The request waits in the table."""
 
     table: LockTable
 
 
-@dataclass(frozen=True, slots=True)
-class LocksFreed:
+class LocksFreed(msgspec.Struct, frozen=True):
     """The table after locks were freed.
 
     Attributes:

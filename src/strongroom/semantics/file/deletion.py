@@ -10,8 +10,10 @@ REST's Delete File and Delete Directory are atomic: they never leave a deletion 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from strongroom import file_errors
 from strongroom.errors import ErrorCode
@@ -25,8 +27,7 @@ RENAME_EX_STATUS: Final = 0xC000_0003
 """The status INVALID_INFO_CLASS."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeletionState:
+class DeletionState(msgspec.Struct, frozen=True):
     """Whether a file is to be deleted when its last open leaves.
 
     Attributes:
@@ -38,8 +39,7 @@ class DeletionState:
     on_close: frozenset[int] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class FileFacts:
+class FileFacts(msgspec.Struct, frozen=True):
     """The facts from the records of a file or directory that deletions and opens depend on.
 
     Attributes:
@@ -134,8 +134,7 @@ def _undeletable(node: FileFacts) -> ErrorCode | None:
     return file_errors.CANNOT_DELETE if node.is_root or node.is_read_only else None
 
 
-@dataclass(frozen=True, slots=True)
-class RenameTarget:
+class RenameTarget(msgspec.Struct, frozen=True):
     """The file or directory that already has the new name, and is not the renamed one itself.
 
     Attributes:
@@ -147,8 +146,7 @@ class RenameTarget:
     is_open: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Rename:
+class Rename(msgspec.Struct, frozen=True):
     """A rename, of a handle or over REST, and all that its checks depend on.
 
     Attributes:

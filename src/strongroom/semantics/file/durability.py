@@ -13,8 +13,9 @@ Handle caching, and no client is connected to answer.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from strongroom import errors, file_errors
 from strongroom.enums import FastHashEnum
@@ -82,8 +83,7 @@ def survives_break(to: Caching, *, is_anybody_connected: bool) -> bool:
     return is_anybody_connected and bool(to & Caching.HANDLE)
 
 
-@dataclass(frozen=True, slots=True)
-class DurableOpen:
+class DurableOpen(msgspec.Struct, frozen=True):
     """An open that a client wants back, or whose CREATE it repeats.
 
     Attributes:
@@ -107,8 +107,7 @@ class DurableOpen:
     path: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ReconnectClaim:
+class ReconnectClaim(msgspec.Struct, frozen=True):
     """A CREATE that asks for a durable handle back, with a DHnC or DH2C context. Its other fields
     are ignored.
 
@@ -179,8 +178,7 @@ def reconnect_refusal(found: DurableOpen | None, claim: ReconnectClaim) -> Error
     return next((row for applies, row in RECONNECT_ROWS if applies(found, claim)), None)
 
 
-@dataclass(frozen=True, slots=True)
-class RepeatedCreate:
+class RepeatedCreate(msgspec.Struct, frozen=True):
     """A CREATE with the CreateGuid of one that was answered, and whose open has not been used yet.
 
     Attributes:

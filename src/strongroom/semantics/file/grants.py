@@ -6,7 +6,8 @@ Sources: [MS-SMB2] section 3.3.5.9.8; [MS-FSA] section 2.1.5.18; smb.md 3.6, "gr
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import msgspec
+from msgspec.structs import replace
 
 from strongroom.semantics.file.oplocks import (
     LEASE_STATES,
@@ -19,8 +20,7 @@ from strongroom.semantics.file.oplocks import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class GrantLimits:
+class GrantLimits(msgspec.Struct, frozen=True):
     """The facts that limit the caching of a new open: other opens, other caches, and the file.
 
     Attributes:

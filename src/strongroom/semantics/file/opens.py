@@ -15,8 +15,10 @@ that must wait has no entry. It tries again when a holder has answered, timed ou
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from strongroom import blob_errors, file_errors
 from strongroom.errors import ErrorCode
@@ -35,11 +37,11 @@ from strongroom.semantics.file.oplocks import (
 )
 
 _CHANGES: Final = Use.WRITE | Use.DELETE
+_HANDLE: Final = int(Use.HANDLE)
 OVERWRITES = (Disposition.SUPERSEDE, Disposition.OVERWRITE, Disposition.OVERWRITE_IF)
 
 
-@dataclass(frozen=True, slots=True)
-class OpenEntry:
+class OpenEntry(msgspec.Struct, frozen=True):
     """An open of the file.
 
     Attributes:
@@ -62,11 +64,10 @@ class OpenEntry:
     @property
     def is_handle(self) -> bool:
         """Whether it is an SMB handle; the other kind is a REST operation under way."""
-        return bool(self.stake.uses & Use.HANDLE)
+        return bool(int(self.stake.uses) & _HANDLE)
 
 
-@dataclass(frozen=True, slots=True)
-class OpenTable:
+class OpenTable(msgspec.Struct, frozen=True):
     """The opens of a file and their shared state; it is lost when the process ends."""
 
     entries: tuple[OpenEntry, ...] = ()
@@ -75,8 +76,7 @@ class OpenTable:
     locks: LockTable = byte_ranges.NO_LOCKS
 
 
-@dataclass(frozen=True, slots=True)
-class HandleRequest:
+class HandleRequest(msgspec.Struct, frozen=True):
     """An SMB2 CREATE of a file that exists, or that has just been created.
 
     Attributes:
@@ -100,8 +100,7 @@ class HandleRequest:
     has_waited: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class RestRequest:
+class RestRequest(msgspec.Struct, frozen=True):
     """A REST operation on a file.
 
     Attributes:
@@ -116,8 +115,7 @@ class RestRequest:
     length: int = byte_ranges.OFFSETS
 
 
-@dataclass(frozen=True, slots=True)
-class OpenAdmitted:
+class OpenAdmitted(msgspec.Struct, frozen=True):
     """The open has its entry. The caller sends the notices, and does not wait for their answers.
 
     Attributes:
@@ -135,15 +133,13 @@ class OpenAdmitted:
     epoch: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class OpenRefused:
+class OpenRefused(msgspec.Struct, frozen=True):
     """The open has no entry, and the table is unchanged."""
 
     row: ErrorCode
 
 
-@dataclass(frozen=True, slots=True)
-class BreakAwaited:
+class BreakAwaited(msgspec.Struct, frozen=True):
     """The open has no entry yet. Send the notices, and try again when a holder has changed."""
 
     table: OpenTable
@@ -311,8 +307,7 @@ def with_holder(table: OpenTable, holder: CachingHolder) -> OpenTable:
     return replace(table, holders=holders)
 
 
-@dataclass(frozen=True, slots=True)
-class Departure:
+class Departure(msgspec.Struct, frozen=True):
     """The result of an open's leaving.
 
     Attributes:
@@ -343,8 +338,7 @@ def leave(table: OpenTable, open_id: int, node: FileFacts) -> Departure:
     return Departure(left, state.is_pending and not entries, freed.granted)
 
 
-@dataclass(frozen=True, slots=True)
-class _Breaks:
+class _Breaks(msgspec.Struct, frozen=True):
     table: OpenTable
     notices: tuple[BreakNotice, ...]
     waits: tuple[CachingKey, ...]

@@ -13,8 +13,10 @@ writes, batch everything. The table differs by kind only where the documents dif
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, replace
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from strongroom import file_errors
 from strongroom.enums import FastHashEnum
@@ -85,8 +87,7 @@ LEVELS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Broken:
+class Broken(msgspec.Struct, frozen=True):
     """The outcome of a break.
 
     Attributes:
@@ -164,8 +165,7 @@ REST_CAUSES: Final[dict[FileOperation, Cause | None]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class CachingHolder:
+class CachingHolder(msgspec.Struct, frozen=True):
     """A lease or an oplock of one file.
 
     Attributes:
@@ -189,8 +189,7 @@ class CachingHolder:
         return self.break_to is not None
 
 
-@dataclass(frozen=True, slots=True)
-class BreakNotice:
+class BreakNotice(msgspec.Struct, frozen=True):
     """An OPLOCK_BREAK notification to send.
 
     Attributes:

@@ -105,11 +105,12 @@ def frame(
     """
     pieces: list[Piece] = []
     for number, answer in enumerate(answers, 1):
-        is_last = number == len(answers)
-        filling = b"" if is_last else padding(answer.size_bytes)
-        following = 0 if is_last else answer.size_bytes + len(filling)
-        header = msgspec.structs.replace(answer.header, next_command=following)
-        body: tuple[Piece, ...] = (*answer.body, filling) if filling else answer.body
+        header, body = answer.header, answer.body
+        if number < len(answers):
+            filling = padding(answer.size_bytes)
+            body = (*body, filling) if filling else body
+            following = answer.size_bytes + len(filling)
+            header = msgspec.structs.replace(header, next_command=following)
         if answer.signing_key is not None:
             whole: tuple[Piece, ...] = (write_header(header), *body)
             made = signature(algorithm, answer.signing_key, header, whole, from_server=True)

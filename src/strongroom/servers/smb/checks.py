@@ -8,7 +8,7 @@ that only one command needs (commands/). Source: [MS-SMB2] sections 3.3.5.2 to 3
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -43,6 +43,7 @@ SMALL_MESSAGE_BYTES_MAX: Final = 68 * 1024
 _CREDIT_BYTES: Final = 64 * 1024
 _SEQUENCE_BEHIND: Final = 0x8000
 _CLOSE: Final = -1
+_NO_RULE: Final[Any] = None
 _COMMANDS: Final = frozenset(Command)
 _ALLOWED_UNENCRYPTED: Final = frozenset({Command.NEGOTIATE, Command.SESSION_SETUP})
 
@@ -57,6 +58,13 @@ class IncomingMessage:
         sessions: those of the connection, by their ids.
         was_authenticated: whether the connection has, or had, an authenticated session.
         dialect, signing: what was negotiated; 0 before that.
+
+    Attributes:
+        has_rule: whether the server supports the command.
+        rule: of its command; it is read only after the check that there is one.
+        body: the message behind its header.
+        is_signed: whether it has a signature to check; in encrypted frames signatures are ignored.
+        is_whole: whether the body has the size that its command requires.
     """
 
     def __init__(
@@ -82,34 +90,16 @@ class IncomingMessage:
         self.was_authenticated = was_authenticated
         self.session = sessions.get(session_id)
         self.names_session = session_id != 0
+        self.has_rule = rule is not None
+        self.rule: CommandRule = _NO_RULE if rule is None else rule
+        self.body = message[HEADER_BYTES:]
+        self.is_signed = bool(header.flags & SIGNED) and not is_encrypted
+        self.is_whole = rule is not None and _is_whole(rule, self.body)
         self.tree: TreeConnect | None = None
         self.open: SmbOpen | None = None
         self.signature_is_valid: bool | None = None  # None = not computed yet
-        self._rule = rule
         self._tree_id = tree_id
         self._chain_file_id = file_id
-
-    @property
-    def rule(self) -> CommandRule:
-        """The rule of its command, after the check that there is one."""
-        assert self._rule is not None
-        return self._rule
-
-    @property
-    def has_rule(self) -> bool:
-        """Whether the server supports the command."""
-        return self._rule is not None
-
-    @property
-    def is_signed(self) -> bool:
-        """Whether the message has a signature to check. In encrypted frames signatures are
-        ignored."""
-        return bool(self.header.flags & SIGNED) and not self.is_encrypted
-
-    @property
-    def body(self) -> memoryview:
-        """The message behind its header."""
-        return self.message[HEADER_BYTES:]
 
     @property
     def needs(self) -> Needs:
@@ -205,20 +195,22 @@ def _tree_connect_is_protected(incoming: IncomingMessage) -> bool:
 
 
 def _credits_pay(incoming: IncomingMessage) -> bool:
-    if not _body_is_whole(incoming):
+    if not incoming.is_whole:
         return True  # the next check refuses this message
     payload = incoming.rule.payload(incoming.body)
     return max(incoming.header.credit_charge, 1) >= (max(payload, 1) - 1) // _CREDIT_BYTES + 1
 
 
 def _body_is_whole(incoming: IncomingMessage) -> bool:
-    body = incoming.body
+    return incoming.is_whole
+
+
+def _is_whole(rule: CommandRule, body: memoryview) -> bool:
     size = int.from_bytes(body[:2], "little")
+    if size not in (rule.request_size, rule.alternative_request_size):
+        return False
     # An odd size counts the first byte of a variable part, which may be missing.
-    return (
-        size in (incoming.rule.request_size, incoming.rule.alternative_request_size)
-        and len(body) >= size & ~1
-    )
+    return len(body) >= size & ~1
 
 
 def _session_is_known(incoming: IncomingMessage) -> bool:

@@ -224,27 +224,32 @@ class SmbServerConnection(asyncio.BufferedProtocol):
     # Tasks.
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._running.add(task)
-        task.add_done_callback(self._done)
+        self._running.add(asyncio.get_running_loop().create_task(self._run(work)))
 
-    def _done(self, task: asyncio.Task[None]) -> None:
-        self._running.discard(task)
-        if not task.cancelled():
-            error = task.exception()
-            if isinstance(error, CloseConnection):
-                self._close(str(error))
-            elif error is not None:
-                _log.error("a chain of SMB messages failed", exc_info=error)
-                self.abort()
-        if self._owner.draining and not self._running:
-            self.finish()
-        else:
-            self._update_reading()
+    async def _run(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run work to its end in this task. A callback at the task's end would take a further turn
+        of the loop."""
+        try:
+            await work
+        except CloseConnection as error:
+            self._close(str(error))
+        except Exception:
+            _log.exception("a chain of SMB messages failed")
+            self.abort()
+        finally:
+            task = asyncio.current_task()
+            assert task is not None, "it runs in a task of its own"
+            self._running.discard(task)
+            if self._owner.draining and not self._running:
+                self.finish()
+            else:
+                self._update_reading()
 
     # Memory and pace.
 
     def _add_busy_bytes(self, delta_bytes: int) -> None:
+        if not delta_bytes:
+            return
         self._busy_bytes += delta_bytes
         self._owner.add_busy_bytes(delta_bytes)
         self._update_reading()
@@ -261,14 +266,15 @@ class SmbServerConnection(asyncio.BufferedProtocol):
         if self._is_paused():
             transport.pause_reading()
             self._is_reading = False
-        else:
-            if not self._is_reading:
-                # Time during which reading was paused does not count as slow.
-                self._frame_began_at = asyncio.get_running_loop().time()
+        elif not self._is_reading:
+            # Time during which reading was paused does not count as slow.
+            self._frame_began_at = asyncio.get_running_loop().time()
             self._is_reading = True
             transport.resume_reading()
+        assert self._intake is not None
+        if not self._intake.has_waiting:
+            return
         try:
-            assert self._intake is not None
             self._intake.begin_frames()
         except (MalformedMessage, CloseConnection) as error:
             self._close(str(error))

@@ -197,11 +197,11 @@ class ChainRun:
     async def _run_handler(self, incoming: IncomingMessage, running: SmbElement) -> SmbAnswer:
         if not self._state.is_alive:
             running.cancelled.set_result(None)
-        end = self._state.pending.begin(running)
+        self._state.pending.begin(running)
         try:
             return await incoming.rule.handler(running)
         finally:
-            end()
+            self._state.pending.end(running)
 
     def _error_answer(self, status: int, data: bytes = b"") -> SmbAnswer:
         return SmbAnswer(write_error(data, in_context=self._state.dialect == DIALECT_311), status)
@@ -294,10 +294,9 @@ class ChainRun:
         """Grant the credits of all elements that got none yet, by the last answer."""
         if not self._ungranted:
             return
-        ids = self._state.ids
-        credits = sum(
-            ids.grant(incoming.credit_charge, incoming.credits) for incoming in self._ungranted
-        )
+        credits = 0
+        for request in self._ungranted:
+            credits += self._state.ids.grant(request.credit_charge, request.credits)
         self._ungranted = []
         self._answers[-1] = self._answers[-1].with_credits(credits)
 
@@ -316,18 +315,26 @@ class ChainRun:
             return
         self._grant()
         ready, sealing = self._answers, self._sealing()
-        work = partial(answers.frame, ready, self._algorithm, sealing)
-        is_protected = sealing is not None or any(incoming.signing_key for incoming in ready)
-        if is_protected and sum(incoming.size_bytes for incoming in ready) > ON_LOOP_BYTES_MAX:
+        if _is_long_work(ready, sealing):
             loop = asyncio.get_running_loop()
-            pieces: list[Piece] = await loop.run_in_executor(self._state.shared.threads, work)
+            pieces: list[Piece] = await loop.run_in_executor(
+                self._state.shared.threads, answers.frame, ready, self._algorithm, sealing
+            )
             # Many large answers may be ready at once, and sending one takes long too.
             await self._state.shared.services.turns.pause()
         else:
-            pieces = work()
+            pieces = answers.frame(ready, self._algorithm, sealing)
         self._state.hash_answer(ready[-1].header, pieces)
         if self._state.is_alive:
             self._state.transmit(pieces)
+
+
+def _is_long_work(ready: Sequence[OutgoingMessage], sealing: Sealing | None) -> bool:
+    """Return whether these answers take long to encrypt or to sign."""
+    size_bytes = sum([one.size_bytes for one in ready])
+    if size_bytes <= ON_LOOP_BYTES_MAX:
+        return False
+    return sealing is not None or any(one.signing_key for one in ready)
 
 
 def _session_id(request: Header, session: SmbSession | None) -> int:

@@ -56,6 +56,11 @@ class FrameIntake:
         self._is_first = True
 
     @property
+    def has_waiting(self) -> bool:
+        """Whether a frame waits to be begun."""
+        return bool(self._waiting)
+
+    @property
     def is_empty(self) -> bool:
         """Whether no frame waits to be carried out."""
         return not self._waiting and not self._is_decrypting
@@ -144,12 +149,15 @@ class FrameIntake:
             return
         elements = compounds.split(frame)
         self._check(elements, encrypted_by)
-        answer_bytes = sum(map(self._answer_bytes, elements))
+        chains = [
+            (chain, sum(map(self._answer_bytes, chain)))
+            for chain in compounds.related_chains(elements)
+        ]
+        answer_bytes = sum([size for _, size in chains])
         if answer_bytes > self._state.shared.settings.busy_bytes_max:
             raise CloseConnection(f"a frame that asks for {answer_bytes} bytes")
         self._add_busy_bytes(answer_bytes)
-        for chain in compounds.related_chains(elements):
-            size = sum(map(self._answer_bytes, chain))
+        for chain, size in chains:
             size += received_bytes if chain[-1] is elements[-1] else 0
             self._spawn(self._carry_out(ChainRun(self._state, chain, encrypted_by), size))
 

@@ -6,8 +6,6 @@ request. Source: [MS-SMB2] sections 3.3.4.2, 3.3.5.16; smb.md 1.7.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from strongroom.servers.smb.declarations import SmbElement
 from strongroom.servers.smb.refusals import SmbError
 from strongroom.servers.smb.sessions import SmbSession, TreeConnect
@@ -36,15 +34,14 @@ class PendingRequests:
         """The number of requests that were answered PENDING and still wait."""
         return len(self._by_async_id)
 
-    def begin(self, element: SmbElement) -> Callable[[], None]:
-        """Register a request in progress. Returns: a function that removes it."""
+    def begin(self, element: SmbElement) -> None:
+        """Register a request in progress."""
         self._by_message[element.header.message_id] = element
 
-        def end() -> None:
-            if self._by_message.get(element.header.message_id) is element:
-                del self._by_message[element.header.message_id]
-
-        return end
+    def end(self, element: SmbElement) -> None:
+        """Remove a request that is not in progress any more."""
+        if self._by_message.get(element.header.message_id) is element:
+            del self._by_message[element.header.message_id]
 
     def register_pending(self, element: SmbElement) -> int:
         """Register a request that is answered PENDING.

@@ -12,9 +12,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from strongroom import file_errors
 from strongroom.engines.base import Key, Partition, Ref, Unavailable
@@ -50,6 +52,7 @@ from strongroom.store.file.file_records import FileRecord
 from strongroom.values import TICKS_PER_S
 
 EMPTY_TABLE: Final = OpenTable()
+_READ_ONLY: Final = int(Attribute.READ_ONLY)
 # No record is ever stored here, so that a wait for it ends by the clock alone.
 _NEVER: Final = Ref(Partition(b"!", b"timers"), Key(True, b"timer"))
 _LONG_S: Final = 365 * 24 * 3600.0
@@ -61,14 +64,15 @@ Removal = Callable[[tuple[str, ...]], Coroutine[Any, Any, None]]
 is the path."""
 
 
-def facts_of(record: FileRecord) -> FileFacts:
+def facts_of(record: FileRecord, *, is_root: bool = False) -> FileFacts:
     """Return the facts that admission depends on. A file's lease in the records never expires by
     time alone."""
     lease = record.lease
     return FileFacts(
         is_directory=record.is_directory,
-        is_read_only=bool(record.attributes & Attribute.READ_ONLY),
+        is_read_only=bool(record.attributes & _READ_ONLY),
         is_leased=lease is not None and not lease.breaks,
+        is_root=is_root,
         has_pending_copy=copies.is_pending(record.copy),
     )
 

@@ -8,10 +8,10 @@ file.md 4 and 5.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from strongroom import file_errors
 from strongroom.engines.base import Commit, Record, Ref, Step, Write

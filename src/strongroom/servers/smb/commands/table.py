@@ -29,10 +29,13 @@ def _sizes_at(*offsets: int) -> PayloadSizes:
     """Return a function that reads the greatest of the 32-bit numbers at these offsets of a
     body."""
 
-    def sizes(body: memoryview) -> int:
+    def size(body: memoryview) -> int:
+        return int(_U32.unpack_from(body, offsets[0])[0])
+
+    def greatest(body: memoryview) -> int:
         return max(int(_U32.unpack_from(body, at)[0]) for at in offsets)
 
-    return sizes
+    return size if len(offsets) == 1 else greatest
 
 
 def _ioctl_sizes(body: memoryview) -> int:

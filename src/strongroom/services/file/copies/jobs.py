@@ -118,7 +118,7 @@ class _PendingFile(PendingCopy):
             await self._change(advance)
             return
         store = self._services.store
-        draft = await extents.receive(store, self._place, offset, _once(data), len(data))
+        draft = await extents.received(store, self._place, offset, data)
         await self._change(advance, lambda: draft)
 
     async def _complete(self, source: OpenSource, size_bytes: int) -> None:
@@ -296,7 +296,3 @@ async def _of_stream(source: OpenSource, first: int) -> AsyncIterator[tuple[int,
             offset += len(piece)
     if waiting and offset >= first:
         yield offset, bytes(waiting)
-
-
-async def _once(data: bytes) -> AsyncIterator[bytes]:
-    yield data

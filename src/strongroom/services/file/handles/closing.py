@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import replace
 
 from strongroom import file_errors
 from strongroom.engines.base import EngineError
@@ -55,38 +54,68 @@ async def close(
         raise
     if handle.is_closed:
         raise StorageError(file_errors.HANDLE_CLOSED)
-    await asyncio.shield(begin(services, handle))
+    ending = _begun(services, handle)
+    if ending is not None:
+        await asyncio.shield(ending)
     return info
 
 
 def begin(services: Services, handle: Handle) -> asyncio.Task[None]:
     """Begin to close a handle that is not being closed yet.
 
-    No further operation of the handle begins, and its waiting requests end with an error.
+    No further operation of the handle begins, and its waiting requests end with an error. The table
+    of opens changes in a later turn of the loop only, so a caller may begin to wait for the change.
 
     Returns: a task that is done when the handle is closed.
     """
+    _forbid_operations(services, handle)
+    return services.held.of(Opens).spawn(_end(services, handle))
+
+
+def _begun(services: Services, handle: Handle) -> asyncio.Task[None] | None:
+    """Close a handle at once, unless that has to wait for anything. Returns: a task that is done
+    when the handle is closed; None = it is closed now."""
+    _forbid_operations(services, handle)
+    held = services.held.of(Opens)
+    if handle.under_way or _depends_on_names(held, handle):
+        return held.spawn(_end(services, handle))
+    return _leave(services, handle, is_empty=True)
+
+
+def _forbid_operations(services: Services, handle: Handle) -> None:
     handle.is_closed = True
     handle.ending.set_result(None)
     services.held.of(Watches).forget(handle)
-    return services.held.of(Opens).spawn(_end(services, handle))
+
+
+def _depends_on_names(held: Opens, handle: Handle) -> bool:
+    """Return whether the close of a directory deletes it if no names are below it."""
+    return handle.is_directory and bool(held.table(handle.partition).deletion.on_close)
 
 
 async def _end(services: Services, handle: Handle) -> None:
     held = services.held.of(Opens)
     if handle.under_way:
         await handle.idle.wait()
+    is_empty = not _depends_on_names(held, handle) or await _is_empty(services, handle)
+    removal = _leave(services, handle, is_empty=is_empty)
+    if removal is not None:
+        await removal
+
+
+def _leave(services: Services, handle: Handle, *, is_empty: bool) -> asyncio.Task[None] | None:
+    """Remove the handle's entry from the table of opens. Returns: the removal of the file, if it
+    goes with this handle."""
+    held = services.held.of(Opens)
     if handle.id not in held.handles:
-        return  # Its open has failed, and its entry has left the table.
-    facts = FileFacts(handle.is_directory, is_root=handle.node_id == handle.access.generation)
-    if handle.is_directory and held.table(handle.partition).deletion.on_close:
-        facts = replace(facts, is_empty=await _is_empty(services, handle))
+        return None  # Its open has failed, and its entry has left the table.
+    is_root = handle.node_id == handle.access.generation
+    facts = FileFacts(handle.is_directory, is_empty=is_empty, is_root=is_root)
     removal = held.remove_entry(handle.partition, handle.id, facts)
     if held.table(handle.partition).deletion.is_pending:
         services.held.of(Watches).deleted(handle)
         _ask_others_to_close(services, handle)
-    if removal is not None:
-        await removal
+    return removal
 
 
 def _ask_others_to_close(services: Services, handle: Handle) -> None:

@@ -10,8 +10,8 @@ the share, which may be deleted, and the attributes.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Sequence
+from types import TracebackType
 from typing import Generic, TypeVar
 
 import msgspec
@@ -205,7 +205,7 @@ def after(
         record,
         etag=stamp,
         modified=stamp,
-        attributes=int(archived(record.attributes, touch)),
+        attributes=archived(record.attributes, touch),
         creation=times.creation,
         access=times.access,
         write=times.write,
@@ -213,20 +213,32 @@ def after(
     )
 
 
-@contextmanager
-def operating(handle: Handle) -> Iterator[None]:
-    """Mark an operation of a handle as under way. The handle's close waits for it, so that the
-    entry in the table of opens outlives each commit.
+class operating:  # noqa: N801  # it is used as a function
+    """Marks an operation of a handle as under way, as a context manager. The handle's close waits
+    for it, so that the entry in the table of opens outlives each commit.
 
     Raises: StorageError HANDLE_CLOSED.
     """
-    if handle.is_closed:
-        raise StorageError(file_errors.HANDLE_CLOSED)
-    handle.under_way += 1
-    handle.idle.clear()
-    try:
-        yield
-    finally:
+
+    __slots__ = ("_handle",)
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+
+    def __enter__(self) -> None:
+        handle = self._handle
+        if handle.is_closed:
+            raise StorageError(file_errors.HANDLE_CLOSED)
+        handle.under_way += 1
+        handle.idle.clear()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        handle = self._handle
         handle.under_way -= 1
         if not handle.under_way:
             handle.idle.set()

@@ -11,8 +11,9 @@ the lock.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from strongroom import file_errors
 from strongroom.errors import StorageError

@@ -15,10 +15,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from strongroom import errors, file_errors
 from strongroom.engines.base import Record, Step
@@ -183,12 +183,12 @@ class _Opening:
         # From here to the entry nothing is awaited, unless it ends in PathChanged.
         await self._wait_for_barriers(barriers_of(where))
         mask = self._refuse(where, seen.record)
-        facts = replace(facts_of(seen.record), is_root=where.is_root)
+        facts = facts_of(seen.record, is_root=where.is_root)
         handle = self._handle(where, stored, mask, seen.record)
         admitted = await self._admit(handle, self._asked.disposition, facts)
         with self._entered(handle, facts):
             again = await self._read(where, is_confirmed=True)
-            if replace(facts_of(again.record), is_root=where.is_root) != facts:
+            if facts_of(again.record, is_root=where.is_root) != facts:
                 raise PathChanged
             record, action = again.record, CreateAction.OPENED
             if self._asked.disposition in opens.OVERWRITES:

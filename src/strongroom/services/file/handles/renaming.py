@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from strongroom import file_errors
 from strongroom.engines.base import Commit, Full, Record, Ref, Step, Write
@@ -155,7 +156,7 @@ async def _read_both(
     """Return source and target, and the attributes of the file to be replaced."""
     place = deciding.place_of(handle)
     record = (await deciding.read_node(services, place)).record
-    facts = replace(facts_of(record), is_root=handle.is_root)
+    facts = facts_of(record, is_root=handle.is_root)
     seen = ResolvedRename(source, target, facts, None)
     if target.is_root or seen.replaced is None:
         return seen, None

@@ -30,7 +30,7 @@ from strongroom.services.file.handles.deciding import NodePlace, NodeState, Requ
 from strongroom.services.file.handles.model import AsyncRequest, Handle
 from strongroom.services.file.held.changes import BYTES, Aspect, Watches, modified
 from strongroom.services.file.nodes import NodeChange
-from strongroom.services.file.past_states import newest_of, share_of
+from strongroom.services.file.past_states import newest_of
 from strongroom.services.file.readers import FileReaders, pins_of
 from strongroom.services.file.sweep import sweep_bytes, sweep_step
 from strongroom.store.core import extents, keys
@@ -195,9 +195,7 @@ async def write(
         with held.writes.changing(handle.partition, offset, len(data)):
             map_place = MapPlace(place.partition, place.node_id)
             try:
-                draft = await extents.receive(
-                    services.store, map_place, offset, _once(data), len(data)
-                )
+                draft = await extents.received(services.store, map_place, offset, data)
             except Full as full:
                 raise StorageError(file_errors.DISK_FULL, str(full)) from None
             async with draft:
@@ -210,10 +208,6 @@ async def write(
 def report_change(services: Services, handle: Handle, aspects: Aspect) -> None:
     """Report a change of a handle's file to the directory watches."""
     services.held.of(Watches).report(handle.access.generation, modified(handle.path, aspects))
-
-
-async def _once(data: bytes | memoryview) -> AsyncIterator[bytes | memoryview]:
-    yield data
 
 
 async def flush(services: Services, handle: Handle, request: AsyncRequest) -> None:
@@ -317,8 +311,9 @@ async def change_bytes(
         seen = await deciding.read_node(services, place)
         try:
             async with draft_of(seen) as draft:
-                length = seen.record.size_bytes if is_resize else None
-                return await _attempt(services, place, changes, draft, reads, length)
+                return await _attempt(
+                    services, place, changes, draft, reads, seen, is_resize=is_resize
+                )
         except (_Changed, Outdated):
             continue
         except Backlog:
@@ -335,13 +330,15 @@ async def _attempt(
     changes: ChangeBytes,
     draft: Draft,
     reads: tuple[Ref, ...],
-    length: int | None,
+    seen: NodeState,
+    *,
+    is_resize: bool,
 ) -> FileRecord:
     """Try once to commit the change. Raises: _Changed, Outdated, Backlog."""
     maps = services.held.of(FileReaders).maps
-    (share,) = await services.store.read(place.refs[:1])
-    mutation = await draft.prepare(0 if share is None else newest_of(share_of(share)))
+    mutation = await draft.prepare(newest_of(seen.share))
     generation = place.access.generation
+    length = seen.record.size_bytes if is_resize else None
 
     def change(
         share: ShareRecord, record: FileRecord, found: Sequence[Record | None], stamp: int

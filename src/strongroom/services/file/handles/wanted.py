@@ -30,7 +30,8 @@ _CHANGES: Final = (
     | accesses.WRITE_DAC
     | accesses.WRITE_OWNER
 )
-_SHOWN: Final = Attribute.HIDDEN | Attribute.SYSTEM
+_READ_ONLY: Final = int(Attribute.READ_ONLY)
+_SHOWN: Final = int(Attribute.HIDDEN | Attribute.SYSTEM)
 _OF_THERE: Final = (Disposition.OPEN, Disposition.OVERWRITE)
 _FOR_DIRECTORIES: Final = (Disposition.CREATE, Disposition.OPEN, Disposition.OPEN_IF)
 
@@ -92,7 +93,7 @@ def maximal_access(record: FileRecord, snapshot: int | None) -> int:
     """Return the most access that an open of a file or directory could make use of."""
     if snapshot is not None:
         return accesses.EVERYTHING & ~_CHANGES
-    is_read_only = not record.is_directory and bool(record.attributes & Attribute.READ_ONLY)
+    is_read_only = not record.is_directory and bool(record.attributes & _READ_ONLY)
     return accesses.EVERYTHING & ~(_WRITES if is_read_only else 0)
 
 

@@ -131,6 +131,8 @@ class Handle:
         durable: None = it ends with its connection, and its CREATE cannot be repeated.
         position: where its last READ ended, or what SET_INFO has set. It is shown, and has no
             effect.
+        partition: the key of its table of opens. Outside snapshots this is also the partition of
+            its attributes and bytes.
         is_closed: whether it is closed or being closed; no operation begins any more.
         under_way: the number of operations that its close waits for.
         ending: done when it is to be closed, or loses its client; its waiting requests then end.
@@ -160,12 +162,10 @@ class Handle:
     reconnected: int | None = None
     durable: DurableState | None = None
     position: int = 0
+    partition: Partition = field(init=False)
 
-    @property
-    def partition(self) -> Partition:
-        """The key of its table of opens. Outside snapshots this is also the partition of its
-        attributes and bytes."""
-        return self.access.opens_of(self.node_id)
+    def __post_init__(self) -> None:
+        self.partition = self.access.opens_of(self.node_id)
 
     @property
     def is_root(self) -> bool:

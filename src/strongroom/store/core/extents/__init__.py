@@ -79,6 +79,7 @@ from strongroom.store.core.extents.draft import (
     end,
     is_ended,
     receive,
+    received,
     resize,
     store_leaf,
 )
@@ -130,6 +131,7 @@ __all__ = [
     "read",
     "read_short",
     "receive",
+    "received",
     "resize",
     "store_leaf",
 ]

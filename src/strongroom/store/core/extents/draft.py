@@ -176,6 +176,20 @@ async def receive(
     return Draft(store, place, spans, whole, ends)
 
 
+async def received(
+    store: StorageEngine, place: MapPlace, offset: int, data: bytes | memoryview
+) -> Draft:
+    """Return the draft of a write whose bytes have all arrived. Raises: as `receive`."""
+    if 0 < len(data) <= LEAF_BYTES and 0 <= offset <= OFFSET_MAX - len(data):
+        spans = leaves.spans(offset, len(data))
+        if not any(span.is_whole for span in spans):
+            first = spans[0].end - spans[0].start
+            parts = (data[:first], data[first:])
+            ends = {span.leaf: bytes(part) for span, part in zip(spans, parts, strict=False)}
+            return Draft(store, place, spans, {}, ends)
+    return await receive(store, place, offset, _at_once(data), len(data))
+
+
 def clear(store: StorageEngine, place: MapPlace, offset: int, length: int) -> Draft:
     """Return a draft that makes a range of any length a hole. Raises ValueError for a range beyond
     the limits of a map."""
@@ -261,6 +275,10 @@ async def _store_whole(contents: Contents, batch: Sequence[_Piece]) -> list[Part
 
 
 async def _once(data: bytes) -> AsyncIterator[bytes]:
+    yield data
+
+
+async def _at_once(data: bytes | memoryview) -> AsyncIterator[bytes | memoryview]:
     yield data
 
 
