@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +22,7 @@ from benchmarks.samba import (
     SHARE,
     SIGNED,
     SMBD,
+    SYNCED_SHARE,
     SmbShare,
     has_smbd,
     smbd,
@@ -101,9 +102,14 @@ def _over_smb(
             )  # fmt: skip
     puts = [f"put small small-{number}" for number in range(_SMALL_FILES)]
     gets = [f"get small-{number} back" for number in range(_SMALL_FILES)]
-    for name, commands in (("put files of 4 KiB", puts), ("get files of 4 KiB", gets)):
+    synced = [replace(one, share=SYNCED_SHARE) if one.name == SMBD else one for one in shares]
+    for name, commands, compared in (
+        ("put files of 4 KiB", puts, shares),
+        ("put files of 4 KiB, smbd with `sync always = yes`", puts, synced),
+        ("get files of 4 KiB", gets, shares),
+    ):
         yield _compared(
-            f"SMB {name}", "files/s", shares, turns,
+            f"SMB {name}", "files/s", compared, turns,
             lambda share, commands=commands: share.run(commands, work),  # type: ignore[misc]
             _SMALL_FILES, per_unit="file", units=_SMALL_FILES,
         )  # fmt: skip

@@ -20,6 +20,8 @@ from benchmarks.servers import ServerFailed, free_ports
 
 SMBD: Final = "smbd"
 SHARE: Final = "bench"
+SYNCED_SHARE: Final = "bench-synced"
+"""The same folder of smbd, whose writes are synced before their answers."""
 ENCRYPTED: Final = "encrypt"
 SIGNED: Final = "sign"
 _PASSWORD: Final = "of the benchmark"
@@ -37,12 +39,14 @@ class SmbShare:
         port: the SMB port.
         pid: the process id of the server.
         login: a file with the name and the password of the user.
+        share: the share's name.
     """
 
     name: str
     port: int
     pid: int
     login: Path
+    share: str = SHARE
 
     def run(
         self,
@@ -68,7 +72,7 @@ class SmbShare:
                     *(
                         *prefix,
                         "smbclient",
-                        f"//{HOST}/{SHARE}",
+                        f"//{HOST}/{self.share}",
                         "-p",
                         str(self.port),
                         "-m",
@@ -168,7 +172,8 @@ def _configuration(folder: Path, port: int) -> Path:
     for setting, name in own.items():
         if setting not in ("ncalrpc directory", "share directory"):
             lines.append(f"{setting} = {folder / name}")
-    lines += [f"[{SHARE}]", f"path = {folder / 'share'}", "read only = no", "kernel oplocks = no"]
+    served = [f"path = {folder / 'share'}", "read only = no", "kernel oplocks = no"]
+    lines += [f"[{SHARE}]", *served, f"[{SYNCED_SHARE}]", *served, "sync always = yes"]
     config = folder / "smb.conf"
     config.write_text("\n".join(lines) + "\n")
     return config

@@ -332,3 +332,30 @@ def test_too_many_pending_clears_ask_for_a_sweep() -> None:
         assert await volume.hidden() == []
 
     run(test)
+
+
+@pytest.mark.parametrize("offset", [0, 7, LEAF_BYTES - 9, LEAF_BYTES])
+@pytest.mark.parametrize("length", [1, 9, 10, 4096, LEAF_BYTES - 1, LEAF_BYTES, LEAF_BYTES + 1])
+def test_bytes_that_have_arrived_are_written_as_a_stream_is(offset: int, length: int) -> None:
+    async def prove() -> None:
+        volume = Volume(MemoryEngine(ManualClock()))
+        await volume.create(1 << 20)
+        data = random.Random(length).randbytes(length)
+        draft = await extents.received(volume.store, volume.place, offset, memoryview(data))
+        await volume.apply(draft)
+        around = await volume.read(0, offset + length + 9)
+        assert around == bytes(offset) + data + bytes(9)
+
+    asyncio.run(prove())
+
+
+@pytest.mark.parametrize(("offset", "data"), [(0, b""), (-1, b"a"), (model.OFFSET_MAX, b"a")])
+def test_bytes_that_have_arrived_for_an_impossible_range_are_refused(
+    offset: int, data: bytes
+) -> None:
+    async def prove() -> None:
+        volume = Volume(MemoryEngine(ManualClock()))
+        with pytest.raises(ValueError, match="one write is of"):
+            await extents.received(volume.store, volume.place, offset, data)
+
+    asyncio.run(prove())

@@ -170,6 +170,7 @@ def test_each_change_is_one_commit_and_a_close_is_none(tmp_path: Path) -> None:
         assert await commits(ann.send(Command.FLUSH, transfers.write_flush(file_id))) == 0
         assert await commits(ann.close(file_id, wants_attributes=True)) == 0
         assert await commits(ann.open("a")) == 0
+        assert await commits(ann.open("a", Disposition.OVERWRITE_IF)) == 1
 
     run(tmp_path, scenario)
 

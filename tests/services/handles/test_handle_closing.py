@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from strongroom import file_errors
 from strongroom.semantics.file import oplocks
 from strongroom.semantics.file.accesses import Disposition
 from strongroom.services.core.runner import Services
 from strongroom.services.file.admission import Opens
+from strongroom.services.file.handles import closing
 from tests.services import container_calls as given
 from tests.services import file_calls
 from tests.services import handle_calls as do
@@ -101,5 +104,20 @@ def test_directories_on_close_go_only_if_they_are_empty() -> None:
         await file_calls.delete(on, "full/f")
         await file_calls.rmdir(on, "full")
         assert do.nothing_is_left(on) and file_calls.problems(on) == []
+
+    given.run(scenario)
+
+
+def test_a_close_that_waits_for_nothing_is_done_at_once() -> None:
+    """It takes no further turn of the event loop."""
+
+    async def scenario() -> None:
+        on = await file_calls.services()
+        ann = await mounted(on)
+        await ann.create("kept")
+        handle = await ann.handle("kept")
+        with pytest.raises(StopIteration):
+            closing.close(on, handle).send(None)
+        assert handle.is_closed and handle.id not in on.held.of(Opens).handles
 
     given.run(scenario)

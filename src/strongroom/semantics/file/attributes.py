@@ -39,6 +39,9 @@ class Attribute(enum.IntFlag):
     NO_SCRUB_DATA = 0x2_0000
 
 
+# Plain numbers are combined in C, and the flags of an enum in Python.
+_ARCHIVE: Final = int(Attribute.ARCHIVE)
+_DIRECTORY: Final = int(Attribute.DIRECTORY)
 # In the order in which REST writes them.
 REST_NAMES: Final[dict[str, Attribute]] = {
     "ReadOnly": Attribute.READ_ONLY,
@@ -85,16 +88,17 @@ def text(bits: int) -> str:
     return " | ".join(name for name, bit in REST_NAMES.items() if bits & bit) or NO_ATTRIBUTES
 
 
-def created(bits: int, *, is_directory: bool) -> Attribute:
+def created(bits: int, *, is_directory: bool) -> int:
     """Return the attributes of a new file: those requested, and Archive; of a directory: Directory.
 
     Create File with `None` stores Archive (file.md 3), as SMB's CREATE always does (smb.md 2.4).
     """
-    kept = Attribute(bits & (_FOR_DIRECTORIES if is_directory else _FOR_FILES))
-    return kept | (Attribute.DIRECTORY if is_directory else Attribute.ARCHIVE)
+    if is_directory:
+        return bits & _FOR_DIRECTORIES | _DIRECTORY
+    return bits & _FOR_FILES | _ARCHIVE
 
 
-def check_smb(bits: int, *, is_directory: bool) -> Attribute:
+def check_smb(bits: int, *, is_directory: bool) -> int:
     """Return the attributes of a CREATE or a SetInfo, without the bits that SMB ignores.
 
     Raises: InvalidHeaderValue (INVALID_PARAMETER) for bits that are reserved, and for a temporary
@@ -102,7 +106,7 @@ def check_smb(bits: int, *, is_directory: bool) -> Attribute:
     """
     if bits & _REFUSED_BY_SMB or (is_directory and bits & Attribute.TEMPORARY):
         raise StorageError(file_errors.INVALID_FILE_ATTRIBUTES)
-    return Attribute(bits & SETTABLE_BY_SMB)
+    return bits & SETTABLE_BY_SMB
 
 
 def smb_bits(bits: int) -> int:
@@ -209,9 +213,6 @@ TOUCHED: Final[dict[Touch, frozenset[TimeField]]] = {
     Touch.RENAME: frozenset((_X,)),
     Touch.CHILD: frozenset((_A, _W, _X)),
 }
-# Plain numbers are combined in C, and the flags of an enum in Python.
-_ARCHIVE: Final = int(Attribute.ARCHIVE)
-_DIRECTORY: Final = int(Attribute.DIRECTORY)
 # smb.md 3.3: these mark a file for the next backup; a directory is never marked.
 _ARCHIVES: Final = frozenset(
     (Touch.CREATE, Touch.OVERWRITE, Touch.WRITE, Touch.RESIZE, Touch.RENAME)

@@ -40,7 +40,7 @@ def of_new(given: SmbProperties, now: int, *, is_directory: bool) -> dict[str, A
     if given.attributes is not None:
         bits = rules.parse(given.attributes, is_directory=is_directory)
     return {
-        "attributes": int(rules.created(bits, is_directory=is_directory)),
+        "attributes": rules.created(bits, is_directory=is_directory),
         "creation": rules.rest_time(given.creation, now, None),
         "access": now,
         "write": rules.rest_time(given.last_write, now, None),

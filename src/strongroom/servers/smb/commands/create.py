@@ -66,6 +66,7 @@ _RESERVED: Final = 0xFF00_0000
 # both kinds of synchronous IO, DELETE_ON_CLOSE.
 _MODE: Final = 0x103E
 _NONE_MAPPED: Final = 0xC000_0073
+_DISPOSITION_MAX: Final = int(max(Disposition))
 
 
 async def create(element: SmbElement) -> SmbAnswer:
@@ -184,7 +185,7 @@ def _requested_open(request: CreateRequest, *, is_replay: bool) -> RequestedOpen
     """Return the open that a request describes. Raises: SmbError for values that no open can
     have."""
     options = request.options
-    if options & _RESERVED or request.share & ~0x7 or request.disposition > max(Disposition):
+    if options & _RESERVED or request.share & ~0x7 or request.disposition > _DISPOSITION_MAX:
         raise SmbError(file_errors.STATUS_INVALID_PARAMETER)
     if options & _NOT_SUPPORTED:
         raise SmbError(statuses.STATUS_NOT_SUPPORTED)

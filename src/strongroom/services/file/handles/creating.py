@@ -72,7 +72,7 @@ class _Create(Decision[tuple[Where, FileRecord]], frozen=True, kw_only=True):
     access: ShareAccess
     where: Where
     asked: RequestedOpen
-    bits: Attribute
+    bits: int
     permission: PermissionGiven
 
     def decide(
@@ -91,7 +91,7 @@ class _Create(Decision[tuple[Where, FileRecord]], frozen=True, kw_only=True):
             stamp,
             stamp,
             is_directory,
-            attributes=int(attributes.created(self.bits, is_directory=is_directory)),
+            attributes=attributes.created(self.bits, is_directory=is_directory),
             creation=stamp,
             access=stamp,
             write=stamp,

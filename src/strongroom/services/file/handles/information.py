@@ -101,7 +101,7 @@ async def set_basic(services: Services, handle: Handle, wanted: RequestedAttribu
             after = deciding.after(record, Touch.SET_PROPERTIES, stamp, frozen)
             changes: dict[str, Any] = {_NAMES[field]: time for field, time in ticks.items()}
             if bits is not None:
-                changes["attributes"] = int(bits)
+                changes["attributes"] = bits
             return NodeChange(None, msgspec.structs.replace(after, **changes))
 
         place = deciding.place_of(handle)
@@ -133,13 +133,13 @@ _NAMES: Final = {
 }
 
 
-def _attributes(handle: Handle, bits: int) -> Attribute | None:
+def _attributes(handle: Handle, bits: int) -> int | None:
     """Return the attributes to set, or None to keep the present ones. Raises: INVALID_PARAMETER."""
     if not bits:
         return None
     if bits & Attribute.DIRECTORY and not handle.is_directory:
         raise StorageError(file_errors.INVALID_FILE_ATTRIBUTES)
-    kind = Attribute.DIRECTORY if handle.is_directory else Attribute.NONE
+    kind = int(Attribute.DIRECTORY) if handle.is_directory else 0
     return rules.check_smb(bits, is_directory=handle.is_directory) | kind
 
 

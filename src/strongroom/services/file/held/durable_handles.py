@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Final, NamedTuple
 
 from strongroom.engines.base import Partition
@@ -22,6 +22,13 @@ DISCONNECTED_PER_ACCOUNT_MAX: Final = 2048
 
 CreateKey = tuple[bytes, bytes]
 """The ClientGuid and CreateGuid of a CREATE."""
+
+
+def _ignore(handle: Handle) -> None:
+    """Take the handle of a CREATE that has no CreateGuid."""
+
+
+_NOT_REGISTERED: Final = nullcontext(_ignore)
 
 
 class _Waiting(NamedTuple):
@@ -113,17 +120,17 @@ class DurableHandles:
         """Return the handle that a CREATE has made; None = it is still under way."""
         return self._creates[key]
 
-    @contextmanager
-    def creating(self, key: CreateKey | None) -> Iterator[Callable[[Handle], None]]:
+    def creating(self, key: CreateKey | None) -> AbstractContextManager[Callable[[Handle], None]]:
         """Register a CREATE while the block runs. The block passes its handle to the yielded
         function.
 
         Arguments:
             key: None = the CREATE has no CreateGuid.
         """
-        if key is None:
-            yield lambda handle: None
-            return
+        return _NOT_REGISTERED if key is None else self._creating(key)
+
+    @contextmanager
+    def _creating(self, key: CreateKey) -> Iterator[Callable[[Handle], None]]:
         self._creates[key] = None
 
         def made(handle: Handle) -> None:
