@@ -191,7 +191,7 @@ def _halves(body: bytes) -> tuple[int, int]:
     return int.from_bytes(body[64:72], "little"), int.from_bytes(body[72:80], "little")
 
 
-async def _fuzz_connection(server: SmbListener, changes: Changes) -> int:
+async def fuzz_connection(server: SmbListener, changes: Changes) -> int:
     """Fuzz one connection until it ends. Returns: how many frames were sent."""
     session, count, goes_on = await _Session.start(server), 0, True
     while goes_on and count < _PER_CONNECTION:
@@ -218,7 +218,7 @@ def test_after_authentication(caplog: pytest.LogCaptureFixture) -> None:
     async def fuzz_server(changes: Changes) -> int:
         server, sent = await _server(), 0
         while sent < _PER_SERVER:
-            sent += await _fuzz_connection(server, changes)
+            sent += await fuzz_connection(server, changes)
             assert not server.shared.sessions
             _check_well(caplog)
         await _check_gone(server)

@@ -197,8 +197,8 @@ class SmbElement:
         Raises: SmbError(CANCELLED); what `waiting` raises.
         """
         task = asyncio.ensure_future(waiting)
+        first: set[asyncio.Future[Any]] = {task, self.cancelled}
         try:
-            first: set[asyncio.Future[Any]] = {task, self.cancelled}
             await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
             if task.done():
                 return task.result()
@@ -206,6 +206,8 @@ class SmbElement:
             if not task.done():
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
+            # The traceback of an error has this frame, and the task has the error: a cycle.
+            del waiting, task, first
         raise SmbError(STATUS_CANCELLED)
 
 

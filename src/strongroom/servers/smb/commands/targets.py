@@ -7,6 +7,7 @@ here: commands. Sources: [MS-SMB2] sections 3.3.1.10, 3.3.4.6 and 3.3.4.7.
 from __future__ import annotations
 
 import asyncio
+import weakref
 from typing import Final
 
 from strongroom import file_errors
@@ -100,11 +101,15 @@ class PipeTarget:
 
 
 class SessionOwner:
-    """A session as the services see it: the owner of handles, which receives break notices."""
+    """A session as the services see it: the owner of handles, which receives break notices.
+
+    The session refers to its owner, so the owner refers to it weakly. A cycle would keep the whole
+    connection until a full pass of the garbage collector.
+    """
 
     def __init__(self, connection: SmbConnection, session: SmbSession) -> None:
         self._connection = connection
-        self._session = session
+        self._session = weakref.ref(session)
         self._opens: dict[int, FileId] = {}
         self._early: dict[int, list[BreakNotice]] = {}
         self.client_guid = connection.negotiated.client_guid
@@ -146,14 +151,19 @@ class SessionOwner:
                     must_acknowledge=notice.needs_answer,
                 )
             )
-            self._connection.send_break(self._session, body, of_lease=True)
+            self._send(body, of_lease=True)
             return
         file_id = self._opens.get(handle.id)
         if file_id is None:
             self._early.setdefault(handle.id, []).append(notice)
             return
         body = write_oplock_break(OplockBreak(file_id, level_of(notice.to)))
-        self._connection.send_break(self._session, body, of_lease=False)
+        self._send(body, of_lease=False)
+
+    def _send(self, body: bytes, *, of_lease: bool) -> None:
+        session = self._session()
+        if session is not None:  # else it has ended, and nobody waits for the notice
+            self._connection.send_break(session, body, of_lease=of_lease)
 
 
 def level_of(caching: Caching) -> OplockLevel:

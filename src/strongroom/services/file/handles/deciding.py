@@ -158,6 +158,9 @@ async def finish_commit(commit: Awaitable[T]) -> T:
             # Nobody is left to receive the error; fetching it keeps asyncio from logging it.
             deciding.exception()
         raise
+    finally:
+        # The traceback of an error has this frame, and the task has the error: a cycle.
+        del commit, deciding
 
 
 _FURTHER = 4

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -331,9 +332,9 @@ class _Opening:
             handle.kind = found.kind
             self._held.register_handle(handle)
             place = NodePlace(self._access, handle.node_id)
-            self._held.register_removal(
-                file, lambda path: removing.remove(self._services, place, path)
-            )
+            # Not a closure over self: it would keep the request and its connection as long as the
+            # file is open.
+            self._held.register_removal(file, partial(removing.remove, self._services, place))
             self._held.notify(self._services, file, found.notices)
             return found
         self._held.notify(self._services, file, found.notices)

@@ -55,7 +55,11 @@ class ShareHolds:
             self._taking[generation] = taking
             taking.add_done_callback(lambda done: self._taken(generation, done))
         # Concurrent callers share one attempt. It continues if the first caller is cancelled.
-        return await asyncio.shield(taking)
+        try:
+            return await asyncio.shield(taking)
+        finally:
+            # The traceback of an error has this frame, and the task has the error: a cycle.
+            del taking
 
     def release(self, generation: int) -> None:
         """Release a share that was deleted for good."""
