@@ -306,13 +306,18 @@ def test_a_create_in_a_chain_waits_and_what_follows_is_answered_with_it() -> Non
     run(conversation())
 
 
-def test_in_the_middle_of_a_chain_nobody_waits_for_changes() -> None:
+def test_in_the_middle_of_a_chain_nobody_waits_for_changes(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def conversation() -> None:
         client, _ = await started()
         file_id = file_id_of((await client.call(*CREATE)).body)
         send(client, ((Command.CHANGE_NOTIFY, of_open(file_id)), FLUSH), "-r")
         replies = await client.replies()
         assert [one.status for one in replies] == [STATUS_INTERNAL_ERROR, 0]
+        (line,) = caplog.messages
+        assert "CHANGE_NOTIFY in the middle of a compound" in line
+        assert line.startswith("127.0.0.1:40000: ")
 
     run(conversation())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -293,11 +294,17 @@ def test_frames_of_other_protocols_end_the_connection(start: bytes) -> None:
     run(conversation())
 
 
-def test_a_defect_of_a_handler_is_answered_and_the_connection_goes_on() -> None:
+def test_a_defect_of_a_handler_is_answered_and_logged_and_the_connection_goes_on(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def conversation() -> None:
         client, file_id = await opened()
         reply = await client.call(Command.CREATE, create(b"crsh"))
         assert reply.status == 0xC000_00E5
+        (line,) = caplog.records
+        assert line.levelno == logging.ERROR
+        assert line.getMessage() == "127.0.0.1:40000: a request of SMB failed: CREATE"
+        assert line.exc_info is not None and "a defect" in repr(line.exc_info[1])
         assert (await client.call(Command.FLUSH, of_open(file_id))).status == 0
 
     run(conversation())

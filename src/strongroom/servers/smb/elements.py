@@ -39,6 +39,10 @@ from strongroom.wire.smb.statuses import (
 from strongroom.wire.smb.structures import MalformedMessage, Piece
 
 _log: Final = logging.getLogger(__name__)
+_NOTIFY_IN_THE_MIDDLE: Final = (
+    "a CHANGE_NOTIFY in the middle of a compound is answered INTERNAL_ERROR: "
+    "it may wait for ever, so it must be the last request of its compound"
+)
 
 
 class Chain:
@@ -115,7 +119,8 @@ class ChainRun:
         except CloseConnection:
             raise
         except Exception:
-            _log.exception("a request of SMB failed: %s", name_of(header.command))
+            name = name_of(header.command)
+            _log.exception("%s: a request of SMB failed: %s", self._state.peer, name)
             answer = self._error_answer(STATUS_INTERNAL_ERROR)
         self._inherit(incoming, answer)
         session = incoming.session if running is None else running.session
@@ -244,6 +249,8 @@ class ChainRun:
         header = running.header
         is_last = number == len(self._elements) - 1
         if header.command == Command.CHANGE_NOTIFY and not is_last:
+            # The status is that of Windows. Any other answer to it is a defect of the server.
+            _log.warning("%s: %s", self._state.peer, _NOTIFY_IN_THE_MIDDLE)
             raise SmbError(STATUS_INTERNAL_ERROR)
         if number in self._async_ids or not (is_last or header.command == Command.CREATE):
             return
