@@ -15,6 +15,7 @@ from strongroom.file_errors import (
     STATUS_ACCESS_DENIED,
     STATUS_BAD_NETWORK_NAME,
 )
+from strongroom.semantics.file.attributes import filetime
 from strongroom.semantics.file.durability import DisconnectReason
 from strongroom.servers.smb.declarations import CommandRule, Needs, SmbAnswer, SmbElement
 from strongroom.servers.smb.negotiation import (
@@ -73,7 +74,7 @@ def negotiate_answer(state: ConnectionState, dialect: int) -> negotiate.Negotiat
         server_guid=shared.server_guid,
         capabilities=negotiate.CAN_USE_LARGE_MTU if agreed is None else agreed.capabilities,
         io_bytes_max=state.io_bytes_max,
-        system_time=shared.clock.wall_ticks(),
+        system_time=filetime(shared.clock.wall_ticks()),
         token=spnego.write_offer(),
     )
 
@@ -147,7 +148,7 @@ def _new_authentication(state: ConnectionState) -> Authentication:
     return Authentication(
         state.shared.settings.server_name,
         clock.random_bytes(_CHALLENGE_BYTES),
-        clock.wall_ticks(),
+        filetime(clock.wall_ticks()),
     )
 
 

@@ -52,7 +52,7 @@ class Authentication:
     Arguments:
         server_name: the server's name in the challenge.
         challenge: 8 random bytes, for this authentication only.
-        time: in ticks of FILETIME.
+        time: a FILETIME.
     """
 
     def __init__(self, server_name: str, challenge: bytes, time: int) -> None:

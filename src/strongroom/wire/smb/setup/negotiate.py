@@ -63,7 +63,7 @@ class NegotiateResponse(msgspec.Struct, frozen=True):
     """The body of the NEGOTIATE answer: the server's choice from the client's offer.
 
     Attributes:
-        system_time: the server's time in ticks of FILETIME.
+        system_time: the server's time as a FILETIME.
         token: the SPNEGO token that names the mechanisms which the server accepts.
     """
 

@@ -105,7 +105,7 @@ def write_challenge(flags: int, challenge: bytes, name: str, time: int) -> bytes
         flags: those of the client's NEGOTIATE_MESSAGE.
         challenge: 8 random bytes.
         name: the server's name.
-        time: in ticks of FILETIME. Its presence makes clients send a MIC.
+        time: a FILETIME. Its presence makes clients send a MIC.
     """
     netbios = name.upper()[:15].encode("utf-16-le")
     dns = name.lower().encode("utf-16-le")
