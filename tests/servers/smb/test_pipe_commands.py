@@ -8,6 +8,10 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from strongroom import file_errors
+from strongroom.operations.file import share
+from strongroom.services.file.handles.volumes import share_names
+from strongroom.services.file.shares.share_snapshots import SnapshotShare
+from strongroom.services.file.shares.shares import CreateShare
 from strongroom.wire.smb import statuses
 from strongroom.wire.smb.commands import Command
 from strongroom.wire.smb.header import FileId
@@ -66,6 +70,16 @@ def test_a_call_lists_the_shares_of_the_account() -> None:
         assert file_calls.SHARE.encode("utf-16-le") in head + rest
         await ann.close(pipe)
         assert await smb.status(_read(ann, pipe, 1)) == statuses.STATUS_FILE_CLOSED
+
+    run(scenario)
+
+
+def test_a_share_is_listed_once_whatever_lies_beside_it() -> None:
+    async def scenario(ann: SmbCaller) -> None:
+        await file_calls.run(ann.on, share.SNAPSHOT_SHARE, "", SnapshotShare())
+        await file_calls.run(ann.on, share.SNAPSHOT_SHARE, "", SnapshotShare())
+        await file_calls.run(ann.on, share.CREATE_SHARE, "", CreateShare(), share="other")
+        assert await share_names(ann.on, given.ACCOUNT) == [file_calls.SHARE, "other"]
 
     run(scenario)
 

@@ -49,11 +49,17 @@ async def volume(services: Services, access: ShareAccess) -> Volume:
 
 
 async def share_names(services: Services, account: str) -> list[str]:
-    """Return the names of an account's shares, in their order."""
+    """Return the names of an account's shares, in their order, each once."""
     position: Position | None = _START
     names: list[str] = []
     while position is not None:
         page = await services.store.scan(keys.shares(account), position, None, _PAGE_RECORDS)
-        names += [name.decode() for name, _, _, _ in page.rows()]
+        names += [name.decode() for name, key, _, _ in page.rows() if _is_of_share(key)]
         position = page.resume
     return names
+
+
+def _is_of_share(key: bytes) -> bool:
+    """Return whether it is the key of a share's own record. Its snapshots' records lie beside it,
+    and those of deleted shares with its name."""
+    return share_keys.snapshot_of(key) is None and not keys.is_deleted_place(key)
