@@ -45,7 +45,7 @@ async def _read(ann: SmbCaller, pipe: FileId, length: int) -> tuple[int, bytes]:
     [
         ("srvsvc", 0), ("WKSSVC", 0), ("\\srvsvc", 0),
         ("", file_errors.STATUS_OBJECT_NAME_NOT_FOUND),
-        ("lsarpc", file_errors.STATUS_OBJECT_NAME_NOT_FOUND),
+        ("samr", file_errors.STATUS_OBJECT_NAME_NOT_FOUND),
         ("..\\srvsvc", file_errors.STATUS_OBJECT_NAME_NOT_FOUND),
     ],
 )  # fmt: skip

@@ -22,7 +22,8 @@ from strongroom.wire.smb.information.file_information import (
 from strongroom.wire.smb.requests.create import CreateAnswer, CreateRequest, write_create_answer
 from strongroom.wire.smb.requests.ioctl import IoctlRequest, write_ioctl_answer
 from strongroom.wire.smb.requests.transfers import ReadRequest, write_read_answer
-from strongroom.wire.smb.rpc.calls import CALLS, Inventory, ListedShare
+from strongroom.wire.smb.rpc.calls import Inventory, ListedShare
+from strongroom.wire.smb.rpc.interfaces import INTERFACES
 
 _NORMAL: Final = 0x80
 _OPENED: Final = 1
@@ -49,7 +50,7 @@ def open_pipe(element: SmbElement, request: CreateRequest) -> SmbAnswer:
     Raises: StorageError OBJECT_NAME_NOT_FOUND for any other name; SmbError INSUFFICIENT_RESOURCES.
     """
     name = request.name.removeprefix("\\").lower()
-    if name not in CALLS:
+    if name not in INTERFACES:
         raise StorageError(errors.RESOURCE_NOT_FOUND)
     assert element.tree is not None
     limit = element.services.held.of(PipeLimit)
@@ -72,7 +73,7 @@ async def write_pipe(element: SmbElement, target: PipeTarget, data: memoryview) 
     shares = tuple(ListedShare(name) for name in names)
     if target.ended:
         raise SmbError(statuses.STATUS_PIPE_DISCONNECTED)
-    target.pipe.write(data, Inventory(_SERVER_NAME, shares))
+    target.pipe.write(data, Inventory(_SERVER_NAME, shares, account))
     target.written.set()
 
 

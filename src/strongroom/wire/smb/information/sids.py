@@ -92,8 +92,11 @@ def write_sid(sid: Sid) -> bytes:
 def sid_text(sid: Sid) -> str:
     """Return the SID as SDDL writes it: by its name if it has one."""
     name = _NAMES.get(sid)
-    if name is not None:
-        return name
+    return sid_number_text(sid) if name is None else name
+
+
+def sid_number_text(sid: Sid) -> str:
+    """Return the SID in numbers, as `S-1-5-32-544`."""
     authority = (
         str(sid.authority) if sid.authority <= _AUTHORITY_DECIMAL_MAX else f"0x{sid.authority:012X}"
     )

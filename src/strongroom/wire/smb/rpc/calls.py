@@ -40,10 +40,11 @@ IPC_SHARE: Final = ListedShare(IPC, "Remote IPC", _IPC_TYPE)
 
 
 class Inventory(msgspec.Struct, frozen=True):
-    """The server's inventory: its own name, and the shares of the caller's account."""
+    """The server's inventory: its own name, the caller's account, and the account's shares."""
 
     server: str
     shares: tuple[ListedShare, ...]
+    account: str = ""
 
     @property
     def all(self) -> tuple[ListedShare, ...]:
@@ -188,12 +189,3 @@ def workstation_get_info(stub: NdrReader, inventory: Inventory) -> NdrWriter:
     out.write_deferred()
     out.number(_OK)
     return out
-
-
-SRVSVC: Final = "srvsvc"
-WKSSVC: Final = "wkssvc"
-CALLS: Final[Mapping[str, Mapping[int, RemoteCall]]] = {
-    SRVSVC: {15: share_enum, 16: share_get_info, 21: server_get_info},
-    WKSSVC: {0: workstation_get_info},
-}
-"""The calls of each pipe, by operation number."""

@@ -1,7 +1,7 @@
 """NDR 2.0: the encoding of arguments and results of remote calls.
 
-Lives here: numbers, unique pointers and strings. Must not live here: any call. Source: DCE 1.1
-Remote Procedure Call, chapter 14 "Transfer Syntax NDR"; [MS-RPCE] section 2.2.4.
+Lives here: numbers, unique pointers, strings and SIDs. Must not live here: any call. Source: DCE
+1.1 Remote Procedure Call, chapter 14 "Transfer Syntax NDR"; [MS-RPCE] section 2.2.4.
 """
 
 from __future__ import annotations
@@ -9,11 +9,16 @@ from __future__ import annotations
 import struct
 from typing import Final
 
+from strongroom.wire.smb.information.sids import Sid, read_sid, write_sid
 from strongroom.wire.smb.structures import MalformedMessage
 
 _FIRST_REFERENT: Final = 0x2_0000
 _U32: Final = struct.Struct("<I")
 _STRING: Final = struct.Struct("<III")
+
+
+class UnknownHandle(MalformedMessage):
+    """A call names a handle that the server did not give out."""
 
 
 class NdrReader:
@@ -32,6 +37,27 @@ class NdrReader:
         self._at += _U32.size
         return int(value)
 
+    def short(self) -> int:
+        """Return the next number of 16 bits, aligned."""
+        return int.from_bytes(self.raw(2, 2), "little")
+
+    def raw(self, count: int, alignment: int) -> bytes:
+        """Return the next bytes, aligned."""
+        at = self._at + -self._at % alignment
+        if len(self._stub) - at < count:
+            raise MalformedMessage(f"{count} bytes are cut off")
+        self._at = at + count
+        return self._stub[at : self._at]
+
+    def sid(self) -> Sid:
+        """Return the next SID, an RPC_SID: its conformance comes first."""
+        conformance = self.number()
+        found = read_sid(memoryview(self._stub)[self._at :])
+        if len(found.sub_authorities) != conformance:
+            raise MalformedMessage("a SID is not as long as its array")
+        self._at += found.size
+        return found
+
     def string(self) -> str:
         """Return the next conformant and varying string in UTF-16, without its terminator."""
         _, offset, count = self.number(), self.number(), self.number()
@@ -48,11 +74,12 @@ class NdrReader:
 
 
 class NdrWriter:
-    """Encodes values in NDR. `write_deferred` then appends the strings that pointers refer to."""
+    """Encodes values in NDR. `write_deferred` then appends the strings and SIDs that pointers refer
+    to."""
 
     def __init__(self) -> None:
         self._data = bytearray()
-        self._deferred: list[str] = []
+        self._deferred: list[bytes] = []
         self._referent = _FIRST_REFERENT
 
     @property
@@ -76,13 +103,45 @@ class NdrWriter:
     def text(self, value: str) -> None:
         """Write a pointer to a string, which the next `write_deferred` writes."""
         self.pointer()
-        self._deferred.append(value)
+        self._deferred.append(_string(value + "\0"))
+
+    def counted_text(self, value: str) -> None:
+        """Write an RPC_UNICODE_STRING: both lengths in bytes, and a pointer to a string that
+        `write_deferred` writes, without a terminator."""
+        made = _string(value)
+        size = len(made) - _STRING.size
+        self.number(size | size << 16)
+        self.pointer()
+        self._deferred.append(made)
+
+    def sid(self, value: Sid) -> None:
+        """Write a pointer to a SID, which the next `write_deferred` writes."""
+        self.pointer()
+        self._deferred.append(_U32.pack(len(value.sub_authorities)) + write_sid(value))
+
+    def short(self, value: int) -> None:
+        """Write a number of 16 bits, aligned."""
+        self._data += bytes(-len(self._data) % 2) + value.to_bytes(2, "little")
+
+    def raw(self, data: bytes) -> None:
+        """Write bytes, aligned to 4."""
+        self._data += bytes(-len(self._data) % 4) + data
+
+    def array_pointer(self, count: int) -> None:
+        """Write a pointer to an array; null for one without elements."""
+        if count:
+            self.pointer()
+        else:
+            self.null()
 
     def write_deferred(self) -> None:
-        """Write the strings of pending pointers, in order."""
-        for text in self._deferred:
-            data = (text + "\0").encode("utf-16-le", "surrogatepass")
-            count = len(data) // 2
-            self._data += bytes(-len(self._data) % 4)
-            self._data += _STRING.pack(count, 0, count) + data
+        """Write what pending pointers refer to, in order."""
+        for made in self._deferred:
+            self.raw(made)
         self._deferred.clear()
+
+
+def _string(text: str) -> bytes:
+    """Return a conformant and varying string."""
+    data = text.encode("utf-16-le", "surrogatepass")
+    return _STRING.pack(len(data) // 2, 0, len(data) // 2) + data

@@ -1,20 +1,20 @@
 """A pipe of IPC$: clients write DCE/RPC calls into it, and read their results from it.
 
 Lives here: PDUs, binding, fragments, and the queue of results. Must not live here: calls
-(calls.py). Sources: DCE 1.1 Remote Procedure Call, chapter 12 (connection-oriented PDUs); [MS-RPCE]
-section 2.2.2; smb.md 2.3.
+(calls.py, lsa.py). Sources: DCE 1.1 Remote Procedure Call, chapter 12 (connection-oriented PDUs);
+[MS-RPCE] section 2.2.2; smb.md 2.3.
 """
 
 from __future__ import annotations
 
 import struct
-import uuid
 from typing import Final
 
 import msgspec
 
-from strongroom.wire.smb.rpc.calls import CALLS, SRVSVC, WKSSVC, Inventory
-from strongroom.wire.smb.rpc.ndr import NdrReader
+from strongroom.wire.smb.rpc.calls import Inventory
+from strongroom.wire.smb.rpc.interfaces import INTERFACES, syntax
+from strongroom.wire.smb.rpc.ndr import NdrReader, UnknownHandle
 from strongroom.wire.smb.structures import Layout, MalformedMessage
 
 _REQUEST: Final = 0
@@ -33,6 +33,7 @@ _LITTLE_ENDIAN: Final = 0x10
 _OP_RANGE_ERROR: Final = 0x1C01_0002
 _UNKNOWN_INTERFACE: Final = 0x1C01_0003
 _BAD_STUB: Final = 0x0000_06F7
+_CONTEXT_MISMATCH: Final = 0x1C00_001A
 _AUTHENTICATION_UNKNOWN: Final = 8
 
 FRAGMENT_BYTES: Final = 4280
@@ -85,15 +86,7 @@ _CALL: Final = Layout(_Call, "IHH")
 _SYNTAX_BYTES: Final = 20
 
 
-def _syntax(name: str, major: int) -> bytes:
-    return uuid.UUID(name).bytes_le + struct.pack("<I", major)
-
-
-_NDR: Final = _syntax("8a885d04-1ceb-11c9-9fe8-08002b104860", 2)
-_INTERFACES: Final = {
-    SRVSVC: _syntax("4b324fc8-1670-01d3-1278-5a47bf6ee188", 3),
-    WKSSVC: _syntax("6bffd098-a112-3610-9833-46c3f87e345a", 1),
-}
+_NDR: Final = syntax("8a885d04-1ceb-11c9-9fe8-08002b104860", 2)
 _ACCEPTED: Final = (0, 0)
 _NO_INTERFACE: Final = (2, 1)
 _NO_SYNTAX: Final = (2, 2)
@@ -103,12 +96,12 @@ class RpcPipe:
     """One open of a pipe.
 
     Arguments:
-        name: one of `calls.CALLS`.
+        name: one of `interfaces.INTERFACES`.
     """
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._calls = CALLS[name]
+        self._interface = INTERFACES[name]
         self._bound: set[int] = set()
         self._fragment_bytes = FRAGMENT_BYTES
         self._incoming = bytearray()
@@ -196,8 +189,8 @@ class RpcPipe:
             syntaxes = body[at : at + _SYNTAX_BYTES * context.syntaxes]
             at += _SYNTAX_BYTES * context.syntaxes
             outcome = self._bind_context(context, syntaxes)
-            syntax = _NDR if outcome == _ACCEPTED else bytes(_SYNTAX_BYTES)
-            results.append(struct.pack("<HH", *outcome) + syntax)
+            agreed = _NDR if outcome == _ACCEPTED else bytes(_SYNTAX_BYTES)
+            results.append(struct.pack("<HH", *outcome) + agreed)
         address = f"\\PIPE\\{self._name}\0".encode("ascii")
         made = struct.pack("<HHIH", FRAGMENT_BYTES, FRAGMENT_BYTES, fixed.group or 1, len(address))
         made += address
@@ -207,7 +200,7 @@ class RpcPipe:
 
     def _bind_context(self, context: _Context, syntaxes: bytes) -> tuple[int, int]:
         wanted = context.interface + struct.pack("<I", context.version)
-        if wanted != _INTERFACES[self._name]:
+        if wanted != self._interface.syntax:
             return _NO_INTERFACE
         offered = (
             syntaxes[at : at + _SYNTAX_BYTES] for at in range(0, len(syntaxes), _SYNTAX_BYTES)
@@ -229,7 +222,7 @@ class RpcPipe:
             return
         stub = bytes(self._stub)
         self._stub.clear()
-        function = self._calls.get(call.number)
+        function = self._interface.calls.get(call.number)
         if call.context not in self._bound:
             self._fault(head.call_id, call.context, _UNKNOWN_INTERFACE)
             return
@@ -238,6 +231,9 @@ class RpcPipe:
             return
         try:
             result = function(NdrReader(stub), inventory).data
+        except UnknownHandle:
+            self._fault(head.call_id, call.context, _CONTEXT_MISMATCH)
+            return
         except MalformedMessage:
             self._fault(head.call_id, call.context, _BAD_STUB)
             return
