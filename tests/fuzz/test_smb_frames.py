@@ -225,6 +225,11 @@ def test_after_authentication(caplog: pytest.LogCaptureFixture) -> None:
         counts = server.shared.counts.requests
         answered.update(command for command, status in counts if not status)
         refused.update(status for _, status in counts)
+        # Each INTERNAL_ERROR has a line with its cause, and there is one cause only.
+        failed = {command: n for (command, status), n in counts.items() if status == 0xC000_00E5}
+        lines = sum("CHANGE_NOTIFY in the middle" in line for line in caplog.messages)
+        assert sum(failed.values()) == lines and set(failed) <= {"CHANGE_NOTIFY"}
+        caplog.clear()
         return sent
 
     async def fuzz() -> None:

@@ -207,6 +207,19 @@ def test_smbclient_without_encryption_mounts_nothing(mounted: Mounted) -> None:
     assert "NT_STATUS" in printed
 
 
+def test_smbclient_uses_21_where_encryption_is_not_required(in_the_clear: Mounted) -> None:
+    plain = in_the_clear
+    (plain.folder / "old.txt").write_bytes(LARGE)
+    options = ("--option=client max protocol=SMB2_10", "--client-protection=sign")
+    printed = plain.samba("put old.txt", "ls", "get old.txt back.txt", options=options)
+    assert "NT_STATUS" not in printed and "old.txt" in printed
+    assert plain.content("old.txt") == LARGE
+    assert (plain.folder / "back.txt").read_bytes() == LARGE
+    assert "NT_STATUS" not in plain.samba("del old.txt", options=options)
+    refused = plain.samba("ls", options=("--option=client max protocol=SMB2_02",))
+    assert "NT_STATUS" in refused
+
+
 def test_smbprotocol_writes_lists_renames_and_deletes(python: Mounted) -> None:
     smbclient.mkdir(python.path("d"), port=python.port)
     with smbclient.open_file(python.path(r"d\x"), mode="wb", port=python.port) as file:

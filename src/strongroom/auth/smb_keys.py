@@ -13,6 +13,7 @@ from typing import Final
 
 import msgspec
 
+DIALECT_300: Final = 0x0300
 DIALECT_311: Final = 0x0311
 # AES-256-CCM and AES-256-GCM, by the ids of [MS-SMB2] section 2.2.3.1.2.
 _LONG_CIPHERS: Final = frozenset({3, 4})
@@ -63,6 +64,9 @@ def session_keys(authenticated: bytes, dialect: int, cipher: int, preauth: bytes
         preauth: the session's preauthentication hash, for dialect 3.1.1.
     """
     short = authenticated[:_SHORT_KEY_BYTES].ljust(_SHORT_KEY_BYTES, b"\0")
+    if dialect < DIALECT_300:
+        # No key is derived, and there are no ciphers.
+        return SessionKeys(signing=short, decryption=b"", encryption=b"", application=short)
     is_long = cipher in _LONG_CIPHERS
     of_cipher = authenticated if is_long else short
     cipher_bytes = _LONG_KEY_BYTES if is_long else _SHORT_KEY_BYTES

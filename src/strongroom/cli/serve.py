@@ -108,7 +108,8 @@ _REHYDRATION_HIGH = "The same with x-ms-rehydrate-priority: High (default: as --
 _SMB = "Serve file shares over SMB 3 too; what is printed says how to mount one."
 _SMB_PORT = "Port of SMB, with --smb; 0 takes a free one."
 _SMB_ENCRYPTION = (
-    "required: sessions of SMB are encrypted. offered: a client may choose to sign only."
+    "required: sessions of SMB are encrypted. offered: a client may choose to sign only, and SMB "
+    "2.1 is served too."
 )
 Smb = Annotated[bool, typer.Option("--smb", help=_SMB)]
 SmbPort = Annotated[int, typer.Option(help=_SMB_PORT, min=0, max=65535)]

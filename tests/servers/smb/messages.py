@@ -68,6 +68,8 @@ def token_of(body: bytes) -> bytes:
 
 def agreed(body: bytes, dialect: int, can_encrypt: bool) -> tuple[int, int]:
     """Return the cipher and the signing algorithm in an answer to NEGOTIATE."""
+    if dialect < 0x0300:
+        return 0, 0
     if dialect != 0x0311:
         return (1 if can_encrypt else 0), 1
     (count,) = struct.unpack_from("<H", body, 6)
@@ -85,7 +87,7 @@ def agreed(body: bytes, dialect: int, can_encrypt: bool) -> tuple[int, int]:
 # NTLM and SPNEGO as a client writes them.
 
 MECHANISMS = write_value(SEQUENCE, spnego.NTLMSSP)
-_EXCHANGED_KEY = bytes(range(100, 116))
+EXCHANGED_KEY = bytes(range(100, 116))
 
 
 def negotiate_message(flags: int = NTLM_FLAGS) -> bytes:
@@ -115,17 +117,17 @@ def authenticate_message(
     base = hmac.digest(proof_key, proof, "md5")
     sent = proof + blob if response is None else response
     names = [text.encode("utf-16-le") for text in (domain, user, "WORKSTATION")]
-    parts = [b"", sent, *names, rc4(base, _EXCHANGED_KEY)]
+    parts = [b"", sent, *names, rc4(base, EXCHANGED_KEY)]
     at, fields = 88, b""
     for part in parts:
         fields += struct.pack("<HHI", len(part), len(part), at)
         at += len(part)
     head = ntlm.SIGNATURE + struct.pack("<I", 3) + fields + struct.pack("<I", flags) + bytes(8)
     bare = head + bytes(16) + b"".join(parts)
-    mic = hmac.digest(_EXCHANGED_KEY, first + challenge + bare, "md5")
+    mic = hmac.digest(EXCHANGED_KEY, first + challenge + bare, "md5")
     if spoils_mic:
         mic = hashlib.md5(mic).digest()
-    return head + mic + b"".join(parts), _EXCHANGED_KEY
+    return head + mic + b"".join(parts), EXCHANGED_KEY
 
 
 def first_token(token: bytes) -> bytes:

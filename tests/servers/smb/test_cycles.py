@@ -69,12 +69,12 @@ def found_in_cycles() -> Counter[str]:
         gc.garbage.clear()
 
 
-def serving(services: Services) -> SmbListener:
+def serving(services: Services, **settings: Any) -> SmbListener:
     return SmbListener(
         services,
         OneAccount(Account(container_calls.ACCOUNT, (KEY,))),
         ManualClock(),
-        SmbSettings(connections_max=100_000, connections_per_address_max=100_000),
+        SmbSettings(connections_max=100_000, connections_per_address_max=100_000, **settings),
         connect_share=connect_share,
         commands=FILE_COMMANDS,
     )

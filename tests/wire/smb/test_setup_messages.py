@@ -13,8 +13,9 @@ from strongroom.wire.smb.header import Header, write_header
 from strongroom.wire.smb.setup import negotiate_contexts as contexts
 from strongroom.wire.smb.setup.negotiate import (
     NegotiateResponse,
-    offers_smb2,
+    Smb1Offer,
     read_negotiate,
+    smb1_offer,
     write_negotiate,
 )
 from strongroom.wire.smb.setup.negotiate_contexts import NegotiateContext
@@ -118,9 +119,11 @@ def smb1(names: bytes, *, command: int = 0x72, words: int = 0) -> memoryview:
 
 
 def test_a_start_in_smb1_offers_smb2_or_not() -> None:
-    assert offers_smb2(smb1(b"\2NT LM 0.12\0\2SMB 2.002\0\2SMB 2.???\0"))
-    assert not offers_smb2(smb1(b"\2NT LM 0.12\0\2SMB 2.002\0"))
-    assert not offers_smb2(smb1(b""))
+    both = b"\2NT LM 0.12\0\2SMB 2.002\0"
+    assert smb1_offer(smb1(both + b"\2SMB 2.???\0")) is Smb1Offer.LATER
+    assert smb1_offer(smb1(both)) is Smb1Offer.SMB_202
+    assert smb1_offer(smb1(b"\2NT LM 0.12\0")) is Smb1Offer.SMB1
+    assert smb1_offer(smb1(b"")) is Smb1Offer.SMB1
 
 
 @pytest.mark.parametrize(
@@ -129,7 +132,7 @@ def test_a_start_in_smb1_offers_smb2_or_not() -> None:
 )
 def test_what_is_no_negotiate_of_smb1_is_refused(frame: memoryview) -> None:
     with pytest.raises(MalformedMessage):
-        offers_smb2(frame)
+        smb1_offer(frame)
 
 
 def test_a_session_setup_is_read_and_answered() -> None:

@@ -29,7 +29,7 @@ from strongroom.wire.smb.header import (
     FileId,
     Header,
 )
-from strongroom.wire.smb.setup.negotiate import DIALECT_311
+from strongroom.wire.smb.setup.negotiate import DIALECT_300, DIALECT_311
 from strongroom.wire.smb.statuses import (
     STATUS_FILE_CLOSED,
     STATUS_NETWORK_NAME_DELETED,
@@ -242,11 +242,13 @@ def _open_is_known(incoming: IncomingMessage) -> bool:
 def _sequence_is_current(incoming: IncomingMessage) -> bool:
     """Check the ChannelSequence ([MS-SMB2] 3.3.5.2.10), with one channel. A request with an old
     sequence was sent before the client lost its connection. It may not change anything any more,
-    repeated or not.
+    repeated or not. Headers of 2.1 have no ChannelSequence.
 
     Operations of the lost connection have ended before its opens are given back. So the counts of
     requests under way, which the section compares, are always 0.
     """
+    if incoming.dialect < DIALECT_300:
+        return True
     if incoming.open is None and incoming.rule.checks_channel_sequence and not incoming.find_open():
         # IOCTL needs no open.
         incoming.open = None

@@ -23,6 +23,7 @@ from strongroom.servers.smb.sessions import SmbOpen, SmbSession, TreeConnect
 from strongroom.services.core.runner import Services
 from strongroom.wire.smb.commands import Command
 from strongroom.wire.smb.header import HEADER_BYTES, FileId, Header
+from strongroom.wire.smb.setup.negotiate import DIALECT_300
 from strongroom.wire.smb.statuses import STATUS_CANCELLED, STATUS_FILE_CLOSED, STATUS_SUCCESS
 from strongroom.wire.smb.structures import Piece
 
@@ -59,7 +60,7 @@ class Negotiated(msgspec.Struct, frozen=True):
     """The outcome of a connection's NEGOTIATE. Ids are those of [MS-SMB2] section 2.2.3.1.
 
     Attributes:
-        dialect: 0x0300, 0x0302 or 0x0311.
+        dialect: 0x0210, 0x0300, 0x0302 or 0x0311.
         client_guid: 16 bytes; leases and durable handles belong to it.
         dialects: those that the client offered, as VALIDATE_NEGOTIATE_INFO repeats them.
         cipher: the id of the cipher; 0 = none.
@@ -76,6 +77,11 @@ class Negotiated(msgspec.Struct, frozen=True):
     security_mode: int
     cipher: int
     signing: int
+
+    @property
+    def is_smb3(self) -> bool:
+        """Whether the dialect is of the SMB 3 family, which 2.1 is not."""
+        return self.dialect >= DIALECT_300
 
 
 class SmbConnection(Protocol):

@@ -23,7 +23,13 @@ from strongroom.wire.smb.commands import Command
 from strongroom.wire.smb.compounds import CompoundElement
 from strongroom.wire.smb.framing import SMB1_PROTOCOL_ID, SMB2_PROTOCOL_ID, TRANSFORM_PROTOCOL_ID
 from strongroom.wire.smb.header import HEADER_BYTES, SERVER_TO_REDIR, Header, write_header
-from strongroom.wire.smb.setup.negotiate import WILDCARD, offers_smb2, write_negotiate
+from strongroom.wire.smb.setup.negotiate import (
+    DIALECT_202,
+    WILDCARD,
+    Smb1Offer,
+    smb1_offer,
+    write_negotiate,
+)
 from strongroom.wire.smb.structures import MalformedMessage
 from strongroom.wire.smb.transform import TransformHeader, read_transform
 
@@ -104,8 +110,11 @@ class FrameIntake:
             raise CloseConnection("a frame of another protocol")
 
     def _answer_smb1(self, frame: memoryview) -> None:
-        if not offers_smb2(frame):
-            raise CloseConnection("the client speaks no dialect of SMB 3")
+        offer = smb1_offer(frame)
+        if offer is not Smb1Offer.LATER:
+            dialect = DIALECT_202 if offer is Smb1Offer.SMB_202 else None
+            self._state.shared.old_clients.refused(self._state.address, dialect)
+            raise CloseConnection(f"the client offers {offer.value} at most")
         ids = self._state.ids
         ids.consume(0, 1)
         header = Header(command=Command.NEGOTIATE, credits=ids.grant(1, 1), flags=SERVER_TO_REDIR)

@@ -27,7 +27,7 @@ _CRYPTO_THREADS = 2
 
 
 class SmbListener:
-    """A server of SMB 3.
+    """A server of SMB 3, and of SMB 2.1 where encryption is not required.
 
     Arguments:
         budget: the places for connections of all servers of the process; None = this server has

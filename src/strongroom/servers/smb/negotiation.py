@@ -16,6 +16,7 @@ from strongroom.wire.smb.setup.negotiate import (
     CAN_ENCRYPT,
     CAN_LEASE,
     CAN_USE_LARGE_MTU,
+    DIALECT_210,
     DIALECT_300,
     DIALECT_302,
     DIALECT_311,
@@ -48,20 +49,27 @@ from strongroom.wire.smb.statuses import (
 )
 
 # In order of preference. GCM is several times faster than CCM.
-DIALECTS: Final = (DIALECT_311, DIALECT_302, DIALECT_300)
+ENCRYPTING_DIALECTS: Final = (DIALECT_311, DIALECT_302, DIALECT_300)
+DIALECTS: Final = (*ENCRYPTING_DIALECTS, DIALECT_210)
 CIPHERS: Final = (AES_128_GCM, AES_256_GCM, AES_128_CCM, AES_256_CCM)
 SIGNATURES: Final = (AES_GMAC, AES_CMAC, HMAC_SHA256)
 NO_CIPHER: Final = 0
 _SINGLE_CONTEXTS: Final = (PREAUTH_INTEGRITY, ENCRYPTION, SIGNING)
 
 
-def negotiated(request: NegotiateRequest, server_guid: bytes) -> Negotiated:
+def negotiated(
+    request: NegotiateRequest, server_guid: bytes, *, requires_encryption: bool = True
+) -> Negotiated:
     """Return the outcome of a NEGOTIATE.
+
+    Arguments:
+        requires_encryption: whether only dialects that can encrypt are served.
 
     Raises: SmbError NOT_SUPPORTED without a common dialect; INVALID_PARAMETER for contexts that are
         missing or given twice; NO_PREAUTH_HASH_OVERLAP. MalformedMessage for a truncated context.
     """
-    dialect = next((one for one in DIALECTS if one in request.dialects), None)
+    served = ENCRYPTING_DIALECTS if requires_encryption else DIALECTS
+    dialect = next((one for one in served if one in request.dialects), None)
     if dialect is None:
         raise SmbError(STATUS_NOT_SUPPORTED)
     capabilities = CAN_LEASE | CAN_USE_LARGE_MTU
@@ -71,6 +79,8 @@ def negotiated(request: NegotiateRequest, server_guid: bytes) -> Negotiated:
             raise SmbError(STATUS_NO_PREAUTH_HASH_OVERLAP)
         cipher = _first_common(CIPHERS, contexts.get(ENCRYPTION), NO_CIPHER)
         signing = _first_common(SIGNATURES, contexts.get(SIGNING), AES_CMAC)
+    elif dialect == DIALECT_210:
+        cipher, signing = NO_CIPHER, HMAC_SHA256
     else:
         can_encrypt = bool(request.capabilities & CAN_ENCRYPT)
         capabilities |= CAN_ENCRYPT if can_encrypt else 0

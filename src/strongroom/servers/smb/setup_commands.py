@@ -48,6 +48,7 @@ from strongroom.wire.smb.statuses import (
     STATUS_INSUFFICIENT_RESOURCES,
     STATUS_LOGON_FAILURE,
     STATUS_MORE_PROCESSING_REQUIRED,
+    STATUS_NOT_SUPPORTED,
     STATUS_USER_SESSION_DELETED,
 )
 from strongroom.wire.smb.structures import MalformedMessage
@@ -84,8 +85,15 @@ async def _negotiate(element: SmbElement) -> SmbAnswer:
     if state.agreed is not None:
         raise CloseConnection("a second NEGOTIATE")
     request = negotiate.read_negotiate(element.message)
-    agreed = negotiated(request, state.shared.server_guid)
-    salt = state.shared.clock.random_bytes(_SALT_BYTES)
+    shared = state.shared
+    requires_encryption = shared.settings.requires_encryption
+    try:
+        agreed = negotiated(request, shared.server_guid, requires_encryption=requires_encryption)
+    except SmbError as refused:
+        if refused.status == STATUS_NOT_SUPPORTED:
+            shared.old_clients.refused(state.address, max(request.dialects))
+        raise
+    salt = shared.clock.random_bytes(_SALT_BYTES)
     contexts = answer_contexts(request, agreed, salt)
     state.agreed = agreed
     state.preauth = extended_hash(state.preauth, element.message)

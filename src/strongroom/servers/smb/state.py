@@ -19,6 +19,7 @@ from strongroom.servers.smb.message_ids import MessageIds
 from strongroom.servers.smb.observing import SmbCounts
 from strongroom.servers.smb.pending import PendingRequests
 from strongroom.servers.smb.security.logon_delays import LogonDelays
+from strongroom.servers.smb.security.old_clients import OldClients
 from strongroom.servers.smb.sessions import ALL_TREES_MAX, SharedLimit, SmbSession
 from strongroom.servers.smb.settings import SmbSettings
 from strongroom.services.core.runner import Services
@@ -66,6 +67,7 @@ class SmbShared:
         self.threads = threads
         self.server_guid = clock.random_bytes(16)
         self.delays = LogonDelays()
+        self.old_clients = OldClients(requires_encryption=settings.requires_encryption)
         self.counts = SmbCounts()
         self.sessions: dict[int, tuple[ConnectionState, SmbSession]] = {}
         self.trees = SharedLimit(ALL_TREES_MAX)

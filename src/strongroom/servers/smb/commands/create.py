@@ -71,7 +71,9 @@ _DISPOSITION_MAX: Final = int(max(Disposition))
 
 async def create(element: SmbElement) -> SmbAnswer:
     """Carry out a CREATE."""
-    request = read_create(element.message)
+    request, is_smb3 = read_create(element.message), element.connection.negotiated.is_smb3
+    if not is_smb3:
+        request = msgspec.structs.replace(request, contexts=request.contexts.of_smb2())
     assert element.tree is not None
     reconnects = request.contexts.reconnects
     if reconnects and not element.tree.has_pipes:
@@ -83,7 +85,8 @@ async def create(element: SmbElement) -> SmbAnswer:
         raise StorageError(errors.RESOURCE_NOT_FOUND)
     if element.tree.has_pipes:
         return pipes.open_pipe(element, request)
-    requested = _requested_open(request, is_replay=bool(element.header.flags & REPLAY_OPERATION))
+    is_replay = is_smb3 and bool(element.header.flags & REPLAY_OPERATION)
+    requested = _requested_open(request, is_replay=is_replay)
     owner, services = owner_of(element), element.services
     opened = await opening.open_node(services, element.tree.access, requested, owner, element)
     if opened.is_repeated:

@@ -99,6 +99,14 @@ class CreateContexts(msgspec.Struct, frozen=True):
         """Return whether the client wants to reconnect to an open, so that nothing is opened."""
         return self.durable_reconnect is not None or self.durable_reconnect_v2 is not None
 
+    def of_smb2(self) -> CreateContexts:
+        """Return those that dialect 2.1 knows. It ignores durable handles and leases of version 2
+        ([MS-SMB2] 3.3.5.9.10 to 3.3.5.9.12)."""
+        lease = None if self.lease is None or self.lease.is_v2 else self.lease
+        return msgspec.structs.replace(
+            self, durable_request_v2=None, durable_reconnect_v2=None, lease=lease
+        )
+
 
 class _Entry(msgspec.Struct, frozen=True):
     next: int

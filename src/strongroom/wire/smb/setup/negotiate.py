@@ -7,6 +7,7 @@ here: the server's choice (servers/smb/negotiation.py). Source: [MS-SMB2] sectio
 
 from __future__ import annotations
 
+import enum
 import struct
 from typing import Final
 
@@ -21,6 +22,8 @@ from strongroom.wire.smb.setup.negotiate_contexts import (
 from strongroom.wire.smb.structures import Layout, MalformedMessage
 
 REQUEST_SIZE: Final = 36
+DIALECT_202: Final = 0x0202
+DIALECT_210: Final = 0x0210
 DIALECT_300: Final = 0x0300
 DIALECT_302: Final = 0x0302
 DIALECT_311: Final = 0x0311
@@ -37,6 +40,7 @@ _RESPONSE_SIZE: Final = 65
 _SMB1_HEADER_BYTES: Final = 32
 _SMB1_NEGOTIATE: Final = 0x72
 _SMB1_WILDCARD: Final = b"SMB 2.???"
+_SMB1_202: Final = b"SMB 2.002"
 
 
 class _Request(msgspec.Struct, frozen=True):
@@ -128,8 +132,16 @@ def write_negotiate(answer: NegotiateResponse) -> bytes:
     return fixed + token + write_contexts(answer.contexts)
 
 
-def offers_smb2(message: memoryview) -> bool:
-    """Return whether an SMB 1 NEGOTIATE offers dialects of SMB 2 above 2.0.2.
+class Smb1Offer(enum.Enum):
+    """What an SMB 1 NEGOTIATE offers at most."""
+
+    SMB1 = "SMB 1"
+    SMB_202 = "SMB 2.0.2"
+    LATER = "SMB 2.1 or later"
+
+
+def smb1_offer(message: memoryview) -> Smb1Offer:
+    """Return the greatest offer of an SMB 1 NEGOTIATE.
 
     Raises: MalformedMessage when it is no SMB 1 NEGOTIATE.
     """
@@ -140,4 +152,6 @@ def offers_smb2(message: memoryview) -> bool:
     if int.from_bytes(data[at + 1 : at + 3], "little") != len(data) - at - 3:
         raise MalformedMessage("the dialects of SMB 1 do not fill the message")
     names = data[at + 3 :].split(b"\0")
-    return b"\2" + _SMB1_WILDCARD in names
+    if b"\2" + _SMB1_WILDCARD in names:
+        return Smb1Offer.LATER
+    return Smb1Offer.SMB_202 if b"\2" + _SMB1_202 in names else Smb1Offer.SMB1
