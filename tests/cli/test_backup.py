@@ -10,7 +10,7 @@ import pytest
 from azure.storage.blob import BlobServiceClient
 
 from strongroom.cli.exits import Exit
-from strongroom.engines.embedded.records.checksummed_pages import PAGE_BYTES
+from strongroom.engines.embedded.records.bound_pages import PAGE_BYTES
 from strongroom.testing import InProcessServer, Server
 from strongroom.testing.ports import port_flags
 from tests.cli.command import in_process, strongroom
@@ -198,3 +198,43 @@ def test_the_doctor_tells_what_it_found_before_it_could_read_no_further(tmp_path
     assert {finding["place"] for finding in findings} == {"records.sqlite"}
     assert len(findings) > 1
     assert "cannot be read any further" in findings[-1]["problem"]
+
+
+def test_a_backup_of_damaged_bodies_is_refused_unless_nothing_is_verified(tmp_path: Path) -> None:
+    data, target = tmp_path / "data", tmp_path / "backup"
+    with InProcessServer.start(data=data, test_clock=False) as server:
+        client = BlobServiceClient.from_connection_string(server.connection_string)
+        client.create_container("box").upload_blob("body", BODY)
+    (segment,) = (data / "segments").iterdir()
+    held = bytearray(segment.read_bytes())
+    held[1000] ^= 1
+    segment.write_bytes(held)
+    ran = in_process("backup", data, target)
+    assert ran.code == Exit.DATA
+    assert f"{data} is damaged, so no backup was made" in ran.err
+    assert f"strongroom doctor {data}" in ran.err
+    assert "strongroom restore" in ran.err
+    assert not target.exists()
+    assert in_process("backup", data, target, "--no-verify").code == 0
+    assert in_process("restore", target, tmp_path / "new").code == Exit.DATA
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("flags", [[], ["--no-verify"]])
+def test_a_backup_of_a_damaged_page_is_refused_and_leaves_nothing(
+    flags: list[str], tmp_path: Path
+) -> None:
+    data, target = tmp_path / "data", tmp_path / "backup"
+    with InProcessServer.start(data=data, test_clock=False) as server:
+        client = BlobServiceClient.from_connection_string(server.connection_string)
+        client.create_container("box").upload_blob("body", b"marker of a body")
+    held = bytearray((data / "records.sqlite").read_bytes())
+    held[held.index(b"marker of a body")] ^= 1
+    (data / "records.sqlite").write_bytes(held)
+    target.mkdir()
+    ran = in_process("backup", data, target, *flags)
+    assert ran.code == Exit.DATA
+    assert f"{data} is damaged, so no backup was made" in ran.err
+    assert "not an error" not in ran.err
+    assert len(ran.err.splitlines()) == 1
+    assert list(target.iterdir()) == []

@@ -10,7 +10,7 @@ import pytest
 from azure.storage.blob import BlobServiceClient
 
 from strongroom.cli.exits import Exit
-from strongroom.engines.embedded.records.checksummed_pages import PAGE_BYTES
+from strongroom.engines.embedded.records.bound_pages import PAGE_BYTES
 from strongroom.testing import Server
 from strongroom.testing.ports import port_flags
 from tests.cli.command import in_process, strongroom

@@ -13,7 +13,7 @@ from pathlib import Path
 from strongroom.clock import ManualClock
 from strongroom.engines.base import EngineError, Full
 from strongroom.engines.embedded.log.wal_format import FRAME_HEAD_BYTES
-from strongroom.engines.embedded.records.checksummed_pages import PAGE_BYTES
+from strongroom.engines.embedded.records.bound_pages import PAGE_BYTES
 from strongroom.engines.embedded.store import EmbeddedOptions, open_store
 from strongroom.testing.contract.subject import face, put, value
 from strongroom.testing.disks.disk import Disk

@@ -25,7 +25,10 @@ from strongroom.engines.base import (
     Unavailable,
 )
 from strongroom.engines.embedded.check import Inspection, check
-from strongroom.engines.embedded.records.checksummed_pages import CHECKSUM_VFS, PAGE_BYTES
+from strongroom.engines.embedded.records.bound_pages import PAGE_BYTES
+from strongroom.engines.embedded.records.checksummed_pages import (
+    CHECKSUM_VFS,
+)
 from strongroom.engines.embedded.records.face_scan import ScanRequest
 from strongroom.engines.embedded.records.sqlite import Reader
 from strongroom.engines.embedded.store import EmbeddedEngine, EmbeddedOptions, open_store

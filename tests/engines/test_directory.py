@@ -40,7 +40,7 @@ def _refuses(path: Path, kind: type[EngineError], words: str, test_clock: bool =
 def test_a_new_directory_is_stamped_with_its_parents(tmp_path: Path) -> None:
     path = tmp_path / "a" / "b"
     asyncio.run(_touch(path))
-    assert (path / "FORMAT").read_text() == "strongroom 3\n"
+    assert (path / "FORMAT").read_text() == "strongroom 4\n"
     assert {one.name for one in path.iterdir()} >= {"records.sqlite", "segments", "ballast"}
     assert (path / "ballast").stat().st_size == 64 * 1024
     asyncio.run(_touch(path))
@@ -88,8 +88,8 @@ def test_two_servers_never_open_one_directory(tmp_path: Path) -> None:
 
 def test_an_unknown_format_is_refused_and_both_are_named(tmp_path: Path) -> None:
     asyncio.run(_touch(tmp_path / "d"))
-    (tmp_path / "d" / "FORMAT").write_text("strongroom 4\n")
-    _refuses(tmp_path / "d", UnknownFormat, "(?s)strongroom 4.*strongroom 3")
+    (tmp_path / "d" / "FORMAT").write_text("strongroom 5\n")
+    _refuses(tmp_path / "d", UnknownFormat, "(?s)strongroom 5.*strongroom 4.*strongroom 3")
 
 
 @pytest.mark.parametrize(
@@ -100,6 +100,8 @@ def test_an_unknown_format_is_refused_and_both_are_named(tmp_path: Path) -> None
         "other 1",
         "strongroom 1",
         "strongroom 3 unheard-of",
+        "strongroom 3 upgrading",
+        "strongroom 4 unheard-of",
         "strongroom 30",
         "\x00\xff",
     ],
@@ -151,4 +153,4 @@ def test_a_creation_that_was_interrupted_begins_again(tmp_path: Path) -> None:
     asyncio.run(_touch(tmp_path / "d"))
     (tmp_path / "d" / "FORMAT").rename(tmp_path / "d" / "FORMAT.new")
     asyncio.run(_touch(tmp_path / "d"))
-    assert (tmp_path / "d" / "FORMAT").read_text() == "strongroom 3\n"
+    assert (tmp_path / "d" / "FORMAT").read_text() == "strongroom 4\n"

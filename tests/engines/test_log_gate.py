@@ -14,7 +14,7 @@ from strongroom.engines.embedded.backup import backup
 from strongroom.engines.embedded.check import check
 from strongroom.engines.embedded.directory import Damaged, DirectoryInUse, DirectoryLayout, FileLock
 from strongroom.engines.embedded.log.gate import cut_damaged_log
-from strongroom.engines.embedded.records.checksummed_pages import PAGE_BYTES
+from strongroom.engines.embedded.records.bound_pages import PAGE_BYTES
 from strongroom.engines.embedded.records.sqlite import Reader
 from strongroom.engines.embedded.store import EmbeddedOptions, open_store
 from strongroom.testing.contract.subject import face, put, value

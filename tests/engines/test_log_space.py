@@ -11,7 +11,7 @@ import pytest
 from strongroom.engines.embedded.files import OsFiles
 from strongroom.engines.embedded.log.checkpoints import PASSIVE_PAGES
 from strongroom.engines.embedded.log.space import STEP_BYTES, LogSpace
-from strongroom.engines.embedded.records.checksummed_pages import PAGE_BYTES
+from strongroom.engines.embedded.records.bound_pages import PAGE_BYTES
 from strongroom.testing.contract.subject import face, put, value
 from strongroom.testing.disks.disk import Disk, DiskFiles
 from tests.engines.embedded_stores import store_on

@@ -20,7 +20,7 @@ from strongroom.engines.embedded.log import checkpoints
 from strongroom.engines.embedded.log import gate as log_gate
 from strongroom.engines.embedded.log.check import LogVerdict, examine_log
 from strongroom.engines.embedded.log.wal_format import FRAME_HEAD_BYTES
-from strongroom.engines.embedded.records.checksummed_pages import PAGE_BYTES
+from strongroom.engines.embedded.records.bound_pages import PAGE_BYTES
 from strongroom.engines.embedded.store import EmbeddedOptions, open_store
 from strongroom.testing.contract.subject import face, put
 from tests.engines.full_log_rounds import roll_back_and_cut_power

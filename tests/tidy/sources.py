@@ -16,7 +16,7 @@ _FOLDERS = (".ci", "benchmarks", "docs", "examples", "src", "tests")
 _FOREIGN = {"__pycache__", "node_modules"}
 # In a linked worktree, git's own folder is a file.
 _NOT_OURS = {".coverage", ".git"}
-_BINARY_SUFFIXES = {".gif", ".ico", ".png", ".pyc", ".woff2"}
+_BINARY_SUFFIXES = {".gif", ".ico", ".png", ".pyc", ".woff2", ".xz"}
 
 
 @dataclass(frozen=True, slots=True)

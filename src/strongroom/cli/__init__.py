@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from strongroom import __version__
-from strongroom.cli import account, backup, container, doctor, files, role, serve
+from strongroom.cli import account, backup, container, doctor, files, role, serve, upgrade
 from strongroom.cli.coordination import coordinate, lock, locks, members, sim, slots
 from strongroom.cli.exits import EXIT_CODES_HELP
 
@@ -51,6 +51,7 @@ app.add_typer(role.app, name="role")
 app.command("backup", help=backup.BACKUP_HELP)(backup.backup)
 app.command("restore", help=backup.RESTORE_HELP)(backup.restore)
 app.command("doctor", help=doctor.HELP)(doctor.doctor)
+app.command("upgrade", help=upgrade.HELP)(upgrade.upgrade)
 app.command("lock", help=lock.LOCK_HELP)(lock.lock)
 app.command("elect", help=lock.ELECT_HELP)(lock.elect)
 app.command("sem", help=slots.SEM_HELP)(slots.sem)

@@ -23,9 +23,14 @@ Accounts and their keys are not part of it. The leftovers of an interrupted back
 the target are replaced. If the target holds anything else, the command refuses and
 changes nothing there.
 
+Everything is verified: the records, and the checksums of all bodies. If anything is
+damaged, no backup is made, and the command ends with 4. --no-verify copies without
+reading the bodies, for a backup that must be quick; restore verifies them in any case.
+
 Examples
 
   strongroom backup ./strongroom-data ./backups/monday
+  strongroom backup ./strongroom-data ./backups/quick --no-verify
 """
 RESTORE_HELP = """
 Make a new data directory from a backup, which stays as it is.
@@ -38,12 +43,14 @@ Examples
   strongroom restore ./backups/monday ./strongroom-data
 """
 
+_NO_VERIFY = "Copy without verifying the records and the bodies."
 _ACCEPT = "Restore a damaged backup all the same, with the damage."
 
 
 def backup(
     data: Annotated[Path, typer.Argument(help="The data directory.")],
     target: Annotated[Path, typer.Argument(help="A new or empty directory.")],
+    no_verify: Annotated[bool, typer.Option("--no-verify", help=_NO_VERIFY)] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing.")] = False,
 ) -> None:
     """See BACKUP_HELP."""
@@ -51,7 +58,7 @@ def backup(
     from strongroom.engines.embedded.backup import backup as back_up
 
     with exit_on_data_errors(data), progress_bar("Copying", quiet) as progress:
-        back_up(data, target, progress)
+        back_up(data, target, progress, verify=not no_verify)
     if quiet:
         return
     typer.echo(f"{target} is a backup of {data}; strongroom restore makes use of it.")

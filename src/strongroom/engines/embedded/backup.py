@@ -27,7 +27,9 @@ from strongroom.engines.embedded.directory import (
 )
 from strongroom.engines.embedded.files import OsFiles
 from strongroom.engines.embedded.log.gate import refuse_damaged_idle_log
-from strongroom.engines.embedded.records.sqlite import Reader
+from strongroom.engines.embedded.records.checksummed_pages import is_damage
+from strongroom.engines.embedded.records.record_copy import RecordCopier
+from strongroom.engines.embedded.upgrade.steps import settled_format
 
 Progress = Callable[[int, int], None]
 """progress(bytes copied, total bytes)."""
@@ -37,46 +39,80 @@ _PIECE_BYTES: Final = 4 * 1024 * 1024
 _StrPath = str | os.PathLike[str]
 
 
-def backup(source: _StrPath, target: _StrPath, progress: Progress | None = None) -> None:
+def backup(
+    source: _StrPath,
+    target: _StrPath,
+    progress: Progress | None = None,
+    verify: bool = True,
+) -> None:
     """Copy the current data directory `source` to `target`.
 
     The copy contains every write that was acknowledged before the call. Sealed segments are hard
     links where the file system allows it; everything else is copied. May be called from any process
-    and thread.
+    and thread. The backup of a directory of the format before this one has the present format.
 
     Arguments:
         target: a directory that does not exist, is empty, or holds the rest of a killed backup.
         progress: called with the number of segment bytes that are done, and of all.
+        verify: check all pages of the records and the checksums of all bodies. Without it, the
+            pages that are copied are verified, and no body is.
 
-    Raises: NotADataDirectory, UnknownFormat, FileExistsError, OSError, apsw.Error.
+    Raises: NotADataDirectory, UnknownFormat, FileExistsError, Damaged (nothing is left in
+        `target`), OSError, apsw.Error.
     """
     home = DirectoryLayout(os.path.abspath(source))
-    found = home.read_format()
-    if found.backup:
+    if settled_format(home).backup:
         raise UnknownFormat(f"{home.path} is a backup already; copy it as it is")
     refuse_damaged_idle_log(home)
-    stamp = Format(test_clock=found.test_clock, backup=True)
-    files, lock = OsFiles(), FileLock(home.backup_lock)
-    with CopyTarget(target, stamp) as making:
-        copy = making.layout
-        lock.acquire(shared=True, wait=True)
-        try:
-            reader = Reader(home.records, None, scanning=True)
-            try:
-                reader.snapshot()
-                # Read before the copy, in the same snapshot, so that both name the same segments.
-                segments = reader.segment_sums()
-                # Create the file first: SQLite would create one that everybody may read.
-                files.close(files.create(copy.records))
-                reader.copy_to(copy.records)
-            finally:
-                reader.release()
-                reader.close()
-            _sync_file(copy.records)
-            _copy_segments(home, copy, segments, progress)
-        finally:
-            lock.release()
-        making.finish()
+    lock = FileLock(home.backup_lock)
+    lock.acquire(shared=True, wait=True)
+    try:
+        found = home.read_format()
+        stamp = Format(test_clock=found.test_clock, backup=True)
+        with CopyTarget(target, stamp) as making:
+            segments = _copy_records(home, making.layout, found, verify)
+            _copy_segments(home, making.layout, segments, progress)
+            if verify:
+                _refuse_damaged_bodies(home, making.layout, stamp)
+            making.finish()
+    finally:
+        lock.release()
+
+
+def _copy_records(
+    home: DirectoryLayout, copy: DirectoryLayout, found: Format, verify: bool
+) -> list[tuple[int, int, int, int, bool]]:
+    """Copy the records. Return their segments, from the same snapshot. Raises Damaged."""
+    copier = RecordCopier(home.records, OsFiles(), is_bound=found.is_current)
+    try:
+        copier.begin_copy(copy.records)
+        problems = list(copier.findings()) if verify else []
+        if problems:
+            raise Damaged(_damaged_source_text(home, Finding(RECORDS_NAME, problems[0])))
+        segments = copier.segment_sums()
+        copier.copy()
+    except (apsw.IOError, apsw.CorruptError) as error:
+        if not is_damage(error) and not isinstance(error, apsw.CorruptError):
+            raise
+        finding = Finding(RECORDS_NAME, "the checksum of a page differs")
+        raise Damaged(_damaged_source_text(home, finding)) from error
+    finally:
+        copier.close()
+    return segments
+
+
+def _refuse_damaged_bodies(home: DirectoryLayout, copy: DirectoryLayout, stamp: Format) -> None:
+    with Inspection(copy.path, stamp=stamp) as inspection:
+        for finding in inspection.body_findings():
+            raise Damaged(_damaged_source_text(home, finding))
+
+
+def _damaged_source_text(home: DirectoryLayout, finding: Finding) -> str:
+    return (
+        f"{home.path} is damaged, so no backup was made ({finding.place}: {finding.problem}). "
+        f"strongroom doctor {home.path} names what is damaged. Keep the last whole backup: "
+        "strongroom restore makes a new directory from it."
+    )
 
 
 def restore(
@@ -87,7 +123,8 @@ def restore(
 ) -> None:
     """Make a new data directory `target` from the backup `source`, which stays unchanged.
 
-    The copy is checked before it can be used: its records, and the checksums of all bodies.
+    The copy is checked before it can be used: its records, and the checksums of all bodies. The
+    directory from a backup of the format before this one has the present format.
 
     Arguments:
         target: a directory that does not exist, is empty, or holds the rest of a killed restore.
@@ -99,7 +136,7 @@ def restore(
         Damaged (the backup is damaged or incomplete), OSError, apsw.Error.
     """
     home = DirectoryLayout(os.path.abspath(source))
-    found = home.read_format()
+    found = settled_format(home)
     if not found.backup:
         raise NotADataDirectory(f"{home.path} is a data directory, not a backup of one")
     stamp = Format(test_clock=found.test_clock)
@@ -108,18 +145,39 @@ def restore(
             raise Damaged(f"{home.path} is not whole: {path} is missing")
     with CopyTarget(target, stamp) as making:
         copy = making.layout
-        total = sum(os.path.getsize(home.segment(one)) for one in home.segment_ids())
-        done = 0
-        _copy_file(home.records, copy.records, os.path.getsize(home.records))
-        for segment_id in home.segment_ids():
-            size_bytes = os.path.getsize(home.segment(segment_id))
-            _copy_file(home.segment(segment_id), copy.segment(segment_id), size_bytes)
-            done += size_bytes
-            if progress is not None:
-                progress(done, total)
+        if found.is_current:
+            _copy_file(home.records, copy.records, os.path.getsize(home.records))
+        else:
+            _restore_old_records(home, copy)
+        _restore_segments(home, copy, progress)
         if not accept_damage:
             _refuse_damage(home, copy, stamp)
         making.finish()
+
+
+def _restore_old_records(home: DirectoryLayout, copy: DirectoryLayout) -> None:
+    """Write the records of a backup of the old format anew. Raises Damaged."""
+    copier = RecordCopier(home.records, OsFiles(), is_bound=False)
+    try:
+        copier.begin_copy(copy.records)
+        for problem in copier.findings():
+            raise Damaged(_damaged_backup_text(home, [Finding(RECORDS_NAME, problem)]))
+        copier.copy()
+    finally:
+        copier.close()
+
+
+def _restore_segments(
+    home: DirectoryLayout, copy: DirectoryLayout, progress: Progress | None
+) -> None:
+    segment_ids = home.segment_ids()
+    sizes = [os.path.getsize(home.segment(one)) for one in segment_ids]
+    done = 0
+    for segment_id, size_bytes in zip(segment_ids, sizes, strict=True):
+        _copy_file(home.segment(segment_id), copy.segment(segment_id), size_bytes)
+        done += size_bytes
+        if progress is not None:
+            progress(done, sum(sizes))
 
 
 def _refuse_damage(home: DirectoryLayout, copy: DirectoryLayout, stamp: Format) -> None:
@@ -130,13 +188,17 @@ def _refuse_damage(home: DirectoryLayout, copy: DirectoryLayout, stamp: Format) 
     except apsw.Error as error:
         findings = [Finding(RECORDS_NAME, f"it cannot be read: {error}")]
     if findings:
-        first = findings[0]
-        more = f", and {len(findings) - 1} more problems" if findings[1:] else ""
-        raise Damaged(
-            f"{home.path} is not whole: {first.place}: {first.problem}{more}. "
-            f"strongroom doctor {home.path} names them all. Restore another backup, or what there "
-            "is of this one with --accept-damage."
-        )
+        raise Damaged(_damaged_backup_text(home, findings))
+
+
+def _damaged_backup_text(home: DirectoryLayout, findings: list[Finding]) -> str:
+    first, more = findings[0], len(findings) - 1
+    others = f", and {more} more problem{'s' if more > 1 else ''}" if more else ""
+    return (
+        f"{home.path} is not whole: {first.place}: {first.problem}{others}. "
+        f"strongroom doctor {home.path} names them all. Restore another backup, or what there "
+        "is of this one with --accept-damage."
+    )
 
 
 def _copy_segments(
@@ -179,11 +241,3 @@ def _copy_file(source: str, target: str, size_bytes: int) -> None:
             left -= len(piece)
         writing.flush()
         os.fsync(writing.fileno())
-
-
-def _sync_file(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

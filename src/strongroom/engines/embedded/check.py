@@ -23,6 +23,7 @@ from strongroom.engines.embedded.log.gate import refuse_damaged_idle_log
 from strongroom.engines.embedded.records.checksummed_pages import is_damage
 from strongroom.engines.embedded.records.record_walk import Walked
 from strongroom.engines.embedded.records.sqlite import Location, Reader
+from strongroom.engines.embedded.upgrade.steps import settled_format
 
 _PIECE_BYTES: Final = 1024 * 1024
 
@@ -43,7 +44,8 @@ class Inspection:
     Arguments:
         stamp: the format of a copy that has no FORMAT file yet.
 
-    Raises: NotADataDirectory, UnknownFormat, Damaged (the log), OSError, apsw.Error.
+    Raises: NotADataDirectory, UnknownFormat, DirectoryInUse (it is being upgraded), Damaged (the
+        log), OSError, apsw.Error.
     """
 
     def __init__(
@@ -53,12 +55,15 @@ class Inspection:
         stamp: Format | None = None,
     ) -> None:
         self._layout = DirectoryLayout(os.path.abspath(directory))
-        self.format = stamp or self._layout.read_format()
+        self.format = stamp or settled_format(self._layout)
         refuse_damaged_idle_log(self._layout)
         self._lock = FileLock(self._layout.backup_lock)
         self._lock.acquire(shared=True, wait=True)
         try:
-            self._reader = Reader(self._layout.records, vfs, scanning=True)
+            if stamp is None:  # an upgrade may have had the lock
+                self.format = self._layout.read_format()
+            is_bound = self.format.is_current
+            self._reader = Reader(self._layout.records, vfs, scanning=True, is_bound=is_bound)
             try:
                 self._reader.snapshot()
             except BaseException:
@@ -105,6 +110,10 @@ class Inspection:
     def findings(self) -> Iterator[Finding]:
         """Yield every problem of the database file, the segments, and the contents."""
         yield from self._until_damage(self._record_findings(), "a page")
+        yield from self.body_findings()
+
+    def body_findings(self) -> Iterator[Finding]:
+        """Yield every problem of the segments and the contents."""
         yield from self._until_damage(self._body_findings(), "a page with the places of contents")
 
     def _until_damage(self, findings: Iterator[Finding], what: str) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ killed backup are recognised and replaced. Must not live here: what is copied in
     FORMAT          UNFINISHED is renamed to it when everything else is durable
 
 So a directory has one of the two. If UNFINISHED exists and is not locked, the backup or restore was
-killed.
+killed. A copy that fails deletes what it has written.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ class CopyTarget:
 
     def __init__(self, path: str | os.PathLike[str], stamp: Format) -> None:
         self.layout = DirectoryLayout(os.path.abspath(path))
+        self._is_new = not os.path.exists(self.layout.path)
         os.makedirs(self.layout.path, mode=0o700, exist_ok=True)
         self._unfinished_descriptor = self._begin()
         try:
@@ -71,7 +72,11 @@ class CopyTarget:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        os.close(self._unfinished_descriptor)
+        try:
+            if error is not None:
+                self._discard()
+        finally:
+            os.close(self._unfinished_descriptor)
 
     def finish(self) -> None:
         """Stamp the copy as complete. A copy without the stamp is refused everywhere."""
@@ -81,6 +86,20 @@ class CopyTarget:
         files.rename(self.layout.unfinished_copy, self.layout.format)
         files.sync_directory(self.layout.path)
         files.sync_directory(os.path.dirname(self.layout.path))
+
+    def _discard(self) -> None:
+        """Delete what was written. What cannot be deleted is left, without the stamp."""
+        layout = self.layout
+        try:
+            for path in _leftovers(layout):
+                if path != layout.unfinished_copy:
+                    os.unlink(path)
+            os.rmdir(layout.segments)
+            os.unlink(layout.unfinished_copy)
+            if self._is_new:
+                os.rmdir(layout.path)
+        except OSError as error:
+            _log.warning("%s holds the rest of a copy that failed: %s", layout.path, error)
 
     def _begin(self) -> int:
         """Create or take over UNFINISHED, lock it, and return its descriptor. Refuse a directory

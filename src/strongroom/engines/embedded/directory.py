@@ -1,6 +1,7 @@
 """A data directory: its layout, version stamp, and lock.
 
-    FORMAT          one line: "strongroom 3", followed by " test-clock" or " backup" if it is one
+    FORMAT          one line: "strongroom 4", followed by " test-clock" or " backup" if it is one,
+                    and by " upgrading" if an upgrade was decided but is not complete (upgrade/)
     UNFINISHED      instead of FORMAT, while a backup or a restore is made (copy_target.py)
     LOCK            held by the one server that has the directory open
     BACKUP          held shared by a backup; while it is, no segment may be deleted
@@ -22,12 +23,14 @@ from typing import Final
 from strongroom.engines.base import EngineError
 from strongroom.engines.embedded.files import Files, write_file
 
-FORMAT_VERSION: Final = "3"
+FORMAT_VERSION: Final = "4"
+OLD_VERSION: Final = "3"  # the pages of its records are not bound to their numbers
 RECORDS_NAME: Final = "records.sqlite"
 
 _PRODUCT: Final = "strongroom"
 _TEST_CLOCK: Final = "test-clock"
 _BACKUP: Final = "backup"
+_UPGRADING: Final = "upgrading"
 _UNFINISHED: Final = "FORMAT.new"
 _UNFINISHED_COPY: Final = "UNFINISHED"
 SEGMENT_NAME: Final = re.compile(r"([0-9a-f]{16})\.seg")
@@ -59,15 +62,23 @@ class Damaged(EngineError):
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """The content of the FORMAT file."""
+    """The content of the FORMAT file. `upgrading`: the records of this version are written, but
+    those of the old version are perhaps still in their place."""
 
     version: str = FORMAT_VERSION
     test_clock: bool = False
     backup: bool = False
+    upgrading: bool = False
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the directory is of the present version, not of the one before it."""
+        return self.version == FORMAT_VERSION
 
     def text(self) -> str:
         """Return the file's only line."""
         marks = [_TEST_CLOCK] * self.test_clock + [_BACKUP] * self.backup
+        marks += [_UPGRADING] * self.upgrading
         return " ".join([_PRODUCT, self.version, *marks]) + "\n"
 
 
@@ -75,17 +86,20 @@ def parse_format(text: str, path: str) -> Format:
     """Parse a FORMAT file. Raises UnknownFormat; its text names the found and the known format."""
     words = text.split()
     known = {_TEST_CLOCK, _BACKUP}
+    if words[1:2] == [FORMAT_VERSION]:
+        known.add(_UPGRADING)
     if (
         len(words) < 2
         or words[0] != _PRODUCT
-        or words[1] != FORMAT_VERSION
+        or words[1] not in (FORMAT_VERSION, OLD_VERSION)
         or set(words[2:]) - known
     ):
         raise UnknownFormat(
             f"{path} has the format {text.strip()[:80]!r}; this version of Strongroom knows "
-            f"{_PRODUCT + ' ' + FORMAT_VERSION!r}. Open it with the version that wrote it."
+            f"{_PRODUCT + ' ' + FORMAT_VERSION!r}, and upgrades {_PRODUCT + ' ' + OLD_VERSION!r}. "
+            "Open it with the version that wrote it."
         )
-    return Format(words[1], _TEST_CLOCK in words, _BACKUP in words)
+    return Format(words[1], _TEST_CLOCK in words, _BACKUP in words, _UPGRADING in words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +131,16 @@ class DirectoryLayout:
     @property
     def records(self) -> str:
         return os.path.join(self.path, RECORDS_NAME)
+
+    @property
+    def new_records(self) -> str:
+        """The records that an upgrade writes."""
+        return self.records + ".new"
+
+    @property
+    def new_format(self) -> str:
+        """What an upgrade renames to FORMAT."""
+        return self.format + ".next"
 
     @property
     def log(self) -> str:
@@ -208,6 +232,7 @@ class DataDirectory:
         self.layout = DirectoryLayout(os.path.abspath(path))
         self.files = files
         self.is_new = False
+        self.format = Format(test_clock=test_clock)
         self._test_clock = test_clock
         _make_directories(files, self.layout.path)
         self._refuse_foreign_directory()
@@ -260,6 +285,7 @@ class DataDirectory:
                 f"{self.layout.path} was created {'with' if found.test_clock else 'without'} a "
                 "test clock and can only be opened so"
             )
+        self.format = found
         for path in (self.layout.records, self.layout.segments):
             if not os.path.exists(path):
                 raise Damaged(f"{path} is missing")
@@ -270,8 +296,7 @@ class DataDirectory:
         for name in sorted(os.listdir(self.layout.path)):
             if name.startswith(RECORDS_NAME) or name in {_UNFINISHED, "ballast"}:
                 self.files.unlink(os.path.join(self.layout.path, name))
-        text = Format(test_clock=self._test_clock).text()
-        write_file(self.files, self.layout.unfinished, text.encode())
+        write_file(self.files, self.layout.unfinished, self.format.text().encode())
         # This name marks the later files as ours, so it must be on the disk before them.
         self.files.sync_directory(self.layout.path)
         if not os.path.exists(self.layout.segments):

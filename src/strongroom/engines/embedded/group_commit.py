@@ -29,8 +29,8 @@ from strongroom.engines.base import (
 )
 from strongroom.engines.embedded.commit_thread import CommitThread
 from strongroom.engines.embedded.full_disk import FullDisk
+from strongroom.engines.embedded.records.bound_pages import PAGE_BYTES
 from strongroom.engines.embedded.records.checksummed_pages import (
-    PAGE_BYTES,
     is_damage,
     record_name,
     unreadable,

@@ -67,6 +67,8 @@ from strongroom.engines.embedded.reserve import Reserve
 from strongroom.engines.embedded.scans import Scans
 from strongroom.engines.embedded.store_time import ContentIds, DurableTime
 from strongroom.engines.embedded.threads import started_pool
+from strongroom.engines.embedded.upgrade.report import LoggedUpgrade
+from strongroom.engines.embedded.upgrade.steps import upgrade_locked
 from strongroom.engines.gateways import OnlyGateway
 from strongroom.engines.watchers import WaitingEngine
 from strongroom.slices import Steps, run_to_completion
@@ -347,7 +349,8 @@ async def open_store(
     test_clock: bool = False,
     options: EmbeddedOptions | None = None,
 ) -> EmbeddedEngine:
-    """Open a data directory, or create it when there is none.
+    """Open a data directory, or create it when there is none. One of the format before this one is
+    upgraded first.
 
     Arguments:
         clock: the source of time.
@@ -361,6 +364,8 @@ async def open_store(
     home = DataDirectory(os.fspath(directory), files, test_clock)
     writer: Writer | None = None
     try:
+        if not home.is_new:
+            upgrade_locked(home.layout, files, options.vfs, LoggedUpgrade())
         refuse_damaged_log(home.layout)
         _sync_log(files, home.layout.log)
         reserve = Reserve(Ballast(files, home.layout.ballast, options.ballast_bytes))

@@ -14,6 +14,11 @@ from typing import Final
 
 import apsw
 
+from strongroom.engines.embedded.records.bound_pages import (
+    PAGE_BYTES,
+    has_bound_pages,
+    masked,
+)
 from strongroom.engines.embedded.records.checksummed_pages import (
     CHECKSUM_VFS,
     register_checksum_vfs,
@@ -72,6 +77,7 @@ class _DiskVfsFile(apsw.VFSFile):
         self._disk = disk
         self._path = path
         self._sync_name = False
+        self._has_bound_pages = has_bound_pages(name, flags)
         super().__init__(CHECKSUM_VFS, name, flags)
         if not disk.exists(path):
             disk.created(path)
@@ -83,9 +89,10 @@ class _DiskVfsFile(apsw.VFSFile):
             self._disk.require_room(self._path, len(data), offset)
         except OSError as error:
             raise _as_sqlite(error, apsw.SQLITE_IOERR_WRITE) from error
-        page = bytearray(data)  # the VFS below adds its checksum
+        page = bytearray(data)  # the checksum VFS adds its checksum
         super().xWrite(page, offset)
-        self._disk.written(self._path, page, offset)
+        is_page = self._has_bound_pages and len(page) == PAGE_BYTES
+        self._disk.written(self._path, masked(bytes(page), offset) if is_page else page, offset)
 
     def xTruncate(self, newsize: int) -> None:  # noqa: N802
         try:

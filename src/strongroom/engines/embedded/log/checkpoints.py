@@ -20,7 +20,11 @@ import apsw
 from strongroom.engines.embedded.files import Files
 from strongroom.engines.embedded.group_commit import Committer
 from strongroom.engines.embedded.log.space import LogSpace, is_scarce
-from strongroom.engines.embedded.records.checksummed_pages import PAGE_BYTES, checkpoint, connect
+from strongroom.engines.embedded.records.bound_pages import PAGE_BYTES
+from strongroom.engines.embedded.records.checksummed_pages import (
+    checkpoint,
+    connect,
+)
 from strongroom.engines.embedded.records.sqlite import Writer
 from strongroom.engines.embedded.reserve import Reserve
 from strongroom.engines.embedded.threads import started_pool

@@ -19,7 +19,7 @@ from strongroom.engines.embedded.directory import Damaged, DirectoryInUse, Direc
 from strongroom.engines.embedded.files import Files, OsFiles, write_file
 from strongroom.engines.embedded.log.check import LogVerdict, examine_log
 from strongroom.engines.embedded.log.wal_format import FRAME_HEAD_BYTES, HEADER_BYTES
-from strongroom.engines.embedded.records.checksummed_pages import PAGE_BYTES
+from strongroom.engines.embedded.records.bound_pages import PAGE_BYTES
 
 _ZEROS: Final = bytes(1024 * 1024)
 _KEPT_SUFFIX: Final = ".damaged"

@@ -16,7 +16,7 @@ import os
 from typing import Final
 
 from strongroom.engines.embedded.files import Files
-from strongroom.engines.embedded.records.checksummed_pages import PAGE_BYTES
+from strongroom.engines.embedded.records.bound_pages import PAGE_BYTES
 
 _log = logging.getLogger(__name__)
 

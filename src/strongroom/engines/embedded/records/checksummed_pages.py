@@ -4,9 +4,9 @@ Lives here: the checksum VFS, how a connection is set up, and which errors of SQ
 Must not live here: SQL of records (records/sqlite.py). Source: "The Checksum VFS Shim" of SQLite's
 documentation; apsw ships it as an extension.
 
-The last eight bytes of each page are a checksum of the rest of the page. A checkpoint writes it
-with the page into the database. The log's frames have checksums of their own, which SQLite verifies
-when it opens the log.
+The last eight bytes of each page are a checksum of the rest of the page and of the page's number
+(bound_pages.py). A checkpoint writes it with the page into the database. The log's frames have
+checksums of their own, which SQLite verifies when it opens the log.
 """
 
 from __future__ import annotations
@@ -18,18 +18,25 @@ import apsw
 import apsw.sqlite_extra
 
 from strongroom.engines.base import DataDamaged, EngineError, Ref, Unavailable
+from strongroom.engines.embedded.records.bound_pages import (
+    BINDING_VFS,
+    PAGE_BYTES,
+    BindingVfs,
+    unbound_name,
+)
 from strongroom.engines.embedded.records.database_space import grow_in_chunks
 
-PAGE_BYTES: Final = 8192  # a record of 2 KB still lies inside its leaf
 CHECKSUM_VFS: Final = "cksmvfs"
 _EXTENSION: Final = "cksumvfs"
 _CHECKSUM_BYTES: Final = 8
 BUSY_TIMEOUT_MS: Final = 5000
 _registering = threading.Lock()
+_below: list[BindingVfs] = []  # SQLite keeps no reference to it
 
 
 def register_checksum_vfs() -> None:
-    """Register CHECKSUM_VFS with SQLite. The process's default VFS stays unchanged. Idempotent.
+    """Register CHECKSUM_VFS over BINDING_VFS with SQLite. The process's default VFS stays
+    unchanged. Idempotent.
 
     Raises: Unavailable when this build of apsw comes without it.
     """
@@ -39,6 +46,9 @@ def register_checksum_vfs() -> None:
         default = apsw.vfs_names()[0]
         connection = apsw.Connection(":memory:")
         try:
+            if not _below:
+                _below.append(BindingVfs(default))
+            apsw.set_default_vfs(BINDING_VFS)  # the extension puts itself over the default
             apsw.sqlite_extra.load(connection, _EXTENSION)
         except (apsw.Error, apsw.sqlite_extra.NotAvailable, LookupError) as error:
             raise Unavailable(
@@ -47,24 +57,32 @@ def register_checksum_vfs() -> None:
             ) from error
         finally:
             connection.close()
-        apsw.set_default_vfs(default)
+            apsw.set_default_vfs(default)
 
 
 def connect(
-    path: str, vfs: str | None, cache_kib: int, schema: str | None = None
+    path: str,
+    vfs: str | None,
+    cache_kib: int,
+    schema: str | None = None,
+    *,
+    is_bound: bool = True,
 ) -> apsw.Connection:
     """Return a connection set up for durable commits, manual checkpoints and verified pages.
 
     Arguments:
         vfs: a VFS over CHECKSUM_VFS; None is CHECKSUM_VFS itself.
         schema: create the database with it.
+        is_bound: whether the pages are bound to their numbers; they are not in format 3.
 
     Raises: apsw.Error; DataDamaged when the file's header says that its pages have no checksums;
         Unavailable when this build of apsw cannot verify them.
     """
     register_checksum_vfs()
     flags = apsw.SQLITE_OPEN_READWRITE | (0 if schema is None else apsw.SQLITE_OPEN_CREATE)
-    connection = apsw.Connection(path, flags=flags, vfs=vfs or CHECKSUM_VFS)
+    name = path if is_bound else unbound_name(path)
+    flags |= 0 if is_bound else apsw.SQLITE_OPEN_URI
+    connection = apsw.Connection(name, flags=flags, vfs=vfs or CHECKSUM_VFS)
     try:
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
         if schema is not None:
@@ -94,15 +112,18 @@ def _check_verifies(connection: apsw.Connection, path: str) -> None:
         raise DataDamaged(f"{path}: its header does not say that its pages have checksums")
 
 
-def create_copy(path: str) -> apsw.Connection:
-    """Create a new database as the target of a backup, and return its connection. Its first page is
-    written at once: the VFS writes checksums only if the first page requires them."""
+def create_copy(path: str, vfs: str | None, schema: str) -> apsw.Connection:
+    """Create an empty database as the target of a copy, and return its connection. Its first page
+    is written at once: the VFS writes checksums only if the first page requires them."""
     register_checksum_vfs()
-    target = apsw.Connection(path, vfs=CHECKSUM_VFS)
+    target = apsw.Connection(path, vfs=vfs or CHECKSUM_VFS)
     try:
         target.reserve_bytes(reserve=_CHECKSUM_BYTES)
         target.pragma("page_size", PAGE_BYTES)
+        target.pragma("journal_mode", "off")
         target.pragma("user_version", 1)
+        target.execute(schema)
+        target.execute("DELETE FROM meta")
     except BaseException:
         target.close()
         raise

@@ -25,12 +25,11 @@ from strongroom.engines.base import (
     Ref,
     record_of,
 )
+from strongroom.engines.embedded.records.bound_pages import PAGE_BYTES
 from strongroom.engines.embedded.records.checksummed_pages import (
     BUSY_TIMEOUT_MS,
-    PAGE_BYTES,
     checkpoint,
     connect,
-    create_copy,
     is_damage,
     record_name,
     unreadable,
@@ -49,7 +48,7 @@ _WRITER_CACHE_KIB: Final = 12 * 1024
 _READER_CACHE_KIB: Final = 4 * 1024
 _SCANNER_CACHE_KIB: Final = 2 * 1024
 
-_SCHEMA: Final = """
+SCHEMA: Final = """
 CREATE TABLE face (
     keyspace BLOB NOT NULL, partition BLOB NOT NULL, key BLOB NOT NULL,
     version INTEGER NOT NULL, value BLOB NOT NULL,
@@ -162,7 +161,7 @@ class Writer:
     """The only connection that writes. Used by one thread at a time: the loop's or the commits'."""
 
     def __init__(self, path: str, vfs: str | None, create: bool) -> None:
-        self.connection = connect(path, vfs, _WRITER_CACHE_KIB, _SCHEMA if create else None)
+        self.connection = connect(path, vfs, _WRITER_CACHE_KIB, SCHEMA if create else None)
         cursor = self.connection.cursor()
         self._execute, self._execute_many = cursor.execute, cursor.executemany
 
@@ -294,11 +293,19 @@ _item = cast("Callable[[Any], Item]", functools.partial(tuple.__new__, Item))
 
 
 class Reader:
-    """A connection that sees committed, durable records. Used by one thread at a time."""
+    """A connection that sees committed, durable records. Used by one thread at a time.
 
-    def __init__(self, path: str, vfs: str | None, scanning: bool) -> None:
-        self._path, self._vfs = path, vfs
-        self._connection = connect(path, vfs, _SCANNER_CACHE_KIB if scanning else _READER_CACHE_KIB)
+    Arguments:
+        scanning: whether it is for long reads, which need less memory.
+        is_bound: whether the pages are bound to their numbers; they are not in format 3.
+    """
+
+    def __init__(
+        self, path: str, vfs: str | None, scanning: bool, *, is_bound: bool = True
+    ) -> None:
+        self._path, self._vfs, self._is_bound = path, vfs, is_bound
+        cache_kib = _SCANNER_CACHE_KIB if scanning else _READER_CACHE_KIB
+        self._connection = connect(path, vfs, cache_kib, is_bound=is_bound)
         self._connection.pragma("query_only", True)
         self._execute = self._connection.cursor().execute
         self._has_snapshot = False
@@ -439,23 +446,18 @@ class Reader:
 
     def records(self) -> Iterator[Walked]:
         """Yield all records, in order, face keys first. Raises apsw.Error."""
-        return walk(self._connection, lambda: connect(self._path, self._vfs, _SCANNER_CACHE_KIB))
+        return walk(
+            self._connection,
+            lambda: connect(self._path, self._vfs, _SCANNER_CACHE_KIB, is_bound=self._is_bound),
+        )
 
     def findings(self) -> Iterator[str]:
         """Yield the errors that SQLite itself finds, until it can read no further. Raises
         apsw.Error."""
-        for (problem,) in self._execute("PRAGMA integrity_check"):
-            if problem != "ok":
-                yield str(problem)
-
-    def copy_to(self, path: str) -> None:
-        """Copy the whole database, as this connection sees it, to a new file."""
-        target = create_copy(path)
-        try:
-            with target.backup("main", self._connection, "main") as backup:
-                backup.step()
-        finally:
-            target.close()
+        for (problem,) in self._execute("PRAGMA main.integrity_check"):
+            # One row may name several problems, below a title.
+            lines = str(problem).splitlines()
+            yield from (line for line in lines if line != "ok" and not line.startswith("***"))
 
     def close(self) -> None:
         self._connection.close()
