@@ -90,6 +90,7 @@ def exit_on_data_errors(directory: Path) -> Iterator[None]:
 
     from strongroom.engines.base import EngineError
     from strongroom.engines.embedded.directory import RECORDS_NAME
+    from strongroom.engines.embedded.records.checksummed_pages import reason
 
     try:
         yield
@@ -97,4 +98,4 @@ def exit_on_data_errors(directory: Path) -> Iterator[None]:
         fail(Exit.DATA, str(error))
     except apsw.Error as error:
         # The error says what is wrong, but does not name the file.
-        fail(Exit.DATA, f"{directory / RECORDS_NAME} cannot be read: {error}")
+        fail(Exit.DATA, f"{directory / RECORDS_NAME} cannot be read: {reason(error)}")

@@ -27,6 +27,7 @@ import apsw
 from strongroom.engines.base import Full
 from strongroom.engines.embedded.ballast import Ballast
 from strongroom.engines.embedded.files import is_no_space
+from strongroom.engines.embedded.records import checksummed_pages
 from strongroom.values import Purpose
 
 T = TypeVar("T")
@@ -41,10 +42,7 @@ def is_full(error: Exception) -> bool:
     """Return whether `error`, of SQLite or of the system, says that the disk is full."""
     if isinstance(error, OSError):
         return is_no_space(error)
-    # When SQLite cannot make its shared-memory file long enough, it is an I/O error.
-    if getattr(error, "extendedresult", None) == apsw.SQLITE_IOERR_SHMSIZE:
-        return True
-    return isinstance(error, apsw.FullError)
+    return checksummed_pages.is_full(error)
 
 
 class Reserve:

@@ -59,7 +59,11 @@ from strongroom.engines.embedded.log.checkpoints import (
 )
 from strongroom.engines.embedded.log.gate import clear_log_tail, refuse_damaged_log
 from strongroom.engines.embedded.log.space import LogSpace
-from strongroom.engines.embedded.records.checksummed_pages import log_frames, unreadable
+from strongroom.engines.embedded.records.checksummed_pages import (
+    log_frames,
+    reason,
+    unreadable,
+)
 from strongroom.engines.embedded.records.face_scan import ScanRequest
 from strongroom.engines.embedded.records.record_cache import RecordCache
 from strongroom.engines.embedded.records.sqlite import Reader, Writer
@@ -391,7 +395,7 @@ async def open_store(
             writer.close()
         home.close()
         if isinstance(error, apsw.Error):
-            raise Unavailable(f"{home.layout.records} cannot be opened: {error}") from error
+            raise Unavailable(f"{home.layout.records} cannot be opened: {reason(error)}") from error
         raise
 
 

@@ -25,6 +25,10 @@ from strongroom.engines.embedded.records.bound_pages import (
     unbound_name,
 )
 from strongroom.engines.embedded.records.database_space import grow_in_chunks
+from strongroom.engines.embedded.records.shared_index import (
+    allocate_before_mapping,
+    is_without_space,
+)
 
 CHECKSUM_VFS: Final = "cksmvfs"
 _EXTENSION: Final = "cksumvfs"
@@ -79,6 +83,7 @@ def connect(
         Unavailable when this build of apsw cannot verify them.
     """
     register_checksum_vfs()
+    allocate_before_mapping()
     flags = apsw.SQLITE_OPEN_READWRITE | (0 if schema is None else apsw.SQLITE_OPEN_CREATE)
     name = path if is_bound else unbound_name(path)
     flags |= 0 if is_bound else apsw.SQLITE_OPEN_URI
@@ -162,6 +167,11 @@ def is_damage(error: BaseException) -> bool:
     return getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_DATA
 
 
+def is_full(error: BaseException) -> bool:
+    """Return whether SQLite found the disk full. Call it in the thread that got the error."""
+    return isinstance(error, apsw.FullError) or is_without_space(error)
+
+
 def record_name(ref: Ref) -> str:
     """Return a record's address as text for logs."""
     kind = "hidden record" if ref.key.hidden else "record"
@@ -172,4 +182,11 @@ def unreadable(error: apsw.Error, what: str = "the records") -> EngineError:
     """Return the error for a caller when reading `what` failed: DataDamaged or Unavailable."""
     if is_damage(error):
         return DataDamaged(f"{what}: the checksum of its page in the records' file differs")
-    return Unavailable(f"{what} cannot be read: {error}")
+    return Unavailable(f"{what} cannot be read: {reason(error)}")
+
+
+def reason(error: apsw.Error) -> str:
+    """Return why SQLite failed, as text for an operator."""
+    if is_full(error):
+        return "the disk is full; free some space in the file system"
+    return str(error)
