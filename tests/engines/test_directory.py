@@ -20,6 +20,7 @@ from strongroom.engines.embedded.directory import (
     UnknownFormat,
     parse_format,
 )
+from strongroom.engines.embedded.log.gate import cut_damaged_log
 from strongroom.engines.embedded.store import EmbeddedOptions, open_store
 from strongroom.testing.contract.subject import face, put, value
 
@@ -71,6 +72,20 @@ def test_only_its_owner_can_read_what_is_in_a_directory_that_others_may_enter(
 
 def _readable_by_others(path: Path) -> list[str]:
     return [one.name for one in path.rglob("*") if one.stat().st_mode & 0o077]
+
+
+def test_no_second_server_opens_a_directory_whose_lock_file_was_removed(tmp_path: Path) -> None:
+    async def prove() -> None:
+        store = await open_store(tmp_path / "d", ManualClock(), options=_OPTIONS)
+        (tmp_path / "d" / "LOCK").unlink()
+        with pytest.raises(DirectoryInUse, match="another server"):
+            await open_store(tmp_path / "d", ManualClock(), options=_OPTIONS)
+        with pytest.raises(DirectoryInUse, match="stop it first"):
+            cut_damaged_log(tmp_path / "d")
+        await store.close()
+        await _touch(tmp_path / "d")
+
+    asyncio.run(prove())
 
 
 def test_two_servers_never_open_one_directory(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
     FORMAT          one line: "strongroom 4", followed by " test-clock" or " backup" if it is one,
                     and by " upgrading" if an upgrade was decided but is not complete (upgrade/)
     UNFINISHED      instead of FORMAT, while a backup or a restore is made (copy_target.py)
-    LOCK            held by the one server that has the directory open
+    LOCK            held by the one server that has the directory open, which holds segments/ too
     BACKUP          held shared by a backup; while it is, no segment may be deleted
     records.sqlite  the records (records/sqlite.py)
     segments/       the contents (segments.py)
@@ -14,6 +14,7 @@ Must not live here: what is inside the records or the segments.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import re
@@ -34,6 +35,8 @@ _UPGRADING: Final = "upgrading"
 _UNFINISHED: Final = "FORMAT.new"
 _UNFINISHED_COPY: Final = "UNFINISHED"
 SEGMENT_NAME: Final = re.compile(r"([0-9a-f]{16})\.seg")
+# File systems in a network may lock no folders. LOCK alone guards a directory there.
+_NO_FOLDER_LOCKS: Final = frozenset({errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP, errno.EISDIR})
 # The files allowed in a new data directory: an operator may place keys and roles there first.
 _ALLOWED_BEFORE_CREATION: Final = frozenset({"LOCK", "accounts.json", "roles.json", "lost+found"})
 
@@ -189,6 +192,8 @@ class FileLock:
     """An advisory lock on a file of the directory. It is released when the process ends, in any
     way."""
 
+    _flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+
     def __init__(self, path: str) -> None:
         self._path = path
         self._descriptor: int | None = None
@@ -197,7 +202,7 @@ class FileLock:
         """Take the lock. Return False when another process holds it and `wait` is False."""
         if self._descriptor is not None:
             return True
-        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(self._path, self._flags, 0o600)
         how = (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB)
         try:
             fcntl.flock(descriptor, how)
@@ -215,6 +220,46 @@ class FileLock:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+
+
+class ServerLock:
+    """The lock of the one server of a directory; also of a command that changes what a server owns.
+
+    It locks LOCK, and the folder `segments` too. LOCK holds no data, so an operator may remove it,
+    and a new file of that name is not locked.
+    """
+
+    def __init__(self, layout: DirectoryLayout) -> None:
+        self._locks = (FileLock(layout.lock), _FolderLock(layout.segments))
+
+    def acquire(self) -> bool:
+        """Take what is there of the two. Return False when another process holds one of them, and
+        hold neither then. Call it again when `segments` has been created."""
+        if all(lock.acquire() for lock in self._locks):
+            return True
+        self.release()
+        return False
+
+    def release(self) -> None:
+        """Give the lock back. Idempotent."""
+        for lock in self._locks:
+            lock.release()
+
+
+class _FolderLock(FileLock):
+    """An advisory lock on a folder, as long as there is one."""
+
+    _flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+
+    def acquire(self, shared: bool = False, wait: bool = False) -> bool:
+        try:
+            return super().acquire(shared, wait)
+        except FileNotFoundError:
+            return True
+        except OSError as error:
+            if error.errno not in _NO_FOLDER_LOCKS:
+                raise
+            return True
 
 
 class DataDirectory:
@@ -236,13 +281,11 @@ class DataDirectory:
         self._test_clock = test_clock
         _make_directories(files, self.layout.path)
         self._refuse_foreign_directory()
-        self._lock = FileLock(self.layout.lock)
-        if not self._lock.acquire():
-            raise DirectoryInUse(
-                f"another server has {self.layout.path} open; stop it, or name another directory"
-            )
+        self._lock = ServerLock(self.layout)
+        self._acquire()
         try:
             self._check_or_begin()
+            self._acquire()
         except BaseException:
             self._lock.release()
             raise
@@ -261,6 +304,12 @@ class DataDirectory:
     def close(self) -> None:
         """Release the lock, so that another server can open the directory."""
         self._lock.release()
+
+    def _acquire(self) -> None:
+        if not self._lock.acquire():
+            raise DirectoryInUse(
+                f"another server has {self.layout.path} open; stop it, or name another directory"
+            )
 
     def _refuse_foreign_directory(self) -> None:
         names = set(os.listdir(self.layout.path))

@@ -15,7 +15,13 @@ import logging
 import os
 from typing import Final
 
-from strongroom.engines.embedded.directory import Damaged, DirectoryInUse, DirectoryLayout, FileLock
+from strongroom.engines.embedded.directory import (
+    Damaged,
+    DirectoryInUse,
+    DirectoryLayout,
+    FileLock,
+    ServerLock,
+)
 from strongroom.engines.embedded.files import Files, OsFiles, write_file
 from strongroom.engines.embedded.log.check import LogVerdict, examine_log
 from strongroom.engines.embedded.log.wal_format import FRAME_HEAD_BYTES, HEADER_BYTES
@@ -50,7 +56,7 @@ def refuse_damaged_idle_log(layout: DirectoryLayout) -> None:
     if not _verdict(layout).cut_frames:
         return
     # Take the lock only now, so that a server that starts at the same time finds it free.
-    lock = FileLock(layout.lock)
+    lock = ServerLock(layout)
     if lock.acquire():
         try:
             refuse_damaged_log(layout)
@@ -99,7 +105,7 @@ def cut_damaged_log(directory: str | os.PathLike[str]) -> str | None:
     """
     layout = DirectoryLayout(os.path.abspath(directory))
     layout.read_format()
-    server, readers = FileLock(layout.lock), FileLock(layout.backup_lock)
+    server, readers = ServerLock(layout), FileLock(layout.backup_lock)
     try:
         # SQLite's file is about to be replaced: no process may have it open.
         if not (server.acquire() and readers.acquire()):
