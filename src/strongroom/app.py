@@ -47,6 +47,7 @@ from strongroom.servers.free_memory import MemoryReturn
 from strongroom.servers.identities.accounts_file import ServedAccounts
 from strongroom.servers.identities.identities import ServedIdentities
 from strongroom.servers.identities.roles_file import ServedRoles
+from strongroom.servers.identities.start_checks import check_held_accounts, warn_of_unused_roles
 from strongroom.servers.identities.token_keys import KeyFile, KeyUrl, TokenKeys, fetch
 from strongroom.servers.listener import Listener, RequestedListener
 from strongroom.servers.memory_pressure import Pressure
@@ -62,6 +63,7 @@ from strongroom.services.core.copies.sources import CopySources
 from strongroom.services.core.delegation import DelegationAccounts
 from strongroom.services.core.runner import Services
 from strongroom.services.sweeper import Sweeper
+from strongroom.store.core.held_accounts import PLACE_RANGES, held_accounts
 
 # How long a thread may keep the interpreter while another waits for it. The commit thread must get
 # it back quickly after its sync.
@@ -116,6 +118,7 @@ class App:
             remote = CopyClient(_source_hosts(self.settings))
             self.store = await self._open_store()
             self._closing.append(self.store.close)
+            await self._check_identities()
             tls = self._tls_context()
             self.services = Services(self.store, self._clock, self.accounts.switches)
             self._closing.append(self.services.held.of(CopySources).close)
@@ -170,6 +173,21 @@ class App:
         store.on_fatal(self._broke)
         self.releases.insert(0, store.release_memory)
         return store
+
+    async def _check_identities(self) -> None:
+        """Compare what is served with what the data directory has. Raises: ConfigError."""
+        settings = self.settings
+        if settings.oauth is None:
+            warn_of_unused_roles(settings.roles.file)
+        if isinstance(self.store, MemoryEngine) or settings.data is None:
+            return
+        try:
+            found = [one for bounds in PLACE_RANGES for one in await self.store.keyspaces(*bounds)]
+            check_held_accounts(held_accounts(found), self.accounts, settings.data)
+        except EngineError as error:
+            _log.error("which accounts have data cannot be told: %s", error)
+        except AccountsError as error:
+            raise ConfigError(str(error)) from None
 
     def _broke(self, error: EngineError) -> None:
         assert self.failed is not None

@@ -19,7 +19,8 @@ BACKUP_HELP = """
 Copy a data directory, also while a server has it open.
 
 The backup holds every write that was answered before the command began.
-Accounts and their keys are not part of it. The leftovers of an interrupted backup in
+Accounts, their keys and roles are part of it with --with-accounts only; keep such a
+backup as secret as the keys. The leftovers of an interrupted backup in
 the target are replaced. If the target holds anything else, the command refuses and
 changes nothing there.
 
@@ -31,12 +32,13 @@ Examples
 
   strongroom backup ./strongroom-data ./backups/monday
   strongroom backup ./strongroom-data ./backups/quick --no-verify
+  strongroom backup ./strongroom-data ./backups/monday --with-accounts
 """
 RESTORE_HELP = """
 Make a new data directory from a backup, which stays as it is.
 
 The copy is checked before it can be used. A backup that was interrupted, or has been
-damaged since, is refused.
+damaged since, is refused. Accounts and roles come back if the backup has them.
 
 Examples
 
@@ -44,6 +46,7 @@ Examples
 """
 
 _NO_VERIFY = "Copy without verifying the records and the bodies."
+_WITH_ACCOUNTS = "Copy accounts.json (with the keys) and roles.json too."
 _ACCEPT = "Restore a damaged backup all the same, with the damage."
 
 
@@ -51,6 +54,7 @@ def backup(
     data: Annotated[Path, typer.Argument(help="The data directory.")],
     target: Annotated[Path, typer.Argument(help="A new or empty directory.")],
     no_verify: Annotated[bool, typer.Option("--no-verify", help=_NO_VERIFY)] = False,
+    with_accounts: Annotated[bool, typer.Option("--with-accounts", help=_WITH_ACCOUNTS)] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing.")] = False,
 ) -> None:
     """See BACKUP_HELP."""
@@ -58,14 +62,19 @@ def backup(
     from strongroom.engines.embedded.backup import backup as back_up
 
     with exit_on_data_errors(data), progress_bar("Copying", quiet) as progress:
-        back_up(data, target, progress, verify=not no_verify)
+        back_up(data, target, progress, with_accounts, verify=not no_verify)
     if quiet:
         return
     typer.echo(f"{target} is a backup of {data}; strongroom restore makes use of it.")
     for name, what in ((ACCOUNTS_FILE_NAME, "keys"), (ROLES_FILE_NAME, "roles")):
         file = data / name
-        if file.exists():
-            typer.echo(f"The {what} in {file} are not in it: keep a copy of that file elsewhere.")
+        if file.exists() and with_accounts:
+            typer.echo(f"The {what} of {file} are in it: keep it secret.")
+        elif file.exists():
+            typer.echo(
+                f"The {what} in {file} are not in it: keep a copy of that file elsewhere, or use "
+                "--with-accounts."
+            )
 
 
 def restore(
@@ -75,12 +84,18 @@ def restore(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing.")] = False,
 ) -> None:
     """See RESTORE_HELP."""
+    from strongroom.config import ACCOUNTS_FILE_NAME
     from strongroom.engines.embedded.backup import restore as put_back
 
     with exit_on_data_errors(source), progress_bar("Restoring", quiet) as progress:
         put_back(source, target, progress, accept_damage)
     if not quiet:
         typer.echo(f"{target} is ready: strongroom serve --data {target}")
+        if not (target / ACCOUNTS_FILE_NAME).exists():
+            typer.echo(
+                f"The backup has no accounts. Put your copy of {ACCOUNTS_FILE_NAME} into {target} "
+                "first, if accounts of your own were served."
+            )
 
 
 @contextmanager

@@ -26,7 +26,7 @@ Check that a data directory or a backup is whole.
 
 It reads the records, the checksums of all contents, and whether everything refers
 to what is there. It changes nothing, and may run while a server has the directory
-open. It ends with 1 when something is wrong.
+open. It ends with 1 when something is wrong. accounts.json and roles.json are checked too.
 
 If the log of the records is damaged, neither a server nor this command opens the
 directory, because the commits after the damage would be lost. --cut-log gives those
@@ -47,6 +47,7 @@ def doctor(
     cut_log: Annotated[bool, typer.Option("--cut-log", help=_CUT_LOG)] = False,
 ) -> None:
     """See HELP."""
+    from strongroom.cli.private_files import damaged_files
     from strongroom.engines.embedded.check import Inspection
     from strongroom.store.integrity import Integrity
 
@@ -56,6 +57,8 @@ def doctor(
         integrity = Integrity(inspection)
         with progress_bar("Checking", as_json) as progress:
             findings = list(_findings(inspection, integrity, progress))
+        findings += damaged_files(directory)
+        note = None if inspection.format.backup else _note(inspection, directory)
     counts = integrity.counts()
     if as_json:
         report = {
@@ -63,11 +66,14 @@ def doctor(
             "whole": not findings,
             "counts": counts,
             "findings": [{"place": f.place, "problem": f.problem} for f in findings],
+            "notes": [] if note is None else [note],
         }
         typer.echo(json.dumps(report, indent=2))
     else:
         for finding in findings:
             typer.echo(f"{finding.place}: {finding.problem}")
+        if note is not None:
+            typer.echo(f"Note: {note}")
         held = ", ".join(f"{count} {name}" for name, count in counts.items())
         verdict = f"{len(findings)} problems" if findings else "whole"
         typer.echo(f"{directory}: {verdict} ({held})")
@@ -82,6 +88,21 @@ def _cut_log(directory: Path) -> None:
         lost = cut_damaged_log(directory)
     # On standard error, since standard output may be JSON.
     typer.echo(lost or f"{directory}: the log is not damaged, so nothing was cut.", err=True)
+
+
+def _note(inspection: Inspection, directory: Path) -> str | None:
+    """Return what an operator should know of accounts without keys; None if nothing, or if the
+    records cannot be read."""
+    import apsw
+
+    from strongroom.cli.private_files import accounts_without_keys
+    from strongroom.store.core.held_accounts import PLACE_RANGES, held_accounts
+
+    try:
+        found = [one for bounds in PLACE_RANGES for one in inspection.keyspaces(*bounds)]
+    except apsw.Error:
+        return None  # a finding already
+    return accounts_without_keys(directory, held_accounts(found))
 
 
 def _findings(

@@ -15,7 +15,7 @@ from typing import Final
 import apsw
 
 from strongroom.engines.embedded.check import Finding, Inspection
-from strongroom.engines.embedded.copy_target import CopyTarget
+from strongroom.engines.embedded.copy_target import PRIVATE_NAMES, CopyTarget
 from strongroom.engines.embedded.directory import (
     RECORDS_NAME,
     Damaged,
@@ -43,6 +43,7 @@ def backup(
     source: _StrPath,
     target: _StrPath,
     progress: Progress | None = None,
+    with_private: bool = False,
     verify: bool = True,
 ) -> None:
     """Copy the current data directory `source` to `target`.
@@ -54,6 +55,7 @@ def backup(
     Arguments:
         target: a directory that does not exist, is empty, or holds the rest of a killed backup.
         progress: called with the number of segment bytes that are done, and of all.
+        with_private: copy the files of PRIVATE_NAMES too; a restore brings them back.
         verify: check all pages of the records and the checksums of all bodies. Without it, the
             pages that are copied are verified, and no body is.
 
@@ -74,6 +76,8 @@ def backup(
             _copy_segments(home, making.layout, segments, progress)
             if verify:
                 _refuse_damaged_bodies(home, making.layout, stamp)
+            if with_private:
+                _copy_private(home, making)
             making.finish()
     finally:
         lock.release()
@@ -150,6 +154,7 @@ def restore(
         else:
             _restore_old_records(home, copy)
         _restore_segments(home, copy, progress)
+        _copy_private(home, making)
         if not accept_damage:
             _refuse_damage(home, copy, stamp)
         making.finish()
@@ -219,6 +224,13 @@ def _copy_segments(
         done += end
         if progress is not None:
             progress(done, total)
+
+
+def _copy_private(home: DirectoryLayout, making: CopyTarget) -> None:
+    for name in PRIVATE_NAMES:
+        path = os.path.join(home.path, name)
+        if os.path.exists(path):
+            _copy_file(path, making.private_path(name), os.path.getsize(path))
 
 
 def _link(source: str, target: str) -> bool:

@@ -24,6 +24,7 @@ from strongroom.engines.embedded.records.checksummed_pages import is_damage
 from strongroom.engines.embedded.records.record_walk import Walked
 from strongroom.engines.embedded.records.sqlite import Location, Reader
 from strongroom.engines.embedded.upgrade.steps import settled_format
+from strongroom.slices import run_to_completion
 
 _PIECE_BYTES: Final = 1024 * 1024
 
@@ -95,6 +96,10 @@ class Inspection:
     def content_ids(self) -> Iterator[int]:
         """Yield the ids of all contents, ascending."""
         return self._reader.content_ids()
+
+    def keyspaces(self, first: bytes, until: bytes) -> list[bytes]:
+        """Return the keyspaces of records from `first` on and before `until`. Raises apsw.Error."""
+        return run_to_completion(self._reader.keyspaces(first, until))
 
     def records(self) -> Iterator[Walked]:
         """Yield all records in order, face keys first; None for a damaged record."""

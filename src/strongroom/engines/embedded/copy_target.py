@@ -27,10 +27,20 @@ from strongroom.engines.embedded.directory import (
 )
 from strongroom.engines.embedded.files import OsFiles
 
+# What an operator keeps beside the records. It holds secrets, so a backup has it on request only.
+PRIVATE_NAMES: Final = ("accounts.json", "roles.json")
+# An operator may put such a file into an unfinished copy too. So ours has another name until the
+# end: nothing of the operator's is ever taken for a leftover.
+_COPYING: Final = ".copying"
 _SEGMENTS: Final = "segments"
 # The files of a copy in progress; BACKUP is the lock of a process that checked it.
 _FILES: Final = frozenset(
-    {"UNFINISHED", "BACKUP", *(RECORDS_NAME + end for end in ("", "-journal", "-wal", "-shm"))}
+    {
+        "UNFINISHED",
+        "BACKUP",
+        *(name + _COPYING for name in PRIVATE_NAMES),
+        *(RECORDS_NAME + end for end in ("", "-journal", "-wal", "-shm")),
+    }
 )
 
 _log = logging.getLogger(__name__)
@@ -78,9 +88,16 @@ class CopyTarget:
         finally:
             os.close(self._unfinished_descriptor)
 
+    def private_path(self, name: str) -> str:
+        """Return where a file of PRIVATE_NAMES is written; `finish` gives it its name."""
+        return os.path.join(self.layout.path, name + _COPYING)
+
     def finish(self) -> None:
         """Stamp the copy as complete. A copy without the stamp is refused everywhere."""
         files = OsFiles()
+        for name in PRIVATE_NAMES:
+            if os.path.exists(self.private_path(name)):
+                files.rename(self.private_path(name), os.path.join(self.layout.path, name))
         files.sync_directory(self.layout.segments)
         files.sync_directory(self.layout.path)
         files.rename(self.layout.unfinished_copy, self.layout.format)

@@ -138,7 +138,7 @@ class EmbeddedEngine(WaitingEngine):
             directory.files,
             self._io_threads,
             new_id,
-            on_sealed=self._record_seal,
+            on_sealed=lambda segment_id: _record_seal(self._committer, writer, segment_id),
             on_dead_space=lambda: self._compactor.wake(),
             on_broken=lambda error: self._committer.fail(error),
             segment_bytes=options.segment_bytes,
@@ -242,6 +242,12 @@ class EmbeddedEngine(WaitingEngine):
         is_short = where is None and max_records <= _INLINE_RECORDS
         return await self._query(lambda reader: reader.scan(asked), inline=is_short)
 
+    async def keyspaces(self, first: bytes, until: bytes) -> list[bytes]:
+        """Return the keyspaces that have records, from `first` on and before `until`. Raises
+        Unavailable, DataDamaged."""
+        self._check_serving()
+        return await self._query(lambda reader: reader.keyspaces(first, until), inline=False)
+
     async def now(self) -> int:
         """See Engine.now."""
         while True:
@@ -330,10 +336,6 @@ class EmbeddedEngine(WaitingEngine):
         except apsw.Error as error:
             raise unreadable(error) from error
 
-    def _record_seal(self, segment_id: int) -> None:
-        work = self._committer.work(lambda group: self._writer.seal(segment_id))
-        work.add_done_callback(retrieve_exception)
-
     def _stopped(self, error: EngineError) -> None:
         for callback in self._fatal:
             callback(error)
@@ -397,6 +399,11 @@ async def open_store(
         if isinstance(error, apsw.Error):
             raise Unavailable(f"{home.layout.records} cannot be opened: {reason(error)}") from error
         raise
+
+
+def _record_seal(committer: Committer, writer: Writer, segment_id: int) -> None:
+    work = committer.work(lambda group: writer.seal(segment_id))
+    work.add_done_callback(retrieve_exception)
 
 
 def _sync_log(files: Files, path: str) -> None:

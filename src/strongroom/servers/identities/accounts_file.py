@@ -56,6 +56,9 @@ class ServedAccounts:
             file is then checked once for all requests of one turn. None: each `get` checks the
             file.
 
+    Attributes:
+        file: the accounts file; None = there is none.
+
     Raises: OSError, AccountsError: the file exists and cannot be used.
     """
 
@@ -71,8 +74,11 @@ class ServedAccounts:
         self._admit = admit
         self._call_soon = call_soon
         self._is_checked_this_turn = False
+        self.file = file
         self._found = dict(self._fixed)
+        self._is_fallback = False
         if not self._found and fallback is not None:
+            self._is_fallback = file is None or not file.exists()
             self._found = {fallback.name: fallback}
         self._file: WatchedFile[dict[str, Account]] | None = None
         if file is not None:
@@ -97,6 +103,11 @@ class ServedAccounts:
         account."""
         account = self.get(name)
         return DEFAULT_SWITCHES if account is None else account.switches
+
+    @property
+    def is_fallback(self) -> bool:
+        """Whether no account was given anywhere at the start, so that the fallback is served."""
+        return self._is_fallback
 
     def all(self) -> tuple[Account, ...]:
         """Return every account, as of the last check of the file."""

@@ -106,6 +106,9 @@ _RANGE: Final = (
         "AND key >= ? AND key < ? ORDER BY key LIMIT ?",
     ),
 )
+_KEYSPACE: Final = (
+    "SELECT keyspace FROM face WHERE keyspace {} ? AND keyspace < ? ORDER BY keyspace LIMIT 1"
+)
 _ADOPT: Final = "INSERT INTO contents VALUES (?, ?, ?, ?, ?)"
 _LOCATE: Final = "SELECT segment, offset, length, crc64 FROM contents WHERE id = ?"
 _LIVE: Final = (
@@ -443,6 +446,17 @@ class Reader:
         """Yield the ids of all contents, ascending."""
         for row in self._connection.cursor().execute("SELECT id FROM contents ORDER BY id"):
             yield row[0]
+
+    def keyspaces(self, first: bytes, until: bytes) -> Steps[list[bytes]]:
+        """Return the keyspaces of face records from `first` on and before `until`, in order. Each
+        takes one look-up."""
+        found: list[bytes] = []
+        row = self._execute(_KEYSPACE.format(">="), (first, until)).get
+        while row is not None:
+            found.append(row)
+            yield
+            row = self._execute(_KEYSPACE.format(">"), (row, until)).get
+        return found
 
     def records(self) -> Iterator[Walked]:
         """Yield all records, in order, face keys first. Raises apsw.Error."""

@@ -1,0 +1,59 @@
+"""What a start compares: the accounts and roles that are served with those that the data needs.
+
+Lives here: the refusal to serve the known key beside data of other accounts, and two warnings. Must
+not live here: which accounts are served (accounts_file.py), where accounts are found in a store
+(store/core/held_accounts.py).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+from strongroom.auth.accounts import AccountsError
+from strongroom.servers.identities.accounts_file import ServedAccounts
+
+_log = logging.getLogger(__name__)
+
+
+def warn_of_unused_roles(file: Path | None) -> None:
+    """Warn of a roles file on a server that accepts no bearer tokens."""
+    if file is not None and file.exists():
+        _log.warning(
+            "%s is not used: bearer tokens are refused without --oauth-issuer and --oauth-keys",
+            file,
+        )
+
+
+def check_held_accounts(held: Sequence[str], accounts: ServedAccounts, data: Path) -> None:
+    """Warn of accounts that have data and are not served.
+
+    Arguments:
+        held: the accounts that have data.
+        data: the data directory.
+
+    Raises: AccountsError when other accounts have data, and the development account is served only
+        because no account was given.
+    """
+    served = {account.name for account in accounts.all()}
+    others = [name for name in held if name not in served]
+    if others and accounts.is_fallback:
+        raise AccountsError(_without_accounts(data, accounts.file, others))
+    if others:
+        _log.warning(
+            "%s has data of accounts that are not served: %s; strongroom account add NAME serves "
+            "one again, with a new key",
+            data,
+            ", ".join(others),
+        )
+
+
+def _without_accounts(data: Path, file: Path | None, others: Sequence[str]) -> str:
+    return (
+        f"{data} has data of other accounts ({', '.join(others)}), and no account is given: there "
+        f"is no {file or 'accounts file'}. The development account, whose key everybody knows, is "
+        "not served there by default. Put your copy of the accounts file back; or make the account "
+        f"again, with a new key: strongroom account add {others[0]} --data {data}. To serve the "
+        "development account, name it by --account."
+    )
