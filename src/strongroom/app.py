@@ -408,10 +408,14 @@ async def serve(
             is the reason.
 
     Returns: the error that stopped the engine; None after an orderly end.
-    Raises: as App.start.
+    Raises: as App.start; ConfigError too if this process may open too few files.
     """
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     open_files.raise_limit()
+    try:
+        open_files.check_limit()
+    except open_files.TooFewOpenFiles as error:
+        raise ConfigError(str(error)) from None
     free_memory.limit_arenas()
     loop = asyncio.get_running_loop()
     loop.set_default_executor(started_pool(_WAITING_THREADS, "strongroom-wait"))

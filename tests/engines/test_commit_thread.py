@@ -141,3 +141,17 @@ def test_a_store_whose_sync_fails_on_the_loop_stops_as_well(tmp_path: Path) -> N
             assert await value(store, face()) in (b"known", b"unknown")
 
     asyncio.run(prove())
+
+
+def test_a_thread_that_the_system_does_not_start_is_a_lack_of_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    async def prove() -> None:
+        monkeypatch.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(MemoryError, match="can't start new thread"):
+            CommitThread(asyncio.get_running_loop(), "commit")
+
+    asyncio.run(prove())

@@ -18,6 +18,8 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
+from strongroom.engines.embedded.threads import start
+
 Work = Callable[[], object]
 Done = Callable[[BaseException | None], None]
 
@@ -29,6 +31,8 @@ class CommitThread:
     """Runs work in order, and reports its outcome on the event loop.
 
     A thread pool would do the same, but each hand-over would cost three times as much.
+
+    Raises: MemoryError: there is no memory for the thread, or the system allows no more.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, name: str) -> None:
@@ -36,7 +40,7 @@ class CommitThread:
         self._thread_until_s = 0.0  # until then, commits run on the thread
         self._work: queue.SimpleQueue[tuple[Work, Done] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-        self._thread.start()
+        start(self._thread)
 
     def submit(self, work: Work, done: Done) -> None:
         """Run `work` on the thread, then call `done(error or None)` on the loop."""

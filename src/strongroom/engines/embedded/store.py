@@ -170,7 +170,7 @@ class EmbeddedEngine(WaitingEngine):
             self._why_stopped,
         )
         self._compactor = Compactor(
-            self._segments, self._reader, writer, self._committer, self._io_threads
+            self._segments, self._reader, writer, self._committer, self._io_threads, time.now
         )
         self._segments.load(writer.segments())
         self._compacting = asyncio.create_task(self._compactor.run()) if options.compact else None
@@ -264,6 +264,7 @@ class EmbeddedEngine(WaitingEngine):
         if not self._test_clock:
             raise ValueError("this store was not opened with a test clock")
         self._time.advance(seconds)
+        self._compactor.wake()
         if self._why_stopped() is None:
             self._ceiling.rise_to(self._time.now())
         self.watchers.wake_all()

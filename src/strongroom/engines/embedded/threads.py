@@ -1,6 +1,6 @@
-"""Thread pools that start all of their threads at once.
+"""Threads and thread pools that start at once, or say that memory is short.
 
-Lives here: how such a pool is made. Must not live here: its work. A pool usually starts a thread
+Lives here: how they are started. Must not live here: its work. A pool usually starts a thread
 when the first work arrives. When memory or processes are limited, that start may fail in the middle
 of a request, although its work is queued. Or the new thread dies before it signals that it runs.
 Then the thread that started it (here the event loop) waits for ever.
@@ -10,6 +10,14 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+
+
+def start(thread: threading.Thread) -> None:
+    """Start a thread. Raises MemoryError as `started_pool` does."""
+    try:
+        thread.start()
+    except RuntimeError as error:
+        raise MemoryError(str(error)) from error
 
 
 def started_pool(threads: int, name: str) -> ThreadPoolExecutor:

@@ -18,12 +18,15 @@ from typing import Final
 from strongroom.servers.connections.budget import ConnectionBudget, Search, WaitingConnection
 from strongroom.servers.connections.idle_sockets import is_quiet_socket
 from strongroom.servers.connections.settings import AcceptSettings
+from strongroom.servers.rationed_log import Ration, more
 
 _logger = logging.getLogger("strongroom.http")
 _TLS_HANDSHAKE: Final = b"\x16"
 _ACCEPT_PAUSE_S: Final = 0.5
 # While no connection can be accepted, a search for one that has become idle is made this often.
 _SEARCH_EVERY_S: Final = 1.0
+# While no connection can be accepted, a line says so this often.
+_REPORT_EVERY_S: Final = 30.0
 
 Make = Callable[[asyncio.AbstractEventLoop], asyncio.BaseProtocol]
 
@@ -85,6 +88,7 @@ class Acceptor:
         self._places = budget.port(self._waiting, self._has_room.set, most)
         self._listeners: list[socket.socket] = []
         self._tasks: set[asyncio.Task[None]] = set()
+        self._ration = Ration(_REPORT_EVERY_S)
 
     async def listen(self, host: str, port: int) -> int:
         """Listen on every address of `host`; see HttpServer.listen."""
@@ -145,7 +149,7 @@ class Acceptor:
             except (OSError, MemoryError) as error:
                 # Too many open files, or a client that is gone already. Other clients are still
                 # accepted.
-                _report(loop, "a connection could not be accepted", error)
+                self._report(loop, "a connection could not be accepted", error)
                 await asyncio.sleep(_ACCEPT_PAUSE_S)
 
     def _begin(self, loop: asyncio.AbstractEventLoop, client: socket.socket) -> None:
@@ -160,6 +164,17 @@ class Acceptor:
         self._settling.add(connection)
         # It has its place from here on, since a whole backlog may be accepted before one is set up.
         self._places.enter(connection, now)
+
+    def _report(self, loop: asyncio.AbstractEventLoop, what: str, error: Exception) -> None:
+        """Report MemoryError to the loop's exception handler; log every other error, but not each
+        time."""
+        if isinstance(error, MemoryError):
+            loop.call_exception_handler({"message": what, "exception": error})
+            return
+        number = getattr(error, "errno", None)
+        left_out = self._ration.left_out((what, number), loop.time())
+        if left_out is not None:
+            _logger.warning("%s: %s%s", what, error, more(left_out))
 
     async def _room(self, loop: asyncio.AbstractEventLoop) -> None:
         """Wait until another connection may be accepted. Until then, it stays in the kernel's
@@ -209,7 +224,7 @@ class Acceptor:
             client.close()
         except MemoryError as error:
             client.close()
-            _report(loop, "a connection was not made", error)
+            self._report(loop, "a connection was not made", error)
         except asyncio.CancelledError:
             client.close()
             raise
@@ -217,14 +232,6 @@ class Acceptor:
             self._settle(connection)
             if self._in_setup.pop(connection, None) is not None:  # it failed
                 self._places.leave(connection)
-
-
-def _report(loop: asyncio.AbstractEventLoop, what: str, error: Exception) -> None:
-    """Report MemoryError to the loop's exception handler; log every other error."""
-    if isinstance(error, MemoryError):
-        loop.call_exception_handler({"message": what, "exception": error})
-    else:
-        _logger.warning("%s: %s", what, error)
 
 
 async def _first_byte(loop: asyncio.AbstractEventLoop, client: socket.socket) -> bytes:

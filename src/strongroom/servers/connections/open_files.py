@@ -17,6 +17,8 @@ _OWN_FILES: Final = 256
 # A connection is a socket, and an upload of a large body writes to a file of its own.
 _FILES_PER_CONNECTION: Final = 2
 _CONNECTIONS_MIN: Final = 16
+# The server's own files, some 25, and sixteen uploads at once with a file of their own each.
+FILES_MIN: Final = 128
 _FILES_NEEDED: Final = _OWN_FILES + _FILES_PER_CONNECTION * AcceptSettings().connections_max
 
 
@@ -29,6 +31,21 @@ def raise_limit() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
         except (OSError, ValueError):  # some systems allow less than they say
             return
+
+
+class TooFewOpenFiles(Exception):
+    """The limit of open files is too low to serve; the text says what to do."""
+
+
+def check_limit() -> None:
+    """Refuse to serve with so few files that the first clients would use them up. Call it after
+    `raise_limit`. Raises TooFewOpenFiles."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < FILES_MIN:
+        raise TooFewOpenFiles(
+            f"this process may open {soft} files, and a server needs {FILES_MIN} at least: raise "
+            "the limit (ulimit -n 1024, LimitNOFILE=1024 in systemd), then start again"
+        )
 
 
 def connections_max() -> int:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
 from typing import Final
@@ -33,6 +33,8 @@ _ROWS_MAX: Final = 512
 _PAGE_BYTES: Final = 32 * 1024 * 1024
 _PIECE_BYTES: Final = 1024 * 1024
 _RETRY_S: Final = 1.0
+# How often an idle store is looked at.
+_LOOK_EVERY_S: Final = 60.0
 
 _log = logging.getLogger(__name__)
 
@@ -40,7 +42,11 @@ _Move = tuple[int, Location, Location]
 
 
 class Compactor:
-    """Empties the segments of one store in the background. Used on the event loop."""
+    """Empties the segments of one store in the background. Used on the event loop.
+
+    Arguments:
+        now: returns store time, in ticks.
+    """
 
     def __init__(
         self,
@@ -49,7 +55,9 @@ class Compactor:
         writer: Writer,
         committer: Committer,
         executor: Executor,
+        now: Callable[[], int],
     ) -> None:
+        self._now = now
         self._segments = segments
         self._reader = reader
         self._writer = writer
@@ -67,8 +75,11 @@ class Compactor:
         """Compact whenever a segment needs it, until cancelled."""
         is_waiting = False
         while True:
-            await self._due.wait()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK_EVERY_S):
+                    await self._due.wait()
             self._due.clear()
+            self._segments.seal_quiet(self._now())
             try:
                 while await self.compact_once():
                     pass

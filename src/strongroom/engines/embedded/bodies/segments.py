@@ -28,6 +28,7 @@ from strongroom.engines.embedded.bodies.unlinking import Unlinking
 from strongroom.engines.embedded.directory import DirectoryLayout, FileLock
 from strongroom.engines.embedded.files import Files
 from strongroom.engines.embedded.records.sqlite import Location, SegmentRow
+from strongroom.values import TICKS_PER_S
 
 SEGMENT_BYTES: Final = 256 * 1024 * 1024
 # From this size on, a body has a segment's tail, and its syncs, to itself.
@@ -39,6 +40,9 @@ _CROWDED_DEAD_BYTES: Final = 16 * 1024 * 1024
 # When space is short, an open segment with this many dead bytes is sealed, so that it can be
 # compacted.
 _SEAL_EARLY_BYTES: Final = 1024 * 1024
+
+# After so long without a new body, dead space in open segments is given back.
+QUIET_TICKS: Final = 3600 * TICKS_PER_S
 
 _log = logging.getLogger(__name__)
 
@@ -96,6 +100,8 @@ class SegmentStore:
         self._large_body_bytes = large_body_bytes
         self._shared: Segment | None = None
         self._idle: list[Segment] = []
+        self._reservations = self._seen_reservations = 0
+        self._quiet_since: int | None = None
 
     def load(self, rows: Sequence[SegmentRow]) -> None:
         """Load the segments of the last run; their names are durable. Bytes beyond the rows'
@@ -127,6 +133,7 @@ class SegmentStore:
         if length is None or length >= self._large_body_bytes:
             segment = self._open_segment()
             segment.busy += 1
+            self._reservations += 1
             return Reservation(segment, aligned(segment.end), is_tail=True)
         return self.reserve_shared(length)
 
@@ -136,6 +143,7 @@ class SegmentStore:
         room = Reservation(segment, segment.end, is_tail=False)
         segment.end += length
         segment.busy += 1
+        self._reservations += 1
         if segment.end >= self._segment_bytes:
             self._shared = None
         return room
@@ -163,6 +171,22 @@ class SegmentStore:
                 segment.live_bytes += change
                 if change < 0:
                     self._look_for_dead(segment)
+
+    def seal_quiet(self, now: int) -> None:
+        """Seal the open segments that are less than half alive, after QUIET_TICKS without a new
+        body. Call it now and then.
+
+        Arguments:
+            now: store time, in ticks.
+        """
+        if self._quiet_since is None or self._reservations != self._seen_reservations:
+            self._seen_reservations, self._quiet_since = self._reservations, now
+        if now - self._quiet_since < QUIET_TICKS:
+            return
+        for segment in list(self.by_id.values()):
+            if not (segment.sealed or segment.busy) and _is_worth_sealing(segment):
+                self._seal_early(segment)
+                self._on_dead_space()
 
     def pin(self, location: Location) -> SegmentContent:
         """Return a content that stays readable until it is closed. Raises Unavailable."""
@@ -242,3 +266,11 @@ class SegmentStore:
         if segment in self._idle:
             self._idle.remove(segment)
         self._seal(segment)
+
+
+def _is_worth_sealing(segment: Segment) -> bool:
+    """Return whether the space of an open segment is worth a new file, once nobody writes."""
+    dead_bytes = segment.end - segment.live_bytes
+    if not segment.live_bytes:
+        return dead_bytes > 0
+    return dead_bytes >= _SEAL_EARLY_BYTES and segment.live_bytes * 2 < segment.end
