@@ -177,6 +177,9 @@ def test_plus_may_stand_for_a_space() -> None:
     [
         ("/acct-secondary/c/b", "/acct/acct/c/b"),
         ("/acct-secondary", "/acct/acct"),
+        ("/acct-secondary/acct/c/b", "/acct/acct/c/b"),
+        ("/acct-secondary/acct/", "/acct/acct/"),
+        ("/acct-secondary/acct2/b", "/acct/acct/acct2/b"),
         ("/acct-secondarily/c", "/acct/acct-secondarily/c"),
         ("/c/acct-secondary", "/acct/c/acct-secondary"),
     ],

@@ -47,30 +47,26 @@ def test_a_lack_of_files_is_logged_once_in_its_interval(
 ) -> None:
     monkeypatch.setattr(logging.getLogger("strongroom"), "propagate", True)
 
-    class Loop:
+    class Loop(asyncio.SelectorEventLoop):
         now = 100.0
 
         def time(self) -> float:
             return self.now
 
-    async def prove() -> None:
-        acceptor = Acceptor(
-            AcceptSettings(),
-            None,
-            lambda loop: asyncio.Protocol(),
-            ConnectionBudget(16),
-            list,
-        )
-        loop = Loop()
-        for _ in range(50):
-            error = OSError(errno.EMFILE, "Too many open files")
-            acceptor._report(loop, "a connection could not be accepted", error)  # type: ignore[arg-type]  # only its clock
-            loop.now += 0.5
-        acceptor._report(loop, "a connection could not be accepted", ConnectionError("gone"))  # type: ignore[arg-type]  # only its clock
-        loop.now += 10
-        acceptor._report(loop, "a connection could not be accepted", OSError(errno.EMFILE, "no"))  # type: ignore[arg-type]  # only its clock
-
-    asyncio.run(prove())
+    loop = Loop()
+    asyncio.set_event_loop(loop)
+    acceptor = Acceptor(
+        AcceptSettings(), None, lambda loop: asyncio.Protocol(), ConnectionBudget(16), list
+    )
+    what = "a connection could not be accepted"
+    for _ in range(50):
+        acceptor._report(loop, what, OSError(errno.EMFILE, "Too many open files"))
+        loop.now += 0.5
+    acceptor._report(loop, what, ConnectionError("gone"))
+    loop.now += 10
+    acceptor._report(loop, what, OSError(errno.EMFILE, "Too many open files"))
+    asyncio.set_event_loop(None)
+    loop.close()
     lines = [record.getMessage() for record in caplog.records]
     assert len(lines) == 3
     assert "Too many open files" in lines[0]

@@ -327,6 +327,29 @@ def test_a_waiting_handler_learns_that_its_client_left() -> None:
     run(scenario())
 
 
+def test_an_absolute_target_decides_the_host() -> None:
+    """RFC 9112, 3.2.2: the Host header is ignored then."""
+
+    async def handler(request: Request) -> Response:
+        return Response(200, [], f"{request.host} {request.headers.get('host')}".encode())
+
+    async def scenario() -> None:
+        async with serving(handler) as served:
+            client = await served.connect()
+            for target, host in (
+                ("http://acct.blob.localhost:1/a", "acct.blob.localhost:1"),
+                ("HTTPS://other.example?c=d", "other.example"),
+                ("http://user@other.example/a", "other.example"),
+            ):
+                answer = await client.ask(get(target))
+                assert answer.body == f"{host} {host}".encode()
+            sent = (await client.ask(get("/http://other.example/"))).body
+            assert b"other.example" not in sent
+            await client.close()
+
+    run(scenario())
+
+
 def test_absolute_targets_are_understood_and_kept() -> None:
     async def handler(request: Request) -> Response:
         return Response(200, [], f"{request.target} {request.path} {request.query}".encode())

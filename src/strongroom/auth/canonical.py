@@ -255,13 +255,16 @@ def _on_one_line(value: str) -> str:
 
 
 def _primary_path(parts: RequestParts, account: str) -> str:
-    """Return the path with `/ACCOUNT-secondary` after the mount changed to `/ACCOUNT`."""
+    """Return the path with `/ACCOUNT-secondary`, or `/ACCOUNT-secondary/ACCOUNT`, after the mount
+    changed to `/ACCOUNT`."""
     path, start = parts.path, len(parts.mount)
     secondary = f"/{account}-secondary"
     if path.startswith(secondary, start):
         rest = path[start + len(secondary) :]
         if not rest or rest.startswith("/"):
-            return f"{parts.mount}/{account}{rest}"
+            # The account's name may follow (wire/core/path.py): that is the path that was signed.
+            is_twice = f"{rest}/".startswith(f"/{account}/")
+            return f"{parts.mount}{rest}" if is_twice else f"{parts.mount}/{account}{rest}"
     return path
 
 

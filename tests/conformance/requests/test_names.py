@@ -25,7 +25,8 @@ def test_a_container_name_of_another_length(client: Client, row: Row) -> None:
     for name in ("ab", "a" * 64):
         sample = request_of(row, name)
         answer = client.send(sample.method, sample.target, sample.headers, sample.body)
-        assert expect(answer, 400, "OutOfRangeInput").reason == LENGTH
+        reason = f"{LENGTH} It has {len(name)} characters, and 3 to 63 are permitted."
+        assert expect(answer, 400, "OutOfRangeInput").reason == reason
 
 
 @pytest.mark.parametrize("length", [3, 63])
@@ -79,7 +80,8 @@ def test_the_length_of_a_blob_name(client: Client, container: str) -> None:
         assert expect(client.get(longest), 200).body == b"x"
         longer = f"/{container}/{letter * 1025}"
         refused = client.put(longer, PUT_BLOB, b"x")
-        assert expect(refused, 400, "OutOfRangeInput").reason == LENGTH
+        reason = f"{LENGTH} It has 1025 characters, and 1 to 1024 are permitted."
+        assert expect(refused, 400, "OutOfRangeInput").reason == reason
         expect(client.get(longer), 400, "OutOfRangeInput")
     expect(client.put(f"/{container}/b", PUT_BLOB, b"x"), 201)
 

@@ -92,9 +92,15 @@ def check_table(name: str) -> None:
 def _check(name: str, shape: re.Pattern[str]) -> None:
     least, most = _NAME_CHARS
     if not least <= len(name) <= most:
-        raise StorageError(errors.OUT_OF_RANGE_INPUT, _LENGTH)
+        raise _wrong_length(len(name), least, most)
     if shape.fullmatch(name) is None:
         raise StorageError(errors.INVALID_RESOURCE_NAME)
+
+
+def _wrong_length(length: int, least: int, most: int) -> StorageError:
+    """Return the error of a name's length: the service's text, and the limits."""
+    message = f"{_LENGTH} It has {length} characters, and {least} to {most} are permitted."
+    return StorageError(errors.OUT_OF_RANGE_INPUT, message)
 
 
 def check_blob(name: str, container: str = "") -> None:
@@ -103,8 +109,9 @@ def check_blob(name: str, container: str = "") -> None:
 
     Raises: OutOfRangeInput for the length, InvalidResourceName for anything else.
     """
-    if not 1 <= _utf16_length(name) <= limits.BLOB_NAME_CHARS_MAX:
-        raise StorageError(errors.OUT_OF_RANGE_INPUT, _LENGTH)
+    length = _utf16_length(name)
+    if not 1 <= length <= limits.BLOB_NAME_CHARS_MAX:
+        raise _wrong_length(length, 1, limits.BLOB_NAME_CHARS_MAX)
     too_deep = name.count("/") >= limits.BLOB_NAME_SEGMENTS_MAX
     is_plain = name.isascii() and name.isprintable()
     is_illegal = not is_plain and _BLOB_ILLEGAL.search(name) is not None

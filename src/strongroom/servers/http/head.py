@@ -27,7 +27,7 @@ from strongroom.errors import (
     StorageError,
 )
 from strongroom.servers.http.settings import HttpSettings
-from strongroom.wire.core.http import Headers
+from strongroom.wire.core.http import Headers, authority_of_absolute
 
 _END: Final = b"\r\n\r\n"
 _LINE_ENDS: Final = b"\r\n"
@@ -199,7 +199,8 @@ class HeadParser:
         method = self._method.decode("latin-1")
         if method == "CONNECT":
             raise StorageError(UNSUPPORTED_HTTP_VERB)
-        headers = Headers(_field_texts(self._fields))
+        target = _target_text(self._target)
+        headers = Headers(_with_authority(_field_texts(self._fields), target))
         http_1_0 = self._version == "1.0"
         if not http_1_0 and self._version != "1.1":
             raise _malformed("Only HTTP/1.0 and HTTP/1.1 are spoken here.")
@@ -213,13 +214,24 @@ class HeadParser:
         expects = headers.get("expect")
         return Head(
             method,
-            _target_text(self._target),
+            target,
             headers,
             http_1_0,
             self._keep_alive,
             size_bytes,
             expects is not None and not http_1_0 and expects.lower() == "100-continue",
         )
+
+
+def _with_authority(fields: list[tuple[str, str]], target: str) -> list[tuple[str, str]]:
+    """Return the fields with the host of an absolute target in place of the Host header's.
+
+    Source: RFC 9112, 3.2.2: a server ignores the Host header then.
+    """
+    authority = authority_of_absolute(target)
+    if not authority:
+        return fields
+    return [(name, authority if name.lower() == "host" else value) for name, value in fields]
 
 
 def _target_text(target: bytes) -> str:

@@ -157,10 +157,22 @@ class Request(msgspec.Struct):
 
 def _path_of_absolute(path: str) -> str:
     """Return the path in an absolute target; other text is unchanged. Source: RFC 9112, 3.2.2."""
-    scheme, separator, rest = path.partition("://")
-    if not separator or scheme.lower() not in ("http", "https"):
-        return path
-    return "/" + rest.partition("/")[2]
+    rest = _after_scheme(path)
+    return path if rest is None else "/" + rest.partition("/")[2]
+
+
+def authority_of_absolute(target: str) -> str | None:
+    """Return the host, with its port, of an absolute target; None for any other target. Source: RFC
+    9112, 3.2.2."""
+    rest = None if target.startswith("/") else _after_scheme(target)
+    if rest is None:
+        return None
+    return rest.partition("/")[0].partition("?")[0].rpartition("@")[2]
+
+
+def _after_scheme(target: str) -> str | None:
+    scheme, separator, rest = target.partition("://")
+    return rest if separator and scheme.lower() in ("http", "https") else None
 
 
 class Response(msgspec.Struct):

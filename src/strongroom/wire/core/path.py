@@ -4,7 +4,8 @@
     host style   http://ACCOUNT.blob.localhost:10000/container/blob
 
 On a port of several services a *mount* comes first: `/blob/ACCOUNT/container/blob`. The suffix
-`-secondary` of an account selects the read-only endpoint. Must not live here: naming rules
+`-secondary` of an account selects the read-only endpoint; in path style the account's name may
+follow it. Must not live here: naming rules
 (semantics/core/names.py). Source: "Naming and referencing containers, blobs, and metadata"; RFC
 3986.
 """
@@ -76,6 +77,9 @@ def parse(raw_path: str, account: str | None = None, mount: str = "") -> UrlTarg
         label = account
     raw_container, _, raw_blob = rest.partition("/")
     name = label.removesuffix(SECONDARY)
+    if account is None and name != label and raw_container == name:
+        # Some SDKs put the account before the path again: `/ACCOUNT-secondary/ACCOUNT/container`.
+        raw_container, _, raw_blob = raw_blob.partition("/")
     if not name or (raw_blob and not raw_container):
         raise _invalid(raw_path)
     return UrlTarget(
