@@ -36,7 +36,7 @@ from strongroom.engines.embedded import EmbeddedEngine, open_store
 from strongroom.engines.embedded.threads import started_pool
 from strongroom.engines.memory import MemoryEngine
 from strongroom.servers import free_memory, one_port, service_listeners
-from strongroom.servers.certificates.tls import load_context
+from strongroom.servers.certificates.tls import TlsUnusable, load_context
 from strongroom.servers.connections import open_files
 from strongroom.servers.connections.budget import ConnectionBudget
 from strongroom.servers.copies.addresses import SourceHosts
@@ -205,7 +205,7 @@ class App:
                 wanted = TlsFiles(*self_signed_certificate(self._own_directory(), self._clock))
                 self.certificate = wanted.certificate
             return load_context(wanted.certificate, wanted.key)
-        except OSError as error:  # ssl.SSLError is one
+        except (TlsUnusable, OSError) as error:
             raise ConfigError(f"TLS cannot be used: {error}") from None
 
     def _own_directory(self) -> Path:
@@ -245,6 +245,7 @@ class App:
             tls,
             faults,
             self.pressure,
+            requires_https=settings.requires_https,
         )
         for wanted in service_listeners.listeners(contexts, router, shared, ports):
             await self._open(wanted)

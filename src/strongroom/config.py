@@ -116,9 +116,9 @@ class Settings:
 
     `data` None = in memory. `host_suffixes` are domains below which a label is an account, besides
     blob.localhost etc. `one_port` is the port of all services; None = no such port. `smb` None =
-    SMB is not served. `own_hosts` are further host names of the server's own endpoints. `oauth`
-    None = bearer tokens are refused. `rehydration_s` is how long archived blobs take to become
-    readable, with priority Standard and with High.
+    SMB is not served. `requires_https`: plain HTTP is refused. `own_hosts` are further host names
+    of the server's own endpoints. `oauth` None = bearer tokens are refused. `rehydration_s` is how
+    long archived blobs take to become readable, with priority Standard and with High.
     """
 
     data: Path | None = DEFAULT_DATA
@@ -131,6 +131,7 @@ class Settings:
     smb: SmbFlags | None = None
     accounts: AccountSources = field(default_factory=AccountSources)
     tls: TlsFiles | SelfSigned | None = None
+    requires_https: bool = False
     test_clock: bool = False
     allow_development_key: bool = False
     host_suffixes: tuple[str, ...] = ()

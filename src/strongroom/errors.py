@@ -132,6 +132,9 @@ ACCOUNT_BEING_CREATED = row(
     "The specified account is in the process of being created.",
 )
 ACCOUNT_IS_DISABLED = row("AccountIsDisabled", 403, "The specified account is disabled.")
+ACCOUNT_REQUIRES_HTTPS = row(
+    "AccountRequiresHttps", 400, "The account being accessed does not support http."
+)
 AUTHENTICATION_FAILED = row(
     "AuthenticationFailed",
     403,

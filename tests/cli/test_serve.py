@@ -13,6 +13,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from azure.core.exceptions import HttpResponseError
 from azure.storage.blob import BlobServiceClient, RehydratePriority
 
 from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_KEY, DEVELOPMENT_ACCOUNT_NAME
@@ -373,6 +374,25 @@ def test_tls_with_a_certificate_made_by_the_server(tmp_path: Path, kept: bool) -
         client.create_container("secret")
         assert [found.name for found in client.list_containers()] == ["secret"]
     assert Path(certificate).exists() == kept
+
+
+def test_plain_http_is_refused_on_request(tmp_path: Path) -> None:
+    with Server.start(data=tmp_path / "data", flags=("--tls", "--require-https")) as server:
+        (line,) = [line for line in server.output().splitlines() if " certificate " in line]
+        certificate = line.split()[1]
+        account = f"{HOST}:{server.port}/{DEVELOPMENT_ACCOUNT_NAME}"
+        client = BlobServiceClient(
+            f"https://{account}", DEVELOPMENT_ACCOUNT_KEY_CREDENTIAL, connection_verify=certificate
+        )
+        client.create_container("secret")
+        plain = BlobServiceClient(f"http://{account}", DEVELOPMENT_ACCOUNT_KEY_CREDENTIAL)
+        with pytest.raises(HttpResponseError) as refused:
+            list(plain.list_containers())
+        assert refused.value.status_code == 400
+        assert "AccountRequiresHttps" in str(refused.value)
+        assert ask(server, "/.strongroom/health")[0] == 200
+    ran = strongroom("serve", "--require-https", *port_flags())
+    assert (ran.code, "needs a certificate" in ran.err) == (Exit.USAGE, True)
 
 
 DEVELOPMENT_ACCOUNT_KEY_CREDENTIAL = {

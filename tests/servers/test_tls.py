@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import ssl
 import stat
 import tempfile
@@ -11,10 +12,16 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    PrivateFormat,
+    load_pem_private_key,
+)
 
 from strongroom.clock import ManualClock, SystemClock
 from strongroom.servers.certificates.self_signed import self_signed_certificate
-from strongroom.servers.certificates.tls import load_context
+from strongroom.servers.certificates.tls import TlsUnusable, load_context
 from strongroom.servers.http.protocol import Connection
 from strongroom.values import FileSlice
 from strongroom.wire.core.http import Request, Response
@@ -186,7 +193,50 @@ def test_a_missing_or_foreign_key_is_refused(tmp_path: Path) -> None:
     other.mkdir()
     certificate, _ = self_signed_certificate(one, ManualClock())
     _, foreign_key = self_signed_certificate(other, ManualClock())
-    with pytest.raises(ssl.SSLError):
-        load_context(certificate, foreign_key)
-    with pytest.raises(FileNotFoundError):
-        load_context(certificate, tmp_path / "none.pem")
+    _is_refused(certificate, foreign_key, f"{foreign_key} does not belong to .* {certificate}")
+    missing = tmp_path / "none.pem"
+    _is_refused(certificate, missing, f"the private key {missing} cannot be read: No such file")
+    _is_refused(missing, foreign_key, f"the certificate {missing} cannot be read: No such file")
+    _is_refused(certificate, certificate, f"{certificate} has no private key in PEM form")
+    _is_refused(foreign_key, foreign_key, f"{foreign_key} has no certificate in PEM form")
+    broken = tmp_path / "broken.pem"
+    broken.write_text("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
+    _is_refused(broken, foreign_key, f"the certificate {broken} or the private key .* is damaged")
+
+
+def _is_refused(certificate: Path, key: Path, words: str) -> None:
+    with pytest.raises(TlsUnusable, match=words):
+        load_context(certificate, key)
+
+
+def test_a_key_with_a_password_is_refused(tmp_path: Path) -> None:
+    certificate, key = self_signed_certificate(tmp_path, ManualClock())
+    opened = load_pem_private_key(key.read_bytes(), None)
+    locked = tmp_path / "locked.pem"
+    locked.write_bytes(
+        opened.private_bytes(
+            Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"a password")
+        )
+    )
+    _is_refused(certificate, locked, f"{locked} is protected by a password")
+
+
+def test_a_client_that_tries_tls_on_a_plain_port_is_named_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.getLogger("strongroom"), "propagate", True)
+
+    async def scenario() -> None:
+        _, client_side = contexts(tmp_path)
+        async with serving(tells_tls) as served:
+            for _ in range(3):
+                with pytest.raises(OSError):
+                    await served.connect(tls=client_side)
+            plain = await served.connect()
+            assert (await plain.ask(get())).body == b"False 0"
+            await plain.close()
+
+    run(scenario())
+    lines = [record.getMessage() for record in caplog.records if "TLS" in record.getMessage()]
+    assert len(lines) == 1
+    assert lines[0].startswith("a client at 127.0.0.1 speaks TLS (https) on a port without it")

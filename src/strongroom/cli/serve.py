@@ -80,6 +80,10 @@ _ONE_PORT = (
     "a host name like ACCOUNT.blob.localhost works too."
 )
 _TLS = "TLS with a certificate made by the server."
+_REQUIRE_HTTPS = (
+    "Refuse requests over plain HTTP (400 AccountRequiresHttps), which share the ports with TLS."
+)
+RequireHttps = Annotated[bool, typer.Option("--require-https", help=_REQUIRE_HTTPS)]
 _ACCOUNTS = "Accounts file (default: accounts.json in --data)."
 _OWN_HOST = (
     "A name by which clients may reach /.strongroom/ (health, metrics), beside IP addresses, "
@@ -152,6 +156,7 @@ def serve(
     cert: Annotated[Path | None, typer.Option(help=_CERT)] = None,
     key: Annotated[Path | None, typer.Option(help=_KEY)] = None,
     tls: Annotated[bool, typer.Option("--tls", help=_TLS)] = False,
+    require_https: RequireHttps = False,
     accounts_file: Annotated[Path | None, typer.Option(help=_ACCOUNTS)] = None,
     account: Annotated[list[str] | None, typer.Option(help=_ACCOUNT)] = None,
     allow_development_key: AllowKey = False,
@@ -191,7 +196,8 @@ def serve(
             one_port=one_port,
             smb=config.SmbFlags(smb_port, smb_encryption) if smb else None,
             accounts=sources,
-            tls=_tls(cert, key, tls),
+            tls=_tls(cert, key, tls, require_https),
+            requires_https=require_https,
             test_clock=test_clock,
             allow_development_key=allow_development_key,
             host_suffixes=tuple(_suffixes(host_suffix or ())),
@@ -250,8 +256,13 @@ def _delay_s(option: str, text: str) -> float:
     return float(int(number) * unit)
 
 
-def _tls(cert: Path | None, key: Path | None, self_made: bool) -> TlsFiles | SelfSigned | None:
+def _tls(
+    cert: Path | None, key: Path | None, self_made: bool, required: bool
+) -> TlsFiles | SelfSigned | None:
     from strongroom.config import SelfSigned, TlsFiles
+
+    if required and cert is None and key is None and not self_made:
+        fail(Exit.USAGE, "--require-https needs a certificate: --cert and --key, or --tls")
 
     if (cert is None) != (key is None):
         fail(Exit.USAGE, "--cert and --key belong together")

@@ -13,6 +13,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Final
 
+from strongroom import errors
 from strongroom.auth.accounts import Accounts
 from strongroom.auth.request import Service
 from strongroom.clock import Clock
@@ -63,6 +64,8 @@ class Shared:
         faults: injects faults for tests; None on a server without a test clock.
         pressure: refuses uploads while memory is short; None if the server does not have its
             process for itself.
+        requires_https: whether requests over plain HTTP are refused. The server's own endpoints
+            answer them.
     """
 
     own: OwnEndpoints
@@ -71,6 +74,7 @@ class Shared:
     tls: ssl.SSLContext | None = None
     faults: FaultInjector | None = None
     pressure: Pressure | None = None
+    requires_https: bool = False
 
 
 def suffixes(service: Service, host_suffixes: tuple[str, ...]) -> tuple[str, ...]:
@@ -145,6 +149,8 @@ def _server(context_of: _ContextOf, fallback_context: ServiceContext, shared: Sh
     def handle(request: Request) -> Awaitable[Response]:
         if request.path.startswith(PREFIX):
             return own.respond(request)
+        if shared.requires_https and not request.tls:
+            raise StorageError(errors.ACCOUNT_REQUIRES_HTTPS)
         context = context_of(request)
         if pressure is not None:
             pressure.refuse_upload(request)

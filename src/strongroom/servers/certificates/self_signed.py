@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from strongroom.clock import Clock
-from strongroom.servers.certificates.tls import load_context
+from strongroom.servers.certificates.tls import TlsUnusable, load_context
 from strongroom.values import datetime_of
 
 _CERTIFICATE_FILE: Final = "tls-certificate.pem"
@@ -110,7 +110,7 @@ def _still_good(certificate_path: Path, key_path: Path, now: datetime.datetime) 
     try:
         certificate = x509.load_pem_x509_certificate(certificate_path.read_bytes())
         load_context(certificate_path, key_path)
-    except (OSError, ValueError):  # ssl.SSLError is an OSError
+    except (TlsUnusable, OSError, ValueError):
         return False
     starts, ends = certificate.not_valid_before_utc, certificate.not_valid_after_utc
     return starts <= now <= ends - _RENEW_BEFORE

@@ -8,6 +8,18 @@ from __future__ import annotations
 
 import ssl
 from pathlib import Path
+from typing import Final
+
+_FILE_BYTES_MAX: Final = 1024 * 1024
+_LOCKED: Final = "the private key is protected by a password"
+_BEGINS: Final = {
+    "certificate": "-----BEGIN CERTIFICATE-----",
+    "private key": "-----BEGIN PRIVATE KEY-----",
+}
+
+
+class TlsUnusable(Exception):
+    """The certificate or the key cannot be used; the text says which file and why."""
 
 
 def load_context(certificate: Path, key: Path) -> ssl.SSLContext:
@@ -17,15 +29,38 @@ def load_context(certificate: Path, key: Path) -> ssl.SSLContext:
         certificate: PEM file, the server's certificate first.
         key: PEM file of its private key, without a password.
 
-    Raises: OSError: a file cannot be read. ssl.SSLError: the files are not PEM or do not match.
+    Raises: TlsUnusable: a file cannot be read, is not PEM, or they do not match.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
-    context.load_cert_chain(certificate, key, password=_no_password)
+    try:
+        context.load_cert_chain(certificate, key, password=_no_password)
+    except OSError as error:  # ssl.SSLError is one
+        raise TlsUnusable(_cause(certificate, key, error)) from None
     return context
 
 
 def _no_password() -> str:
     # Without this, OpenSSL would ask on the terminal and the server would hang.
-    raise ssl.SSLError("the private key is protected by a password")
+    raise ssl.SSLError(_LOCKED)
+
+
+def _cause(certificate: Path, key: Path, error: OSError) -> str:
+    """Return which file is wrong, and why. OpenSSL names neither."""
+    for what, path, mark in (
+        ("certificate", certificate, b"-----BEGIN CERTIFICATE-----"),
+        ("private key", key, b"PRIVATE KEY-----"),
+    ):
+        try:
+            with open(path, "rb") as file:
+                text = file.read(_FILE_BYTES_MAX)
+        except OSError as unread:
+            return f"the {what} {path} cannot be read: {unread.strerror}"
+        if mark not in text:
+            return f"{path} has no {what} in PEM form (a line {_BEGINS[what]!r})"
+    if _LOCKED in str(error):
+        return f"the private key {key} is protected by a password; remove it: openssl pkey"
+    if getattr(error, "reason", "") == "KEY_VALUES_MISMATCH":
+        return f"the private key {key} does not belong to the certificate {certificate}"
+    return f"the certificate {certificate} or the private key {key} is damaged: {error}"

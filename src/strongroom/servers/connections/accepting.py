@@ -21,7 +21,7 @@ from strongroom.servers.connections.settings import AcceptSettings
 from strongroom.servers.rationed_log import Ration, more
 
 _logger = logging.getLogger("strongroom.http")
-_TLS_HANDSHAKE: Final = b"\x16"
+TLS_HANDSHAKE: Final = b"\x16"
 _ACCEPT_PAUSE_S: Final = 0.5
 # While no connection can be accepted, a search for one that has become idle is made this often.
 _SEARCH_EVERY_S: Final = 1.0
@@ -208,7 +208,7 @@ class Acceptor:
                 setup.has_begun = False
                 self._settle(connection)
                 async with asyncio.timeout(settings.head_timeout_s):
-                    if await _first_byte(loop, client) == _TLS_HANDSHAKE:
+                    if await _first_byte(loop, client) == TLS_HANDSHAKE:
                         tls = self._tls
                 setup.has_begun, setup.since = True, loop.time()
             await loop.connect_accepted_socket(

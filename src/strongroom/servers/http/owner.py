@@ -40,6 +40,10 @@ class ConnectionOwner(Protocol[C_contra]):
         """Count a new connection; return False if there are too many."""
         ...
 
+    def warn_of_tls(self, peer: str) -> None:
+        """Note that a client tries TLS on a port without it."""
+        ...
+
     def forget(self, connection: C_contra) -> None:
         """Forget a connection that is over, as is its last handler."""
         ...

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Final
 
 from strongroom.errors import INCOMPLETE_BODY, REQUEST_TIMEOUT, SERVER_BUSY, StorageError
+from strongroom.servers.connections.accepting import TLS_HANDSHAKE
 from strongroom.servers.connections.budget import WaitingConnection
 from strongroom.servers.connections.idle_sockets import is_quiet
 from strongroom.servers.http import life
@@ -133,6 +134,8 @@ class Connection(asyncio.Protocol):
         try:
             position = parser.feed(data, start)
         except StorageError as error:
+            if data.startswith(TLS_HANDSHAKE, start) and not self._tls:
+                self._owner.warn_of_tls(self._peer)
             self._on(Event.REFUSED, error)
             return len(data)
         if position < 0:

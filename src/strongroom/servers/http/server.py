@@ -8,6 +8,8 @@ RFC 9112 section 9.
 from __future__ import annotations
 
 import asyncio
+import logging
+import math
 import ssl
 from collections.abc import Iterator
 from functools import partial
@@ -27,7 +29,10 @@ from strongroom.servers.http.settings import (
     RenderError,
 )
 from strongroom.servers.http.turns import RequestTurns
+from strongroom.servers.rationed_log import Ration
 from strongroom.slices import SliceTurns
+
+_logger = logging.getLogger("strongroom.http")
 
 __all__ = ["Exchange", "Handler", "HttpServer", "HttpSettings", "Observer", "RenderError"]
 
@@ -73,6 +78,7 @@ class HttpServer:
         self.timeouts_s = timeouts_s(self.settings)
         self.turns = RequestTurns(lambda call: asyncio.get_running_loop().call_soon(call))
         self._connections: set[Connection] = set()
+        self._tls_ration = Ration(math.inf)
         if budget is None:
             budget = ConnectionBudget(self.settings.connections_max)
         make = partial(Connection, self)
@@ -84,6 +90,15 @@ class HttpServer:
     def connection_count(self) -> int:
         """The number of open connections."""
         return len(self._connections)
+
+    def warn_of_tls(self, peer: str) -> None:
+        """See ConnectionOwner.warn_of_tls. One line is written for each client."""
+        if self._tls_ration.left_out(peer, 0.0) is not None:
+            _logger.warning(
+                "a client at %s speaks TLS (https) on a port without it: let it use http, or start "
+                "the server with --cert and --key, or --tls",
+                peer,
+            )
 
     async def listen(self, host: str, port: int) -> int:
         """Listen on every address of `host` (IPv4 and IPv6). It may be called several times.

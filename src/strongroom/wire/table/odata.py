@@ -144,6 +144,9 @@ def read_match(text: str) -> int | None:
     return ticks
 
 
+_DETAIL: Final = "AuthenticationErrorDetail"
+
+
 def error_body(error: StorageError, request_id: str, now: int) -> bytes:
     """Return the JSON of an error.
 
@@ -151,6 +154,8 @@ def error_body(error: StorageError, request_id: str, now: int) -> bytes:
         request_id: x-ms-request-id of the response.
         now: wall time in ticks.
     """
-    text = f"{error.message}\nRequestId:{request_id}\nTime:{iso7(now)}"
+    # The other services have an element of its own for it.
+    detail = "".join(f" {value}" for name, value in error.extras if name == _DETAIL)
+    text = f"{error.message}{detail}\nRequestId:{request_id}\nTime:{iso7(now)}"
     message = {"lang": "en-US", "value": text.encode("utf-8", "replace").decode()}
     return msgspec.json.encode({"odata.error": {"code": error.row.code, "message": message}})
