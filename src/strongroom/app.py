@@ -114,6 +114,8 @@ class App:
         self.failed = asyncio.get_running_loop().create_future()
         try:
             check_oauth(self.settings)
+            await _check_host(self.settings.host)
+            _check_data(self.settings.data)
             self.accounts = _served_accounts(self.settings)
             remote = CopyClient(_source_hosts(self.settings))
             self.store = await self._open_store()
@@ -316,7 +318,7 @@ class App:
             self.ports[wanted.name] = await listener.listen(host.strip("[]"), wanted.port)
         except OSError as error:
             reason = error.strerror or str(error)
-            raise CannotListen(f"cannot listen on {host} port {wanted.port}: {reason}") from error
+            raise CannotListen(_not_listening(host, wanted, reason)) from error
         self._listeners.append(listener)
 
     def _in_background(self, work: Coroutine[object, object, None]) -> None:
@@ -349,6 +351,33 @@ class App:
 
     def _waiters(self) -> int:
         return self.store.watching()
+
+
+async def _check_host(host: str) -> None:
+    """Refuse a host that is no name or address. Raises CannotListen."""
+    try:
+        await asyncio.get_running_loop().getaddrinfo(host.strip("[]") or None, 0)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise CannotListen(f"--host {host}: no such name or address ({reason})") from None
+
+
+def _check_data(data: Path | None) -> None:
+    """Refuse a file in place of a directory. Raises DataUnusable."""
+    if data is not None and data.exists() and not data.is_dir():
+        raise DataUnusable(f"--data {data} is a file; name a directory, or a path for a new one")
+
+
+def _not_listening(host: str, wanted: RequestedListener, reason: str) -> str:
+    is_one = wanted.name == one_port.NAME
+    flag = "--one-port" if is_one else f"--{wanted.name}-port"
+    what = "all services" if is_one else f"the {wanted.name} service"
+    if wanted.name == smb.NAME:
+        what = "SMB"
+    return (
+        f"cannot listen on {host} port {wanted.port} for {what}: {reason}. Choose another port by "
+        f"{flag}, or {flag} 0 for a free one; --port-base 0 takes free ones for all services."
+    )
 
 
 def _wanted_ports(settings: Settings) -> dict[str, int]:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 import typer
 
 from strongroom.cli.exits import Exit, fail
+from strongroom.cli.ports import Port, PortBase, with_ports
 
 if TYPE_CHECKING:
     from strongroom.app import App
@@ -47,7 +48,7 @@ Examples
   strongroom serve
   strongroom serve --data /srv/strongroom --host 0.0.0.0 --cert cert.pem --key key.pem
   strongroom serve --host 0.0.0.0 --own-host store.example.net
-  strongroom serve --in-memory --test-clock --blob-port 0
+  strongroom serve --in-memory --test-clock --port-base 0
   strongroom serve --one-port 8080
   strongroom serve --smb
   STRONGROOM_ACCOUNTS='orders:a2V5' strongroom serve --blob-port 11000
@@ -150,6 +151,8 @@ def serve(
     table_port: TablePort = 10002,
     file_port: FilePort = 10003,
     one_port: OnePort = None,
+    port_base: PortBase = None,
+    port: Port = None,
     smb: Smb = False,
     smb_port: SmbPort = 4450,
     smb_encryption: SmbEncryption = "required",
@@ -180,42 +183,38 @@ def serve(
     from strongroom import config
 
     kept = _data_directory(context, data, in_memory)
-    if not smb:
-        _refuse_without_smb(context)
+    _refuse_without_smb(context, smb)
     given = (oauth, oauth_issuer, oauth_keys, oauth_audience or (), oauth_tenant)
-    sources = _or_fail(config.account_sources, account or (), accounts_file, kept, os.environ)
-    tokens = _or_fail(config.oauth_settings, *given)
-    run(
-        config.Settings(
-            data=kept,
-            host=host,
-            blob_port=blob_port,
-            queue_port=queue_port,
-            table_port=table_port,
-            file_port=file_port,
-            one_port=one_port,
-            smb=config.SmbFlags(smb_port, smb_encryption) if smb else None,
-            accounts=sources,
-            tls=_tls(cert, key, tls, require_https),
-            requires_https=require_https,
-            test_clock=test_clock,
-            allow_development_key=allow_development_key,
-            host_suffixes=tuple(_suffixes(host_suffix or ())),
-            copy_source_hosts=tuple(copy_source_host or ()),
-            metrics_anywhere=metrics_anywhere,
-            own_hosts=tuple(map(_own_host, own_host or ())),
-            oauth=tokens,
-            roles=config.roles_source(roles_file, kept),
-            rehydration_s=_rehydration_s(rehydration_delay, rehydration_delay_high),
-            log_level=log_level,
-            log_format=log_format,
-        )
+    settings = config.Settings(
+        data=kept,
+        host=host,
+        blob_port=blob_port,
+        queue_port=queue_port,
+        table_port=table_port,
+        file_port=file_port,
+        one_port=one_port,
+        smb=config.SmbFlags(smb_port, smb_encryption) if smb else None,
+        accounts=_or_fail(config.account_sources, account or (), accounts_file, kept, os.environ),
+        tls=_tls(cert, key, tls, require_https),
+        requires_https=require_https,
+        test_clock=test_clock,
+        allow_development_key=allow_development_key,
+        host_suffixes=tuple(_suffixes(host_suffix or ())),
+        copy_source_hosts=tuple(copy_source_host or ()),
+        metrics_anywhere=metrics_anywhere,
+        own_hosts=tuple(map(_own_host, own_host or ())),
+        oauth=_or_fail(config.oauth_settings, *given),
+        roles=config.roles_source(roles_file, kept),
+        rehydration_s=_rehydration_s(rehydration_delay, rehydration_delay_high),
+        log_level=log_level,
+        log_format=log_format,
     )
+    run(with_ports(context, settings, port_base))
 
 
-def _refuse_without_smb(context: typer.Context) -> None:
+def _refuse_without_smb(context: typer.Context, smb: bool) -> None:
     """End the command if a flag of SMB is given without --smb, because it would do nothing."""
-    for name in ("smb_port", "smb_encryption"):
+    for name in () if smb else ("smb_port", "smb_encryption"):
         source = context.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
             fail(Exit.USAGE, f"--{name.replace('_', '-')} does nothing without --smb; add --smb")

@@ -23,7 +23,7 @@ from strongroom.operations.core.endpoint import Endpoint
 from strongroom.operations.file import endpoint as file_service
 from strongroom.operations.queue import endpoint as queue_service
 from strongroom.operations.table import endpoint as table_service
-from strongroom.servers import one_port
+from strongroom.servers import landing, one_port
 from strongroom.servers.connections.budget import ConnectionBudget
 from strongroom.servers.faults import FaultInjector
 from strongroom.servers.http.server import Exchange, HttpServer
@@ -149,6 +149,8 @@ def _server(context_of: _ContextOf, fallback_context: ServiceContext, shared: Sh
     def handle(request: Request) -> Awaitable[Response]:
         if request.path.startswith(PREFIX):
             return own.respond(request)
+        if landing.is_for(request):
+            return landing.answer()
         if shared.requires_https and not request.tls:
             raise StorageError(errors.ACCOUNT_REQUIRES_HTTPS)
         context = context_of(request)
