@@ -152,6 +152,15 @@ class App:
         await self._close()
         return finished
 
+    def description(self) -> str:
+        """Return what is served, as a line of the log."""
+        ports = ", ".join(f"{name} {port}" for name, port in self.ports.items())
+        data = self.settings.data
+        return (
+            f"ready: {'in memory' if data is None else data.resolve()}, on {self.settings.host} "
+            f"({ports}), accounts: {len(self.accounts.all())}"
+        )
+
     def advance(self, seconds: float) -> None:
         """Move store time forward (test clock only). Raises ValueError without a test clock."""
         if not self.settings.test_clock:
@@ -454,12 +463,15 @@ async def serve(
     loop.set_exception_handler(app.pressure.handle)
     await app.start()
     assert app.failed is not None
+    _log.info("%s", app.description())
     started(app)
     asked = asyncio.create_task(stop.wait())
     try:
         await asyncio.wait((asked, app.failed), return_when=asyncio.FIRST_COMPLETED)
     finally:
         asked.cancel()
+        began_s = loop.time()
         if not await app.stop():
             _log.warning("some requests did not finish in time and were cut off")
+        _log.info("stopped after %.1f s", loop.time() - began_s)
     return app.failed.result() if app.failed.done() else None

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import os
 import re
 import signal
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from strongroom.engines.base import EngineError
 
 T = TypeVar("T")
+_log = logging.getLogger(__name__)
 
 HELP = """
 Serve until SIGTERM or SIGINT.
@@ -135,7 +138,9 @@ RehydrationHigh = Annotated[str | None, typer.Option(help=_REHYDRATION_HIGH)]
 TestClock = Annotated[bool, typer.Option("--test-clock", help="Let tests move the clock.")]
 Level = Annotated[
     Literal["debug", "info", "warning", "error"],
-    typer.Option(help="How much is logged; debug writes a line for each request."),
+    typer.Option(
+        help="How much is logged; info: starts, stops, new accounts; debug: each request."
+    ),
 ]
 Format = Annotated[Literal["text", "json"], typer.Option(help="Form of the log on standard error.")]
 
@@ -330,13 +335,16 @@ async def _until_signal(settings: Settings) -> EngineError | None:
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
 
-    def on_signal() -> None:
+    def on_signal(name: str) -> None:
+        if not stop.is_set():
+            _log.info("%s: no new connections; requests in flight may finish", name)
         stop.set()
         # A second signal ends the process without waiting.
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(number)
 
-    on_signals(loop, (signal.SIGTERM, signal.SIGINT), on_signal)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        on_signals(loop, (number,), partial(on_signal, number.name))
 
     def started(app: App) -> None:
         typer.echo(banner(app))

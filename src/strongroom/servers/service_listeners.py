@@ -25,6 +25,7 @@ from strongroom.operations.queue import endpoint as queue_service
 from strongroom.operations.table import endpoint as table_service
 from strongroom.servers import landing, one_port
 from strongroom.servers.connections.budget import ConnectionBudget
+from strongroom.servers.failed_logons import FailedLogons
 from strongroom.servers.faults import FaultInjector
 from strongroom.servers.http.server import Exchange, HttpServer
 from strongroom.servers.identities.identities import ServedIdentities
@@ -98,6 +99,7 @@ def contexts(
         identities: judges bearer tokens, by service; a service that is missing accepts none.
         strict: see ServiceContext.
     """
+    failed_logons = FailedLogons()
     return {
         service: ServiceContext(
             services,
@@ -107,6 +109,7 @@ def contexts(
             suffixes=suffixes(service, host_suffixes),
             strict=strict,
             identities=identities.get(service),
+            failed_logons=failed_logons,
         )
         for service, endpoint in ENDPOINTS.items()
     }

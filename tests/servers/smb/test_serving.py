@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import logging
 from collections.abc import Iterator
 
@@ -15,9 +16,10 @@ from strongroom.servers.smb.observing import REQUEST_LOG
 from strongroom.servers.smb.serving import SmbMetrics
 from strongroom.servers.smb.settings import SmbSettings
 from strongroom.servers.smb.state import ConnectionState
-from strongroom.servers.telemetry import Telemetry
+from strongroom.servers.telemetry import JsonLines, Telemetry, TextLines
 from strongroom.services.file.admission import Opens
 from strongroom.wire.smb.commands import Command
+from strongroom.wire.smb.statuses import STATUS_LOGON_FAILURE
 from tests.servers.smb.client import connected, listener
 from tests.servers.smb.commands import TestCommands, create
 from tests.servers.smb.messages import PLAIN
@@ -124,11 +126,30 @@ def test_each_request_writes_one_line_at_level_debug(caplog: pytest.LogCaptureFi
         client = await connected(listener())
         with caplog.at_level(logging.DEBUG, logger=REQUEST_LOG):
             await client.call(Command.ECHO, PLAIN)
-        (line,) = [record.getMessage() for record in caplog.records]
-        assert line.startswith("127.0.0.1:40000 ECHO message=4 session=")
+        (record,) = caplog.records
+        line = TextLines().format(record)
+        assert "peer=127.0.0.1:40000 command=ECHO message_id=4 session=" in line
         assert "status=0x00000000" in line
+        entry = json.loads(JsonLines().format(record))
+        assert (entry["peer"], entry["command"]) == ("127.0.0.1:40000", "ECHO")
+        assert (entry["message"], entry["status"]) == ("SMB request", "0x00000000")
 
     run(conversation())
+
+
+def test_a_failed_logon_writes_a_line_with_account_and_address(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.getLogger("strongroom"), "propagate", True)
+
+    async def conversation() -> None:
+        client = await connected(listener())
+        assert (await client.log_on(key=b"wrong")).status == STATUS_LOGON_FAILURE
+
+    run(conversation())
+    (line,) = [one.getMessage() for one in caplog.records if one.name == "strongroom.logons"]
+    assert line.startswith("logon failed: SMB, account ")
+    assert line.endswith(", from 127.0.0.1")
 
 
 def test_the_default_sizes_are_those_of_the_documentation() -> None:

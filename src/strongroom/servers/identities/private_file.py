@@ -155,6 +155,7 @@ class WatchedFile(Generic[T]):
                 _log.error("%s is not used, what it said before stays: %s", self._path, error)
         else:
             self._is_unread = False
+            _log.info("%s has changed, and is used from now on", self._path)
 
 
 def _fingerprint(path: str) -> _Fingerprint | None:

@@ -29,6 +29,7 @@ from strongroom.operations.core import codec, fields, unserved
 from strongroom.operations.core.codec import Admitted
 from strongroom.operations.core.endpoint import Endpoint, ResourceAddress
 from strongroom.operations.core.spec import Operation, Resource
+from strongroom.servers.failed_logons import FailedLogons
 from strongroom.servers.identities.identities import IdentitiesSnapshot, ServedIdentities
 from strongroom.services.core import account
 from strongroom.services.core.calls import Call, Place, Reauthorize
@@ -70,6 +71,7 @@ class ServiceContext:
     suffixes: tuple[str, ...] = ()
     strict: bool = False
     identities: ServedIdentities | None = None
+    failed_logons: FailedLogons = field(default_factory=FailedLogons)
     request_ids: RequestIds = field(init=False)
 
     def __post_init__(self) -> None:

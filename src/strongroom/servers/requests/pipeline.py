@@ -9,13 +9,14 @@ section 1 (headers of every answer).
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable
 from typing import Any, Final, TypeVar
 
 from strongroom import limits
 from strongroom.auth.request import Service
-from strongroom.errors import StorageError
+from strongroom.errors import AUTHENTICATION_FAILED, INVALID_TOKEN, StorageError
 from strongroom.operations.core import codec
 from strongroom.operations.core.spec import Operation, Origin, Resource
 from strongroom.servers.http.answer import broken_refusal
@@ -40,6 +41,7 @@ from strongroom.wire.core.query import Query
 ERROR_CODE_SINCE: Final = "2017-07-29"
 # A constant, since an attribute access on an enumeration costs a call in Python 3.11.
 _BATCH: Final = Resource.BATCH
+_FAILED_LOGONS: Final = (AUTHENTICATION_FAILED, INVALID_TOKEN)
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
@@ -161,6 +163,8 @@ def _refusal(
 
     The answer has no body if the request was HEAD or the status is 304.
     """
+    if error.row in _FAILED_LOGONS and request is not None and parsed is not None:
+        _note_failed_logon(context, error, request, parsed)
     headers = list(error.headers)
     version = None if request is None else request.headers.get("x-ms-version")
     if not version or version >= ERROR_CODE_SINCE:
@@ -173,6 +177,14 @@ def _refusal(
     refusal = context.endpoint.refusal(error, request_id, now, operation)
     headers.append(("Content-Type", refusal.content_type))
     return Response(error.row.status, headers, refusal.body, len(refusal.body), reason)
+
+
+def _note_failed_logon(
+    context: ServiceContext, error: StorageError, request: Request, parsed: ParsedRequest
+) -> None:
+    now = asyncio.get_running_loop().time()
+    how = f"{context.endpoint.service.value} service, {error.row.code}"
+    context.failed_logons.note(how, parsed.addressed.target.account, request.peer, now)
 
 
 async def _add_cors(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 
+from strongroom.servers.failed_logons import FailedLogons
 from strongroom.wire.smb.commands import name_of
 from strongroom.wire.smb.header import Header
 
@@ -29,8 +30,20 @@ class SmbCounts:
         self.requests: dict[tuple[str, int], int] = {}
         self.breaks = 0
         self.logon_failures = 0
+        self._failed_logons = FailedLogons()
         self.received_bytes = 0
         self.sent_bytes = 0
+
+    def logon_failed(self, account: str, address: str, now: float) -> None:
+        """Count one failed logon, and write its line.
+
+        Arguments:
+            account: the name that the client gave, "" if it gave none.
+            address: the client's address.
+            now: seconds of a monotonic clock.
+        """
+        self.logon_failures += 1
+        self._failed_logons.note("SMB", account, address, now)
 
     def answered(self, peer: str, header: Header, status: int, seconds: float) -> None:
         """Count one request, and write its line at log level debug."""
@@ -38,6 +51,13 @@ class SmbCounts:
         key = (name, status)
         self.requests[key] = self.requests.get(key, 0) + 1
         if _log.isEnabledFor(logging.DEBUG):
-            ids = f"message={header.message_id} session={header.session_id:016x}"
-            outcome = f"tree={header.tree_id} status=0x{status:08X} ms={seconds * 1000:.3f}"
-            _log.debug("%s %s %s %s", peer, name, ids, outcome)
+            facts: dict[str, str | int | float] = {
+                "peer": peer,
+                "command": name,
+                "message_id": header.message_id,
+                "session": f"{header.session_id:016x}",
+                "tree": header.tree_id,
+                "status": f"0x{status:08X}",
+                "ms": round(seconds * 1000, 3),
+            }
+            _log.debug("SMB request", extra={"facts": facts})

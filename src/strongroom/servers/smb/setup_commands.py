@@ -128,7 +128,8 @@ async def _session_setup(element: SmbElement) -> SmbAnswer:
     except (LogonFailed, MalformedMessage, SmbError) as error:
         await state.end_session(session, DisconnectReason.LOGGED_OFF)
         if isinstance(error, LogonFailed):
-            state.shared.counts.logon_failures += 1
+            now = asyncio.get_running_loop().time()
+            state.shared.counts.logon_failed(authentication.user.lower(), state.address, now)
             raise SmbError(STATUS_LOGON_FAILURE) from None
         raise
 

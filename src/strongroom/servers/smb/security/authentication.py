@@ -62,6 +62,7 @@ class Authentication:
         self._mechanisms: bytes | None = None  # as they were sent; None = NTLMSSP without SPNEGO
         self._is_first_choice = True
         self._messages: list[bytes] = []
+        self.user = ""
 
     @property
     def is_last_step(self) -> bool:
@@ -117,6 +118,7 @@ class Authentication:
 
     def _authenticated(self, token: bytes, mic: bytes | None, accounts: Accounts) -> LoggedOn:
         message = ntlm.read_authenticate(token)
+        self.user = message.user
         if proof.is_malformed(message.nt_response):
             raise MalformedMessage("the pairs of an NTLMv2 response do not end within it")
         attempt = NtlmAttempt(
