@@ -56,7 +56,7 @@ from strongroom.servers.own_endpoints import OwnEndpoints
 from strongroom.servers.own_hosts import OwnHosts
 from strongroom.servers.service_listeners import ENDPOINTS, Shared
 from strongroom.servers.smb import serving as smb
-from strongroom.servers.telemetry import ConnectionMetrics, Telemetry
+from strongroom.servers.telemetry import ConnectionMetrics, StoreMetrics, Telemetry
 from strongroom.services.blob.decisions.rehydration import RehydrationDelays
 from strongroom.services.copy_openers import OPENERS
 from strongroom.services.core.copies.sources import CopySources
@@ -249,6 +249,8 @@ class App:
         budget = ConnectionBudget(open_files.connections_max())
         telemetry = Telemetry(self._connections, self._waiters)
         telemetry.add(ConnectionMetrics(budget))
+        if isinstance(self.store, EmbeddedEngine):
+            telemetry.add(StoreMetrics(self.store.facts))
         shared = Shared(
             self._own_endpoints(telemetry, faults),
             budget,

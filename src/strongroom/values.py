@@ -276,6 +276,38 @@ class Health(enum.Enum):
     """The engine is closed or broken, and will not serve again."""
 
 
+@dataclass(frozen=True, slots=True)
+class StoreFacts:
+    """What an operator watches of a store on a disk.
+
+    Attributes:
+        free_bytes: the free space of its disk.
+        is_full: whether new data may be refused, or the reserve is in use.
+        ballast_bytes, ballast_whole_bytes: the reserve now, and when it is whole.
+        records_bytes, log_bytes, segments_bytes: the lengths of its files.
+        live_bytes: the part of the segments that is needed.
+        commits: how many commits took up to so many seconds, by that bound, in its order; each
+            count includes those of the bounds below. The last bound is infinite.
+        commits_s: how long all commits took together.
+        damaged_reads: how often this process has read damaged data.
+        backup_ended_s: when the last backup was complete, in seconds since 1970; None = there was
+            none.
+    """
+
+    free_bytes: int
+    is_full: bool
+    ballast_bytes: int
+    ballast_whole_bytes: int
+    records_bytes: int
+    log_bytes: int
+    segments_bytes: int
+    live_bytes: int
+    commits: tuple[tuple[float, int], ...]
+    commits_s: float
+    damaged_reads: int
+    backup_ended_s: float | None
+
+
 class Purpose(enum.IntEnum):
     """The purpose of an update.
 

@@ -222,3 +222,50 @@ def test_immutability_and_last_access_are_switched(tmp_path: Path) -> None:
         assert switch(option, "maybe") == Exit.USAGE
     text = in_process("account", "list", "--data", tmp_path).out
     assert text == "orders  one key  immutability on\n"
+
+
+def test_a_removed_account_is_not_served_and_keeps_its_data(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    kept = made_key(in_process("account", "add", "kept", "--data", data))
+    gone = made_key(in_process("account", "add", "gone", "--data", data))
+    with Server.start(data=data, test_clock=False) as server:
+        assert works(server, "gone", gone)
+        ran = in_process("account", "remove", "gone", "--data", data)
+        assert ran.code == 0, ran.err
+        assert "Its data stays, and is not served." in ran.out
+        assert not works(server, "gone", gone)
+        assert works(server, "kept", kept)
+    ran = in_process("account", "remove", "gone", "--data", data)
+    assert (ran.code, "no account 'gone'; there are: kept" in ran.err) == (Exit.REFUSED, True)
+
+
+def test_the_last_account_and_a_protected_one_are_not_removed(tmp_path: Path) -> None:
+    in_process("account", "add", "orders", "--data", tmp_path)
+    ran = in_process("account", "remove", "orders", "--data", tmp_path)
+    assert (ran.code, "is the last account" in ran.err) == (Exit.REFUSED, True)
+    in_process("account", "add", "other", "--data", tmp_path)
+    in_process("container", "protect", "orders/box", "--retention", "1d", "--data", tmp_path)
+    ran = in_process("account", "remove", "orders", "--data", tmp_path)
+    assert (ran.code, "has protected containers" in ran.err) == (Exit.REFUSED, True)
+    shown = in_process("account", "list", "--data", tmp_path).out
+    assert "protected containers 1" in shown
+
+
+def test_the_first_account_says_what_ends(tmp_path: Path) -> None:
+    ran = in_process("account", "add", "orders", "--data", tmp_path)
+    assert "a running server ends devstoreaccount1, the development account" in ran.out
+    assert "ends" not in in_process("account", "add", "other", "--data", tmp_path).out
+
+
+def test_what_is_set_is_shown(tmp_path: Path) -> None:
+    in_process("account", "add", "orders", "--data", tmp_path)
+
+    def given(*flags: str) -> str:
+        return in_process("account", "set", "orders", *flags, "--data", tmp_path).out
+
+    assert given("--versioning", "on") == "Account orders is set: versioning.\n"
+    assert given("--container-retention", "7d") == (
+        "Account orders is set: container retention 7d, versioning.\n"
+    )
+    given("--versioning", "off")
+    assert "all switches have their defaults" in given("--container-retention", "off")

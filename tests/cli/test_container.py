@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from azure.storage.blob import BlobServiceClient
 
 from strongroom.auth.accounts import parse_document
 from strongroom.cli.exits import Exit
+from strongroom.testing import InProcessServer
 from tests.cli.command import Ran, in_process
 
 
@@ -120,3 +122,16 @@ def test_a_file_with_a_protection_that_cannot_be_is_refused(data: Path) -> None:
     ran = in_process("container", "list", "--data", data)
     assert ran.code == Exit.SETTINGS
     assert "container 'box'" in ran.err
+
+
+def test_a_protection_of_a_container_that_is_not_there_is_noted(tmp_path: Path) -> None:
+    in_process("account", "add", "devstoreaccount1", "--data", tmp_path)
+    place = "devstoreaccount1/box"
+    before = protect(tmp_path, "--retention", "1d", place=place)
+    assert (before.code, "there is no container" in before.err) == (0, True)
+    with InProcessServer.start(data=tmp_path, test_clock=False) as server:
+        client = BlobServiceClient.from_connection_string(server.connection_string)
+        client.create_container("box")
+        assert protect(tmp_path, "--retention", "2d", place=place).err == ""
+        other = protect(tmp_path, "--retention", "1d", place="devstoreaccount1/bax")
+        assert f"Note: there is no container devstoreaccount1/bax in {tmp_path} now" in other.err

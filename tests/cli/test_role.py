@@ -142,3 +142,17 @@ def test_the_names_of_roles() -> None:
 def test_flags_that_do_not_go_together(tmp_path: Path, flags: tuple[str, ...], reason: str) -> None:
     ran = strongroom("serve", "--data", tmp_path / "data", "--blob-port", "0", *flags)
     assert ran.code == Exit.SETTINGS and reason in " ".join(ran.err.split()), ran.err
+
+
+def test_a_role_in_an_account_that_is_not_known_is_noted(tmp_path: Path) -> None:
+    def add(account: str) -> Ran:
+        return in_process(
+            "role", "add", READER, "someone", "--account", account, "--data", tmp_path
+        )
+
+    assert add(DEVELOPMENT_ACCOUNT_NAME).err == ""
+    ran = add("nope")
+    assert ran.code == 0
+    assert f"Note: {tmp_path} has no account 'nope' (there are: devstoreaccount1)" in ran.err
+    in_process("account", "add", "orders", "--data", tmp_path)
+    assert add("orders").err == ""

@@ -177,36 +177,6 @@ def test_it_is_quiet_by_default() -> None:
         assert "/devstoreaccount1/box/b" not in server.output()
 
 
-def test_a_failed_logon_leaves_a_line_with_account_and_address() -> None:
-    with Server.start() as server:
-        credential = {"account_name": DEVELOPMENT_ACCOUNT_NAME, "account_key": KEY}
-        client = BlobServiceClient(f"{server.url}/{DEVELOPMENT_ACCOUNT_NAME}", credential)
-        for _ in range(3):
-            with pytest.raises(HttpResponseError):
-                client.create_container("box")
-        ask(server, "/Robert%0A/box?sv=2021-12-02&sr=b&sig=secretsecret")
-        server.stop()
-        lines = [line for line in server.output().splitlines() if "logon failed" in line]
-    assert len(lines) == 2, lines
-    assert f"blob service, AuthenticationFailed, account {DEVELOPMENT_ACCOUNT_NAME}" in lines[0]
-    assert lines[0].endswith(f"from {HOST}")
-    assert "a name that no account has, from" in lines[1]
-    assert "secret" not in "".join(lines)
-
-
-def test_level_info_tells_of_start_accounts_and_stop(tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    with Server.start(data=data, test_clock=False, flags=("--log-level", "info")) as server:
-        assert in_process("account", "add", "orders", "--data", data).code == 0
-        ask(server, "/orders")
-        server.stop()
-        output = server.output()
-    assert f"ready: {data.resolve()}, on {HOST} (blob {server.port}, queue " in output
-    assert "accounts.json has changed, and is used from now on" in output
-    assert "SIGTERM: no new connections; requests in flight may finish" in output
-    assert "stopped after " in output
-
-
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])
 def test_the_development_key_is_not_served_to_other_machines(host: str) -> None:
     ran = strongroom("serve", "--in-memory", "--host", host, *port_flags())

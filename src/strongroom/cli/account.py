@@ -29,13 +29,15 @@ A running server sees a change with the next request.
 
 Both keys of an account sign: rotate makes a new first key and keeps the one
 before as the second, so that clients can change over; remove-old-key then
-ends it. set changes what Azure switches for a whole account.
+ends it. remove ends both keys; the data of the account stays. set changes what
+Azure switches for a whole account.
 
 Examples
 
   strongroom account add orders
   strongroom account rotate orders
   strongroom account remove-old-key orders
+  strongroom account remove orders
   strongroom account set orders --container-retention 7d
   strongroom account set orders --versioning on
   strongroom account set orders --immutability on
@@ -62,17 +64,56 @@ def add(
     name: Name, data: Data = _DATA, accounts_file: File = None, key_stdin: KeyStdin = False
 ) -> None:
     """Add an account. Prints the key that was made for it."""
-    from strongroom.auth.accounts import Account
+    from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_NAME, Account
 
     key = _new_key(key_stdin)
+    others: list[str] = []
 
     def edit(accounts: tuple[Account, ...]) -> tuple[Account, ...]:
         if any(account.name == name for account in accounts):
             fail(Exit.REFUSED, f"there is an account {name!r} already; rotate gives it a new key")
+        others[:] = [account.name for account in accounts]
         return (*accounts, Account(name, (key,)))
 
     path = change_file(data, accounts_file, edit)
     _print_result(f"Account {name} is in {path}.", key, key_stdin)
+    if not others and name != DEVELOPMENT_ACCOUNT_NAME:
+        typer.echo(
+            f"It is the first account there, so a running server ends {DEVELOPMENT_ACCOUNT_NAME}, "
+            "the development account, unless --account or STRONGROOM_ACCOUNTS names it. Its data "
+            "stays."
+        )
+
+
+@app.command("remove")
+def remove(name: Name, data: Data = _DATA, accounts_file: File = None) -> None:
+    """Remove an account and its keys. Its data stays, and is not served any more."""
+
+    def edit(accounts: tuple[Account, ...]) -> tuple[Account, ...]:
+        found = next((account for account in accounts if account.name == name), None)
+        if found is None:
+            fail(Exit.REFUSED, f"there is no account {name!r}{_known(accounts)}")
+        if found.switches.containers:
+            fail(
+                Exit.REFUSED,
+                f"account {name!r} has protected containers, whose policies and holds would be "
+                "lost with it; strongroom container list names them",
+            )
+        if len(accounts) == 1:
+            fail(
+                Exit.REFUSED,
+                f"{name!r} is the last account: without any, the development account would be "
+                "served, whose key everybody knows. Add another account first.",
+            )
+        return tuple(account for account in accounts if account.name != name)
+
+    path = change_file(data, accounts_file, edit)
+    typer.echo(f"Account {name} is not in {path} any more. Its data stays, and is not served.")
+
+
+def _known(accounts: tuple[Account, ...]) -> str:
+    names = ", ".join(account.name for account in accounts)
+    return f"; there are: {names}" if names else ""
 
 
 @app.command("rotate")
@@ -150,15 +191,15 @@ def set_switches(
     problem = msgspec.structs.replace(DEFAULT_SWITCHES, **given).problem()
     if problem is not None:
         fail(Exit.USAGE, problem)
-    change_file(
-        data,
-        accounts_file,
-        edit_one(
-            name,
-            lambda account: account.switched(msgspec.structs.replace(account.switches, **given)),
-        ),
-    )
-    typer.echo(f"Account {name} is set.")
+    set_to: list[Account] = []
+
+    def change(account: Account) -> Account:
+        set_to.append(account.switched(msgspec.structs.replace(account.switches, **given)))
+        return set_to[-1]
+
+    change_file(data, accounts_file, edit_one(name, change))
+    shown = ", ".join(_switched(set_to[-1])) or "all switches have their defaults"
+    typer.echo(f"Account {name} is set: {shown}.")
 
 
 def _days(option: str, text: str) -> int:
@@ -226,6 +267,8 @@ def _switched(account: Account) -> list[str]:
         found.append("immutability on")
     if switches.last_access:
         found.append("last access on")
+    if switches.containers:
+        found.append(f"protected containers {len(switches.containers)}")
     return found
 
 
@@ -270,7 +313,7 @@ def edit_one(name: str, change: Callable[[Account], Account]) -> Edit:
 
     def edit(accounts: tuple[Account, ...]) -> tuple[Account, ...]:
         if all(account.name != name for account in accounts):
-            fail(Exit.REFUSED, f"there is no account {name!r}")
+            fail(Exit.REFUSED, f"there is no account {name!r}{_known(accounts)}")
         return tuple(change(account) if account.name == name else account for account in accounts)
 
     return edit

@@ -89,6 +89,29 @@ def protect(
 
     _change(place, data, accounts_file, change)
     typer.echo(f"Container {place} is protected.")
+    if not _may_exist(place, data):
+        typer.echo(
+            f"Note: there is no container {place} in {data} now; it is protected once it is "
+            "created.",
+            err=True,
+        )
+
+
+def _may_exist(place: str, data: Path) -> bool:
+    """Return whether a container exists, as far as its data directory can be read."""
+    import apsw
+
+    from strongroom.engines.base import EngineError
+    from strongroom.engines.embedded.check import Inspection
+    from strongroom.store.core import keys
+
+    account, _, container = place.partition("/")
+    try:
+        with Inspection(data) as inspection:
+            return inspection.has(keys.container(account, container))
+    except (EngineError, OSError, apsw.Error):
+        # Without FORMAT there is no data yet, and so no container.
+        return (data / "FORMAT").exists()
 
 
 @app.command("unprotect")

@@ -74,6 +74,22 @@ def add(
 
     path = _change(data, roles_file, edit)
     typer.echo(f"{_text(wanted)}: assigned in {path}.")
+    _note_unknown_account(account, data)
+
+
+def _note_unknown_account(name: str, data: Path) -> None:
+    """Say that an account is not known here, as after a slip of the pen. Another source may have
+    it, so the role stays."""
+    from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_NAME
+    from strongroom.cli.account import read_file
+
+    known = [one.name for one in read_file(data, None)] or [DEVELOPMENT_ACCOUNT_NAME]
+    if name not in known:
+        typer.echo(
+            f"Note: {data} has no account {name!r} (there are: {', '.join(known)}), so the role "
+            "counts only if the server gets that account from elsewhere.",
+            err=True,
+        )
 
 
 @app.command("remove")

@@ -35,7 +35,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterator, Sequence
-from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar, cast
 
 import msgspec
 
@@ -247,7 +247,17 @@ _FULL: Final = {
 
 class DataDamaged(EngineError):
     """The bytes read differ from their checksum; the message names the data. Damaged bytes are
-    never answered, and all other data is still served."""
+    never answered, and all other data is still served.
+
+    Attributes:
+        found: how often that has happened in this process.
+    """
+
+    found: ClassVar[int] = 0
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        DataDamaged.found += 1
 
 
 class ContentMissing(EngineError):

@@ -29,12 +29,14 @@ from prometheus_client.utils import floatToGoString
 
 from strongroom.servers.connections.budget import ConnectionBudget
 from strongroom.servers.http.settings import Exchange
+from strongroom.values import StoreFacts
 from strongroom.wire.core.http import Response
 
 REQUEST_LOG: Final = "strongroom.requests"
 _BUCKETS_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 60.0)
 _SECRET_PARAMETERS: Final = frozenset({"sig"})
 _NO_OPERATION: Final = "none"
+_log = logging.getLogger(__name__)
 _requests_log = logging.getLogger(REQUEST_LOG)
 
 
@@ -142,6 +144,54 @@ class ConnectionMetrics(Collector):
             "connections_closed_for_newcomers", "Connections ended for a newcomer.", ended
         )
         yield _counter("connections_refused", "Newcomers refused.", refused)
+
+
+class StoreMetrics(Collector):
+    """What an operator watches of the store on its disk, as metrics.
+
+    Arguments:
+        facts: returns the present facts. Raises OSError.
+    """
+
+    def __init__(self, facts: Callable[[], StoreFacts]) -> None:
+        self._facts = facts
+
+    def describe(self) -> list[Metric]:
+        """Return nothing: the registry would read the disk to learn the names."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield all metrics with their present values; none while the disk cannot be asked."""
+        try:
+            facts = self._facts()
+        except OSError as error:
+            _log.warning("the metrics of the disk are left out: %s", error)
+            return
+        yield _gauge("disk_free_bytes", "Free space of the disk.", facts.free_bytes)
+        yield _gauge("disk_full", "1: new data is refused (507), or was just now.", facts.is_full)
+        yield _gauge("ballast_bytes", "The reserve for a full disk.", facts.ballast_bytes)
+        whole_bytes = facts.ballast_whole_bytes
+        yield _gauge("ballast_whole_bytes", "The reserve when it is whole.", whole_bytes)
+        sizes = GaugeMetricFamily("strongroom_data_bytes", "Lengths of files.", labels=("part",))
+        sizes.add_metric(("records",), facts.records_bytes)
+        sizes.add_metric(("log",), facts.log_bytes)
+        sizes.add_metric(("segments",), facts.segments_bytes)
+        yield sizes
+        yield _gauge("live_bytes", "What is needed of the segments.", facts.live_bytes)
+        seconds = HistogramMetricFamily(
+            "strongroom_commit_seconds", "Commits of records, with their sync to the disk."
+        )
+        bounds, counts = zip(*facts.commits, strict=True)
+        buckets = list(zip(map(floatToGoString, bounds), map(float, counts), strict=True))
+        seconds.add_metric((), buckets, facts.commits_s)
+        yield seconds
+        yield _counter("damaged_reads", "Reads that found damaged data.", facts.damaged_reads)
+        if facts.backup_ended_s is not None:
+            yield GaugeMetricFamily(
+                "strongroom_last_backup_timestamp_seconds",
+                "When the last backup was complete.",
+                value=facts.backup_ended_s,
+            )
 
 
 def _counter(name: str, what: str, count: int) -> Metric:

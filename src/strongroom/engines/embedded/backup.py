@@ -34,6 +34,7 @@ from strongroom.engines.embedded.upgrade.steps import settled_format
 Progress = Callable[[int, int], None]
 """progress(bytes copied, total bytes)."""
 
+_MARK: Final = b"a backup was complete when this file was written\n"
 _PIECE_BYTES: Final = 4 * 1024 * 1024
 
 _StrPath = str | os.PathLike[str]
@@ -81,6 +82,13 @@ def backup(
             making.finish()
     finally:
         lock.release()
+    _mark_complete(home)
+
+
+def _mark_complete(home: DirectoryLayout) -> None:
+    """Let the source show when its last backup was complete."""
+    with open(home.backup_lock, "wb") as file:
+        file.write(_MARK)
 
 
 def _copy_records(

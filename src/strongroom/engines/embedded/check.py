@@ -16,7 +16,7 @@ from typing import Final
 
 import apsw
 
-from strongroom.engines.base import ContentMissing, DataDamaged
+from strongroom.engines.base import ContentMissing, DataDamaged, Ref
 from strongroom.engines.checksum import crc64
 from strongroom.engines.embedded.directory import RECORDS_NAME, DirectoryLayout, FileLock, Format
 from strongroom.engines.embedded.log.gate import refuse_damaged_idle_log
@@ -100,6 +100,10 @@ class Inspection:
     def keyspaces(self, first: bytes, until: bytes) -> list[bytes]:
         """Return the keyspaces of records from `first` on and before `until`. Raises apsw.Error."""
         return run_to_completion(self._reader.keyspaces(first, until))
+
+    def has(self, ref: Ref) -> bool:
+        """Return whether a record exists. Raises apsw.Error, DataDamaged."""
+        return self._reader.get(ref) is not None
 
     def records(self) -> Iterator[Walked]:
         """Yield all records in order, face keys first; None for a damaged record."""

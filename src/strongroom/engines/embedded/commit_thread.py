@@ -13,9 +13,12 @@ the loop spends at most a tenth of its time on a disk that is sometimes slow.
 from __future__ import annotations
 
 import asyncio
+import bisect
+import math
 import queue
 import threading
 from collections.abc import Callable
+from itertools import accumulate
 from typing import Final
 
 from strongroom.engines.embedded.threads import start
@@ -25,6 +28,24 @@ Done = Callable[[BaseException | None], None]
 
 QUICK_S: Final = 0.001
 _THREAD_TIME_FACTOR: Final = 10
+_BOUNDS_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
+
+
+class CommitTimes:
+    """How long commits took, with their syncs. One thread at a time notes; others may read."""
+
+    def __init__(self) -> None:
+        self._counts = [0] * (len(_BOUNDS_S) + 1)
+        self.sum_s = 0.0
+
+    def note(self, took_s: float) -> None:
+        """Count one commit."""
+        self._counts[bisect.bisect_left(_BOUNDS_S, took_s)] += 1
+        self.sum_s += took_s
+
+    def by_bound(self) -> tuple[tuple[float, int], ...]:
+        """See StoreFacts.commits."""
+        return tuple(zip((*_BOUNDS_S, math.inf), accumulate(self._counts), strict=True))
 
 
 class CommitThread:
@@ -32,11 +53,15 @@ class CommitThread:
 
     A thread pool would do the same, but each hand-over would cost three times as much.
 
+    Attributes:
+        times: how long the commits took.
+
     Raises: MemoryError: there is no memory for the thread, or the system allows no more.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, name: str) -> None:
         self._loop = loop
+        self.times = CommitTimes()
         self._thread_until_s = 0.0  # until then, commits run on the thread
         self._work: queue.SimpleQueue[tuple[Work, Done] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -71,6 +96,7 @@ class CommitThread:
             work()
         finally:
             took_s = self._loop.time() - began_s
+            self.times.note(took_s)
             if took_s > QUICK_S:
                 self.use_thread_for(_THREAD_TIME_FACTOR * took_s)
 

@@ -4,7 +4,8 @@
                     and by " upgrading" if an upgrade was decided but is not complete (upgrade/)
     UNFINISHED      instead of FORMAT, while a backup or a restore is made (copy_target.py)
     LOCK            held by the one server that has the directory open, which holds segments/ too
-    BACKUP          held shared by a backup; while it is, no segment may be deleted
+    BACKUP          held shared by a backup; while it is, no segment may be deleted. Each backup
+                    that is complete writes a mark there, so its time of change says when
     records.sqlite  the records (records/sqlite.py)
     segments/       the contents (segments.py)
     ballast         space kept back for a full disk (ballast.py)

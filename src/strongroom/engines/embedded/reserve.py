@@ -68,6 +68,16 @@ class Reserve:
         """Whether the whole ballast is available."""
         return self._held_bytes >= self._ballast.full_bytes
 
+    @property
+    def held_bytes(self) -> int:
+        """How much of the ballast is available."""
+        return self._held_bytes
+
+    @property
+    def whole_bytes(self) -> int:
+        """How much is available when the ballast is whole."""
+        return self._ballast.full_bytes
+
     def admits(self, purpose: Purpose) -> bool:
         """Return whether updates of this purpose that make records larger should be tried."""
         return self._held_bytes + self._spare_bytes >= self._floors[purpose]

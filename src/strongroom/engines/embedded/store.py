@@ -47,6 +47,7 @@ from strongroom.engines.embedded.ceiling import Ceiling
 from strongroom.engines.embedded.commit_thread import CommitThread
 from strongroom.engines.embedded.contents import EmbeddedContents
 from strongroom.engines.embedded.directory import DataDirectory
+from strongroom.engines.embedded.facts import store_facts
 from strongroom.engines.embedded.files import Files, OsFiles
 from strongroom.engines.embedded.futures import retrieve_exception
 from strongroom.engines.embedded.group_commit import Committer
@@ -157,17 +158,14 @@ class EmbeddedEngine(WaitingEngine):
             reserve=reserve,
             slices=self.turns,
             on_committed=lambda: self._checkpointer.start_if_due(self._committer),
-            on_broken=self._stopped,
+            on_broken=lambda error: _tell(self._fatal, error),
         )
         self._ceiling = Ceiling(time, writer, self._committer)
         self._health = HealthCheck(self._committer, directory.free_bytes)
+        times = self._thread.times
+        self.facts = functools.partial(store_facts, directory, self._segments, reserve, times)
         self.contents = EmbeddedContents(
-            self._segments,
-            bodies,
-            unadopted,
-            self._committer,
-            self._reader,
-            self._why_stopped,
+            self._segments, bodies, unadopted, self._committer, self._reader, self._why_stopped
         )
         self._compactor = Compactor(
             self._segments, self._reader, writer, self._committer, self._io_threads, time.now
@@ -337,16 +335,17 @@ class EmbeddedEngine(WaitingEngine):
         except apsw.Error as error:
             raise unreadable(error) from error
 
-    def _stopped(self, error: EngineError) -> None:
-        for callback in self._fatal:
-            callback(error)
-
     def _why_stopped(self) -> EngineError | None:
         return Unavailable("the store is closed") if self._closed else self._committer.broken
 
     def _check_serving(self) -> None:
         if self._closed or self._committer.broken is not None:
             raise self._why_stopped() or AssertionError
+
+
+def _tell(callbacks: Sequence[Callable[[EngineError], None]], error: EngineError) -> None:
+    for callback in callbacks:
+        callback(error)
 
 
 async def open_store(

@@ -172,6 +172,11 @@ class SegmentStore:
                 if change < 0:
                     self._look_for_dead(segment)
 
+    def sizes(self) -> tuple[int, int]:
+        """Return the length of all segments in bytes, and the part that is alive."""
+        found = [one for one in self.by_id.values() if not one.gone]
+        return sum(one.end for one in found), sum(one.live_bytes for one in found)
+
     def seal_quiet(self, now: int) -> None:
         """Seal the open segments that are less than half alive, after QUIET_TICKS without a new
         body. Call it now and then.
