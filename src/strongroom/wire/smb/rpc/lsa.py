@@ -20,8 +20,8 @@ from strongroom.wire.smb.rpc.ndr import NdrReader, NdrWriter, UnknownHandle
 from strongroom.wire.smb.rpc.principals import (
     OWN_DOMAIN,
     Domain,
-    Kind,
     Principal,
+    SidUse,
     own_principals,
     with_name,
     with_sid,
@@ -179,7 +179,7 @@ def _answer(found: Sequence[Principal | None], write: Sequence[_WriteEntry]) -> 
 
 
 def _kind(principal: Principal | None) -> int:
-    return Kind.UNKNOWN if principal is None else principal.kind
+    return SidUse.UNKNOWN if principal is None else principal.kind
 
 
 def _lookup_sids(
@@ -226,7 +226,7 @@ def _relative_entry(
 ) -> None:
     """Write an entry that has the last number of a SID only; a domain has none."""
     out.short(_kind(principal))
-    is_domain = principal is None or principal.kind is Kind.DOMAIN
+    is_domain = principal is None or principal.kind is SidUse.DOMAIN
     out.number(_NO_DOMAIN if principal is None or is_domain else principal.sid.sub_authorities[-1])
     out.number(place)
     if has_flags:

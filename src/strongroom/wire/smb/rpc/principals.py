@@ -21,7 +21,7 @@ BUILTIN: Final = Sid(5, (32,))
 _NT: Final = Sid(5, ())
 
 
-class Kind(enum.IntEnum):
+class SidUse(enum.IntEnum):
     """SID_NAME_USE."""
 
     USER = 1
@@ -45,7 +45,7 @@ class Principal(msgspec.Struct, frozen=True):
 
     name: str
     sid: Sid
-    kind: Kind
+    kind: SidUse
     domain: Domain
 
 
@@ -89,10 +89,13 @@ _LEVELS: Final = {
 }  # fmt: skip
 
 FIXED: Final[tuple[Principal, ...]] = (
-    *(Principal(name, NAMED[key], Kind.WELL_KNOWN, at) for key, (name, at) in _WELL_KNOWN.items()),
-    *(Principal(n, NAMED[key], Kind.ALIAS, _BUILTIN_DOMAIN) for key, n in _ALIASES.items()),
-    *(Principal(name, NAMED[key], Kind.LABEL, _LABELS) for key, name in _LEVELS.items()),
-    Principal(_BUILTIN_DOMAIN.name, BUILTIN, Kind.DOMAIN, _BUILTIN_DOMAIN),
+    *(
+        Principal(name, NAMED[key], SidUse.WELL_KNOWN, at)
+        for key, (name, at) in _WELL_KNOWN.items()
+    ),
+    *(Principal(n, NAMED[key], SidUse.ALIAS, _BUILTIN_DOMAIN) for key, n in _ALIASES.items()),
+    *(Principal(name, NAMED[key], SidUse.LABEL, _LABELS) for key, name in _LEVELS.items()),
+    Principal(_BUILTIN_DOMAIN.name, BUILTIN, SidUse.DOMAIN, _BUILTIN_DOMAIN),
 )
 """The principals of every server."""
 _BY_SID: Final = {one.sid: one for one in FIXED}
@@ -103,9 +106,9 @@ def own_principals(server: str, account: str) -> tuple[Principal, ...]:
     descriptors may name."""
     domain = Domain(server, OWN_DOMAIN)
     return (
-        Principal(account, NAMED["LA"], Kind.USER, domain),
-        *(Principal(name, NAMED[key], Kind.GROUP, domain) for key, name in _OWN_GROUPS.items()),
-        Principal(server, OWN_DOMAIN, Kind.DOMAIN, domain),
+        Principal(account, NAMED["LA"], SidUse.USER, domain),
+        *(Principal(name, NAMED[key], SidUse.GROUP, domain) for key, name in _OWN_GROUPS.items()),
+        Principal(server, OWN_DOMAIN, SidUse.DOMAIN, domain),
     )
 
 
