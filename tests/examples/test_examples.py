@@ -80,3 +80,25 @@ def test_an_example_meets_the_codes_it_promises(script: str) -> None:
     steps = [line for line in run(script).splitlines() if line.startswith("  ")]
     met = [int(word) for line in steps for word in line[68:].split()[:1] if word.isdigit()]
     assert met == STATUSES[script]
+    if script in shown():
+        printed = iter(map(without_etags, steps))
+        assert [one for one in shown()[script] if one not in printed] == []
+
+
+def shown() -> dict[str, list[str]]:
+    """The steps that a page shows of an example's output, in order, by script."""
+    page = (EXAMPLES.parent / "docs" / "start" / "emulator.md").read_text(encoding="utf-8")
+    found = re.findall(r"^\$ \S+ examples/(\S+)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    return {
+        script: [without_etags(line) for line in lines.splitlines() if line.startswith("  ")]
+        for script, lines in found
+    }
+
+
+def without_etags(line: str) -> str:
+    """The line without what differs from run to run."""
+    return re.sub(r'"0x[0-9A-F]+"', "ETag", line)
+
+
+def test_a_page_shows_what_an_example_prints() -> None:
+    assert len(shown()["managing_concurrency.py"]) > 10

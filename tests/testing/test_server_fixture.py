@@ -1,9 +1,8 @@
-"""The shipped servers and fixtures for tests, and every example of their manual."""
+"""The shipped servers and fixtures for tests; tests/pages follows their manual."""
 
 from __future__ import annotations
 
 import asyncio
-import re
 import signal
 import socket
 import subprocess
@@ -19,9 +18,6 @@ from strongroom.app import CannotListen, DataUnusable
 from strongroom.testing import InProcessServer, Server
 from strongroom.testing.ports import HOST, free_port
 from strongroom.testing.server import ServerClock, ServerFailed
-
-MANUAL = Path(__file__).parents[2] / "docs" / "testing.md"
-EXAMPLES = re.findall(r"^```python\n(.*?)^```", MANUAL.read_text(encoding="utf-8"), re.M | re.S)
 
 Kind = type[InProcessServer] | type[Server]
 KINDS = pytest.mark.parametrize("kind", [InProcessServer, Server])
@@ -150,28 +146,6 @@ def test_the_fixtures_work_together(
     strongroom_clock.advance(3600)
     blob.upload_blob(b"later", overwrite=True)
     assert (blob.get_blob_properties().last_modified - before).total_seconds() >= 3600
-
-
-@pytest.mark.parametrize("example", EXAMPLES, ids=range(len(EXAMPLES)))
-def test_every_example_of_the_manual_runs(tmp_path: Path, example: str) -> None:
-    file = tmp_path / "test_orders.py"
-    file.write_text(example, encoding="utf-8")
-    runner = ["-m", "pytest", "-q", "-p", "no:cacheprovider"] if "def test_" in example else []
-    done = subprocess.run(
-        [sys.executable, *runner, str(file)],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    if runner:
-        assert "2 passed" in done.stdout
-
-
-def test_the_manual_has_its_examples() -> None:
-    assert len(EXAMPLES) == 4
 
 
 def test_the_plugin_costs_other_test_runs_nothing(tmp_path: Path) -> None:
