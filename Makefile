@@ -17,7 +17,7 @@ PROOFS := tests/proof tests/fuzz tests/conformance/concurrency/test_races.py tes
 # What `make test` leaves out: it needs other programs, takes hours, or is in `make check`.
 ELSEWHERE := --ignore=tests/interop --ignore=tests/proof --ignore=tests/tidy
 # What is built into a site; every page keeps its place, so that links stay as they are.
-PAGES = $(wildcard *.md docs/*.md docs/*/*.md benchmarks/README.md tests/README.md)
+PAGES = $(wildcard *.md docs/*.md docs/*/*.md benchmarks/README.md tests/README.md docs/site/*.css docs/site/*.js)
 # Where it is set, each of the hundreds of processes that tests start would compile all it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -63,6 +63,7 @@ docs: $(VENV)/.docs ## Build the documentation as a site in build/site, and chec
 	@rm -rf build/pages && mkdir -p build/pages
 	@tar cf - $(PAGES) | tar xf - -C build/pages
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --clean
+	@$(BIN)/python docs/site/check.py build/site
 	@echo "Open build/site/index.html"
 
 $(VENV)/.created:
@@ -82,7 +83,7 @@ $(VENV)/.dev: $(VENV)/.created pyproject.toml constraints.txt
 
 $(VENV)/.docs: $(VENV)/.created constraints.txt
 	@echo "Installing what builds the documentation into $(VENV)"
-	@$(PIP) mkdocs-material
+	@$(PIP) mkdocs-material 'mkdocstrings[python]'
 	@touch $@
 
 # Without npm there is nothing to install: the tests then fail and say what is missing.
