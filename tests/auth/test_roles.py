@@ -40,7 +40,7 @@ def test_a_document_reads_back() -> None:
         ({"principal": "a b"}, "principal 'a b'"),
         ({"principal": "x" * 257}, "principal"),
         ({"role": "Owner"}, "role 'Owner'"),
-        ({"role": READER.lower()}, "must be one of Storage Blob Data Reader"),
+        ({"role": READER.lower()}, "did you mean 'Storage Blob Data Reader'?"),
         ({"account": "Orders"}, "account name 'Orders'"),
         ({"account": ""}, "account name ''"),
         ({"resource": "a/b"}, "resource 'a/b'"),

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
+from typer.core import TyperArgument
 
 from strongroom import __version__
+from strongroom.cli import app, serve
 from strongroom.cli.exits import MEANINGS
+from strongroom.cli.layout import laid_out
 from tests.cli.command import Ran, in_process, strongroom
 
 OPERATING = Path(__file__).parents[2] / "docs" / "operating.md"
@@ -131,3 +137,58 @@ def test_wrong_usage_ends_with_2(arguments: list[str]) -> None:
     assert ran.code == 2
     assert "Traceback" not in ran.err
     assert ran.err
+
+
+def every_command(
+    command: Any, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield each command with the words that lead to it; a group's own argument is `x`."""
+    yield path, command
+    own = ("x",) * sum(isinstance(param, TyperArgument) for param in command.params)
+    for name, one in getattr(command, "commands", {}).items():
+        yield from every_command(one, (*path, *own, name))
+
+
+COMMANDS_AT_80 = [
+    pytest.param(path, command, id=" ".join(path) or "strongroom")
+    for path, command in every_command(typer.main.get_command(app))
+]
+
+
+@pytest.mark.parametrize(("path", "command"), COMMANDS_AT_80)
+def test_help_fits_80_columns_without_cutting_anything(path: tuple[str, ...], command: Any) -> None:
+    out = in_process(*path, "--help", COLUMNS="80").out
+    assert max(map(len, out.splitlines())) <= 80
+    flat = " ".join(out.split())
+    kept = [line for line in (command.help or "").splitlines() if line.startswith("  ")]
+    assert [line for line in kept if f"\n{line}\n" not in out] == []
+    for param in command.params:
+        assert all(name in flat for name in param.opts if name.startswith("-"))
+    assert "{" not in out.splitlines()[1]
+
+
+def test_texts_are_wrapped_once() -> None:
+    text = "one two three\nfour five\n\nExamples\n\n  strongroom serve\n"
+    assert list(laid_out(text, 18)) == ["one two three four\nfive", "Examples:\n  strongroom serve"]
+    assert list(laid_out("  4  a directory in use", 18)) == ["  4  a directory\n     in use"]
+
+
+def test_bare_strongroom_is_short_and_begins_with_the_first_steps() -> None:
+    ran = in_process(COLUMNS="80")
+    assert len(ran.out.splitlines()) < 50
+    assert "Exit codes:" not in ran.out and "Exit codes:" in help_of().out
+    assert ran.out.index("strongroom serve") < ran.out.index("Who may do what:")
+
+
+def test_usages_name_what_is_to_be_given() -> None:
+    assert "lock [OPTIONS] NAME COMMAND..." in help_of("lock").out
+    assert "gate NAME wait [OPTIONS]" in help_of("gate", "g", "wait").out
+    assert "take [OPTIONS] [COUNT]" in help_of("ids", "orders", "take").out
+    assert "gate NAME wait" in in_process("gate", "g", "wait", "--no").err
+
+
+def test_the_flags_of_serve_stand_under_headings() -> None:
+    out = help_of("serve").out
+    for title, _ in serve.SECTIONS:
+        assert f"\n{title}:\n" in out
+    assert out.index("\nData:") < out.index("\n  --data ") < out.index("\nAddresses and ports:")

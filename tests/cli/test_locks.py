@@ -30,7 +30,7 @@ def test_a_lock_is_explained_while_it_is_held(store: str) -> None:
     assert re.fullmatch(
         r"a: held by ann since [-0-9T:.]+Z, fence 1, free in 2\d\.\d s at the latest .*", first
     )
-    assert rest == ['  value: {"job": 7}', "  ttl: 20 s, written 1 times by this hold"]
+    assert rest == ['  value: {"job": 7}', "  ttl: 20 s, written 1 time by this hold"]
 
 
 def test_how_the_last_hold_ended_is_explained(store: str) -> None:

@@ -95,7 +95,7 @@ def test_what_is_assigned_is_listed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (("Owner", "ann", "--account", "orders"), "must be one of Storage Blob Data Reader"),
+        (("Owner", "ann", "--account", "orders"), "did you mean 'Storage Blob Data Owner'?"),
         ((READER, "a b", "--account", "orders"), "principal"),
         ((READER, "ann", "--account", "Orders"), "account name"),
         ((READER, "ann", "--account", "orders", "--container", "a/b"), "resource"),

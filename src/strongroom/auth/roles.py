@@ -10,6 +10,7 @@ also omit their container, queue or table.
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Collection, Iterable
 from typing import Final
@@ -160,6 +161,14 @@ _LETTERS: Final[dict[Service, tuple[tuple[str, str], ...]]] = {
 }
 
 
+def _no_role(given: str) -> str:
+    """Return what is said of a role that there is not, with the names that are most like it."""
+    by_words = [name for name in ROLES if given and given.lower() in name.lower()]
+    near = by_words[:3] or difflib.get_close_matches(given[:64], ROLES, 2)
+    meant = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
+    return f"there is no role {given[:64]!r}: {meant}'strongroom role names' lists all"
+
+
 class Assignment(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The assignment of a role to a principal.
 
@@ -182,7 +191,7 @@ class Assignment(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
                 "characters, as the claims 'oid' and 'groups' have it"
             )
         if self.role not in ROLES:
-            raise RolesError(f"role {self.role[:64]!r}: it must be one of {', '.join(ROLES)}")
+            raise RolesError(_no_role(self.role))
         if not _ACCOUNT.fullmatch(self.account):
             raise RolesError(
                 f"account name {self.account[:64]!r}: it must have 3 to 24 lower-case letters or "

@@ -14,30 +14,36 @@ from strongroom import __version__
 from strongroom.cli import account, backup, container, doctor, files, role, serve, upgrade
 from strongroom.cli.coordination import coordinate, lock, locks, members, sim, slots
 from strongroom.cli.exits import EXIT_CODES_HELP
+from strongroom.cli.layout import lay_out
 
-_HELP = f"""
+_HELP = """
 A strongly consistent storage server that speaks the Azure Storage protocol, and
 tools for nodes that must agree on who does what.
 
-Examples
+First steps
 
   strongroom serve
-  strongroom serve --data /srv/strongroom --tls
   strongroom account add orders
-  strongroom role add "Storage Blob Data Reader" OBJECT_ID --account orders
-  strongroom container protect orders/invoices --retention 30d
-  strongroom files handles documents
   strongroom backup ./strongroom-data ./backup-of-today
-  strongroom doctor ./strongroom-data
   strongroom lock nightly-report --ttl 30 -- ./report.sh
-  strongroom gate go-live open
 
-{EXIT_CODES_HELP}
+Each command has --help with examples.
 """
+# In the order in which people need them; a command that is in none comes last.
+_SECTIONS = (
+    ("The server and its data", ("serve", "backup", "restore", "doctor")),
+    ("Who may do what", ("account", "role", "container", "files")),
+    (
+        "Nodes that agree",
+        ("lock", "elect", "sem", "rwlock", "gate", "barrier", "members", "ids", "locks"),
+    ),
+    ("Stores where nodes meet", ("check-store", "sim")),
+)
 
 app = typer.Typer(
     name="strongroom",
     help=_HELP,
+    epilog=EXIT_CODES_HELP,
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
@@ -63,6 +69,7 @@ app.add_typer(coordinate.gate_app, name="gate")
 app.add_typer(locks.locks_app, name="locks")
 app.command("check-store", help=coordinate.CHECK_HELP)(coordinate.check_store)
 app.command("sim", help=sim.HELP)(sim.sim)
+lay_out(app, _SECTIONS, {"serve": serve.SECTIONS})
 
 
 def _show_version(wanted: bool) -> None:

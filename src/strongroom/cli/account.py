@@ -42,7 +42,7 @@ Examples
   strongroom account set orders --versioning on
   strongroom account set orders --immutability on
   strongroom account list --json
-  head -c 64 /dev/urandom | base64 -w0 | strongroom account add orders --key-stdin
+  strongroom account add orders --key-stdin < orders.key
 """
 
 app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode="rich")

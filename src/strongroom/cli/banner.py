@@ -179,20 +179,27 @@ def _promise(settings: Settings) -> str:
 
 
 def _account_rows(app: App, account: Account, urls: Urls) -> list[tuple[str, str]]:
-    settings = app.settings
     rows = [
         ("" if index else f"{service.value} service", url)
         for service, own in urls.items()
         for index, url in enumerate(own)
     ]
+    if account == development_account() and _is_usual(app):
+        # SDKs know its key and its URLs, so they need not fill a screen at each start.
+        rows.append(("connection string", "UseDevelopmentStorage=true"))
+        rows.append(("", "docs/clients.md has the known key, and the string written out"))
+        return rows
     rows.append(("connection string", connection_string(urls, account.name, _shown_key(account))))
-    if account == development_account():
-        usual = tuple(app.ports[service.value] for service in _SERVED) == DEFAULT_PORTS
-        if usual and settings.tls is None and is_loopback(settings.host):
-            rows.append(("", "or UseDevelopmentStorage=true"))
-    else:
+    if account != development_account():
         rows.append(("", "KEY: yours; strongroom account list --show prints those of a file"))
     return rows
+
+
+def _is_usual(app: App) -> bool:
+    """Whether the short connection string of the development account leads here."""
+    ports = tuple(app.ports[service.value] for service in _SERVED)
+    settings = app.settings
+    return ports == DEFAULT_PORTS and settings.tls is None and is_loopback(settings.host)
 
 
 def _one_port_rows(account: Account, urls: Urls) -> list[tuple[str, str]]:

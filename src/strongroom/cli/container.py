@@ -37,7 +37,7 @@ Examples
 
   strongroom container protect orders/invoices --retention 30d
   strongroom container protect orders/invoices --retention 90d --lock
-  strongroom container protect orders/audit --retention 365d --allow-appends append-blobs
+  strongroom container protect orders/audit --allow-appends append-blobs
   strongroom container protect orders/invoices --legal-hold case42
   strongroom container unprotect orders/invoices --legal-hold case42
   strongroom container unprotect orders/invoices --retention

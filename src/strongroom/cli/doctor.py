@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from strongroom.cli.backup import exit_on_data_errors
+from strongroom.cli.counted import counted
 from strongroom.cli.exits import Exit
 from strongroom.cli.progress import progress_bar
 
@@ -74,8 +75,8 @@ def doctor(
             typer.echo(f"{finding.place}: {finding.problem}")
         if note is not None:
             typer.echo(f"Note: {note}")
-        held = ", ".join(f"{count} {name}" for name, count in counts.items())
-        verdict = f"{len(findings)} problems" if findings else "whole"
+        held = ", ".join(counted(count, name) for name, count in counts.items())
+        verdict = counted(len(findings), "problems") if findings else "whole"
         typer.echo(f"{directory}: {verdict} ({held})")
     if findings:
         raise typer.Exit(Exit.REFUSED.value)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from strongroom.cli.account import Data, File, read_file
+from strongroom.cli.counted import counted
 from strongroom.cli.exits import Exit, fail
 from strongroom.cli.plain import plain
 
@@ -44,7 +45,7 @@ Examples
   strongroom files handles documents --account orders --data /srv/strongroom
   strongroom files close documents --handle 4611686018427387905
   strongroom files close documents/reports/march.xlsx --all
-  strongroom files close documents --all --endpoint https://store.example.net:10003
+  strongroom files handles documents --endpoint https://example.net:10003
 """
 
 app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode="rich")
@@ -116,9 +117,9 @@ def close(
     if as_json:
         typer.echo(json.dumps({"closed": closed, "failed": failed}))
     else:
-        typer.echo("1 handle is closed." if closed == 1 else f"{closed} handles are closed.")
+        typer.echo(f"{counted(closed, 'handles')} {'is' if closed == 1 else 'are'} closed.")
     if failed:
-        fail(Exit.REFUSED, f"{failed} handles could not be closed")
+        fail(Exit.REFUSED, f"{counted(failed, 'handles')} could not be closed")
     if handle is not None and not closed:
         fail(Exit.REFUSED, f"nobody has a handle {handle} open in {plain(path)}")
 

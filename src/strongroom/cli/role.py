@@ -30,7 +30,9 @@ oid (else sub) and groups of a token have it.
 Examples
 
   strongroom role add "Storage Blob Data Reader" 5f0c... --account orders
-  strongroom role add "Storage Blob Data Contributor" 5f0c... --account orders --container photos
+  strongroom role add "Storage Blob Delegator" 5f0c... --account orders
+  strongroom role add "Storage Blob Data Reader" 5f0c... --account orders \\
+      --container photos
   strongroom role list --json
   strongroom role remove "Storage Blob Data Reader" 5f0c... --account orders
 """

@@ -49,7 +49,8 @@ whose are accepted; what their users may do is said by strongroom role.
 Examples
 
   strongroom serve
-  strongroom serve --data /srv/strongroom --host 0.0.0.0 --cert cert.pem --key key.pem
+  strongroom serve --data /srv/strongroom --tls
+  strongroom serve --host 0.0.0.0 --cert cert.pem --key key.pem
   strongroom serve --host 0.0.0.0 --own-host store.example.net
   strongroom serve --in-memory --test-clock --port-base 0
   strongroom serve --one-port 8080
@@ -58,6 +59,34 @@ Examples
 
 Exit codes are those of strongroom --help.
 """
+
+# The flags under their headings, as --help shows them.
+SECTIONS = (
+    ("Data", ("--data", "--in-memory")),
+    (
+        "Addresses and ports",
+        (
+            *("--host", "--ports", "--port-base", "--blob-port", "--queue-port", "--table-port"),
+            *("--file-port", "--one-port", "--host-suffix"),
+        ),
+    ),
+    ("Accounts", ("--accounts-file", "--account", "--allow-development-key")),
+    ("TLS", ("--tls", "--cert", "--key", "--tls-only", "--https-only")),
+    ("File shares over SMB", ("--smb", "--smb-port", "--smb-encryption")),
+    (
+        "Bearer tokens and roles",
+        (
+            *("--oauth", "--oauth-issuer", "--oauth-keys", "--oauth-audience", "--oauth-tenant"),
+            "--roles-file",
+        ),
+    ),
+    (
+        "Copies and archived blobs",
+        ("--copy-source-host", "--rehydration-delay", "--rehydration-delay-high"),
+    ),
+    ("Watching", ("--log-level", "--log-format", "--metrics-anywhere", "--own-host")),
+    ("Tests", ("--test-clock",)),
+)
 
 _HOST_NAME = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
 # The thresholds of Python's three generations of objects: new objects, and passes of the generation

@@ -44,7 +44,7 @@ Examples
 
   strongroom lock nightly-report -- ./report.sh
   strongroom lock invoices --ttl 30 --wait 60 -- python invoices.py
-  strongroom lock migrations --try -- ./migrate || echo "somebody else does it"
+  strongroom lock migrations --try -- ./migrate || echo "not now"
 """
 ELECT_HELP = f"""
 Run a command while this node is the leader.
@@ -57,7 +57,7 @@ NAME --kind election) sees who leads. When the command ends this node resigns.
 Examples
 
   strongroom elect scheduler -- ./scheduler
-  strongroom elect scheduler --ttl 5 --value '{{"url": "http://a:8000"}}' -- ./scheduler
+  strongroom elect scheduler --value '{{"url": "http://a:8000"}}' -- ./scheduler
 """
 
 Value = Annotated[str | None, typer.Option(help="JSON that is shown with the leader.")]

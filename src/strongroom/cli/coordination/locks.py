@@ -20,6 +20,7 @@ from strongroom.cli.coordination.stores import (
     json_text,
     print_json,
 )
+from strongroom.cli.counted import counted
 from strongroom.cli.exits import Exit, fail
 from strongroom.cli.plain import plain
 
@@ -234,7 +235,7 @@ def _lock_lines(view: LockView) -> list[str]:
     ]
     if view.value is not None:
         lines.append(f"  value: {json_text(view.value)}")
-    lines.append(f"  ttl: {view.ttl_s:g} s, written {view.writes} times by this hold")
+    lines.append(f"  ttl: {view.ttl_s:g} s, written {counted(view.writes, 'times')} by this hold")
     if view.renewed_s is not None:
         lines.append(f"  renewed: {view.renewed_s:.1f} s ago, by the store's clock")
     return [*lines, *_waiting_lines(view)]
@@ -247,6 +248,6 @@ def _waiting_lines(view: LockView) -> list[str]:
 def _slot_lines(word: str, slots: tuple[SlotView, ...]) -> list[str]:
     return [
         f"  {word} {place}: {one.who} since {one.since}, {one.role}, fence {one.fence}, out in "
-        f"{one.left_s:.1f} s at the latest unless renewed, written {one.writes} times"
+        f"{one.left_s:.1f} s at the latest unless renewed, written {counted(one.writes, 'times')}"
         for place, one in enumerate(slots, 1)
     ]

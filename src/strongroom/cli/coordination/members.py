@@ -31,7 +31,7 @@ The members of a group and their data; join it, and watch who joins and leaves.
 
 Examples
 
-  strongroom members workers join --data '{"url": "http://a:8000"}' -- ./worker
+  strongroom members workers join --data '{"zone": "b"}' -- ./worker
   strongroom members workers list
   strongroom members workers list --sure --json
   strongroom members workers watch

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from strongroom.cli.coordination.stores import AsJson, print_json
+from strongroom.cli.counted import counted
 from strongroom.cli.exits import Exit, fail
 from strongroom.cli.progress import progress_bar
 
@@ -63,7 +64,9 @@ def sim(
         print_json([_facts(report) for report in reports])
     broken = sum(bool(report.violations) for report in reports)
     if not as_json:
-        typer.echo(f"{len(reports)} runs, {broken} of them with something that must not be")
+        typer.echo(
+            f"{counted(len(reports), 'runs')}, {broken} of them with something that must not be"
+        )
     raise typer.Exit(Exit.REFUSED.value if broken else Exit.DONE.value)
 
 
@@ -71,7 +74,7 @@ def _line(report: Report) -> str:
     counts = ", ".join(f"{count} {what}" for what, count in report.counts)
     lines = [
         f"{'BAD' if report.violations else 'ok '} {report.scenario} seed {report.seed}: "
-        f"{counts}; {report.events_count} events"
+        f"{counts}; {counted(report.events_count, 'events')}"
     ]
     return "\n".join([*lines, *(f"    {violation}" for violation in report.violations)])
 

@@ -57,7 +57,7 @@ holder has a fence of its own, greater than those before it.
 Examples
 
   strongroom sem gpu --permits 4 -- ./train.sh
-  strongroom sem downloads --permits 2 --try -- ./fetch || echo "enough are at it"
+  strongroom sem downloads --permits 2 --try -- ./fetch || echo "not now"
 """
 RWLOCK_HELP = f"""
 Run a command among the readers of something, or as its only writer.
