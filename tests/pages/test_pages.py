@@ -1,6 +1,6 @@
 """Every block of the README and of the manual does what the page says, from top to bottom.
 
-docs/clients.md is followed by tests/interop, which has the programs that it speaks of.
+Two pages are followed by tests/interop, which has the programs that they speak of.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tests.pages.commands import complaints
 from tests.pages.follow import Follower
 from tests.pages.python_runs import PythonRuns
 
-ELSEWHERE = ("docs/clients.md",)
+ELSEWHERE = ("docs/clients.md", "docs/files.md")
 PAGES = {
     str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
     for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))

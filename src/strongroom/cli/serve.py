@@ -71,7 +71,7 @@ SECTIONS = (
         ),
     ),
     ("Accounts", ("--accounts-file", "--account", "--allow-development-key")),
-    ("TLS", ("--tls", "--cert", "--key", "--tls-only", "--https-only")),
+    ("TLS", ("--tls", "--cert", "--key", "--require-https")),
     ("File shares over SMB", ("--smb", "--smb-port", "--smb-encryption")),
     (
         "Bearer tokens and roles",
