@@ -54,7 +54,7 @@ def complaints(code: str) -> Iterator[str]:
         for arguments in _strongroom_in(line):
             try:
                 _parse(typer.main.get_command(app), arguments)
-            except _Usage as error:
+            except (_Usage, typer.Exit) as error:
                 yield f"{line.strip()}: {error}"
 
 

@@ -47,7 +47,7 @@ def test_blocks_are_found_in_each_form() -> None:
 
 
 def test_an_outline_is_not_run_but_its_commands_exist() -> None:
-    marked = _block_of("<!-- outline: two machines -->\n\n    strongroom serve --port 1\n")
+    marked = _block_of("<!-- outline: two machines -->\n\n    strongroom serve --no-such 1\n")
     assert marked.outline == "two machines" and not marked.is_run
     assert [*complaints(marked.code)]
     assert not [*complaints("strongroom gate g wait --timeout 5 && ./start\n")]

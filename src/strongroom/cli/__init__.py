@@ -31,7 +31,7 @@ Each command has --help with examples.
 """
 # In the order in which people need them; a command that is in none comes last.
 _SECTIONS = (
-    ("The server and its data", ("serve", "backup", "restore", "doctor")),
+    ("The server and its data", ("serve", "backup", "restore", "doctor", "upgrade")),
     ("Who may do what", ("account", "role", "container", "files")),
     (
         "Nodes that agree",
