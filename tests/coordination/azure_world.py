@@ -19,9 +19,11 @@ from typing import Any, Final
 from strongroom.coordination.clock import SeededRandom
 from strongroom.coordination.clock_rules import ClockRules
 from strongroom.coordination.drivers.threads import run_steps
-from strongroom.coordination.effects import Cas, Get, Sleep, Steps
+from strongroom.coordination.effects import AwaitSignal, Cas, Get, Sleep, Steps
 from strongroom.coordination.errors import CoordinationError, StoreUnavailable
-from strongroom.coordination.recipes.locks.lock_core import Acquisition, HoldRequest
+from strongroom.coordination.recipes.locks.lock_core import Acquisition
+from strongroom.coordination.recipes.locks.lock_request import HoldRequest
+from strongroom.coordination.recipes.waiting import NotAcquired
 from strongroom.coordination.session.context import RecipeContext
 from strongroom.coordination.session.handles import Hold
 from strongroom.coordination.stores.azure.account import AzureAccount, AzureAddress
@@ -187,6 +189,12 @@ class Service:
             if self.held(now_s) and mine != blob.lease:
                 return _answer(409, "LeaseAlreadyPresent")
             blob.lease, blob.duration_s = mine, float(sent["x-ms-lease-duration"])
+        elif action == "change":
+            proposed = sent["x-ms-proposed-lease-id"]
+            if not self.held(now_s) or blob.lease not in (mine, proposed):
+                return _answer(409, "LeaseIdMismatchWithLeaseOperation")
+            blob.lease = proposed
+            return _answer(200, "")
         elif mine != blob.lease:
             return _answer(409, "LeaseIdMismatchWithLeaseOperation")
         if action == "release":
@@ -324,13 +332,25 @@ class Node:
         while self._world.now_s < END_S:
             self._world.sleep(chance.uniform(0.0, 5.0))
             wait_s = chance.choice((0.0, 5.0, 60.0))
-            wanted = HoldRequest(KEY, "simulated", TTL_S, wait_s, self._fair)
-            try:
-                hold = self.perform(Acquisition(self._context, wanted).steps())
-            except CoordinationError:
-                continue
-            if isinstance(hold, Hold):
-                self._use(hold)
+            self._acquire(Acquisition(self._context, self._request(wait_s)).steps())
+
+    def _request(self, wait_s: float) -> HoldRequest:
+        return HoldRequest(KEY, "simulated", TTL_S, wait_s, self._fair)
+
+    def _acquire(self, steps: Steps[Hold | NotAcquired]) -> None:
+        try:
+            hold = self.perform(steps)
+        except CoordinationError:
+            return
+        if isinstance(hold, Hold):
+            heir = None
+            if self._world.happens(0.5):
+                # Another caller of this node waits in line.
+                heir = Acquisition(self._context, self._request(60.0)).steps()
+                assert isinstance(heir.send(None), AwaitSignal)
+            self._use(hold)
+            if heir is not None:
+                self._acquire(heir)
 
     def _use(self, hold: Hold) -> None:
         told, chance = self._told, self._world.chance

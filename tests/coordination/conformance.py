@@ -246,6 +246,31 @@ def a_hold_is_taken_over_where_its_end_can_be_wrong(store: Store) -> None:
     assert (entry_of(store, fresh).expires_in_s or 0.0) > 0
 
 
+def a_hold_is_handed_over_by_one_write(store: Store) -> None:
+    if not store.promises().server_lease:
+        return
+    key, mine, heir = fresh_key(), _hold_nonce(), _hold_nonce()
+    old = applied(store.cas(key, None, b"mine", TIMEOUT_S, _terms(LeaseAction.ACQUIRE, mine)))
+    over = LeaseTerms(LeaseAction.HAND_OVER, 15.0, heir, mine)
+    version = applied(store.cas(key, old, b"heir", TIMEOUT_S, over))
+    assert version != old
+    assert (entry_of(store, key).expires_in_s or 0.0) > 0
+    assert isinstance(store.cas(key, old, b"late", TIMEOUT_S, over), Conflict)
+    outcome = store.cas(key, version, b"no", TIMEOUT_S, _terms(LeaseAction.RENEW, mine))
+    assert isinstance(outcome, Conflict)
+    version = entry_of(store, key).version
+    outcome = store.cas(key, version, b"no", TIMEOUT_S, _terms(LeaseAction.ACQUIRE, _hold_nonce()))
+    assert isinstance(outcome, Conflict)
+    version = entry_of(store, key).version
+    version = applied(store.cas(key, version, b"kept", TIMEOUT_S, _terms(LeaseAction.RENEW, heir)))
+    version = applied(
+        store.cas(key, version, b"given", TIMEOUT_S, _terms(LeaseAction.RELEASE, heir))
+    )
+    # The hold that is to end has ended already: whoever is next may have it.
+    third = LeaseTerms(LeaseAction.HAND_OVER, 15.0, _hold_nonce(), heir)
+    applied(store.cas(key, version, b"third", TIMEOUT_S, third))
+
+
 CASES: dict[str, Callable[[Store], None]] = {
     case.__name__: case
     for case in (
@@ -264,5 +289,6 @@ CASES: dict[str, Callable[[Store], None]] = {
         lease_excludes_others,
         lease_can_be_broken,
         a_hold_is_taken_over_where_its_end_can_be_wrong,
+        a_hold_is_handed_over_by_one_write,
     )
 }

@@ -103,7 +103,7 @@ def _blind_give(self: LockKeeper, hold: Hold) -> Steps[bool]:
     except StoreUnavailable:
         return False
     finally:
-        self._context.unclaim(self._key, self._nonce)
+        self._context.lines.leave(self._place)
 
 
 def _forget_fence(self: LockRecord, seq: int) -> LockRecord:

@@ -26,12 +26,14 @@ from strongroom.coordination.recipes.slots.slots_core import SlotAcquisition
 from strongroom.coordination.recipes.slots.slots_keeper import SlotKeeper
 from strongroom.coordination.session.context import RecipeContext
 from strongroom.coordination.session.handles import Hold
+from strongroom.coordination.session.lines import Lines
 from strongroom.coordination.simulation.report import Report
 from strongroom.coordination.simulation.slots_scenario import VARIANTS, run_slots
 from tests.coordination.lock_mutants import ExactWait, FromRequest, FromResponse
 
 BY_NAME = {variant.name: variant for variant in VARIANTS}
 _hold = SlotAcquisition._hold
+_decide = SlotAcquisition._decide
 
 
 @dataclass(frozen=True)
@@ -160,7 +162,24 @@ def _give_clears_everything(self: SlotKeeper, hold: Hold) -> Steps[bool]:
         yield from cas(self._key, entry.version, value, self._timeout_s)
     except StoreUnavailable:
         return False
+    finally:
+        self._context.lines.leave(self._place)
     return True
+
+
+def _always(self: Lines, line: Any, ttl_s: float | None) -> bool:
+    """Permits are never given back while somebody of this client waits."""
+    return True
+
+
+def _takes_beside(self: SlotAcquisition, observed: Any) -> Any:
+    """The next in line adds its slot, and leaves the ended one in the record."""
+    step = _decide(self, observed)
+    handed = self._place.handed
+    if handed is None or not isinstance(step, slots_core._Write) or step.slot is None:
+        return step
+    ended = observed.record.slot_of(handed.nonce)
+    return step if ended is None else step._replace(record=step.record.with_slot(ended))
 
 
 def _no_withdrawal(self: SlotAcquisition) -> Steps[None]:
@@ -207,6 +226,12 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "release clears everything": Mutant(
         "rwlock", None, ((SlotKeeper, "release", _give_clears_everything),)
+    ),
+    "never given back": Mutant(
+        "semaphore-local-queue", None, ((Lines, "_may_hand_over", _always),), first_seed=36
+    ),
+    "the ended slot stays in the record": Mutant(
+        "semaphore-local-queue", None, ((SlotAcquisition, "_decide", _takes_beside),)
     ),
     "giving up leaves the slot standing": Mutant(
         "rwlock-no-crashes", None, ((SlotAcquisition, "_withdraw", _no_withdrawal),), first_seed=68

@@ -8,7 +8,8 @@ from unittest.mock import patch
 
 from strongroom.coordination.clock_rules import ClockRules
 from strongroom.coordination.effects import Cas, Effect, Get, Sleep, Steps, Watch
-from strongroom.coordination.recipes.locks.lock_core import Acquisition, HoldRequest
+from strongroom.coordination.recipes.locks.lock_core import Acquisition
+from strongroom.coordination.recipes.locks.lock_request import HoldRequest
 from strongroom.coordination.recipes.waiting import NotAcquired
 from strongroom.coordination.session.handles import Hold
 from strongroom.coordination.simulation.world import NO_FAULTS, Node, World

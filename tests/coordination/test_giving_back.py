@@ -17,7 +17,8 @@ from strongroom.coordination.drivers.threads import run_steps
 from strongroom.coordination.effects import Cas, Delete, Effect, Get, Sleep, Steps, Unknown
 from strongroom.coordination.errors import StoreUnavailable
 from strongroom.coordination.recipes.locks import rwlock
-from strongroom.coordination.recipes.locks.lock_core import Acquisition, HoldRequest
+from strongroom.coordination.recipes.locks.lock_core import Acquisition
+from strongroom.coordination.recipes.locks.lock_request import HoldRequest
 from strongroom.coordination.recipes.members_core import group_prefix, join_steps
 from strongroom.coordination.recipes.slots import semaphore
 from strongroom.coordination.recipes.slots.slots_core import SlotAcquisition, SlotRequest

@@ -50,8 +50,10 @@ def test_threads_and_tasks_meet() -> None:
         with client.sibling().lock("a"):
             assert await client.aio.lock("a").try_acquire() is None
         async with client.aio.lock("a"):
-            with pytest.raises(AlreadyHeld):
+            with pytest.raises(AlreadyHeld):  # it would block the loop for ever
                 client.lock("a").acquire()
+        with client.lock("a"), pytest.raises(AlreadyHeld):
+            await client.aio.lock("a").acquire()
 
     asyncio.run(play())
 

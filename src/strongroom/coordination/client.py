@@ -39,7 +39,7 @@ R = TypeVar("R")
 
 
 class Client:
-    """One participant. Thread-safe, but threads that must exclude each other need a client each.
+    """One participant. Thread-safe: its threads and tasks wait in line for what it holds.
 
     Arguments:
         store: the store that all participants share.

@@ -9,9 +9,9 @@ that performs an effect.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from enum import Enum
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 T = TypeVar("T")
 ABSENT: Final = None
@@ -42,6 +42,7 @@ class LeaseAction(Enum):
 
     ACQUIRE = "acquire"  # begin a hold; Conflict while a hold of ANOTHER nonce is alive
     TAKE_OVER = "take_over"  # begin a hold, even if the store's clock says that another is alive
+    HAND_OVER = "hand_over"  # end the client's own hold `previous`, and begin one, in one write
     RENEW = "renew"  # renew the hold; Conflict if it has expired by the store's clock
     RELEASE = "release"  # end the hold now, and write the tombstone
     BREAK = "break"  # an administrator ends another's hold now, and writes the tombstone
@@ -54,18 +55,21 @@ class LeaseTerms(NamedTuple):
     began before the store's clock was set back. The `Entry.expires_in_s` of such a hold is finite
     and greater than the TTL. A client sends TAKE_OVER once it has seen that version unrenewed for
     `rules.observer_wait_s` by its own clock. The store then compares only the version. A store
-    whose entries never look like that may treat TAKE_OVER as ACQUIRE.
+    whose entries never look like that may treat TAKE_OVER as ACQUIRE. HAND_OVER is an ACQUIRE for
+    which the hold `previous` counts as ended: the client that holds it has ended it.
 
     Attributes:
         action: see `LeaseAction`.
-        ttl_s: for ACQUIRE, TAKE_OVER and RENEW: the hold ends that long after the write, by the
-            store's clock.
+        ttl_s: for ACQUIRE, TAKE_OVER, HAND_OVER and RENEW: the hold ends that long after the write,
+            by the store's clock.
         nonce: 16 hex digits and a counter, unique per hold; the same in ACQUIRE, RENEW and RELEASE.
+        previous: for HAND_OVER: the nonce of the hold that ends; else empty.
     """
 
     action: LeaseAction
     ttl_s: float
     nonce: str
+    previous: str = ""
 
 
 class Applied(NamedTuple):
@@ -148,6 +152,24 @@ class Sleep(NamedTuple):
     seconds: float
 
 
+class Settable(Protocol):
+    """Is set at most once, by any thread."""
+
+    def call_when_set(self, callback: Callable[[], None]) -> None:
+        """Call `callback` once it is set, on any thread; at once if it is set already."""
+        ...
+
+
+class AwaitSignal(NamedTuple):
+    """Wait inside the client, without a request, until the signal is set; outcome: None.
+
+    `timeout_s` is the longest wait; None: for ever.
+    """
+
+    signal: Settable
+    timeout_s: float | None
+
+
 class SleepUntil(NamedTuple):
     """Sleep until the boot clock reaches `until_s`, or until an earlier entry joins the timetable.
 
@@ -157,7 +179,7 @@ class SleepUntil(NamedTuple):
     until_s: float | None
 
 
-Effect = Get | Cas | Delete | ListKeys | Watch | Sleep | SleepUntil
+Effect = Get | Cas | Delete | ListKeys | Watch | Sleep | AwaitSignal | SleepUntil
 Steps = Generator[Effect, Any, T]
 
 

@@ -41,17 +41,19 @@ class LockLost(CoordinationError):
 
 
 class AlreadyHeld(CoordinationError):
-    """This client already holds the name or waits for it; no recipe is reentrant.
+    """This thread or task already holds the name or waits for it; no recipe is reentrant.
 
-    A second wait in the same client would wait for the client itself. Two threads that must exclude
-    each other need two clients: `client.sibling()` makes another one over the same store.
+    A second wait would wait for itself. Other threads and tasks of the client wait in line.
+
+    Arguments:
+        name: the name that is held.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
         super().__init__(
-            f"this client already holds {name!r} or waits for it; a second participant needs"
-            " a client of its own (client.sibling())"
+            f"this thread or task already holds {name!r} or waits for it, and would wait for"
+            " itself: release it first"
         )
 
 
@@ -69,6 +71,10 @@ class OutcomeUnknown(CoordinationError):
 
 class StoreRefused(CoordinationError):
     """The store refuses the request, and a retry will not help: credentials, permissions, input."""
+
+
+class ClientClosed(StoreRefused):
+    """The client was closed, or its process was forked, while a caller used it."""
 
 
 class CorruptRecord(CoordinationError):

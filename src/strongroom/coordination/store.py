@@ -95,6 +95,7 @@ class Store(Protocol):
         `promises().server_lease`, `lease` says what the write does to the hold. ACQUIRE is a
         Conflict while a hold of another nonce is alive, even if the version matches. An ACQUIRE may
         be repeated with the same nonce. TAKE_OVER compares only the version (see `LeaseTerms`).
+        HAND_OVER is an ACQUIRE for which the hold of the nonce `previous` counts as ended.
         RENEW may leave value and version as they are, and then returns the old version. It may do
         so only if prolonging is all that the store can do cheaply, and `Entry.expires_in_s` of a
         hold is always infinite. RELEASE and BREAK write the value and end the hold.

@@ -7,11 +7,14 @@ event loop that first uses it. Must not live here: any rule of any recipe.
 from __future__ import annotations
 
 import asyncio
+import weakref
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from strongroom.coordination.drivers.threads import CLOSED, USED_AFTER_CLOSE
 from strongroom.coordination.drivers.watchdog import Watchdog
 from strongroom.coordination.effects import (
+    AwaitSignal,
     Cas,
     Delete,
     Effect,
@@ -27,6 +30,7 @@ from strongroom.coordination.errors import Unsupported
 from strongroom.coordination.session.context import RecipeContext
 from strongroom.coordination.session.forking import register_for_forks
 from strongroom.coordination.session.handles import Hold, log
+from strongroom.coordination.session.places import LineCaller
 from strongroom.coordination.session.renewal import Timetable, deadlines, renewals
 from strongroom.coordination.store import AsyncStore
 
@@ -76,6 +80,11 @@ class AsyncDriver:
             result: T = end.value
             return result
 
+    def caller(self) -> LineCaller:
+        """Return the calling task, which waits in line as itself."""
+        task = asyncio.current_task()
+        return LineCaller(() if task is None else (weakref.ref(task),), self)
+
     async def perform(self, effect: Effect) -> Any:
         """Perform one effect and return its outcome; see effects.py."""
         store = self.store
@@ -97,6 +106,8 @@ class AsyncDriver:
         store, kind = self.store, type(effect)
         if isinstance(effect, Sleep):
             return await asyncio.sleep(effect.seconds)
+        if isinstance(effect, AwaitSignal):
+            return await _await_signal(effect)
         if kind is ListKeys:
             return await store.list_keys(*effect)
         if kind is Delete:
@@ -136,6 +147,7 @@ class AsyncDriver:
                     " client.sibling().aio"
                 )
             # The background tasks ended with their loop, so nothing renews or watches those holds.
+            self.context.lines.drop_all(self, "its event loop was closed")
             for hold in self.holds():
                 hold.lose("its event loop was closed")
             self._watchdog.close()
@@ -203,8 +215,9 @@ class AsyncDriver:
 
     async def close(self) -> None:
         """Stop the background tasks and declare every remaining hold lost."""
+        self.context.lines.drop_all(self, USED_AFTER_CLOSE)
         for hold in self.holds():
-            hold.lose("the client was closed")
+            hold.lose(CLOSED)
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -212,6 +225,25 @@ class AsyncDriver:
         self._serving = False
         self._watchdog.close()
         self._watchdog = Watchdog(self.context.clock)
+
+
+async def _await_signal(effect: AwaitSignal) -> None:
+    loop, is_set = asyncio.get_running_loop(), asyncio.Event()
+    effect.signal.call_when_set(lambda: _set_on(loop, is_set))
+    try:
+        async with asyncio.timeout(effect.timeout_s):
+            await is_set.wait()
+    except TimeoutError:
+        pass
+
+
+def _set_on(loop: asyncio.AbstractEventLoop, event: asyncio.Event) -> None:
+    """Set an event on its loop, from any thread.
+
+    Raises:
+        RuntimeError: the loop is closed, so nobody waits any more.
+    """
+    loop.call_soon_threadsafe(event.set)
 
 
 def _chain(first: Callable[[], None], then: Callable[[], None] | None) -> Callable[[], None]:

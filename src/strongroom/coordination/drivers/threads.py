@@ -6,12 +6,15 @@ reset of both in a forked child. Must not live here: any rule of any recipe.
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 from strongroom.coordination.effects import (
+    AwaitSignal,
     Cas,
     Delete,
     Effect,
@@ -26,11 +29,13 @@ from strongroom.coordination.effects import (
 from strongroom.coordination.session.context import RecipeContext
 from strongroom.coordination.session.forking import register_for_forks
 from strongroom.coordination.session.handles import Hold, log
+from strongroom.coordination.session.places import LineCaller
 from strongroom.coordination.session.renewal import Timetable, deadlines, renewals
 from strongroom.coordination.store import Store
 
 T = TypeVar("T")
 CLOSED: Final = "the client was closed"
+USED_AFTER_CLOSE: Final = "this client was closed; connect() gives another one"
 
 
 def run_steps(steps: Steps[T], perform: Callable[[Effect], Any]) -> T:
@@ -81,6 +86,17 @@ class SyncDriver:
         """Perform the steps to their end on the calling thread, and return their result."""
         return run_steps(steps, self.perform)
 
+    def caller(self) -> LineCaller:
+        """Return the calling thread, and the task that runs on it; see `LineCaller`."""
+        thread: object = threading.current_thread()
+        if isinstance(thread, threading._DummyThread):
+            # A thread that Python did not start: its object outlives it, and is given again with
+            # its number. What is local to the thread ends with it.
+            thread = _foreign.__dict__.setdefault("thread", _ForeignThread())
+        task = _running_task()
+        owners = (thread,) if task is None else (thread, task)
+        return LineCaller(tuple(weakref.ref(owner) for owner in owners), self)
+
     def perform(self, effect: Effect) -> Any:
         """Perform one effect and return its outcome; see effects.py."""
         store = self.store
@@ -102,6 +118,8 @@ class SyncDriver:
         store, kind = self.store, type(effect)
         if isinstance(effect, Sleep):
             return time.sleep(effect.seconds)
+        if isinstance(effect, AwaitSignal):
+            return _await_signal(effect)
         if kind is ListKeys:
             return store.list_keys(*effect)
         if kind is Delete:
@@ -186,6 +204,7 @@ class SyncDriver:
     def close(self) -> None:
         """Stop the background threads and declare every remaining hold lost."""
         self._closed = True
+        self.context.lines.drop_all(self, USED_AFTER_CLOSE)
         for hold in self.holds():
             hold.lose(CLOSED)
         self._renewal_sleep.wake()
@@ -199,6 +218,26 @@ class SyncDriver:
         self.context.reset()
         self.store.after_fork()
         self._start()
+
+
+class _ForeignThread:
+    """Stands for a thread that Python did not start."""
+
+
+_foreign: Final = threading.local()
+
+
+def _running_task() -> asyncio.Task[object] | None:
+    try:
+        return asyncio.current_task()
+    except RuntimeError:  # no event loop runs on this thread
+        return None
+
+
+def _await_signal(effect: AwaitSignal) -> None:
+    event = threading.Event()
+    effect.signal.call_when_set(event.set)
+    event.wait(effect.timeout_s)
 
 
 class _Ended:

@@ -53,15 +53,16 @@ class Election:
 
         Raises:
             CoordTimeout: not elected within `wait`.
-            AlreadyHeld: this client leads already, or is a candidate.
+            AlreadyHeld: this thread leads already, or is a candidate.
         """
         self._term = self._lock.acquire()
         return self._term
 
     def try_campaign(self) -> Held | None:
         """Become the leader if nobody leads now; return the term's handle, else None."""
-        self._term = self._lock.try_acquire()
-        return self._term
+        term = self._lock.try_acquire()
+        self._term = term or self._term
+        return term
 
     def proclaim(self, term: Held, value: Any) -> bool:
         """Change the value that observers see; return whether it is known to be stored.
@@ -136,8 +137,9 @@ class AioElection:
 
     async def try_campaign(self) -> AioHeld | None:
         """See `Election.try_campaign`."""
-        self._term = await self._lock.try_acquire()
-        return self._term
+        term = await self._lock.try_acquire()
+        self._term = term or self._term
+        return term
 
     async def proclaim(self, term: AioHeld, value: Any) -> bool:
         """See `Election.proclaim`."""

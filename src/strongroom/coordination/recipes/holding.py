@@ -20,9 +20,15 @@ from types import TracebackType
 from typing import Any, Final, Literal, Self, get_args
 
 from strongroom.coordination.drivers.event_loop import AsyncDriver
-from strongroom.coordination.drivers.threads import CLOSED, SyncDriver
+from strongroom.coordination.drivers.threads import USED_AFTER_CLOSE, SyncDriver
 from strongroom.coordination.effects import Steps
-from strongroom.coordination.errors import CoordTimeout, LockLost, StoreRefused, Unsupported
+from strongroom.coordination.errors import (
+    AlreadyHeld,
+    ClientClosed,
+    CoordTimeout,
+    LockLost,
+    Unsupported,
+)
 from strongroom.coordination.options.arguments import delay, number, waiting_time
 from strongroom.coordination.recipes.waiting import NotAcquired
 from strongroom.coordination.session.handles import LOST, HeldBase, Hold, log, run_on_own_thread
@@ -266,7 +272,7 @@ def warn_of_loss(hold: Hold, error: BaseException | None) -> None:
 
 def _refuse_closed(driver: SyncDriver) -> None:
     if driver.closed:
-        raise StoreRefused(CLOSED)
+        raise ClientClosed(USED_AFTER_CLOSE)
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:
@@ -298,9 +304,11 @@ class Holdable(ABC):
 
         Raises:
             CoordTimeout: the hold was not free within `wait`.
-            AlreadyHeld: a hold of this client is in the way, or this client waits for it already.
+            AlreadyHeld: this thread holds it, or waits for it already. Other threads and tasks of
+                the client wait in line.
             Unsupported: the store's record has other terms, such as another number of permits.
             StoreUnavailable, StoreRefused: the store did not answer, or refused.
+            ClientClosed: the client was closed, before the call or during the wait.
         """
         outcome = self._acquire(once=False)
         if isinstance(outcome, NotAcquired):
@@ -308,8 +316,14 @@ class Holdable(ABC):
         return outcome
 
     def try_acquire(self) -> Held | None:
-        """Return the handle, or None if the hold is not free now; raises like `acquire`."""
-        outcome = self._acquire(once=True)
+        """Return the handle, or None if the hold is not free now; raises like `acquire`.
+
+        It is not free either if this thread holds it.
+        """
+        try:
+            outcome = self._acquire(once=True)
+        except AlreadyHeld:
+            return None
         return None if isinstance(outcome, NotAcquired) else outcome
 
     def _acquire(self, *, once: bool) -> Held | NotAcquired:
@@ -369,7 +383,10 @@ class AioHoldable(ABC):
 
     async def try_acquire(self) -> AioHeld | None:
         """See `Holdable.try_acquire`."""
-        outcome = await self._acquire(once=True)
+        try:
+            outcome = await self._acquire(once=True)
+        except AlreadyHeld:
+            return None
         return None if isinstance(outcome, NotAcquired) else outcome
 
     async def _acquire(self, *, once: bool) -> AioHeld | NotAcquired:

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from strongroom.coordination.effects import (
     UNCHANGED,
+    AwaitSignal,
     CasOutcome,
     Sleep,
     Steps,
@@ -19,8 +20,10 @@ from strongroom.coordination.effects import (
     get,
     watch,
 )
-from strongroom.coordination.errors import StoreUnavailable
+from strongroom.coordination.errors import ClientClosed, StoreUnavailable
 from strongroom.coordination.session.context import RecipeContext
+from strongroom.coordination.session.lines import HAND_OVERS_MAX
+from strongroom.coordination.session.places import LinePlace
 
 WATCH_MAX_S: Final = 10.0  # bounds the delay after a lost answer; an idle waiter: 0.1 requests/s
 _RETRY_FIRST_S: Final = 0.05
@@ -31,6 +34,8 @@ _RELEASE_RETRIES_S: Final = 6.0
 _TIMEOUT_MIN_S: Final = 0.01  # the shortest timeout of a request, at the end of that time
 _RACES_MAX: Final = 64
 _RACES_SPREAD: Final = 4
+_REST_TRIPS_MIN: Final = 3
+_REST_TRIPS_MAX: Final = 6
 _NO_VERSION: Final = ""  # equals no version of any store
 
 
@@ -170,6 +175,78 @@ class ReleaseRetries(WriteRetries):
 
     def _left_s(self) -> float:
         return self._until_s - self._clock.boot_s()
+
+
+def await_turn(context: RecipeContext, place: LinePlace, left_s: float) -> Steps[bool]:
+    """Wait in line inside the client, without a request; return False if the time is over.
+
+    After this client has given the key back, its next caller lets other clients go first.
+
+    Arguments:
+        context: the client's.
+        place: the caller's, which has joined its line.
+        left_s: the longest wait; infinite: for ever.
+
+    Raises:
+        ClientClosed: the place was dropped.
+    """
+    if not place.may_ask:
+        yield AwaitSignal(place.signal, None if left_s == float("inf") else max(0.0, left_s))
+    if place.dropped:
+        raise ClientClosed(place.dropped)
+    if context.lines.give_up(place):
+        return False
+    yield from let_others_go_first(context, place, left_s)
+    context.lines.begin(place)
+    return True
+
+
+def await_end_of_holds(
+    context: RecipeContext, place: LinePlace, holders: tuple[str, ...], left_s: float
+) -> Steps[bool]:
+    """Wait inside the client, without a request, until one of these holds has ended.
+
+    Arguments:
+        context: the client's.
+        place: the caller's, which has the turn.
+        holders: nonces of this client's holds, which alone are in the caller's way.
+        left_s: the longest wait; infinite: for ever.
+
+    Returns:
+        False, without a wait, if one of the holds has ended already.
+
+    Raises:
+        ClientClosed: the place was dropped.
+    """
+    if not context.lines.park(place, holders):
+        return False
+    try:
+        yield AwaitSignal(place.signal, None if left_s == float("inf") else max(0.0, left_s))
+    finally:
+        context.lines.unpark(place)
+    if place.dropped:
+        raise ClientClosed(place.dropped)
+    yield from let_others_go_first(context, place, left_s)
+    return True
+
+
+def let_others_go_first(context: RecipeContext, place: LinePlace, left_s: float) -> Steps[None]:
+    """Pause for a while if this client has just given the key back after a row of its own holds."""
+    streak_s, place.streak_s = place.streak_s, 0.0
+    if streak_s > 0:
+        yield Sleep(max(0.0, min(left_s, _rest_s(context, streak_s))))
+
+
+def _rest_s(context: RecipeContext, streak_s: float) -> float:
+    """Return how long other clients may go first.
+
+    It is the average time of one hold of the streak. So at most a ninth of the time is lost where
+    nobody else waits. A client that watches needs some round trips. A client that polls
+    has polled once after the longest pause of polls.
+    """
+    trip_s, promises = context.round_trip_s, context.promises
+    longest_s = promises.poll_max_s if promises.watch == "poll" else _REST_TRIPS_MAX * trip_s
+    return max(_REST_TRIPS_MIN * trip_s, min(longest_s, streak_s / HAND_OVERS_MAX))
 
 
 def await_change(

@@ -15,9 +15,9 @@ from typing import Final
 from strongroom.coordination.clock import Clocks
 from strongroom.coordination.clock_rules import ClockRules
 from strongroom.coordination.effects import Entry
-from strongroom.coordination.errors import AlreadyHeld, Unsupported
-from strongroom.coordination.schema.names import name_of
+from strongroom.coordination.errors import Unsupported
 from strongroom.coordination.schema.records import LockRecord
+from strongroom.coordination.session.lines import Lines
 from strongroom.coordination.session.outage import Outage
 from strongroom.coordination.store import Promises
 
@@ -82,10 +82,13 @@ class RecipeContext:
         self.clock, self.rules, self.promises, self.label = clock, rules, promises, label
         self._warn = warn
         self.round_trip_s = 0.001  # of the last successful write; used only for pacing
+        self.lines = Lines(clock)
         self.reset()
 
     def reset(self) -> None:
         """Become a new participant after a fork: a new identity without holds."""
+        self.lines.abandon("this process was forked while it waited: ask again")
+        self.lines = Lines(self.clock)
         self.identity = self.clock.nonce()
         self.sightings = Sightings()
         self.outage = Outage(self.clock, self.promises.store, self._warn)
@@ -98,13 +101,8 @@ class RecipeContext:
         return f"{self.identity}-{next(self._numbers)}"
 
     def claim(self, key: str, nonce: str) -> None:
-        """Note that this client holds or waits for a key, or a slot of it (`key#slot`).
-
-        Raises:
-            AlreadyHeld: it does so already, under another nonce.
-        """
-        if self._in_use.setdefault(key, nonce) != nonce:
-            raise AlreadyHeld(name_of(key.partition("#")[0]))
+        """Note that this client has a slot (`key#slot`), or tries to take it."""
+        self._in_use[key] = nonce
 
     def unclaim(self, key: str, nonce: str) -> None:
         """Undo the `claim` of this key by `nonce`. A claim by another nonce stays in force."""
@@ -112,8 +110,13 @@ class RecipeContext:
             self._in_use.pop(key, None)
 
     def holds(self, key: str, nonce: str) -> bool:
-        """Return whether this client's hold or attempt `nonce` has claimed the key."""
-        return self._in_use.get(key) == nonce
+        """Return whether `nonce` is a hold or attempt of this client that has not ended.
+
+        Arguments:
+            key: of a lock, or of a slot (`key#slot`).
+            nonce: of a hold or attempt of any client.
+        """
+        return self._in_use.get(key) == nonce or self.lines.is_current(key, nonce)
 
     def cache_entry(self, key: str, entry: Entry, record: LockRecord) -> None:
         """Cache the entry that this client wrote last, a hint that saves the next recipe a read."""

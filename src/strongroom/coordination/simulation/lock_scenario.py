@@ -13,7 +13,8 @@ from typing import Final
 from strongroom.coordination.clock_rules import ClockRules
 from strongroom.coordination.effects import Sleep, Steps
 from strongroom.coordination.errors import CoordinationError
-from strongroom.coordination.recipes.locks.lock_core import Acquisition, HoldRequest
+from strongroom.coordination.recipes.locks.lock_core import Acquisition
+from strongroom.coordination.recipes.locks.lock_request import HoldRequest
 from strongroom.coordination.session.handles import Hold
 from strongroom.coordination.simulation.oracle import Oracle
 from strongroom.coordination.simulation.world import NO_FAULTS, Cancelled, Faults, Node, World

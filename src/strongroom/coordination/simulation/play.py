@@ -13,6 +13,8 @@ from typing import Final
 from strongroom.coordination.simulation.barrier_scenario import run_barrier
 from strongroom.coordination.simulation.gate_scenario import run_gate
 from strongroom.coordination.simulation.ids_scenario import run_ids
+from strongroom.coordination.simulation.local_queue_scenario import VARIANTS as QUEUE_VARIANTS
+from strongroom.coordination.simulation.local_queue_scenario import run_local_queue
 from strongroom.coordination.simulation.lock_scenario import VARIANTS, LockVariant, run_locks
 from strongroom.coordination.simulation.members_scenario import run_members
 from strongroom.coordination.simulation.report import Report
@@ -34,6 +36,7 @@ def _locks(variant: LockVariant, seed: int) -> Report:
 
 SCENARIOS: Final[dict[str, Callable[[int], Report]]] = {
     **{f"lock-{variant.name}": partial(_locks, variant) for variant in VARIANTS},
+    **{variant.name: partial(run_local_queue, variant=variant) for variant in QUEUE_VARIANTS},
     "ids": run_ids,
     "gate": run_gate,
     "gate-polled": lambda seed: run_gate(seed, watch=False),

@@ -41,14 +41,18 @@ class Variant:
     kind: str
     watch: bool = True
     faults: Faults = Faults()  # noqa: RUF009 - frozen
+    clients: int = 4
+    callers: int = 1
 
 
 VARIANTS: Final = (
-    Variant("semaphore", semaphore.KIND),
-    Variant("semaphore-polled", semaphore.KIND, watch=False),
+    Variant("semaphore", semaphore.KIND, callers=2),
+    Variant("semaphore-polled", semaphore.KIND, watch=False, callers=2),
+    Variant("semaphore-local-queue", semaphore.KIND, clients=2, callers=5),
     Variant("rwlock", rwlock.KIND),
     Variant("rwlock-polled", rwlock.KIND, watch=False),
     Variant("rwlock-no-crashes", rwlock.KIND, faults=Faults(crash_every_s=0)),
+    Variant("rwlock-local-queue", rwlock.KIND, clients=2, callers=4),
 )
 
 
@@ -76,7 +80,7 @@ class _Invariants:
     violations: list[str] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     last_entry_s: dict[str, float] = field(default_factory=dict)
-    waiting: dict[SlotAcquisition, tuple[Node, str, float]] = field(default_factory=dict)
+    waiting: dict[SlotAcquisition, tuple[Node, int, str, float]] = field(default_factory=dict)
 
     def note_violation(self, text: str) -> None:
         self.violations.append(f"at {self.world.now_s:.3f} s: {text}")
@@ -133,7 +137,7 @@ class _Scenario:
         world.on_start = self.start
 
     def start(self, node: Node) -> None:
-        for _ in range(2 if self.variant.kind == semaphore.KIND else 1):
+        for _ in range(self.variant.callers):
             node.spawn(self.worker(node))
 
     def worker(self, node: Node) -> Steps[None]:
@@ -147,7 +151,9 @@ class _Scenario:
         yield Sleep(self.world.rng.uniform(0.0, 0.4))
         request = self.next_request()
         acquisition = SlotAcquisition(node.context, request)
-        self.invariants.waiting[acquisition] = (node, request.role, self.world.now_s)
+        self.invariants.waiting[acquisition] = (
+            node, node.incarnation, request.role, self.world.now_s,
+        )  # fmt: skip
         try:
             outcome = yield from acquisition.steps()
         except AlreadyHeld:
@@ -200,8 +206,9 @@ class _Scenario:
         for node in world.nodes:
             if invariants.last_entry_s.get(node.name, 0.0) < FAULTS_S:
                 invariants.note_violation(f"{node.name} never came in after the faults stopped")
-        for node, role, since_s in invariants.waiting.values():
-            if world.now_s - since_s > STRANDED_S:
+        for node, incarnation, role, since_s in invariants.waiting.values():
+            # A caller of an earlier life of its node waits no more.
+            if incarnation == node.incarnation and world.now_s - since_s > STRANDED_S:
                 invariants.note_violation(
                     f"{node.name} was stranded ({role}) after the faults stopped"
                 )
@@ -226,6 +233,7 @@ def run_slots(seed: int, variant: Variant, rules: ClockRules | None = None) -> R
         seed,
         variant.faults,
         rules or ClockRules(0.3),
+        nodes=variant.clients,
         faults_end_s=FAULTS_S,
         watch=variant.watch,
     )

@@ -20,6 +20,7 @@ from strongroom.coordination.clock import SeededRandom
 from strongroom.coordination.clock_rules import ClockRules
 from strongroom.coordination.effects import (
     UNCHANGED,
+    AwaitSignal,
     Cas,
     Delete,
     Effect,
@@ -326,6 +327,10 @@ class World:
 
         if isinstance(effect, Sleep):
             self.after(clock.true_s(effect.seconds), lambda: answer(None))
+        elif isinstance(effect, AwaitSignal):
+            effect.signal.call_when_set(lambda: answer(None))
+            if effect.timeout_s is not None:
+                self.after(clock.true_s(effect.timeout_s), lambda: answer(None))
         elif isinstance(effect, SleepUntil):
             process.node.park(process, effect.until_s)
         else:

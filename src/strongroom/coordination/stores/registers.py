@@ -102,4 +102,6 @@ def _allows(cell: _Cell | None, lease: LeaseTerms, now_s: float) -> bool:
     mine = cell is not None and cell.holder == lease.nonce
     if lease.action is LeaseAction.ACQUIRE:
         return mine or not alive
+    if lease.action is LeaseAction.HAND_OVER:
+        return cell is not None and (mine or not alive or cell.holder == lease.previous)
     return alive and mine if lease.action is LeaseAction.RENEW else mine

@@ -12,7 +12,8 @@ from strongroom.coordination.drivers.event_loop import AsyncDriver
 from strongroom.coordination.drivers.threads import SyncDriver
 from strongroom.coordination.effects import Steps
 from strongroom.coordination.recipes.holding import AioHoldable, Cancel, Holdable, LockOptions
-from strongroom.coordination.recipes.locks.lock_core import Acquisition, HoldRequest
+from strongroom.coordination.recipes.locks.lock_core import Acquisition
+from strongroom.coordination.recipes.locks.lock_request import HoldRequest
 from strongroom.coordination.recipes.waiting import NotAcquired
 from strongroom.coordination.schema.names import key_of
 from strongroom.coordination.session.context import RecipeContext
@@ -44,6 +45,8 @@ def hold_request(context: RecipeContext, kind: str, name: str, options: LockOpti
 class Lock(Holdable):
     """A lock by name, for threads. Not reentrant: see `AlreadyHeld`.
 
+    Threads and tasks of one client wait in line inside the client, first come, first served.
+
     Arguments:
         driver: of the client.
         name: any text.
@@ -58,7 +61,7 @@ class Lock(Holdable):
         self._request = hold_request(driver.context, kind, name, options)
 
     def _steps(self, *, once: bool) -> Steps[Hold | NotAcquired]:
-        return _acquisition(self._driver.context, self._request, once)
+        return _acquisition(self._driver, self._request, once)
 
 
 class AioLock(AioHoldable):
@@ -76,10 +79,11 @@ class AioLock(AioHoldable):
         self._request = hold_request(driver.context, kind, name, options)
 
     def _steps(self, *, once: bool) -> Steps[Hold | NotAcquired]:
-        return _acquisition(self._driver.context, self._request, once)
+        return _acquisition(self._driver, self._request, once)
 
 
 def _acquisition(
-    context: RecipeContext, request: HoldRequest, once: bool
+    driver: SyncDriver | AsyncDriver, request: HoldRequest, once: bool
 ) -> Steps[Hold | NotAcquired]:
-    return Acquisition(context, replace(request, wait_s=0.0) if once else request).steps()
+    request = replace(request, wait_s=0.0) if once else request
+    return Acquisition(driver.context, request, driver.caller()).steps()

@@ -5,14 +5,21 @@ names no owner, or if the owner's time is over. The store's clock decides that w
 Else this observer must have seen the same owner and sequence number for `rules.observer_wait_s`.
 The compare-and-swap that takes the lock also writes fence + 1. A fair lock keeps a queue in the
 record. Entering the queue and taking the lock are writes, waiting is none. A first waiter that does
-not take the free lock is passed over after a while. Must not live here: renewal and release
-(lock_keeper.py), threads, handles for users (lock.py).
+not take the free lock is passed over after a while.
+
+Callers of one client wait in line inside the client (session/lines.py). A hold that ends is handed
+to the next caller of the line by that caller's own write. It names the version that the hold wrote
+last, and it carries a new nonce and fence + 1. So one write ends one hold and begins the next. If
+its answer is lost, the record is read, as after any other write. If another client has entered the
+queue meanwhile, the write is a Conflict. The caller then ends the hold with the write that enters
+the queue behind it. Must not live here: renewal and release (lock_keeper.py), threads, handles for
+users (lock.py).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, Final, NamedTuple
+from dataclasses import replace
+from typing import Final
 
 from strongroom.coordination.effects import (
     UNCHANGED,
@@ -28,6 +35,12 @@ from strongroom.coordination.effects import (
 )
 from strongroom.coordination.errors import CoordinationError, StoreUnavailable
 from strongroom.coordination.recipes.locks.lock_keeper import LockKeeper
+from strongroom.coordination.recipes.locks.lock_request import (
+    AlreadyAcquired,
+    HoldRequest,
+    LockPause,
+    LockWrite,
+)
 from strongroom.coordination.recipes.locks.lock_state import (
     ObservedRecord,
     ends_by_store_clock,
@@ -35,10 +48,17 @@ from strongroom.coordination.recipes.locks.lock_state import (
     outlasts_its_ttl,
     time_until_free_s,
 )
-from strongroom.coordination.recipes.waiting import Backoff, NotAcquired, WriteRetries, await_change
+from strongroom.coordination.recipes.waiting import (
+    Backoff,
+    NotAcquired,
+    WriteRetries,
+    await_change,
+    await_turn,
+)
 from strongroom.coordination.schema.records import LockRecord, Waiter, decode_lock, encode_lock
 from strongroom.coordination.session.context import RecipeContext
 from strongroom.coordination.session.handles import Hold
+from strongroom.coordination.session.places import ANYBODY, LineCaller, LinePlace
 
 _WITHDRAW_TRIES: Final = 5
 _LOST_RACES_MAX: Final = 3
@@ -47,62 +67,21 @@ _REACQUIRE_ROUND_TRIPS: Final = 6
 _TURN_ROUND_TRIPS: Final = 3
 
 
-@dataclass(frozen=True, slots=True)
-class HoldRequest:
-    """The parameters of one attempt to hold a lock.
-
-    Attributes:
-        key, name: of the record, and of the lock as messages name it.
-        ttl_s: how long the hold lasts without renewal.
-        wait_s: how long to wait for the lock; 0 tries once, None waits for ever.
-        fair: wait in the record's queue.
-        lock_delay_s: how much longer to wait after a hold that EXPIRED (not after a release): a
-            mitigation for resources that cannot check the fence.
-        value: JSON that the record carries (elections).
-        margin_s: how long before its deadline the hold ends already.
-    """
-
-    key: str
-    name: str
-    ttl_s: float
-    wait_s: float | None
-    fair: bool = False
-    lock_delay_s: float = 0.0
-    value: Any = None
-    margin_s: float = 0.0
-
-
-class _Wait(NamedTuple):
-    """A decision to wait for so many seconds, or until `ahead` other waiters had their turn."""
-
-    seconds: float
-    ahead: int = 0
-
-
-class _Write(NamedTuple):
-    """A decision to write a record that acquires the lock, or only changes the queue."""
-
-    record: LockRecord
-    acquires: bool
-
-
-class _AlreadyAcquired(NamedTuple):
-    """A decision to use the record as it is: an unanswered write of ours took the lock."""
-
-    record: LockRecord
-
-
 class Acquisition:
     """One attempt to get one hold.
 
     Arguments:
         context: the client's.
         request: the lock and the terms of the hold.
+        caller: who waits in line.
     """
 
-    def __init__(self, context: RecipeContext, request: HoldRequest) -> None:
+    def __init__(
+        self, context: RecipeContext, request: HoldRequest, caller: LineCaller = ANYBODY
+    ) -> None:
         self._context, self._request = context, request
         self.nonce = context.nonce()
+        self._place = LinePlace(request.key, self.nonce, caller)
         self._seq = 0
         self._sent: dict[int, float] = {}
         self._has_unknown_write = False  # a ACQUIRE of unknown outcome may still be applied ...
@@ -117,16 +96,17 @@ class Acquisition:
         """Take the lock; return the hold, or a `NotAcquired` that names the holder.
 
         Raises:
-            AlreadyHeld: this client holds the lock or waits for it.
+            AlreadyHeld: the caller holds the lock, or waits for it already.
+            ClientClosed: the client was closed, or the process forked, while the caller waited.
             StoreUnavailable: the store did not answer, and no time is left.
             StoreRefused, CorruptRecord: see errors.py.
         """
-        context, key = self._context, self._request.key
-        context.claim(key, self.nonce)
+        context, place = self._context, self._place
+        start_s = context.clock.monotonic_s()
+        context.lines.join(place)
         hold: Hold | None = None
         try:
-            start_s = context.clock.monotonic_s()
-            hold = yield from self._acquire(start_s)
+            hold = yield from self._acquire_in_turn(start_s)
             if hold is None:
                 yield from self._withdraw()
                 return NotAcquired(self._holder, context.clock.monotonic_s() - start_s)
@@ -138,11 +118,23 @@ class Acquisition:
             raise
         finally:
             if hold is None:
-                context.unclaim(key, self.nonce)
+                context.lines.leave(place)
+
+    def _acquire_in_turn(self, start_s: float) -> Steps[Hold | None]:
+        self._holder = self._context.label  # whoever is before this caller in line
+        if not (yield from await_turn(self._context, self._place, self._left_s(start_s))):
+            return None
+        self._holder = ""
+        hold = yield from self._acquire(start_s)
+        if hold is not None:
+            self._context.lines.note_hold(self._place)
+        return hold
 
     def _acquire(self, start_s: float) -> Steps[Hold | None]:
-        observed = self._cached_observation()
-        if observed is not None and self._request.fair:
+        observed = self._handed_observation()
+        if observed is None:
+            observed = self._cached_observation()
+        if observed is not None and self._request.fair and self._place.handed is None:
             # A client that has just released this lock lets other clients enter the queue first.
             # They need a read and a write; this client would need only a write.
             yield Sleep(
@@ -153,7 +145,7 @@ class Acquisition:
             if observed is None:
                 observed = yield from self._read(start_s)
             step = self._decide(observed)
-            if isinstance(step, _Wait):
+            if isinstance(step, LockPause):
                 left_s = self._left_s(start_s)
                 if left_s <= 0:
                     return None
@@ -161,7 +153,7 @@ class Acquisition:
                     observed, step._replace(seconds=min(step.seconds, left_s))
                 )
                 continue
-            if isinstance(step, _AlreadyAcquired):
+            if isinstance(step, AlreadyAcquired):
                 result: Hold | ObservedRecord | None = self._adopted(observed, step.record)
             else:
                 result = yield from self._write(observed, step)
@@ -184,6 +176,13 @@ class Acquisition:
         cached = self._context.pop_cached_entry(self._request.key)
         return cached and ObservedRecord(*cached, self._context.clock.monotonic_s())
 
+    def _handed_observation(self) -> ObservedRecord | None:
+        handed = self._place.handed
+        if handed is None:
+            return None
+        record = decode_lock(self._request.key, handed.entry.value)
+        return ObservedRecord(handed.entry, record, self._context.clock.monotonic_s())
+
     def _read(self, start_s: float) -> Steps[ObservedRecord]:
         clock = self._context.clock
         while True:
@@ -198,7 +197,7 @@ class Acquisition:
                 continue
             return observed_record(self._context, self._request.key, entry, sent_s)
 
-    def _await(self, observed: ObservedRecord, wait: _Wait) -> Steps[ObservedRecord | None]:
+    def _await(self, observed: ObservedRecord, wait: LockPause) -> Steps[ObservedRecord | None]:
         key, version = self._request.key, observed.entry.version if observed.entry else None
         delay_s = min(wait.seconds, self._queue_delay_s(wait.ahead))
         if delay_s > 0:
@@ -229,22 +228,30 @@ class Acquisition:
 
     # Deciding
 
-    def _decide(self, observed: ObservedRecord) -> _Wait | _Write | _AlreadyAcquired:
+    def _decide(self, observed: ObservedRecord) -> LockPause | LockWrite | AlreadyAcquired:
         entry, record = observed.entry, observed.record
+        handed, owner = self._place.handed, None if record is None else record.owner
+        if handed is not None and owner not in (handed.nonce, self.nonce):
+            self._place.handed = None  # it was over before it could be taken over
         if entry is None or record is None:
-            return _Write(self._own_record(0, ()), True)
+            return LockWrite(self._own_record(0, ()), True)
         if record.owner == self.nonce:
             if self._deadline_s(record) > self._context.clock.boot_s():
-                return _AlreadyAcquired(record)
-            return _Write(self._own_record(record.fence, record.queue), True)
+                return AlreadyAcquired(record)
+            return LockWrite(self._own_record(record.fence, record.queue), True)
         busy_s = self._busy_s(observed, entry, record)
         if busy_s > 0 and not self._may_repeat_acquire(entry):
             self._holder = record.who if record.owner else ""
         if not self._request.fair or self._only_holder_can_write(entry):
             if busy_s > 0 and not self._may_repeat_acquire(entry):
-                return _Wait(busy_s)
-            return _Write(self._own_record(record.fence, record.queue), True)
+                return LockPause(busy_s)
+            return self._acquiring_write(record, record.queue)
         return self._decide_in_queue(entry, record, busy_s)
+
+    def _ended(self, record: LockRecord) -> str | None:
+        """Return the nonce of the hold that was handed to this caller, if the record shows it."""
+        handed = self._place.handed
+        return handed.nonce if handed is not None and handed.nonce == record.owner else None
 
     def _may_repeat_acquire(self, entry: Entry) -> bool:
         # Our ACQUIRE may have leased the key without writing the record. The same nonce may repeat
@@ -266,27 +273,29 @@ class Acquisition:
         return is_held and not self._context.promises.server_lease
 
     def _busy_s(self, observed: ObservedRecord, entry: Entry, record: LockRecord) -> float:
+        if self._ended(record) is not None:
+            return 0.0
         return time_until_free_s(
             self._context, self._request.key, observed, self._request.lock_delay_s
         )
 
-    def _decide_in_queue(self, entry: Entry, record: LockRecord, busy_s: float) -> _Wait | _Write:
+    def _decide_in_queue(
+        self, entry: Entry, record: LockRecord, busy_s: float
+    ) -> LockPause | LockWrite:
         position = record.position(self.nonce)
         self._queued = position is not None
         queue = record.queue
         ahead = len(queue) if position is None else position
         if busy_s > 0 and not self._may_repeat_acquire(entry):
             if position is not None or self._request.wait_s == 0:
-                return _Wait(busy_s, ahead)
+                return LockPause(busy_s, ahead)
             return self._enqueue(record)
         window_left_s = self._claim_window_left_s(record, ahead)
         if window_left_s <= 0:
-            return _Write(
-                self._own_record(record.fence, queue[ahead + (position is not None) :]), True
-            )
+            return self._acquiring_write(record, queue[ahead + (position is not None) :])
         if position is None and self._request.wait_s != 0:
             return self._enqueue(record)
-        return _Wait(window_left_s, ahead)
+        return LockPause(window_left_s, ahead)
 
     def _claim_window_left_s(self, record: LockRecord, ahead: int) -> float:
         """Return how long the waiters ahead may still take to claim the free lock."""
@@ -299,9 +308,14 @@ class Acquisition:
         window_s = 3 * self._timeout_s + 2 * self._context.promises.poll_max_s
         return since_s + ahead * window_s - now_s
 
-    def _enqueue(self, record: LockRecord) -> _Write:
-        waiter = Waiter(self.nonce, self._context.label)
-        return _Write(replace(record, queue=(*record.queue, waiter)), False)
+    def _enqueue(self, record: LockRecord) -> LockWrite:
+        waiter, ended = Waiter(self.nonce, self._context.label), self._ended(record)
+        if ended is not None:
+            record = record.tombstone(record.seq + 1)
+        return LockWrite(replace(record, queue=(*record.queue, waiter)), False, ended)
+
+    def _acquiring_write(self, record: LockRecord, queue: tuple[Waiter, ...]) -> LockWrite:
+        return LockWrite(self._own_record(record.fence, queue), True, self._ended(record))
 
     def _own_record(self, fence: int, queue: tuple[Waiter, ...]) -> LockRecord:
         self._seq += 1
@@ -319,12 +333,12 @@ class Acquisition:
 
     # Writing
 
-    def _write(self, observed: ObservedRecord, step: _Write) -> Steps[Hold | ObservedRecord | None]:
+    def _write(
+        self, observed: ObservedRecord, step: LockWrite
+    ) -> Steps[Hold | ObservedRecord | None]:
         context, record = self._context, step.record
         expected = observed.entry.version if observed.entry else None
-        lease = None
-        if step.acquires and context.promises.server_lease:
-            lease = LeaseTerms(self._lease_action(observed), record.ttl_s, self.nonce)
+        lease = self._lease_terms(observed, step)
         sent_s = context.clock.boot_s()
         if step.acquires:
             self._sent[record.seq] = sent_s
@@ -345,6 +359,7 @@ class Acquisition:
             self._queued = not step.acquires
             if step.acquires:
                 return self._hold(record, outcome.version)
+            self._place.handed = None  # that write ended it
             return self._observation_after_write(Entry(value, outcome.version), record)
         if isinstance(outcome, Unknown):
             self._note_unknown_write(step, expected)
@@ -355,6 +370,18 @@ class Acquisition:
         self._races += 1
         round_trip_s = context.clock.boot_s() - sent_s
         yield Sleep(context.clock.random() * min(self._races, _RACES_SPREAD) * round_trip_s)
+        return None
+
+    def _lease_terms(self, observed: ObservedRecord, step: LockWrite) -> LeaseTerms | None:
+        ttl_s = step.record.ttl_s
+        if not self._context.promises.server_lease:
+            return None
+        if step.ends is not None and step.acquires:
+            return LeaseTerms(LeaseAction.HAND_OVER, ttl_s, self.nonce, step.ends)
+        if step.ends is not None:
+            return LeaseTerms(LeaseAction.RELEASE, ttl_s, step.ends)
+        if step.acquires:
+            return LeaseTerms(self._lease_action(observed), ttl_s, self.nonce)
         return None
 
     def _lease_action(self, observed: ObservedRecord) -> LeaseAction:
@@ -371,7 +398,7 @@ class Acquisition:
             else LeaseAction.ACQUIRE
         )
 
-    def _note_unknown_write(self, step: _Write, expected: str | None) -> None:
+    def _note_unknown_write(self, step: LockWrite, expected: str | None) -> None:
         self._queued = True
         if step.acquires:
             self._has_unknown_write, self._unknown_write_version = True, expected
@@ -401,7 +428,7 @@ class Acquisition:
         if deadline_s - request.margin_s <= context.clock.boot_s():
             self._has_unknown_write = True  # expired before use: the next read takes the lock anew
             return None
-        keeper = LockKeeper(context, request.key, nonce, record, version)
+        keeper = LockKeeper(context, self._place, record, version, request.fair)
         hold = Hold(
             context.clock,
             request.key,
@@ -413,14 +440,19 @@ class Acquisition:
             keeper,
             request.margin_s,
         )
-        hold.on_end = keeper.unclaim_when_over
+        hold.on_lost(keeper.leave_line)
         return hold
 
     # Withdrawing
 
     def _withdraw(self) -> Steps[None]:
-        """Leave the queue, and release the lock if a write without an answer may have taken it."""
-        if not (self._has_unknown_write or self._queued):
+        """Leave the queue, and release the lock if a write without an answer may have taken it.
+
+        A hold that was handed to this caller, and not taken over, is released too.
+        """
+        if self._context.lines.give_up(self._place):
+            return  # the turn never came
+        if not (self._has_unknown_write or self._queued or self._place.handed is not None):
             return
         retries = WriteRetries(self._context, _WITHDRAW_TRIES)
         while retries.begin_attempt():
@@ -436,6 +468,7 @@ class Acquisition:
             except CoordinationError:
                 return
             if isinstance(outcome, Applied):
+                self._place.handed = None
                 return
             yield retries.pause_after(outcome, version)
 
@@ -451,10 +484,12 @@ class Acquisition:
             return (free_record, None) if may_still_apply else None
         record = decode_lock(self._request.key, entry.value)
         queue = tuple(waiter for waiter in record.queue if waiter.nonce != self.nonce)
-        if record.owner == self.nonce:
+        if record.owner is not None and record.owner in (self.nonce, self._ended(record)):
             server_lease = self._context.promises.server_lease
             lease = (
-                LeaseTerms(LeaseAction.RELEASE, record.ttl_s, self.nonce) if server_lease else None
+                LeaseTerms(LeaseAction.RELEASE, record.ttl_s, record.owner)
+                if server_lease
+                else None
             )
             return replace(record, queue=queue).tombstone(record.seq + 1), lease
         if record.owner is None and may_still_apply:

@@ -28,6 +28,7 @@ from strongroom.coordination.recipes.waiting import Backoff, ReleaseRetries, awa
 from strongroom.coordination.schema.records import LockRecord, decode_lock, encode_lock
 from strongroom.coordination.session.context import RecipeContext
 from strongroom.coordination.session.handles import Hold
+from strongroom.coordination.session.places import LinePlace
 
 _SET_TRIES: Final = 4
 _ALERT_S: Final = 20.0
@@ -47,27 +48,28 @@ class LockKeeper:
 
     Arguments:
         context: the client's.
-        key: of the record.
-        nonce: of the hold.
+        place: of the hold, in the client's line.
         record, version: as this client wrote them last.
+        shows_waiters: whether the waiting clients of this lock are in the record (fair locks).
     """
 
     def __init__(
-        self, context: RecipeContext, key: str, nonce: str, record: LockRecord, version: str
+        self,
+        context: RecipeContext,
+        place: LinePlace,
+        record: LockRecord,
+        version: str,
+        shows_waiters: bool,
     ) -> None:
-        self._context, self._key, self._nonce = context, key, nonce
-        self.record, self.version = record, version
+        self._context, self._place, self._key, self._nonce = context, place, place.key, place.nonce
+        self.record, self.version, self._shows_waiters = record, version, shows_waiters
         self._numbers = itertools.count(record.seq + 1)
         self._sent: dict[int, float] = {}
         self._timeout_s = context.rules.attempt_timeout_s(record.ttl_s)
 
-    def unclaim_when_over(self) -> None:
-        """Drop the claim on the key, when the hold is lost or about to be released.
-
-        This client may then take the lock again before its release is written. Its ACQUIRE names
-        the version that the release would replace, so that only one of the two writes is applied.
-        """
-        self._context.unclaim(self._key, self._nonce)
+    def leave_line(self, reason: str) -> None:
+        """Let the next in line go to the store, once the hold is lost."""
+        self._context.lines.leave(self._place)
 
     def renew(self, hold: Hold) -> Steps[bool]:
         """Renew: write the record with the next sequence number; see `handles.Keeper.renew`."""
@@ -149,8 +151,11 @@ class LockKeeper:
     def release(self, hold: Hold) -> Steps[bool]:
         """Release: write the record without an owner; see `handles.Keeper.release`.
 
-        If that fails, the hold is left to expire.
+        If another caller of this client is next, its write ends the hold instead, and nothing is
+        sent here. If the release fails, the hold is left to expire.
         """
+        if self._hand_over():
+            return True
         retries = ReleaseRetries(self._context, self.record.ttl_s)
         try:
             while retries.begin_attempt():
@@ -166,7 +171,14 @@ class LockKeeper:
         except CoordinationError:
             return False
         finally:
-            self._context.unclaim(self._key, self._nonce)
+            self._context.lines.leave(self._place)
+
+    def _hand_over(self) -> bool:
+        if self.record.queue:
+            return False  # another client is first
+        entry = Entry(encode_lock(self.record), self.version)
+        ttl_s = None if self._shows_waiters else self.record.ttl_s
+        return self._context.lines.hand_over(self._place, entry, ttl_s)
 
     def _release_once(self, retries: ReleaseRetries) -> Steps[ReleaseAttempt]:
         tombstone = self.record.tombstone(self._next_seq())

@@ -8,9 +8,9 @@ own. A waiting writer announces itself with a slot, in order of arrival. From th
 enters, so that readers cannot starve it. The writer renews that slot while it waits. So a dead
 writer blocks the others no longer than a dead holder. Writers that follow each other without a
 pause can keep readers out: the lock is meant for few writes. Every writer has a fence of its own. A
-reader has the fence of the last writer, whose state it reads. The lock is not reentrant. A client
-that would wait for itself, such as a reader that also wants to write, gets `AlreadyHeld` at once.
-Must not live here: how slots are taken (slots/slots_core.py).
+reader has the fence of the last writer, whose state it reads. The lock is not reentrant. A thread
+or task that would wait for itself, such as a reader that also wants to write, gets `AlreadyHeld` at
+once. Must not live here: how slots are taken (slots/slots_core.py).
 """
 
 from __future__ import annotations

@@ -6,9 +6,9 @@ One record holds the slots of all clients. Each slot is renewed, and expires, li
 own. The fence rises with every holder of the name. All holders agree on the number of permits.
 While a permit is held, a caller with another number is refused (`PermitsDiffer`). While none is
 held, the next holder's number counts. A client may hold several permits, one per thread for
-instance. If it waits while it holds all of them, it waits for itself. There is no queue: the first
-client that writes after a permit is freed gets it. Must not live here: how slots are taken
-(slots_core).
+instance. A thread that waits while it holds all of them waits for itself. There is no queue of
+clients: the first that writes after a permit is freed gets it. Must not live here: how slots are
+taken (slots_core).
 """
 
 from __future__ import annotations

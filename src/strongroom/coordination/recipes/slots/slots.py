@@ -66,7 +66,7 @@ class SlotHoldable(Holdable):
         self._request = request
 
     def _steps(self, *, once: bool) -> Steps[Hold | NotAcquired]:
-        return _acquisition(self._driver.context, self._request, once)
+        return _acquisition(self._driver, self._request, once)
 
 
 class AioSlotHoldable(AioHoldable):
@@ -86,10 +86,11 @@ class AioSlotHoldable(AioHoldable):
         self._request = request
 
     def _steps(self, *, once: bool) -> Steps[Hold | NotAcquired]:
-        return _acquisition(self._driver.context, self._request, once)
+        return _acquisition(self._driver, self._request, once)
 
 
 def _acquisition(
-    context: RecipeContext, request: SlotRequest, once: bool
+    driver: SyncDriver | AsyncDriver, request: SlotRequest, once: bool
 ) -> Steps[Hold | NotAcquired]:
-    return SlotAcquisition(context, replace(request, wait_s=0.0) if once else request).steps()
+    request = replace(request, wait_s=0.0) if once else request
+    return SlotAcquisition(driver.context, request, driver.caller()).steps()

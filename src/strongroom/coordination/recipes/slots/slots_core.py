@@ -3,7 +3,12 @@
 Lives here: steps over one `SlotRecord` under one key, for any store, without the store's lease
 clock. A pure function of the recipe (`SlotRule`) says which slots block an entry. The steps here
 find out which slots are alive, wait, and write. The write that takes a slot also drops the dead
-ones. Must not live here: the rules of a recipe, handles for users.
+ones.
+
+Callers of one client wait in line inside the client (session/lines.py): one at a time asks the
+store. If only holds of its own client are in its way, it waits for their end without a request. The
+hold that ends first is handed to it. Its write then removes that slot and adds its own: one write
+ends one hold and begins the next. Must not live here: the rules of a recipe, handles for users.
 """
 
 from __future__ import annotations
@@ -33,9 +38,17 @@ from strongroom.coordination.recipes.slots.slot_records import (
     slot_name,
 )
 from strongroom.coordination.recipes.slots.slots_keeper import SlotKeeper
-from strongroom.coordination.recipes.waiting import Backoff, NotAcquired, WriteRetries, await_change
+from strongroom.coordination.recipes.waiting import (
+    Backoff,
+    NotAcquired,
+    WriteRetries,
+    await_change,
+    await_end_of_holds,
+    await_turn,
+)
 from strongroom.coordination.session.context import RecipeContext
 from strongroom.coordination.session.handles import Hold
+from strongroom.coordination.session.places import ANYBODY, LineCaller, LinePlace
 
 _WITHDRAW_TRIES: Final = 5
 _LOST_RACES_MAX: Final = 3
@@ -75,8 +88,7 @@ class SlotRequest:
         rule: decides who may enter.
         limit: the limit to write into the record.
         ttl_s, wait_s, margin_s: as for locks.
-        reentrant: whether this client may wait for slots of its own, which its other threads
-            release.
+        reentrant: whether a caller that has a slot may wait for another one.
     """
 
     kind: str
@@ -99,12 +111,20 @@ class _ObservedRecord(NamedTuple):
 
 
 class _Wait(NamedTuple):
+    """A decision to wait for so many seconds.
+
+    `for_own` are the nonces of this client's holds, if nothing else is in the way.
+    """
+
     seconds: float
+    for_own: tuple[str, ...] = ()
 
 
 class _Write(NamedTuple):
+    """A decision to write this record with this slot; without one, to remove what has ended."""
+
     record: SlotRecord
-    slot: Slot
+    slot: Slot | None
 
 
 class SlotAcquisition:
@@ -113,11 +133,15 @@ class SlotAcquisition:
     Arguments:
         context: the client's.
         request: the slot and the terms of the hold.
+        caller: who waits in line.
     """
 
-    def __init__(self, context: RecipeContext, request: SlotRequest) -> None:
+    def __init__(
+        self, context: RecipeContext, request: SlotRequest, caller: LineCaller = ANYBODY
+    ) -> None:
         self._context, self._request = context, request
         self.nonce = context.nonce()
+        self._place = LinePlace(request.key, self.nonce, caller)
         self._slot_name = slot_name(request.key, self.nonce)
         self._seq = 0
         self._sent: dict[int, float] = {}
@@ -125,6 +149,7 @@ class SlotAcquisition:
         self._has_unknown_write = False  # ... or a write of it may still be applied ...
         self._unknown_write_version: str | None = None  # ... over this version
         self._holder = ""
+        self._entry: Entry | None = None  # the record with the slot, as it was written
         self._backoff = Backoff(context)
         self._timeout_s = context.rules.attempt_timeout_s(request.ttl_s)
         self._races = 0
@@ -133,17 +158,22 @@ class SlotAcquisition:
         """Take the slot; return the hold, or a `NotAcquired` that names the holders.
 
         Raises:
-            AlreadyHeld: this client has a slot that is in the way.
+            AlreadyHeld: the caller has a slot already, and would have to wait for this one.
+            ClientClosed: the client was closed, or the process forked, while the caller waited.
             StoreUnavailable: the store did not answer, and no time is left.
             StoreRefused, CorruptRecord: see errors.py.
             Any error of the rule's `check`.
         """
-        context = self._context
+        context, request, place = self._context, self._request, self._place
+        is_try = request.wait_s == 0
+        if is_try and context.lines.is_blocked(request.key):
+            return NotAcquired(context.label, 0.0)  # another caller of this client is first
+        start_s = context.clock.monotonic_s()
+        context.lines.join(place, shared=True, beside=is_try or self._is_holder())
         context.claim(self._slot_name, self.nonce)
         hold: Hold | None = None
         try:
-            start_s = context.clock.monotonic_s()
-            hold = yield from self._acquire(start_s)
+            hold = yield from self._acquire_in_turn(start_s)
             if hold is None:
                 yield from self._withdraw()
                 return NotAcquired(self._holder, context.clock.monotonic_s() - start_s)
@@ -156,9 +186,25 @@ class SlotAcquisition:
         finally:
             if hold is None:
                 context.unclaim(self._slot_name, self.nonce)
+                context.lines.leave(place)
+
+    def _is_holder(self) -> bool:
+        """Return whether the caller has a slot, and must not wait for another one."""
+        request, lines = self._request, self._context.lines
+        return not request.reentrant and lines.has_hold_of(request.key, self._place.caller)
+
+    def _acquire_in_turn(self, start_s: float) -> Steps[Hold | None]:
+        self._holder = self._context.label  # whoever is before this caller in line
+        if not (yield from await_turn(self._context, self._place, self._left_s(start_s))):
+            return None
+        self._holder = ""
+        hold = yield from self._acquire(start_s)
+        if hold is not None:
+            self._context.lines.note_hold(self._place, self._entry)
+        return hold
 
     def _acquire(self, start_s: float) -> Steps[Hold | None]:
-        observed: _ObservedRecord | None = None
+        observed = self._handed_observation()
         while True:
             if observed is None:
                 observed = yield from self._read(start_s)
@@ -170,7 +216,7 @@ class SlotAcquisition:
             if isinstance(step, _Wait):
                 if left_s <= 0:
                     return None
-                observed = yield from self._await(observed, min(step.seconds, left_s))
+                observed = yield from self._wait(observed, step, left_s)
                 continue
             hold = yield from self._write(observed, step)
             if hold is not None:
@@ -180,6 +226,21 @@ class SlotAcquisition:
                 if self._races > _LOST_RACES_MAX:
                     return None
             observed = None
+
+    def _wait(
+        self, observed: _ObservedRecord, step: _Wait, left_s: float
+    ) -> Steps[_ObservedRecord | None]:
+        context, place = self._context, self._place
+        place.blocked = True
+        if step.for_own and (yield from await_end_of_holds(context, place, step.for_own, left_s)):
+            return self._handed_observation()
+        return (yield from self._await(observed, min(step.seconds, left_s)))
+
+    def _handed_observation(self) -> _ObservedRecord | None:
+        handed, seen = self._place.handed, self._place.seen
+        self._place.seen = None
+        entry = seen if handed is None else handed.entry
+        return None if entry is None else self._observed(entry, self._context.clock.monotonic_s())
 
     def _left_s(self, start_s: float) -> float:
         if self._request.wait_s is None:
@@ -239,12 +300,33 @@ class SlotAcquisition:
         is_full = living.slot_of(self.nonce) is None and len(living.slots) >= SLOTS_MAX
         if not blocking and not is_full:
             return self._holding_write(living)
-        self._check_own(blocking)
+        if self._is_holder():
+            raise AlreadyHeld(request.name)
         self._holder = _labels(blocking)
         seconds = min((left_by_owner_s[slot.owner] for slot in blocking), default=_FULL_RECHECK_S)
-        if not request.intent or request.wait_s == 0 or is_full:
-            return _Wait(seconds)
-        return self._announce_or_wait(living, seconds)
+        for_own = self._own_blocking(living, blocking)
+        if request.intent and request.wait_s != 0 and not is_full and not for_own:
+            return self._announce_or_wait(living, seconds)
+        if self._shows_handed(observed.record):
+            return _Write(living, None)
+        return _Wait(seconds, for_own)
+
+    def _own_blocking(self, living: SlotRecord, blocking: tuple[Slot, ...]) -> tuple[str, ...]:
+        """Return the nonces of the blocking holds if only this client can end them.
+
+        An intent must be announced, and renewed, where other clients could enter meanwhile.
+        """
+        context, request = self._context, self._request
+        if not all(is_own(context, request.key, slot) for slot in blocking):
+            return ()
+        if request.intent and not all(slot.role == request.role for slot in living.slots):
+            return ()
+        return tuple(slot.owner for slot in blocking)
+
+    def _shows_handed(self, record: SlotRecord) -> bool:
+        """Return whether the record shows the ended hold that was handed to this caller."""
+        handed = self._place.handed
+        return handed is not None and record.slot_of(handed.nonce) is not None
 
     def _time_left_by_owner_s(self, observed: _ObservedRecord) -> dict[str, float]:
         """Return how long each slot stands, by owner, without those that may be dropped."""
@@ -256,12 +338,6 @@ class SlotAcquisition:
         }
         living = {owner: left_s for owner, left_s in found.items() if left_s > 0}
         return {**living, self.nonce: 0.0}
-
-    def _check_own(self, blocking: tuple[Slot, ...]) -> None:
-        if self._request.reentrant:
-            return
-        if any(is_own(self._context, self._request.key, slot) for slot in blocking):
-            raise AlreadyHeld(self._request.name)
 
     def _holding_write(self, living: SlotRecord) -> _Write:
         fence = self._request.rule.fence(living)
@@ -302,7 +378,8 @@ class SlotAcquisition:
         context, request = self._context, self._request
         expected = observed.entry.version if observed.entry else None
         value = encode_slots(request.kind, step.record, context.nonce())
-        self._sent[step.slot.seq] = context.clock.boot_s()
+        if step.slot is not None:
+            self._sent[step.slot.seq] = context.clock.boot_s()
         try:
             outcome = yield from cas(request.key, expected, value, self._timeout_s)
         except StoreUnavailable:
@@ -319,9 +396,10 @@ class SlotAcquisition:
             raise
         if isinstance(outcome, Applied):
             self._backoff.reset()
-            self._may_have_slot = True
-            if step.slot.role == request.role:
+            self._may_have_slot = self._may_have_slot or step.slot is not None
+            if step.slot is not None and step.slot.role == request.role:
                 return self._hold(step.slot, step.record, outcome.version)
+            self._place.handed = None  # that write ended it
             return None
         if isinstance(outcome, Unknown):
             self._may_have_slot = self._has_unknown_write = True
@@ -346,19 +424,25 @@ class SlotAcquisition:
         deadline_s = context.rules.holder_deadline_s(sent_s, clock.boot_s(), slot.ttl_s, False)
         if deadline_s - request.margin_s <= clock.boot_s():
             return None  # expired before use: it is written anew, if the rule still allows that
-        keeper = SlotKeeper(context, request.kind, request.key, slot, record, version)
+        self._entry = Entry(encode_slots(request.kind, record, ""), version)
+        keeper = SlotKeeper(context, request.kind, self._place, slot, record, version)
         hold = Hold(
             clock, request.key, request.name, self.nonce, slot.fence, request.ttl_s, deadline_s,
             keeper, request.margin_s,
         )  # fmt: skip
         hold.on_end = keeper.unclaim_when_over
+        hold.on_lost(keeper.leave_line)
         return hold
 
     # Withdrawing
 
     def _withdraw(self) -> Steps[None]:
-        """Remove this attempt's slot, and stop a write of it that may still be applied."""
-        if not self._may_have_slot:
+        """Remove this attempt's slot, and stop a write of it that may still be applied.
+
+        A hold that was handed to this caller, and not taken over, is removed too.
+        """
+        place = self._place
+        if self._context.lines.give_up(place) or not (self._may_have_slot or place.handed):
             return
         request = self._request
         retries = WriteRetries(self._context, _WITHDRAW_TRIES)
@@ -369,15 +453,17 @@ class SlotAcquisition:
                 record = self._decode(entry)
                 # After another write, a write that is still on its way can no longer be applied.
                 may_still_apply = self._has_unknown_write and version == self._unknown_write_version
-                if record.slot_of(self.nonce) is None and not may_still_apply:
+                after = record.without(self.nonce)
+                if self._shows_handed(record) and place.handed is not None:
+                    after = after.without(place.handed.nonce)
+                if after == record and not may_still_apply:
                     return
-                value = encode_slots(
-                    request.kind, record.without(self.nonce), self._context.nonce()
-                )
+                value = encode_slots(request.kind, after, self._context.nonce())
                 outcome = yield from cas(request.key, version, value, self._timeout_s)
             except CoordinationError:
                 return
             if isinstance(outcome, Applied):
+                place.handed = None
                 return
             yield retries.pause_after(outcome, version)
 

@@ -37,6 +37,7 @@ from strongroom.coordination.recipes.waiting import (
 )
 from strongroom.coordination.session.context import RecipeContext
 from strongroom.coordination.session.handles import Hold
+from strongroom.coordination.session.places import LinePlace
 
 _RENEW_TRIES: Final = 6
 _ALERT_S: Final = 20.0
@@ -48,7 +49,8 @@ class SlotKeeper:
 
     Arguments:
         context: the client's.
-        kind, key: of the record.
+        kind: of the record.
+        place: of the hold, in the client's line.
         slot: the slot that is held.
         record, version: as they were written with the slot.
     """
@@ -57,12 +59,12 @@ class SlotKeeper:
         self,
         context: RecipeContext,
         kind: str,
-        key: str,
+        place: LinePlace,
         slot: Slot,
         record: SlotRecord,
         version: str,
     ) -> None:
-        self._context, self._kind, self._key = context, kind, key
+        self._context, self._kind, self._place, self._key = context, kind, place, place.key
         self._nonce, self._ttl_s = slot.owner, slot.ttl_s
         # One attribute for both: renewal and release may run in two threads.
         self._last_known = (record, version)
@@ -73,6 +75,10 @@ class SlotKeeper:
     def unclaim_when_over(self) -> None:
         """Drop the claim on the slot, when the hold is lost or about to be released."""
         self._context.unclaim(slot_name(self._key, self._nonce), self._nonce)
+
+    def leave_line(self, reason: str) -> None:
+        """Let the next in line go to the store, once the hold is lost."""
+        self._context.lines.leave(self._place)
 
     def renew(self, hold: Hold) -> Steps[bool]:
         """Renew: write the slot with the next sequence number; see `handles.Keeper.renew`."""
@@ -135,7 +141,27 @@ class SlotKeeper:
         hold.extend(rules.holder_deadline_s(sent_s, clock.boot_s(), self._ttl_s, False))
 
     def release(self, hold: Hold) -> Steps[bool]:
-        """Remove the slot; see `handles.Keeper.release`. If that fails, the slot expires."""
+        """Remove the slot; see `handles.Keeper.release`. If that fails, the slot expires.
+
+        If a caller of this client waits for it, its write removes the slot, and nothing is sent
+        here.
+        """
+        if self._hand_over():
+            return True
+        try:
+            return (yield from self._remove_slot(hold))
+        finally:
+            self._context.lines.leave(self._place)
+
+    def _hand_over(self) -> bool:
+        record, version = self._last_known
+        own = f"{self._context.identity}-"
+        if not all(slot.owner.startswith(own) for slot in record.slots):
+            return False  # another client holds, or has announced that it waits
+        entry = Entry(encode_slots(self._kind, record, ""), version)
+        return self._context.lines.hand_over(self._place, entry, self._ttl_s)
+
+    def _remove_slot(self, hold: Hold) -> Steps[bool]:
         outcome_unknown, retries = False, ReleaseRetries(self._context, self._ttl_s)
         while retries.begin_attempt():
             record, version = self._last_known

@@ -1,7 +1,7 @@
 """Azure Blob Storage in lease mode: the service's own clock ends a hold.
 
-Lives here: the requests for ACQUIRE, RENEW, RELEASE and BREAK, and how a waiter learns that a lease
-has ended.
+Lives here: the requests for ACQUIRE, HAND_OVER, RENEW, RELEASE and BREAK, and how a waiter learns
+that a lease has ended.
 
 The lease id is derived from the hold's nonce, so an ACQUIRE whose response was lost may be
 repeated. A lease alone gives no fencing token, because it does not change the ETag. So the record
@@ -174,6 +174,8 @@ class AzureLeaseStore(AzureStore):
             return self._write_keeping_hold(write)
         if lease.action in (LeaseAction.ACQUIRE, LeaseAction.TAKE_OVER):
             return self._acquire(write, lease)
+        if lease.action is LeaseAction.HAND_OVER:
+            return self._hand_over(write, lease)
         if lease.action is LeaseAction.RENEW:
             return self._renew(write, lease)
         return (
@@ -225,6 +227,26 @@ class AzureLeaseStore(AzureStore):
             self._release_lease(write, own_lease_id, version)
         return outcome
 
+    def _hand_over(self, write: _Write, lease: LeaseTerms) -> CasOutcome:
+        """Give the lease the next hold's id, then acquire it again under that id.
+
+        A change of the id does not prolong a lease, but an ACQUIRE by the id that it has does. No
+        other client can acquire it in between. If the id was changed before, or the lease has
+        ended, the ACQUIRE tells whether the next hold may have it.
+        """
+        own_lease_id = lease_id(lease.nonce)
+        terms = {
+            "x-ms-lease-id": lease_id(lease.previous),
+            "x-ms-proposed-lease-id": own_lease_id,
+            **condition(write.expected),
+        }
+        changed = self._lease(write, "change", terms)
+        if isinstance(changed, Conflict):
+            return self._acquire(write, lease)
+        if write.expected is not None:
+            self._unconfirmed[write.key] = _CachedEntry(write.expected, own_lease_id, b"")
+        return changed if isinstance(changed, Unknown) else self._acquire(write, lease)
+
     def _release_unconfirmed(self, write: _Write) -> None:
         """Release a lease that an unanswered ACQUIRE may have acquired without being repeated."""
         unconfirmed = self._unconfirmed.get(write.key)
@@ -250,6 +272,7 @@ class AzureLeaseStore(AzureStore):
         return self._store(write, write.expected, own_lease_id)
 
     def _release(self, write: _Write, lease: LeaseTerms) -> CasOutcome:
+        self._release_unconfirmed(write)
         own_lease_id = lease_id(lease.nonce)
         ended = self._lease(write, "release", {"x-ms-lease-id": own_lease_id})
         if isinstance(ended, Unknown):

@@ -119,7 +119,7 @@ class EtcdStore(StoreBase):
         put = _put_request(name, json.dumps({"note": note}).encode() + b"\n" + value)
         if lease is None:
             return self._write(name, state, "", [put], state.held, until_s)
-        if lease.action in (LeaseAction.ACQUIRE, LeaseAction.TAKE_OVER, LeaseAction.RENEW):
+        if lease.action not in (LeaseAction.RELEASE, LeaseAction.BREAK):
             if lease.action is LeaseAction.RENEW and not state.held:
                 return CONFLICT  # expired by the store's clock
             return self._hold(name, state, put, lease, until_s)
@@ -130,11 +130,12 @@ class EtcdStore(StoreBase):
         self, name: bytes, state: _State, put: Json, lease: LeaseTerms, until_s: float
     ) -> CasOutcome:
         """Write the value and bind the hold key to a lease with no other key; see the module."""
+        found_nonce = lease.previous or lease.nonce
         for fresh in (False, True):
             found = self._leases.take(lease.ttl_s, until_s, fresh)
             bound = _put_request(name + _HOLD, lease.nonce.encode(), found.id)
             try:
-                outcome = self._write(name, state, lease.nonce, [put, bound], True, until_s)
+                outcome = self._write(name, state, found_nonce, [put, bound], True, until_s)
             except _NoLease:
                 continue  # the lease was ended: the transaction was refused
             except (StoreUnavailable, StoreRefused):

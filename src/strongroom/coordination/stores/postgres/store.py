@@ -75,9 +75,9 @@ _UPDATE: Final = """
 WITH written AS (
     UPDATE strongroom_coordination SET value = $2, version = DEFAULT, note = $3,
         holder = CASE WHEN $4 = '' THEN holder
-            WHEN $4 IN ('acquire', 'take_over', 'renew') THEN $5 ELSE '' END,
+            WHEN $4 IN ('acquire', 'take_over', 'hand_over', 'renew') THEN $5 ELSE '' END,
         expires = CASE WHEN $4 = '' THEN expires
-            WHEN $4 IN ('acquire', 'take_over', 'renew')
+            WHEN $4 IN ('acquire', 'take_over', 'hand_over', 'renew')
                 THEN clock_timestamp() + make_interval(secs => $6::float8)
             ELSE '-infinity' END
     WHERE key = $1 AND version = $8::bigint AND CASE $4
@@ -100,6 +100,7 @@ SELECT key FROM strongroom_coordination
 WHERE key >= $1 AND ($2 = '' OR key < $2) ORDER BY key"""
 _PID: Final = "SELECT pg_backend_pid()::text"
 
+_OF_A_HOLD: Final = (LeaseAction.RENEW, LeaseAction.RELEASE, LeaseAction.HAND_OVER)
 _NO_TABLE: Final = "42P01"
 _STANDBY: Final = "25006"
 _CREATED_CONCURRENTLY: Final = ("23505", "42P07", "42710")
@@ -139,12 +140,13 @@ class PostgresStore(StoreBase):
         lease: LeaseTerms | None = None,
         note: str = "",
     ) -> CasOutcome:
-        action, ttl_s, nonce = ("", 0.0, "") if lease is None else (lease[0].value, *lease[1:])
+        # A HAND_OVER compares only the version: whoever took the hold since has changed it.
+        action, ttl_s, nonce = ("", 0.0, "") if lease is None else (lease[0].value, *lease[1:3])
         values = (key, value, note, action, nonce, repr(ttl_s), channel_of(key))
         if expected is not None:
             return self._write(_UPDATE, values, expected, timeout_s)
-        # Nobody holds an absent key, so its hold can be neither renewed nor released.
-        if lease is not None and lease.action in (LeaseAction.RENEW, LeaseAction.RELEASE):
+        # Nobody holds an absent key, so its hold can be neither renewed, released nor handed over.
+        if lease is not None and lease.action in _OF_A_HOLD:
             return CONFLICT
         return self._write(_INSERT, values, None, timeout_s)
 

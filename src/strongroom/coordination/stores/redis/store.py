@@ -58,7 +58,8 @@ if action == 'acquire' and alive and holder ~= nonce then return false end
 if action == 'renew' and not (alive and holder == nonce) then return false end
 if action == 'release' and holder ~= nonce then return false end
 local write = {'HSET', KEYS[1], 'version', ARGV[2], 'value', ARGV[3], 'note', ARGV[4]}
-if action == 'acquire' or action == 'take_over' or action == 'renew' then
+if action == 'acquire' or action == 'take_over' or action == 'hand_over'
+    or action == 'renew' then
     holder = nonce
     write[#write + 1] = 'ends_us'
     write[#write + 1] = string.format('%.0f', now_us + tonumber(ARGV[7]))
@@ -119,7 +120,8 @@ class RedisStore(StoreBase):
     ) -> CasOutcome:
         if expected == "":
             return CONFLICT  # never a version; to the script, an empty text means absent
-        action, ttl_s, nonce = ("", 0.0, "") if lease is None else (lease[0].value, *lease[1:])
+        # A HAND_OVER compares only the version: whoever took the hold since has changed it.
+        action, ttl_s, nonce = ("", 0.0, "") if lease is None else (lease[0].value, *lease[1:3])
         version = self.clock.nonce()
         words = (expected or "", version, value, note, action, nonce, round(ttl_s * 1e6))
         return self._write(_CAS, key, words, version, timeout_s)
