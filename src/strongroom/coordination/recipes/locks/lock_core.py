@@ -44,7 +44,9 @@ from strongroom.coordination.recipes.locks.lock_request import (
 from strongroom.coordination.recipes.locks.lock_state import (
     ObservedRecord,
     ends_by_store_clock,
+    observation_after_write,
     observed_record,
+    only_holder_can_write,
     outlasts_its_ttl,
     time_until_free_s,
 )
@@ -153,8 +155,10 @@ class Acquisition:
                     observed, step._replace(seconds=min(step.seconds, left_s))
                 )
                 continue
+            result: Hold | ObservedRecord | None
             if isinstance(step, AlreadyAcquired):
-                result: Hold | ObservedRecord | None = self._adopted(observed, step.record)
+                assert observed.entry is not None
+                result = self._hold(step.record, observed.entry.version)
             else:
                 result = yield from self._write(observed, step)
             if isinstance(result, Hold):
@@ -242,7 +246,7 @@ class Acquisition:
         busy_s = self._busy_s(observed, entry, record)
         if busy_s > 0 and not self._may_repeat_acquire(entry):
             self._holder = record.who if record.owner else ""
-        if not self._request.fair or self._only_holder_can_write(entry):
+        if not self._request.fair or only_holder_can_write(self._context, entry):
             if busy_s > 0 and not self._may_repeat_acquire(entry):
                 return LockPause(busy_s)
             return self._acquiring_write(record, record.queue)
@@ -262,15 +266,6 @@ class Acquisition:
             and self._has_unknown_write
             and entry.version == self._unknown_write_version
         )
-
-    def _only_holder_can_write(self, entry: Entry) -> bool:
-        """Return whether only the holder can write, so that no other client can join the queue.
-
-        This is a hold in Azure's lease mode, seen by a client in ETag mode. The service refuses
-        every write that does not name the lease.
-        """
-        is_held = entry.expires_in_s is not None and entry.expires_in_s > 0
-        return is_held and not self._context.promises.server_lease
 
     def _busy_s(self, observed: ObservedRecord, entry: Entry, record: LockRecord) -> float:
         if self._ended(record) is not None:
@@ -360,7 +355,7 @@ class Acquisition:
             if step.acquires:
                 return self._hold(record, outcome.version)
             self._place.handed = None  # that write ended it
-            return self._observation_after_write(Entry(value, outcome.version), record)
+            return observation_after_write(context, Entry(value, outcome.version), record)
         if isinstance(outcome, Unknown):
             self._note_unknown_write(step, expected)
             yield Sleep(self._backoff.retry_delay_s())
@@ -402,19 +397,6 @@ class Acquisition:
         self._queued = True
         if step.acquires:
             self._has_unknown_write, self._unknown_write_version = True, expected
-
-    def _observation_after_write(self, entry: Entry, record: LockRecord) -> ObservedRecord | None:
-        """Return what a read would show now; None if only the store's clock can tell."""
-        if self._context.promises.server_lease:
-            return None
-        # The record that was read was still current when the write took effect. That is as good as
-        # a read whose answer came now.
-        now_s = self._context.clock.monotonic_s()
-        return ObservedRecord(entry, record, self._context.rules.observer_start_s(now_s, now_s))
-
-    def _adopted(self, observed: ObservedRecord, record: LockRecord) -> Hold | None:
-        assert observed.entry is not None
-        return self._hold(record, observed.entry.version)
 
     def _deadline_s(self, record: LockRecord) -> float:
         clock, rules = self._context.clock, self._context.rules

@@ -96,6 +96,31 @@ def observed_record(
     return ObservedRecord(entry, record, since_s)
 
 
+def only_holder_can_write(context: RecipeContext, entry: Entry) -> bool:
+    """Return whether only the holder can write, so that no other client can join the queue.
+
+    This is a hold in Azure's lease mode, seen by a client in ETag mode. The service refuses every
+    write that does not name the lease.
+    """
+    is_held = entry.expires_in_s is not None and entry.expires_in_s > 0
+    return is_held and not context.promises.server_lease
+
+
+def observation_after_write(
+    context: RecipeContext, entry: Entry, record: LockRecord
+) -> ObservedRecord | None:
+    """Return what a read would show just after this write of the client's own.
+
+    None if only the store's clock can tell.
+    """
+    if context.promises.server_lease:
+        return None
+    # The record that was read was still current when the write took effect. That is as good as a
+    # read whose answer came now.
+    now_s = context.clock.monotonic_s()
+    return ObservedRecord(entry, record, context.rules.observer_start_s(now_s, now_s))
+
+
 def time_until_free_s(
     context: RecipeContext, key: str, observed: ObservedRecord, lock_delay_s: float = 0.0
 ) -> float:
