@@ -238,3 +238,16 @@ def test_a_backup_of_a_damaged_page_is_refused_and_leaves_nothing(
     assert "not an error" not in ran.err
     assert len(ran.err.splitlines()) == 1
     assert list(target.iterdir()) == []
+
+
+def test_the_data_directory_may_come_from_the_environment(tmp_path: Path) -> None:
+    data, backup = tmp_path / "data", tmp_path / "backup"
+    with InProcessServer.start(data=data):
+        pass
+    assert in_process("backup", backup, STRONGROOM_DATA=str(data)).code == 0
+    ran = in_process("doctor", STRONGROOM_DATA=str(data))
+    assert ran.code == 0 and ran.out.startswith(f"{data}: whole")
+    assert in_process("doctor", backup, STRONGROOM_DATA=str(tmp_path / "else")).code == 0
+    for given in ((backup,), (data, backup, backup)):
+        ran = in_process("backup", *given)
+        assert ran.code == Exit.USAGE and "STRONGROOM_DATA" in ran.err

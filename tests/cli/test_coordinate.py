@@ -29,7 +29,7 @@ def test_ids_are_never_printed_twice(store: str) -> None:
 
 def test_a_gate_from_closed_to_open_to_closed(store: str) -> None:
     ran = run(store, "gate", "g", "wait", "--timeout", 0.1)
-    assert ran.code == Exit.NOT_ACQUIRED and "was not obtained within" in ran.err
+    assert ran.code == Exit.NOT_ACQUIRED and "the gate 'g' was not opened within" in ran.err
     ran = run(store, "gate", "g", "open", "--payload", '{"version": 7}')
     assert "open, generation 1" in ran.out
     assert json.loads(run(store, "gate", "g", "wait").out) == {"version": 7}

@@ -127,7 +127,9 @@ def test_a_record_that_cannot_be_read_hides_no_other(store: str, tmp_path: Path)
         client.store.cas("lock/b", None, b"[" * 60_000, 1.0)
         client.store.cas("lock/%zz", None, b"somebody else's", 1.0)
     listed = in_process("locks", "list", "--store", store)
-    assert [line.partition(":")[0] for line in listed.out.splitlines()] == ["a", "c"]
+    assert [line.partition(":")[0].split() for line in listed.out.splitlines()] == [
+        ["lock", "a"], ["lock", "c"],
+    ]  # fmt: skip
     assert listed.code == Exit.REFUSED and "lock/b" in listed.err and "Traceback" not in listed.err
     shown = in_process("locks", "list", "--json", "--store", store)
     assert [view["name"] for view in json.loads(shown.out)] == ["a", "c"]
@@ -146,3 +148,31 @@ def test_what_others_wrote_does_not_move_the_cursor(store: str) -> None:
     assert r"ann\x1b]0;owned\x07 since" in members
     assert not {"\x1b", "\x07"} & set(shown + members)
     assert listed[0]["name"] == name
+
+
+def test_every_kind_is_listed_and_shown_without_naming_it(store: str) -> None:
+    with connect(store, label="ann") as client:
+        two, four = client.semaphore("s", 2), client.rwlock("r").read()
+        with client.lock("a"), client.election("e").lead(), two, four:
+            listed = run(store, "list").out.splitlines()
+            shown = {name: run(store, "show", name).out for name in "aesr"}
+        client.lock("both").acquire().release()
+        client.election("both").campaign().release()
+    assert [line.split()[:2] for line in listed] == [
+        ["lock", "a:"], ["election", "e:"], ["semaphore", "s:"], ["rwlock", "r:"],
+    ]  # fmt: skip
+    for name, text in shown.items():
+        assert text.startswith(f"{name}: held by"), text
+    assert json.loads(run(store, "show", "e", "--json").out)["kind"] == "election"
+    kinds = [one["kind"] for one in json.loads(run(store, "list", "--json").out)]
+    assert kinds == ["lock", "lock", "election", "election", "semaphore", "rwlock"]
+    ran = run(store, "show", "both")
+    assert ran.code == Exit.USAGE and "a lock and a election: say which with --kind" in ran.err
+    assert "free" in run(store, "show", "both", "--kind", "election").out
+    ran = run(store, "show", "nothing")
+    assert ran.code == Exit.REFUSED and "there never was a lock, election" in ran.err
+
+
+def test_an_election_is_broken_without_naming_its_kind(store: str) -> None:
+    with connect(store, label="ann") as client, client.election("e").lead():
+        assert "broken: e: held by ann" in run(store, "break", "e").out

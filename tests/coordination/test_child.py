@@ -130,3 +130,13 @@ def test_a_hold_that_is_lost_ends_the_command_and_says_why(tmp_path: Path) -> No
     child = _endless(hold, tmp_path)
     hold.lose("it was broken")
     assert (child.wait(), child.reason) == (LOST_EXIT, "it was broken")
+
+
+def test_a_command_line_in_quotes_is_answered_by_what_to_write(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    assert _child(_hold(), "echo hi").wait() == 127
+    said = capfd.readouterr().err
+    assert "echo hi: command not found; a command line is run by: -- sh -c 'echo hi'" in said
+    assert _child(_hold(), "no-such-program", "hi").wait() == 127
+    assert "sh -c" not in capfd.readouterr().err

@@ -302,3 +302,15 @@ def test_a_child_forked_while_a_thread_reserves_waits_for_nobody() -> None:
 def test_options_that_make_no_sense(bad: dict[str, int]) -> None:
     with pytest.raises(ValueError, match=r"."):
         IdsOptions(**bad)  # type: ignore[arg-type]  # wrong on purpose
+
+
+def test_one_client_wastes_no_range_on_a_second_generator() -> None:
+    client = Client(MemoryStore())
+    assert [client.ids("o").next_id() for _ in range(3)] == [1, 2, 3]
+    assert client.ids("o", batch=10).next_id() == 1001
+    assert client.sibling().ids("o").next_id() == 1011
+
+    async def play() -> list[int]:
+        return [await client.aio.ids("t").next_id() for _ in range(3)]
+
+    assert asyncio.run(play()) == [1, 2, 3]

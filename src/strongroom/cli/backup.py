@@ -5,6 +5,7 @@ Lives here: flags and messages. Must not live here: copying (engines/embedded/ba
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -51,8 +52,13 @@ _ACCEPT = "Restore a damaged backup all the same, with the damage."
 
 
 def backup(
-    data: Annotated[Path, typer.Argument(help="The data directory.")],
-    target: Annotated[Path, typer.Argument(help="A new or empty directory.")],
+    directories: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="[DATA] TARGET",
+            help="The data directory (default: STRONGROOM_DATA), and a new or empty directory.",
+        ),
+    ],
     no_verify: Annotated[bool, typer.Option("--no-verify", help=_NO_VERIFY)] = False,
     with_accounts: Annotated[bool, typer.Option("--with-accounts", help=_WITH_ACCOUNTS)] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing.")] = False,
@@ -61,6 +67,7 @@ def backup(
     from strongroom.config import ACCOUNTS_FILE_NAME, ROLES_FILE_NAME
     from strongroom.engines.embedded.backup import backup as back_up
 
+    data, target = _data_and_target(directories)
     with exit_on_data_errors(data), progress_bar("Copying", quiet) as progress:
         back_up(data, target, progress, with_accounts, verify=not no_verify)
     if quiet:
@@ -75,6 +82,20 @@ def backup(
                 f"The {what} in {file} are not in it: keep a copy of that file elsewhere, or use "
                 "--with-accounts."
             )
+
+
+def _data_and_target(directories: list[Path]) -> tuple[Path, Path]:
+    """Return the data directory and the target; the former may come from the environment."""
+    given = os.environ.get("STRONGROOM_DATA", "")
+    if len(directories) == 1 and given:
+        return Path(given), directories[0]
+    if len(directories) != 2:
+        fail(
+            Exit.USAGE,
+            "give the data directory and a target: strongroom backup DATA TARGET; STRONGROOM_DATA"
+            " can name the former",
+        )
+    return directories[0], directories[1]
 
 
 def restore(

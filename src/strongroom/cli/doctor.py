@@ -43,7 +43,10 @@ _CUT_LOG = "Give up the commits after the damage in the log of the records, then
 
 
 def doctor(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Data directory or backup.")],
+    directory: Annotated[
+        Path,
+        typer.Argument(metavar="DIR", help="Data directory or backup.", envvar="STRONGROOM_DATA"),
+    ],
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
     cut_log: Annotated[bool, typer.Option("--cut-log", help=_CUT_LOG)] = False,
 ) -> None:

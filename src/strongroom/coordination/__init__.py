@@ -15,6 +15,7 @@ from strongroom.coordination.connect import connect, open_store
 from strongroom.coordination.errors import (
     AlreadyHeld,
     BadName,
+    ClientClosed,
     CoordinationError,
     CoordTimeout,
     CorruptRecord,
@@ -77,6 +78,7 @@ __all__ = [
     "BarrierView",
     "Change",
     "Client",
+    "ClientClosed",
     "CoordTimeout",
     "CoordinationError",
     "CorruptRecord",

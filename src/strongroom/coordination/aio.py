@@ -12,7 +12,7 @@ from strongroom.coordination.hints import Hints
 from strongroom.coordination.recipes.election import AioElection
 from strongroom.coordination.recipes.gate import AioGate
 from strongroom.coordination.recipes.holding import Cancel, LockOptions, OnLost
-from strongroom.coordination.recipes.ids.ids import AioIds, IdsOptions
+from strongroom.coordination.recipes.ids.ids import AioIds, GeneratorCache, IdsOptions
 from strongroom.coordination.recipes.locks.inspect_locks import break_steps, list_steps, show_steps
 from strongroom.coordination.recipes.locks.lock import AioLock
 from strongroom.coordination.recipes.locks.lock_state import LockView
@@ -37,6 +37,10 @@ class AioClient:
     def __init__(self, store: AsyncStore, context: RecipeContext) -> None:
         self.store, self.context = store, context
         self.driver = AsyncDriver(store, context)
+        self._generators = GeneratorCache[AioIds]()
+
+    def __repr__(self) -> str:
+        return f"<AioClient {self.context.label!r} of {self.context.promises.store}>"
 
     def promises(self) -> Promises:
         """Return the store's promises; see `Client.promises`."""
@@ -70,8 +74,9 @@ class AioClient:
         return AioLocks(self.driver, names, LockOptions(ttl_s=ttl, wait_s=wait), cancel)
 
     def ids(self, name: str, batch: int = 1000, *, max_retries: int = 25, first: int = 1) -> AioIds:
-        """Return a generator of unique ids; see `IdsOptions`."""
-        return AioIds(self.driver, name, IdsOptions(batch, max_retries, first=first))
+        """Return the generator of unique ids; see `Client.ids`."""
+        options = IdsOptions(batch, max_retries, first=first)
+        return self._generators.get(name, options, lambda: AioIds(self.driver, name, options))
 
     def gate(self, name: str, hints: Hints | None = None) -> AioGate:
         """Return the gate of that name: `wait`, `open`, `rearm`, `show`."""

@@ -20,7 +20,7 @@ from strongroom.coordination.hints import Hints
 from strongroom.coordination.recipes.election import Election
 from strongroom.coordination.recipes.gate import Gate
 from strongroom.coordination.recipes.holding import LockOptions, OnLost
-from strongroom.coordination.recipes.ids.ids import Ids, IdsOptions
+from strongroom.coordination.recipes.ids.ids import GeneratorCache, Ids, IdsOptions
 from strongroom.coordination.recipes.locks.inspect_locks import break_steps, list_steps, show_steps
 from strongroom.coordination.recipes.locks.lock import Lock
 from strongroom.coordination.recipes.locks.lock_state import LockView
@@ -30,6 +30,7 @@ from strongroom.coordination.recipes.members import Members
 from strongroom.coordination.recipes.register import Register
 from strongroom.coordination.recipes.slots.barrier import Barrier
 from strongroom.coordination.recipes.slots.semaphore import Semaphore
+from strongroom.coordination.schema.names import check_template
 from strongroom.coordination.session.context import RecipeContext
 from strongroom.coordination.session.handles import log
 from strongroom.coordination.store import Promises, Store
@@ -66,6 +67,7 @@ class Client:
             log.warning,
         )
         self.driver = SyncDriver(store, self.context)
+        self._generators = GeneratorCache[Ids]()
         self._aio: AioClient | None = None
 
     @property
@@ -83,6 +85,10 @@ class Client:
             rate_error=self._rate_error,
             clock=self.context.clock,
         )
+
+    def __repr__(self) -> str:
+        state = ", closed" if self.driver.closed else ""
+        return f"<Client {self.context.label!r} of {self.context.promises.store}{state}>"
 
     def promises(self) -> Promises:
         """Return the guarantees of a lock on this store, and the assumption behind them."""
@@ -129,8 +135,12 @@ class Client:
         prefetch: bool = False,
         first: int = 1,
     ) -> Ids:
-        """Return a generator of ids that are unique among all clients; see `IdsOptions`."""
-        return Ids(self.driver, name, IdsOptions(batch, max_retries, prefetch, first))
+        """Return the generator of ids that are unique among all clients; see `IdsOptions`.
+
+        The same name and options give the same generator, so that no reserved range is wasted.
+        """
+        options = IdsOptions(batch, max_retries, prefetch, first)
+        return self._generators.get(name, options, lambda: Ids(self.driver, name, options))
 
     def gate(self, name: str, hints: Hints | None = None) -> Gate:
         """Return the gate of that name: `wait`, `open`, `rearm`, `show`."""
@@ -263,10 +273,14 @@ class Client:
             ttl: see `lock`.
             wait: see `lock`.
             skip: if the lock is held elsewhere, return None at once and do not run the function.
+
+        Raises:
+            BadName: when the function is decorated: it has no argument that the name refers to.
         """
 
         def decorate(function: Callable[P, R]) -> Callable[P, R | None]:
             signature = inspect.signature(function)
+            check_template(name, function.__name__, list(signature.parameters))
 
             @functools.wraps(function)
             def run(*args: P.args, **kwargs: P.kwargs) -> R | None:

@@ -25,6 +25,8 @@ SCHEMES: Final[dict[str, str]] = {
     "memory": f"{_PACKAGE}.memory:open_url",
     "file": f"{_PACKAGE}.file:open_url",
     "azure": f"{_PACKAGE}.azure.store:open_url",
+    "http": f"{_PACKAGE}.azure.store:open_http_url",
+    "https": f"{_PACKAGE}.azure.store:open_http_url",
     "etcd": f"{_PACKAGE}.etcd.store:open_url",
     "postgres": f"{_PACKAGE}.postgres.store:open_url",
     "postgresql": f"{_PACKAGE}.postgres.store:open_url",
@@ -72,8 +74,8 @@ def connect(url: str, *, label: str = "", rate_error: float = 0.05) -> Client:
     """Return a client of the store that a URL names. No request is sent yet.
 
     Arguments:
-        url: like azure://account/container, etcd://host:2379, postgres://..., redis://...,
-            s3://..., file:///path, memory://name.
+        url: like azure://account/container, http://host:port/account/container, etcd://host:2379,
+            postgres://..., redis://..., s3://..., file:///path, memory://name.
         label: the name of this participant, for people; host and process id by default.
         rate_error: the fraction by which any node's clock may run too fast or too slow.
 

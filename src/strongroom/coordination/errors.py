@@ -18,13 +18,26 @@ class CoordTimeout(CoordinationError, TimeoutError):
         name: the name that was waited for.
         waited_s: the length of the wait in seconds; 0 after a single attempt.
         holder: the current holder's label, for people; empty if no holder was seen.
+        text: the message, where the name is not of something that is held.
     """
 
-    def __init__(self, name: str, waited_s: float, holder: str = "") -> None:
+    def __init__(self, name: str, waited_s: float, holder: str = "", text: str = "") -> None:
         self.name, self.waited_s, self.holder = name, waited_s, holder
         seen = f"; held by {holder}" if holder else ""
         when = f"was not obtained within {waited_s:.3g} s" if waited_s > 0 else "is not free"
-        super().__init__(f"{name!r} {when}{seen}")
+        super().__init__(text or f"{name!r} {when}{seen}")
+
+
+def waited_in_vain(what: str, event: str, name: str, waited_s: float) -> CoordTimeout:
+    """Return the error for an event that did not come in time.
+
+    Arguments:
+        what, name: a gate, say, and its name.
+        event: what did not happen, such as "was not opened".
+        waited_s: the length of the wait in seconds; 0 after a single look.
+    """
+    when = f" within {waited_s:.3g} s" if waited_s > 0 else ""
+    return CoordTimeout(name, waited_s, text=f"the {what} {name!r} {event}{when}")
 
 
 class LockLost(CoordinationError):

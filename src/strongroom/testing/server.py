@@ -106,6 +106,10 @@ class InProcessServer:
         self.clock: ServerClock = _LoopClock(self)
         self.faults = _faults(self.port)
 
+    def __repr__(self) -> str:
+        state = "running" if self._thread.is_alive() else "stopped"
+        return f"<{type(self).__name__} {self.url}, {state}>"
+
     @classmethod
     def start(
         cls,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from strongroom.cli.coordination.hold import Quiet, Verbose
+from strongroom.cli.coordination.hold import DURATION, Quiet, Verbose
 from strongroom.cli.coordination.stores import (
     DEFAULT_STORE,
     AsJson,
@@ -21,6 +21,7 @@ from strongroom.cli.coordination.stores import (
     print_json,
 )
 from strongroom.cli.coordination.waiting import describing_wait, gate_description, is_shown
+from strongroom.cli.durations import seconds
 from strongroom.cli.exits import Exit
 from strongroom.cli.plain import plain
 
@@ -102,7 +103,14 @@ def _gate(context: typer.Context, name: Name) -> None:
 def wait(
     context: typer.Context,
     timeout: Annotated[
-        float | None, typer.Option(help="End after so many seconds, with exit code 75.")
+        float | None,
+        typer.Option(
+            "--timeout",
+            "--wait",
+            parser=seconds,
+            metavar=DURATION,
+            help="End after so long, with exit code 75: 600, 5s, 2m. Both names mean the same.",
+        ),
     ] = None,
     generation: Annotated[
         int | None, typer.Option(help="The generation to wait for (default: the current one).")
@@ -178,13 +186,17 @@ store does not do what it must.
 
 Examples
 
-  strongroom check-store azure://
+  strongroom check-store
+  strongroom check-store http://10.0.0.5:10000/devstoreaccount1/locks
   strongroom check-store "file:///var/lib/locks" --json
 """
 
 
 def check_store(
-    url: Annotated[str, typer.Argument(help="As for --store.")], as_json: AsJson = False
+    url: Annotated[str, typer.Argument(help="As for --store.", envvar="STRONGROOM_STORE")] = (
+        DEFAULT_STORE
+    ),
+    as_json: AsJson = False,
 ) -> None:
     """See CHECK_HELP."""
     from strongroom.coordination.check import check

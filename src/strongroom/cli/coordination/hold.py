@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from strongroom.cli.coordination.waiting import Describe, describing_wait
+from strongroom.cli.durations import seconds
 from strongroom.cli.exits import Exit, fail
 
 if TYPE_CHECKING:
@@ -25,14 +26,31 @@ if TYPE_CHECKING:
 
 Name = Annotated[str, typer.Argument(help="Of what is held; any text.")]
 Command = Annotated[list[str], typer.Argument(help="The command and its arguments, behind --.")]
-Ttl = Annotated[float, typer.Option(help="Seconds after which a dead holder is replaced.")]
-Wait = Annotated[float | None, typer.Option(help="Wait at most so many seconds; else for ever.")]
+DURATION = "DURATION"
+Ttl = Annotated[
+    float,
+    typer.Option(
+        parser=seconds, metavar=DURATION, help="A dead holder is replaced after that: 15, 5s, 2m."
+    ),
+]
+Wait = Annotated[
+    float | None,
+    typer.Option(
+        "--wait",
+        "--timeout",
+        parser=seconds,
+        metavar=DURATION,
+        help="Wait at most so long: 60, 5s, 2m; else for ever. Both names mean the same.",
+    ),
+]
 Try = Annotated[bool, typer.Option("--try", help="Don't wait.")]
 Fair = Annotated[bool, typer.Option("--fair", help="First come, first served.")]
 Grace = Annotated[
     float | None,
     typer.Option(
-        help="Seconds between SIGTERM and SIGKILL, less than half of the TTL (default: ttl / 10)."
+        parser=seconds,
+        metavar=DURATION,
+        help="The time between SIGTERM and SIGKILL, less than half of the TTL (default: ttl / 10).",
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing while waiting.")]

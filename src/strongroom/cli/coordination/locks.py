@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from strongroom.cli.coordination.hold import DURATION
 from strongroom.cli.coordination.stores import (
     DEFAULT_STORE,
     AsJson,
@@ -21,6 +22,7 @@ from strongroom.cli.coordination.stores import (
     print_json,
 )
 from strongroom.cli.counted import counted
+from strongroom.cli.durations import seconds
 from strongroom.cli.exits import Exit, fail
 from strongroom.cli.plain import plain
 
@@ -36,6 +38,7 @@ outside, and break holds.
 Examples
 
   strongroom locks list
+  strongroom locks list --kind election
   strongroom locks show invoices
   strongroom locks show invoices --watch 20
   strongroom locks list --kind semaphore --json
@@ -54,62 +57,101 @@ class Kind(enum.StrEnum):
 
 
 Name = Annotated[str, typer.Argument(help="Any text.")]
-KindOf = Annotated[Kind, typer.Option("--kind", help="The kind of record.")]
+KindOf = Annotated[
+    Kind | None, typer.Option("--kind", help="The kind of record; without it, all kinds.")
+]
 _POLL_S = 0.2
+_ANY_KIND = "lock, election, semaphore, read-write lock or barrier"
 
 locks_app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode="rich")
 
 
 @locks_app.command("list")
-def list_(
-    kind: KindOf = Kind.LOCK, as_json: AsJson = False, store: StoreUrl = DEFAULT_STORE
-) -> None:
-    """Print every lock (or what --kind names) that was ever used, and its holders. Exit code 1:
-    some records cannot be read."""
-    from strongroom.coordination import CorruptRecord
-
-    found: list[View] = []
+def list_(kind: KindOf = None, as_json: AsJson = False, store: StoreUrl = DEFAULT_STORE) -> None:
+    """Print every lock, election, semaphore, read-write lock and barrier that was ever used, and
+    its holders. Exit code 1: some records cannot be read."""
+    found: list[tuple[Kind, View]] = []
     unreadable: list[str] = []
     with client_of(store) as client:
-        for name in client.list_names(kind):
-            try:
-                view = _view(client, kind, name)
-            except CorruptRecord as error:
-                unreadable.append(str(error))
-                continue
-            found += [] if view is None else [view]
+        for one in _kinds(kind):
+            found += _views(client, one, unreadable)
     if as_json:
-        print_json([dataclasses.asdict(view) for view in found])
+        print_json([_facts(one, view) for one, view in found])
     else:
-        for view in found:
-            typer.echo(_lines(view)[0])
+        for one, view in found:
+            typer.echo(_lines(view)[0] if kind else f"{one:<10}{_lines(view)[0]}")
     if not (found or unreadable or as_json):
-        typer.echo(f"there is no {kind} in this store yet")
+        typer.echo(f"there is no {kind or _ANY_KIND} in this store yet")
     if unreadable:
         fail(Exit.REFUSED, "\n  ".join([f"not to be read: {len(unreadable)}", *unreadable]))
+
+
+def _kinds(kind: Kind | None) -> tuple[Kind, ...]:
+    return tuple(Kind) if kind is None else (kind,)
+
+
+def _views(client: Client, kind: Kind, unreadable: list[str]) -> list[tuple[Kind, View]]:
+    """Return the views of all names of a kind; add what cannot be read to `unreadable`."""
+    from strongroom.coordination import CorruptRecord
+
+    found = []
+    for name in client.list_names(kind):
+        try:
+            view = _view(client, kind, name)
+        except CorruptRecord as error:
+            unreadable.append(str(error))
+            continue
+        if view is not None:
+            found.append((kind, view))
+    return found
+
+
+def _facts(kind: Kind, view: View) -> dict[str, object]:
+    return {"kind": kind.value, **dataclasses.asdict(view)}
+
+
+def _kind_of(client: Client, kind: Kind | None, name: str) -> Kind | None:
+    """Return the kind of the record of this name; None if nothing has it.
+
+    If several kinds have it, the command ends.
+    """
+    if kind is not None:
+        return kind
+    found = [one for one in Kind if _view(client, one, name) is not None]
+    if len(found) > 1:
+        fail(Exit.USAGE, f"{name!r} is a {' and a '.join(found)}: say which with --kind")
+    return found[0] if found else None
 
 
 @locks_app.command("show")
 def show(
     name: Name,
-    kind: KindOf = Kind.LOCK,
+    kind: KindOf = None,
     watch: Annotated[
-        float, typer.Option(help="Watch for so many seconds, and count the renewals.", min=0)
+        float,
+        typer.Option(
+            parser=seconds,
+            metavar=DURATION,
+            help="Watch for so long, and count the renewals: 20, 5s, 2m.",
+        ),
     ] = 0.0,
     as_json: AsJson = False,
     store: StoreUrl = DEFAULT_STORE,
 ) -> None:
-    """Print the holders of a lock (or what --kind names): label, start, fence, time left. Also
-    print the waiters, and how the last hold ended. Exit code 1: nothing has this name."""
+    """Print the holders of a lock, election, semaphore, read-write lock or barrier: label, start,
+    fence, time left. Also print the waiters, and how the last hold ended. Exit code 1: nothing has
+    this name."""
     with client_of(store) as client:
-        view = _view(client, kind, name)
-        if view is None:
-            fail(Exit.REFUSED, f"there never was a {kind} called {name!r} in this store")
-        signs = _watched(client, kind, view, watch) if watch else []
-        view = (_view(client, kind, name) if watch else view) or view
+        known = _kind_of(client, kind, name)
+        view = None if known is None else _view(client, known, name)
+        if known is None or view is None:
+            what = kind or _ANY_KIND
+            fail(Exit.REFUSED, f"there never was a {what} called {name!r} in this store")
+        signs = _watched(client, known, view, watch) if watch else []
+        view = (_view(client, known, name) if watch else view) or view
     if as_json:
         signs_seen = {"signs_of_life_s_ago": signs} if watch else {}
-        print_json({**dataclasses.asdict(view), **signs_seen})
+        print_json({**_facts(known, view), **signs_seen})
         return
     typer.echo("\n".join(_lines(view)))
     if watch:
@@ -119,12 +161,13 @@ def show(
 
 @locks_app.command("break")
 def break_(
-    name: Name, kind: KindOf = Kind.LOCK, as_json: AsJson = False, store: StoreUrl = DEFAULT_STORE
+    name: Name, kind: KindOf = None, as_json: AsJson = False, store: StoreUrl = DEFAULT_STORE
 ) -> None:
     """End the current hold of a lock or election, or all holds of a semaphore or read-write lock.
     The fence rises, so that guarded writes of the former holders are refused."""
     with client_of(store) as client:
-        view = _break(client, kind, name)
+        known = _kind_of(client, kind, name)
+        view = None if known is None else _break(client, known, name)
     if as_json:
         print_json(None if view is None else dataclasses.asdict(view))
     elif view is None:

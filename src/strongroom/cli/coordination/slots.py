@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from strongroom.cli.coordination.hold import (
+    DURATION,
     EXIT_CODES,
     Command,
     Grace,
@@ -38,6 +39,7 @@ from strongroom.cli.coordination.waiting import (
     labels_since,
     slots_description,
 )
+from strongroom.cli.durations import seconds
 from strongroom.cli.exits import Exit, fail
 
 if TYPE_CHECKING:
@@ -147,7 +149,10 @@ def barrier(
     parties: Annotated[int, typer.Option(help="How many must be there.", min=1)],
     wait: Wait = None,
     ttl: Annotated[
-        float, typer.Option(help="Seconds after which a dead party's place is free.")
+        float,
+        typer.Option(
+            parser=seconds, metavar=DURATION, help="A dead party's place is free after that."
+        ),
     ] = 15.0,
     quiet: Quiet = False,
     verbose: Verbose = False,

@@ -6,6 +6,7 @@ Lives here: `--store`, opening it, exit codes 75 and 76. Must not live here: any
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,11 +20,15 @@ if TYPE_CHECKING:
     from strongroom.coordination import Client
 
 STORE_HELP = (
-    "Where the nodes meet: azure://ACCOUNT/CONTAINER, etcd://HOST:2379, postgres://..., "
-    "redis://..., s3://BUCKET, file:///FOLDER. Default: the Strongroom on this machine."
+    "Where the nodes meet: http://HOST:PORT/ACCOUNT/CONTAINER (a Strongroom), "
+    "azure://ACCOUNT/CONTAINER, etcd://HOST:2379, postgres://..., redis://..., s3://BUCKET, "
+    "file:///FOLDER. Default: the Strongroom on this machine."
 )
 StoreUrl = Annotated[str, typer.Option("--store", help=STORE_HELP, envvar="STRONGROOM_STORE")]
 DEFAULT_STORE = "azure://"
+_FIRST_ANSWER_S = 2.0
+_FIRST_RETRY_S = 0.1
+_PROBED_KEY = "check/answers"
 AsJson = Annotated[bool, typer.Option("--json", help="For scripts: one JSON document.")]
 
 
@@ -31,11 +36,13 @@ AsJson = Annotated[bool, typer.Option("--json", help="For scripts: one JSON docu
 def client_of(store: str, label: str = "") -> Iterator[Client]:
     """Yield a client of the store; an error of the toolkit ends the command with one line.
 
-    The toolkit's warnings are printed too, one line each, even without a terminal.
+    A store that does not answer at the beginning ends the command too. The toolkit's warnings are
+    printed, one line each, even without a terminal.
     """
     from strongroom.coordination import (
         CoordinationError,
         CoordTimeout,
+        IdsUnavailable,
         LockLost,
         StoreRefused,
         StoreUnavailable,
@@ -45,6 +52,7 @@ def client_of(store: str, label: str = "") -> Iterator[Client]:
 
     try:
         with printing_warnings(), connect(store, label=label) as client:
+            _await_answer(client, store)
             yield client
     except CoordTimeout as error:
         fail(Exit.NOT_ACQUIRED, str(error))
@@ -54,8 +62,42 @@ def client_of(store: str, label: str = "") -> Iterator[Client]:
         fail(Exit.SETTINGS, str(error))
     except StoreUnavailable as error:
         fail(Exit.UNAVAILABLE, f"the store does not answer: {error}")
+    except IdsUnavailable as error:
+        fail(Exit.UNAVAILABLE, str(error))
     except CoordinationError as error:
         fail(Exit.REFUSED, str(error))
+
+
+def _await_answer(client: Client, store: str) -> None:
+    """End the command unless the store answers within two seconds: it may just be starting."""
+    from strongroom.coordination import StoreUnavailable
+
+    clock = client.context.clock
+    until_s = clock.monotonic_s() + _FIRST_ANSWER_S
+    while True:
+        try:
+            client.store.get(_PROBED_KEY, _FIRST_ANSWER_S)
+            return
+        except StoreUnavailable as error:
+            if clock.monotonic_s() >= until_s:
+                fail(Exit.UNAVAILABLE, _nobody_answers(client, store, str(error)))
+        time.sleep(_FIRST_RETRY_S)
+
+
+def _nobody_answers(client: Client, store: str, why: str) -> str:
+    endpoint = getattr(client.store, "endpoint", "")  # only a Blob service has one
+    start = "start one with 'strongroom serve', or " if endpoint else ""
+    return (
+        f"no store answers at {endpoint or shown_url(store)} ({why}): {start}name another one with"
+        " --store URL or STRONGROOM_STORE"
+    )
+
+
+def shown_url(url: str) -> str:
+    """Return a store's URL without what may be a secret: user, password and options."""
+    scheme, _, rest = url.partition("://")
+    host, slash, path = rest.partition("#")[0].partition("?")[0].partition("/")
+    return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}"
 
 
 def json_of(flag: str, text: str | None) -> Any:

@@ -20,6 +20,7 @@ import contextlib
 import ctypes
 import os
 import select
+import shlex
 import signal
 import subprocess
 import sys
@@ -101,6 +102,13 @@ def _terminal() -> int | None:
         return None  # no standard input, or no terminal
 
 
+def _hint(command: list[str]) -> str:
+    """Return what to write if a whole command line was given as the name of a program."""
+    if len(command) > 1 or not any(sign.isspace() for sign in command[0]):
+        return ""
+    return f"; a command line is run by: -- sh -c {shlex.quote(command[0])}"
+
+
 def _set_foreground_group(terminal: int, group: int) -> None:
     with contextlib.suppress(OSError):
         os.tcsetpgrp(terminal, group)
@@ -152,7 +160,7 @@ class Guard:
         try:
             child = self._start(command)
         except FileNotFoundError:
-            print(f"strongroom: {command[0]}: command not found", file=sys.stderr)
+            print(f"strongroom: {command[0]}: command not found{_hint(command)}", file=sys.stderr)
             return 127
         except OSError as error:
             print(f"strongroom: {command[0]}: {error.strerror}", file=sys.stderr)

@@ -12,7 +12,7 @@ from typing import Any
 
 from strongroom.coordination.drivers.event_loop import AsyncDriver
 from strongroom.coordination.drivers.threads import SyncDriver
-from strongroom.coordination.errors import CoordTimeout
+from strongroom.coordination.errors import waited_in_vain
 from strongroom.coordination.recipes.election_core import LeaderView, LeaderWatch
 from strongroom.coordination.recipes.holding import AioHeld, Cancel, Held, LockOptions
 from strongroom.coordination.recipes.locks.lock import AioLock, Lock
@@ -112,7 +112,7 @@ class Election:
         for view in self.observe(timeout):
             if view.leading:
                 return view
-        raise CoordTimeout(self.name, timeout or 0.0)
+        raise waited_in_vain("election", "had no leader", self.name, timeout or 0.0)
 
 
 class AioElection:

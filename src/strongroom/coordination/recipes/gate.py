@@ -13,7 +13,7 @@ from typing import Any
 
 from strongroom.coordination.drivers.event_loop import AsyncDriver
 from strongroom.coordination.drivers.threads import SyncDriver
-from strongroom.coordination.errors import CoordTimeout, StoreUnavailable
+from strongroom.coordination.errors import StoreUnavailable, waited_in_vain
 from strongroom.coordination.hints import Hints
 from strongroom.coordination.options.arguments import waiting_time
 from strongroom.coordination.recipes.gate_core import (
@@ -208,7 +208,7 @@ class _HintedWait:
             return pause_s
         passed_s = self._clock.monotonic_s() - self._began_s
         if passed_s >= self._timeout_s:
-            raise CoordTimeout(self._name, passed_s)
+            raise waited_in_vain("gate", "was not opened", self._name, passed_s)
         return min(pause_s, self._timeout_s - passed_s)
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from strongroom.coordination.effects import Applied, Entry, Sleep, Steps, Unknown, cas, get
-from strongroom.coordination.errors import CoordTimeout, CorruptRecord, StoreUnavailable
+from strongroom.coordination.errors import CorruptRecord, StoreUnavailable, waited_in_vain
 from strongroom.coordination.options.arguments import waiting_time
 from strongroom.coordination.recipes.waiting import Backoff, await_change
 from strongroom.coordination.schema.records import decode_document, encode_document
@@ -162,12 +162,12 @@ def wait_steps(
             if view.lets_through(generation):
                 return view
             if left_s <= 0:
-                raise CoordTimeout(name, elapsed_s)
+                raise waited_in_vain("gate", "was not opened", name, elapsed_s)
             version = None if entry is None else entry.version
             outcome = yield from await_change(context, key, version, left_s, backoff, _ATTEMPT_S)
             if outcome is None or isinstance(outcome, Entry):
                 entry = outcome
         except StoreUnavailable as error:
             if left_s <= 0:
-                raise CoordTimeout(name, elapsed_s) from None
+                raise waited_in_vain("gate", "was not opened", name, elapsed_s) from None
             yield Sleep(min(left_s, backoff.retry_delay_s(error)))

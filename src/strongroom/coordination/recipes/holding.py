@@ -270,6 +270,12 @@ def warn_of_loss(hold: Hold, error: BaseException | None) -> None:
         )
 
 
+def _words(holdable: object, name: str, options: LockOptions) -> str:
+    """Return how a lock or another object that is held by name is shown."""
+    wait = "waits for ever" if options.wait_s is None else f"waits {options.wait_s:g} s"
+    return f"<{type(holdable).__name__} {name!r}, ttl {options.ttl_s:g} s, {wait}>"
+
+
 def _refuse_closed(driver: SyncDriver) -> None:
     if driver.closed:
         raise ClientClosed(USED_AFTER_CLOSE)
@@ -294,6 +300,9 @@ class Holdable(ABC):
     def __init__(self, driver: SyncDriver, name: str, options: LockOptions) -> None:
         self._driver, self.name, self.options = driver, name, options
         self._blocks: dict[int, list[Held]] = {}
+
+    def __repr__(self) -> str:
+        return _words(self, self.name, self.options)
 
     @abstractmethod
     def _steps(self, *, once: bool) -> Steps[Hold | NotAcquired]:
@@ -369,6 +378,9 @@ class AioHoldable(ABC):
         self._driver, self.name, self.options = driver, name, options
         self._cancel = check_cancel(cancel)
         self._blocks: dict[int, list[AioHeld]] = {}
+
+    def __repr__(self) -> str:
+        return _words(self, self.name, self.options)
 
     @abstractmethod
     def _steps(self, *, once: bool) -> Steps[Hold | NotAcquired]:

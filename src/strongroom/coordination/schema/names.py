@@ -10,6 +10,8 @@ not live here: anything that a particular store adds (containers, prefixes).
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from string import Formatter
 from typing import Final
 
 from strongroom.coordination.errors import BadName
@@ -78,3 +80,28 @@ def unescape(escaped: str) -> str:
     if escape(name) != escaped:
         raise BadName(f"{escaped!r} is no escaped name")
     return name
+
+
+def check_template(template: str, function: str, arguments: Sequence[str]) -> None:
+    """Refuse a name whose braces refer to something else than a function's arguments.
+
+    Arguments:
+        template: such as "report:{customer}".
+        function: the function's name, for the message.
+        arguments: the names of its arguments.
+
+    Raises:
+        BadName: the message names the arguments that there are.
+    """
+    try:
+        fields = [field for _, field, _, _ in Formatter().parse(template) if field is not None]
+    except ValueError as error:
+        raise BadName(f"the name {template!r} cannot be read: {error}") from error
+    for field in fields:
+        argument = re.split(r"[.\[]", field, maxsplit=1)[0]
+        if argument not in arguments:
+            known = ", ".join(arguments) or "none"
+            raise BadName(
+                f"the name {template!r} refers to {argument!r}, which is no argument of"
+                f" {function}(); its arguments: {known}"
+            )

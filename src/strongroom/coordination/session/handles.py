@@ -44,6 +44,13 @@ class Keeper(Protocol):
         ...
 
 
+class LossEvent(threading.Event):
+    """An event that counts as true once it is set, so that `if held.lost:` means what it says."""
+
+    def __bool__(self) -> bool:
+        return self.is_set()
+
+
 class Hold:
     """One hold: its owner, its fence, and the deadline until which it is valid.
 
@@ -82,7 +89,7 @@ class Hold:
         self.state, self.reason, self.last_error, self.renewed_count = HELD, "", "", 0
         self.on_end: Callable[[], None] | None = None
         self._lock = threading.Lock()
-        self._event: threading.Event | None = None
+        self._event: LossEvent | None = None
         self._callbacks: list[Callable[[str], Any]] = []
 
     @property
@@ -157,11 +164,11 @@ class Hold:
             self.on_end()
 
     @property
-    def lost(self) -> threading.Event:
+    def lost(self) -> LossEvent:
         """The event that is set once the hold is known to be lost."""
         with self._lock:
             if self._event is None:
-                self._event = threading.Event()
+                self._event = LossEvent()
                 if self.state == LOST:
                     self._event.set()
             return self._event
@@ -241,8 +248,11 @@ class HeldBase:
         return self._hold.deadline_s - self._hold.margin_s
 
     @property
-    def lost(self) -> threading.Event:
-        """The event that is set once the hold is known to be lost; it is never cleared."""
+    def lost(self) -> LossEvent:
+        """The event that is set once the hold is known to be lost; it is never cleared.
+
+        It counts as true once it is set: `if held.lost: ...`.
+        """
         return self._hold.lost
 
     @property

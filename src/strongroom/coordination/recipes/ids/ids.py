@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from strongroom.coordination.drivers.event_loop import AsyncDriver
 from strongroom.coordination.drivers.threads import SyncDriver
@@ -22,7 +22,9 @@ from strongroom.coordination.session.context import RecipeContext
 from strongroom.coordination.session.forking import register_for_forks
 
 BATCH_MAX: Final = 2**40
+_GENERATORS_MAX: Final = 1024
 _EMPTY: Final = range(0)
+T = TypeVar("T")
 # The next range is prefetched when a fifth of a batch is left.
 _PREFETCH_DIVISOR: Final = 5
 
@@ -50,6 +52,27 @@ class IdsOptions:
             raise ValueError("max_retries cannot be negative")
         if not 0 <= self.first <= ID_MAX:
             raise ValueError(f"the first id lies between 0 and {ID_MAX}")
+
+
+class GeneratorCache(Generic[T]):
+    """The generators of one client, so that a name with the same options has one only.
+
+    A second generator would reserve a range of its own, and the rest of the first one's range would
+    never be used.
+    """
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[str, IdsOptions], T] = {}
+
+    def get(self, name: str, options: IdsOptions, make: Callable[[], T]) -> T:
+        """Return the generator of this name and these options; make it if there is none."""
+        found = self._made.get((name, options))
+        if found is not None:
+            return found
+        if len(self._made) >= _GENERATORS_MAX:
+            self._made.clear()
+        # No lock, which a fork could leave held: of two that are made at once, one is kept.
+        return self._made.setdefault((name, options), make())
 
 
 class _Source:
@@ -127,6 +150,9 @@ class Ids:
         self._reserving = threading.Lock()
         self._prefetching = False
 
+    def __repr__(self) -> str:
+        return f"<Ids {self.name!r}, {self._source.options.batch} at a time>"
+
     def next_id(self) -> int:
         """Return an id that no generator of this name has returned before.
 
@@ -194,6 +220,9 @@ class AioIds:
         self._driver = driver
         self._source = _Source(driver.context, name, options)
         self._lock = asyncio.Lock()
+
+    def __repr__(self) -> str:
+        return f"<AioIds {self.name!r}, {self._source.options.batch} at a time>"
 
     async def next_id(self) -> int:
         """See Ids.next_id."""

@@ -35,6 +35,7 @@ from strongroom.coordination.errors import (
     CorruptRecord,
     StoreUnavailable,
     Unsupported,
+    waited_in_vain,
 )
 from strongroom.coordination.options.arguments import count, waiting_time
 from strongroom.coordination.recipes.slots.slot_records import (
@@ -223,7 +224,8 @@ class Arrival:
             if index is None:
                 index = yield from self._withdraw()
             if index is None:
-                raise CoordTimeout(self._name, context.clock.monotonic_s() - start_s)
+                waited_s = context.clock.monotonic_s() - start_s
+                raise waited_in_vain("barrier", "did not fill", self._name, waited_s)
             return index
         except (GeneratorExit, CoordTimeout):
             raise

@@ -101,14 +101,52 @@ def address_of(url: str, query: Mapping[str, str], connection_string: str) -> Az
     parts = urlsplit(url)
     container = unquote(parts.path).strip("/") or _DEFAULT_CONTAINER
     if not _CONTAINER.fullmatch(container):
-        raise Unsupported(f"{container!r} is no name of a container; write azure://account/name")
+        raise Unsupported(f"{_no_container(container)}; write azure://ACCOUNT/CONTAINER")
     return AzureAddress(_account(parts.netloc, query, connection_string), container)
+
+
+def address_of_http(url: str, query: Mapping[str, str], connection_string: str) -> AzureAddress:
+    """Return the account and container that the URL of a Blob service names.
+
+    Arguments:
+        url: http://HOST:PORT/ACCOUNT/CONTAINER, or https://ACCOUNT.blob.SUFFIX/CONTAINER. The
+            container may be left out.
+        query, connection_string: as of `address_of`, without `endpoint`.
+
+    Raises:
+        Unsupported: as `address_of`, or the URL names no account.
+    """
+    parts = urlsplit(url)
+    if "@" in parts.netloc:
+        raise Unsupported("the account's key goes into the option ?key=..., not before the host")
+    names = [unquote(name) for name in parts.path.split("/") if name]
+    labels = (parts.hostname or "").split(".")
+    is_host_style = len(labels) > 2 and labels[1] == "blob"
+    account = labels[0] if is_host_style else (names.pop(0) if names else "")
+    container = names.pop(0) if names else _DEFAULT_CONTAINER
+    if not _ACCOUNT.fullmatch(account) or names:
+        raise Unsupported(
+            f"write {parts.scheme}://HOST:PORT/ACCOUNT/CONTAINER: the URL of the Blob service, the"
+            " account and the container"
+        )
+    if not _CONTAINER.fullmatch(container):
+        raise Unsupported(_no_container(container))
+    endpoint = f"{parts.scheme}://{parts.netloc}" + ("" if is_host_style else f"/{account}")
+    known = _account(account, {**query, "endpoint": endpoint}, connection_string)
+    return AzureAddress(known, container)
+
+
+def _no_container(name: str) -> str:
+    return f"{name!r} is no name of a container: 3 to 63 letters, digits and single hyphens"
 
 
 def _account(name: str, query: Mapping[str, str], connection_string: str) -> AzureAccount:
     if name and not _ACCOUNT.fullmatch(name):
         # The name is not quoted: it may be a key that was put in the wrong place.
-        raise Unsupported("the URL names no account; write azure://account/name?key=...")
+        raise Unsupported(
+            "the URL names no account; write azure://ACCOUNT/CONTAINER?key=..., or"
+            " http://HOST:PORT/ACCOUNT/CONTAINER for a server of your own"
+        )
     endpoint = query.get("endpoint", "").rstrip("/")
     key = query.get("key", "").replace(" ", "+")  # an unescaped + arrives as a space
     sas = query.get("sas", "").lstrip("?")

@@ -31,7 +31,7 @@ from strongroom.coordination.effects import (
 from strongroom.coordination.errors import StoreRefused, StoreUnavailable
 from strongroom.coordination.store import AsyncStore, Promises
 from strongroom.coordination.stores.azure.account import AzureAddress
-from strongroom.coordination.stores.azure.http import AzureHttp, code_of
+from strongroom.coordination.stores.azure.http import AzureHttp, code_of, detail_of
 from strongroom.coordination.stores.connections.http_pool import HttpResponse, NoResponse
 from strongroom.coordination.stores.connections.pauses import Pauses
 from strongroom.coordination.stores.threaded_store import StoreBase, ThreadedStore
@@ -78,6 +78,11 @@ class AzureStore(StoreBase):
         self._http = AzureHttp(address.account, self._clock)
         self._long_polls, self._early_count = long_polls is not False, 0
         self._pauses = Pauses(self._clock, POLL_MIN_S, POLL_MAX_S)
+
+    @property
+    def endpoint(self) -> str:
+        """The URL of the Blob service, with the account; it has no secret."""
+        return self._address.account.endpoint
 
     # Reading
 
@@ -302,7 +307,9 @@ def condition(expected: str | None) -> dict[str, str]:
 
 
 def _error_of(where: str, response: HttpResponse) -> StoreRefused | StoreUnavailable:
+    detail = detail_of(response)
     text = f"{where}: {response.status} {code_of(response)}".rstrip()
+    text = f"{text}: {detail}" if detail else text
     if response.status in _UNCERTAIN or code_of(response) == "ContainerBeingDeleted":
         return StoreUnavailable(text)
     return StoreRefused(text)

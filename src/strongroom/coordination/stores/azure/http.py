@@ -8,7 +8,9 @@ Lives here: the headers of every request, and its signature. Must not live here:
 from __future__ import annotations
 
 import functools
+import html
 import json
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from email.utils import format_datetime
@@ -25,6 +27,8 @@ from strongroom.coordination.stores.connections.http_pool import (
 
 _VERSION: Final = "2021-12-02"
 _SECONDS: Final = len("2026-11-21T08:00:00")
+_DETAIL_BYTES_MAX: Final = 4096
+_DETAIL_MAX: Final = 200
 
 _quoted: Final = functools.lru_cache(1024)(quote)
 
@@ -32,6 +36,20 @@ _quoted: Final = functools.lru_cache(1024)(quote)
 def code_of(response: HttpResponse) -> str:
     """Return the error code of a response, like BlobNotFound; empty if there is none."""
     return response.header("x-ms-error-code")
+
+
+def detail_of(response: HttpResponse) -> str:
+    """Return why the service refuses, in its own words; empty if the body does not say so.
+
+    `AuthenticationErrorDetail` is preferred: `Message` is the same for every refused signature.
+    """
+    body = response.body[:_DETAIL_BYTES_MAX].decode("utf-8", "replace")
+    for name in ("AuthenticationErrorDetail", "Message"):
+        found = re.search(rf"<{name}>(.*?)</{name}>", body, re.DOTALL)
+        if found is not None:
+            first = (html.unescape(found[1]).strip().splitlines() or [""])[0]
+            return first[:_DETAIL_MAX]
+    return ""
 
 
 class AzureHttp:

@@ -17,6 +17,7 @@ from strongroom.coordination.stores.azure.account import (
     CONNECTION_STRING,
     AzureAddress,
     address_of,
+    address_of_http,
 )
 from strongroom.coordination.stores.azure.etag import AzureStore
 from strongroom.coordination.stores.azure.http import AzureHttp
@@ -27,6 +28,10 @@ _PROBE_TIMEOUT_S: Final = 1.0
 _OPTIONS: Final = UrlOptions(
     {"endpoint": ANY, "key": ANY, "mode": ("etag", "lease"), "sas": ANY, "wait": SWITCH},
     secrets=frozenset({"key", "sas"}),
+)
+_HTTP_OPTIONS: Final = UrlOptions(
+    {name: values for name, values in _OPTIONS.values.items() if name != "endpoint"},
+    secrets=_OPTIONS.secrets,
 )
 _PUBLIC: Final = (".windows.net", ".azure.net", ".chinacloudapi.cn", ".usgovcloudapi.net")
 
@@ -46,7 +51,24 @@ def open_url(url: str, query: Mapping[str, str]) -> AzureStore:
         Unsupported: the URL is not valid, an option or its value is unknown, or there is no key.
     """
     check_options(url, query, _OPTIONS)
-    address = address_of(url, query, variable(CONNECTION_STRING))
+    return _open(address_of(url, query, variable(CONNECTION_STRING)), query)
+
+
+def open_http_url(url: str, query: Mapping[str, str]) -> AzureStore:
+    """Return the store in a container of the server that an http or https URL names.
+
+    Arguments:
+        url: http://HOST:PORT/ACCOUNT/CONTAINER.
+        query: as of `open_url`, without `endpoint`.
+
+    Raises:
+        Unsupported: as `open_url`.
+    """
+    check_options(url, query, _HTTP_OPTIONS)
+    return _open(address_of_http(url, query, variable(CONNECTION_STRING)), query)
+
+
+def _open(address: AzureAddress, query: Mapping[str, str]) -> AzureStore:
     mode = query.get("mode", "etag")
     clock = SystemClocks()
     long_polls, durable = _probe(address, clock)
