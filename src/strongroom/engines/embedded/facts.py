@@ -11,7 +11,7 @@ from strongroom.engines.base import COMMIT_BYTES_MAX, DataDamaged
 from strongroom.engines.embedded.bodies.segments import SegmentStore
 from strongroom.engines.embedded.commit_thread import CommitTimes
 from strongroom.engines.embedded.directory import DataDirectory, DirectoryLayout
-from strongroom.engines.embedded.reserve import Reserve
+from strongroom.engines.embedded.space.reserve import Reserve
 from strongroom.values import StoreFacts
 
 

@@ -16,8 +16,8 @@ import apsw
 
 from strongroom.engines.embedded.records.checksummed_pages import checkpoint
 from strongroom.engines.embedded.records.sqlite import Writer
-from strongroom.engines.embedded.reserve import Reserve, is_full
 from strongroom.engines.embedded.serial_point import QueuedWork
+from strongroom.engines.embedded.space.reserve import Reserve, is_full
 from strongroom.values import Purpose
 
 # The interval of checks for free space, and the shortest interval of checkpoints that let the log

@@ -38,8 +38,8 @@ from strongroom.engines.embedded.records.checksummed_pages import (
 from strongroom.engines.embedded.records.database_space import DatabaseFileSpace
 from strongroom.engines.embedded.records.record_cache import RecordCache
 from strongroom.engines.embedded.records.sqlite import Reader, Writer
-from strongroom.engines.embedded.reserve import Reserve
 from strongroom.engines.embedded.serial_point import Bodies, Group, SerialPoint
+from strongroom.engines.embedded.space.reserve import Reserve
 from strongroom.engines.embedded.store_time import DurableTime
 from strongroom.engines.embedded.writer_turns import (
     GROUP_BYTES_MAX,

@@ -35,7 +35,7 @@ from strongroom.engines.bounds import check_steps, growth_bytes, purpose_of, val
 from strongroom.engines.embedded.futures import refuse
 from strongroom.engines.embedded.records.record_cache import UNKNOWN, RecordCache, Uncached
 from strongroom.engines.embedded.records.sqlite import Location, Writer
-from strongroom.engines.embedded.reserve import Reserve
+from strongroom.engines.embedded.space.reserve import Reserve
 from strongroom.engines.embedded.store_time import DurableTime
 from strongroom.values import Purpose
 

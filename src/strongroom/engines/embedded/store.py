@@ -34,7 +34,6 @@ from strongroom.engines.bounds import check_partition, check_reads
 from strongroom.engines.conditions import Condition
 from strongroom.engines.embedded.backup import Progress
 from strongroom.engines.embedded.backup import backup as back_up
-from strongroom.engines.embedded.ballast import BALLAST_BYTES, Ballast
 from strongroom.engines.embedded.bodies.compaction import Compactor
 from strongroom.engines.embedded.bodies.intake import BodyWriter
 from strongroom.engines.embedded.bodies.segments import (
@@ -68,8 +67,9 @@ from strongroom.engines.embedded.records.checksummed_pages import (
 from strongroom.engines.embedded.records.face_scan import ScanRequest
 from strongroom.engines.embedded.records.record_cache import RecordCache
 from strongroom.engines.embedded.records.sqlite import Reader, Writer
-from strongroom.engines.embedded.reserve import Reserve
 from strongroom.engines.embedded.scans import Scans
+from strongroom.engines.embedded.space.ballast import BALLAST_BYTES, Ballast
+from strongroom.engines.embedded.space.reserve import Reserve
 from strongroom.engines.embedded.store_time import ContentIds, DurableTime
 from strongroom.engines.embedded.threads import started_pool
 from strongroom.engines.embedded.upgrade.report import LoggedUpgrade

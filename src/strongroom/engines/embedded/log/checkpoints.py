@@ -26,7 +26,7 @@ from strongroom.engines.embedded.records.checksummed_pages import (
     connect,
 )
 from strongroom.engines.embedded.records.sqlite import Writer
-from strongroom.engines.embedded.reserve import Reserve
+from strongroom.engines.embedded.space.reserve import Reserve
 from strongroom.engines.embedded.threads import started_pool
 
 PASSIVE_PAGES: Final = 16 * 1024 * 1024 // PAGE_BYTES

@@ -28,7 +28,6 @@ import apsw
 
 from strongroom.clock import elapsed_s
 from strongroom.engines.base import EngineError, Unavailable
-from strongroom.engines.embedded.ballast import BALLAST_BYTES, Ballast
 from strongroom.engines.embedded.directory import (
     FORMAT_VERSION,
     Damaged,
@@ -42,7 +41,8 @@ from strongroom.engines.embedded.log.gate import refuse_damaged_log
 from strongroom.engines.embedded.records.checksummed_pages import is_damage
 from strongroom.engines.embedded.records.record_copy import RecordCopier
 from strongroom.engines.embedded.records.sqlite import Reader
-from strongroom.engines.embedded.reserve import is_full
+from strongroom.engines.embedded.space.ballast import BALLAST_BYTES, Ballast
+from strongroom.engines.embedded.space.reserve import is_full
 from strongroom.engines.embedded.upgrade.report import LoggedUpgrade, UpgradeReport, mib_text
 
 _MARGIN_BYTES: Final = 1024 * 1024

@@ -25,9 +25,9 @@ from typing import Final, TypeVar
 import apsw
 
 from strongroom.engines.base import Full
-from strongroom.engines.embedded.ballast import Ballast
 from strongroom.engines.embedded.files import is_no_space
 from strongroom.engines.embedded.records import checksummed_pages
+from strongroom.engines.embedded.space.ballast import Ballast
 from strongroom.values import Purpose
 
 T = TypeVar("T")

@@ -1,0 +1,1 @@
+"""The space that is kept back for a full disk, and how it is used."""
