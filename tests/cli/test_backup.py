@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from azure.storage.blob import BlobServiceClient
 
+from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_NAME
 from strongroom.cli.exits import Exit
 from strongroom.engines.embedded.records.bound_pages import PAGE_BYTES
 from strongroom.testing import InProcessServer, Server
@@ -16,6 +17,7 @@ from strongroom.testing.ports import port_flags
 from tests.cli.command import in_process, strongroom
 
 BODY = b"b" * 50_000
+ACCOUNT = DEVELOPMENT_ACCOUNT_NAME
 
 
 def test_a_backup_under_load_is_whole_and_holds_what_was_answered_before(tmp_path: Path) -> None:
@@ -154,10 +156,13 @@ def test_the_doctor_finds_a_flipped_bit(tmp_path: Path) -> None:
     segment.write_bytes(damaged)
     ran = in_process("doctor", data)
     assert ran.code == Exit.REFUSED
-    assert "checksum" in ran.out
+    named, verdict, advice = ran.out.splitlines()
+    assert named == f"{ACCOUNT}/box/body: its bytes are damaged: their checksum differs"
+    assert verdict.startswith(f"{data}: 1 problem (1 container, 1 blob, 0 snapshots, ")
+    assert "strongroom restore BACKUP NEW_DIRECTORY" in advice
     report = json.loads(in_process("doctor", data, "--json").out)
     assert not report["whole"]
-    assert [finding["problem"] for finding in report["findings"]] == ["its checksum differs"]
+    assert [finding["place"] for finding in report["findings"]] == [f"{ACCOUNT}/box/body"]
 
 
 def broken(data: Path) -> Path:

@@ -7,6 +7,7 @@ sweeps over damaged pages. Must not live here: servers, damage.
 
 from __future__ import annotations
 
+import functools
 import http.client
 import json
 from collections.abc import Callable, Iterator
@@ -62,6 +63,7 @@ class Question:
     right: object
 
 
+@functools.cache
 def text_of(name: str, length: int) -> str:
     """Return text of this length, no part of which is like another."""
     lines = (f"{name} {number:06}. " for number in range(length))

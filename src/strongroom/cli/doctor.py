@@ -7,7 +7,6 @@ store/integrity.py).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,14 +19,15 @@ from strongroom.cli.progress import progress_bar
 
 if TYPE_CHECKING:
     from strongroom.engines.embedded.check import Finding, Inspection
-    from strongroom.store.integrity import Integrity, Progress
+    from strongroom.store.integrity import Progress
 
 HELP = """
 Check that a data directory or a backup is whole.
 
 It reads the records, the checksums of all contents, and whether everything refers
 to what is there. It changes nothing, and may run while a server has the directory
-open. It ends with 1 when something is wrong. accounts.json and roles.json are checked too.
+open. It ends with 1 when something is wrong, and names what is damaged as users know
+it: ACCOUNT/CONTAINER/BLOB. accounts.json and roles.json are checked too.
 
 If the log of the records is damaged, neither a server nor this command opens the
 directory, because the commits after the damage would be lost. --cut-log gives those
@@ -39,6 +39,14 @@ Examples
   strongroom doctor ./backups/monday --json
   strongroom doctor ./strongroom-data --cut-log
 """
+_ADVICE = (
+    "What is listed is lost here; everything else can be read. Restore the last backup that doctor "
+    "calls whole: strongroom restore BACKUP NEW_DIRECTORY"
+)
+_ADVICE_BACKUP = (
+    "Restore another backup. If there is none, strongroom restore --accept-damage restores what "
+    "there is of this one."
+)
 _CUT_LOG = "Give up the commits after the damage in the log of the records, then check."
 
 
@@ -53,17 +61,15 @@ def doctor(
     """See HELP."""
     from strongroom.cli.private_files import damaged_files
     from strongroom.engines.embedded.check import Inspection
-    from strongroom.store.integrity import Integrity
 
     if cut_log:
         _cut_log(directory)
     with exit_on_data_errors(directory), Inspection(directory) as inspection:
-        integrity = Integrity(inspection)
         with progress_bar("Checking", as_json) as progress:
-            findings = list(_findings(inspection, integrity, progress))
-        findings += damaged_files(directory)
-        note = None if inspection.format.backup else _note(inspection, directory)
-    counts = integrity.counts()
+            findings, counts = _examine(inspection, progress)
+            findings += damaged_files(directory)
+        is_backup = inspection.format.backup
+        note = None if is_backup else _note(inspection, directory)
     if as_json:
         report = {
             "directory": str(directory),
@@ -81,6 +87,8 @@ def doctor(
         held = ", ".join(counted(count, name) for name, count in counts.items())
         verdict = counted(len(findings), "problems") if findings else "whole"
         typer.echo(f"{directory}: {verdict} ({held})")
+        if findings:
+            typer.echo(_ADVICE_BACKUP if is_backup else _ADVICE)
     if findings:
         raise typer.Exit(Exit.REFUSED.value)
 
@@ -109,17 +117,32 @@ def _note(inspection: Inspection, directory: Path) -> str | None:
     return accounts_without_keys(directory, held_accounts(found))
 
 
-def _findings(
-    inspection: Inspection, integrity: Integrity, progress: Progress | None
-) -> Iterator[Finding]:
-    """Yield everything that is wrong, as far as the directory can be read."""
+def _examine(
+    inspection: Inspection, progress: Progress | None
+) -> tuple[list[Finding], dict[str, int]]:
+    """Return everything that is wrong, by its name, as far as the directory can be read; and what
+    there is."""
     import apsw
 
     from strongroom.engines.embedded.check import Finding
     from strongroom.engines.embedded.directory import RECORDS_NAME
+    from strongroom.store.found_names import named
+    from strongroom.store.integrity import Integrity
 
+    integrity = Integrity(inspection)
+    pages: list[Finding] = []
+    others: list[Finding] = []
     try:
-        yield from inspection.findings()
-        yield from integrity.findings(progress)
+        pages += inspection.record_findings()
+        bodies = list(inspection.body_findings())
+        damaged = {one.content: one for one in bodies if one.content is not None}
+        integrity = Integrity(inspection, damaged)
+        others += (one for one in bodies if one.content is None)
+        others += integrity.findings(progress)
+        others += (damaged[content] for content in integrity.unnamed(damaged))
+        if any(one.subject for one in others):
+            pages = []  # what is on them has been named
+        return named([*pages, *others], inspection.records), integrity.counts()
     except apsw.Error as error:
-        yield Finding(RECORDS_NAME, f"it cannot be read any further: {error}")
+        last = Finding(RECORDS_NAME, f"it cannot be read any further: {error}")
+        return [*pages, *others, last], integrity.counts()

@@ -29,7 +29,7 @@ The rules that must hold:
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Final, Protocol
 
 from strongroom.engines.base import ContentMissing, Partition, Record, Ref
@@ -71,10 +71,12 @@ class Integrity:
 
     Arguments:
         store_snapshot: the snapshot of the store.
+        damaged: the contents whose checksums differ; what names them is damaged too.
     """
 
-    def __init__(self, store_snapshot: StoreSnapshot) -> None:
+    def __init__(self, store_snapshot: StoreSnapshot, damaged: Collection[int] = ()) -> None:
         self._store_snapshot = store_snapshot
+        self._damaged = frozenset(damaged)
         self._containers: set[int] = set()
         self._kept: dict[int, str] = {}
         self._messages = MessagesCheck()
@@ -149,15 +151,15 @@ class Integrity:
             self._record_count += 1
             keyspace = ref.partition.keyspace
             if record is None:
-                yield Finding(_place(ref), "it is damaged: the checksum of its record differs")
+                yield _finding(ref, "it is damaged: the checksum of its record differs")
                 continue
             if _is_owner_of_contents(keyspace):
                 continue
             try:
                 if not self._note(ref, record):
-                    yield Finding(_place(ref), "no record belongs here")
+                    yield _finding(ref, "no record belongs here")
             except (DamagedRecord, ValueError) as error:
-                yield Finding(_place(ref), str(error))
+                yield _finding(ref, str(error))
 
     def _note(self, ref: Ref, record: Record) -> bool:
         """Note a record that is no blob's. Return False when its key is unknown."""
@@ -233,45 +235,51 @@ class Integrity:
     def _check_blob(
         self, partition: Partition, face: list[FoundRecord], hidden: list[FoundRecord]
     ) -> Iterator[Finding]:
-        place = f"blob {partition.name.decode('utf-8', 'backslashreplace')!r}"
+        at = Ref(partition, keys.HEAD_KEY)
         check = BlobCheck(self._read_whole, partition)
         try:
             check.take(face, hidden)
         except (DamagedRecord, ContentMissing, ValueError) as error:
-            yield Finding(place, str(error))
+            yield _finding(at, str(error))
             return
         head = check.head
         self._blob_count += head is not None and head.deletion is None and not head.vacant
         self._snapshot_count += check.snapshot_count
         self._version_count += len(check.versions)
         for problem in check.problems():
-            yield Finding(place, problem)
-        yield from self._check_contents(place, check.needed, check.given_up)
+            yield _finding(at, problem)
+        yield from self._check_contents(at, check.needed, check.given_up)
         for problem in self._missing_jobs(partition, check):
-            yield Finding(place, problem)
+            yield _finding(at, problem)
 
     def _check_file(
         self, partition: Partition, face: list[FoundRecord], hidden: list[FoundRecord]
     ) -> Iterator[Finding]:
-        place = _place(Ref(partition, keys.FILE_KEY))
+        at = Ref(partition, keys.FILE_KEY)
         try:
             found = self._files.check(partition, face, hidden)
         except (DamagedRecord, ValueError) as error:
-            yield Finding(place, str(error))
+            yield _finding(at, str(error))
             return
         for problem in found.problems:
-            yield Finding(place, problem)
-        yield from self._check_contents(place, found.needed, found.given_up, "file")
+            yield _finding(at, problem)
+        yield from self._check_contents(at, found.needed, found.given_up, "file")
 
     def _check_contents(
-        self, place: str, needed: set[int], given_up: set[int], owner: str = "blob"
+        self, at: Ref, needed: set[int], given_up: set[int], owner: str = "blob"
     ) -> Iterator[Finding]:
         for content in sorted(needed - self._contents):
-            yield Finding(place, f"its content {content} is missing")
+            yield _finding(at, f"its content {content} is missing")
+        if needed & self._damaged:
+            yield _finding(at, "its bytes are damaged: their checksum differs")
         named = needed | given_up
         for content in sorted(named & self._named):
-            yield Finding(place, f"its content {content} is another {owner}'s too")
+            yield _finding(at, f"its content {content} is another {owner}'s too")
         self._named |= named
+
+    def unnamed(self, contents: Iterable[int]) -> list[int]:
+        """Return which of these contents nothing names, once `findings` is exhausted."""
+        return [one for one in contents if one not in self._named]
 
     def _missing_jobs(self, partition: Partition, check: BlobCheck) -> Iterator[str]:
         generation = int.from_bytes(partition.keyspace[1:], "big")
@@ -329,6 +337,10 @@ def _grouped(
 def _is_owner_of_contents(keyspace: bytes) -> bool:
     """Return whether the partitions of a keyspace are those of blobs or files."""
     return keyspace[:1] in (b"b", _FILES) and len(keyspace) == 9
+
+
+def _finding(at: Ref, problem: str) -> Finding:
+    return Finding(_place(at), problem, at)
 
 
 def _place(ref: Ref) -> str:

@@ -31,10 +31,17 @@ _PIECE_BYTES: Final = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A problem that a check has found, and its place."""
+    """A problem that a check has found, and its place.
+
+    Arguments:
+        subject: a record of what the problem belongs to, if there is one.
+        content: the content that is damaged, if one is.
+    """
 
     place: str
     problem: str
+    subject: Ref | None = None
+    content: int | None = None
 
 
 class Inspection:
@@ -118,8 +125,12 @@ class Inspection:
 
     def findings(self) -> Iterator[Finding]:
         """Yield every problem of the database file, the segments, and the contents."""
-        yield from self._until_damage(self._record_findings(), "a page")
+        yield from self.record_findings()
         yield from self.body_findings()
+
+    def record_findings(self) -> Iterator[Finding]:
+        """Yield every problem of the database file, by its pages."""
+        yield from self._until_damage(self._record_findings(), "a page")
 
     def body_findings(self) -> Iterator[Finding]:
         """Yield every problem of the segments and the contents."""
@@ -170,7 +181,9 @@ class Inspection:
                 for piece in self._pieces(location):
                     checksum = crc64(piece, checksum)
                 if checksum != location.crc64:
-                    yield Finding(f"content {content_id}", "its checksum differs")
+                    yield Finding(
+                        f"content {content_id}", "its checksum differs", content=content_id
+                    )
             after = rows[-1][0]
         extents.sort()
         for (_, end, first), (start, _, second) in itertools.pairwise(extents):

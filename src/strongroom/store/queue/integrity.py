@@ -100,17 +100,19 @@ class MessagesCheck:
             epoch.expiries_sum += _digest(expiry, keys.message_place(name), found.chunks)
         return name[1:9] == keys.number(message.visible)
 
-    def problems(self) -> Iterator[tuple[str, str]]:
-        """Yield (place, problem) for each violation, once all records were noted."""
+    def problems(self) -> Iterator[tuple[str, str, Ref]]:
+        """Yield (place, problem, a record there) for each violation, once all records were
+        noted."""
         for generation, alive in self._alive.items():
             epoch = self._epochs.get((generation, alive), _Epoch())
             for problem in self._of_queue(alive, epoch):
-                yield f"queue {generation}", problem
+                yield f"queue {generation}", problem, _ledger(generation, alive)
         for generation, number in self._epochs:
             ended = self._alive.get(generation) != number
             if ended and (generation, number) not in self._swept:
                 place = f"messages {generation}/{number}"
-                yield place, "their queue is gone or was cleared, and no job cleans up"
+                problem = "their queue is gone or was cleared, and no job cleans up"
+                yield place, problem, _ledger(generation, number)
 
     def _of_queue(self, number: int, epoch: _Epoch) -> Iterator[str]:
         ledger = epoch.ledger
@@ -125,6 +127,10 @@ class MessagesCheck:
             yield "the long texts are not those of its messages"
         if epoch.expiring and (number, ledger.due) not in self._expired:
             yield "messages expire, and no job removes them"
+
+
+def _ledger(generation: int, epoch: int) -> Ref:
+    return Ref(keys.message_partition(generation, epoch), keys.LEDGER_KEY)
 
 
 def _digest(name: bytes, place: bytes = b"", chunks: int = 0) -> int:

@@ -44,7 +44,7 @@ class EntitiesCheck:
         self._swept: set[int] = set()
         self._generations: set[int] = set()
         self._open: _Entity | None = None
-        self._broken: list[tuple[str, str]] = []
+        self._broken: list[tuple[str, str, Ref]] = []
 
     def take_table(self, ref: Ref, table: TableRecord) -> bool:
         """Note a table's own record. Return False when its key is that of another name."""
@@ -93,15 +93,16 @@ class EntitiesCheck:
             return
         problem = _problem(entity)
         if problem:
-            self._broken.append((entity_name(entity.place), problem))
+            self._broken.append((entity_name(entity.place), problem, entity.place))
 
-    def problems(self) -> Iterator[tuple[str, str]]:
-        """Yield (place, problem) for each violation, once all records were noted."""
+    def problems(self) -> Iterator[tuple[str, str, Ref | None]]:
+        """Yield (place, problem, a record there) for each violation, once all records were
+        noted."""
         self._close()
         self._open = None
         yield from self._broken
         for generation in sorted(self._generations - self._alive - self._swept):
-            yield f"entities {generation}", "their table is gone, and no job cleans up"
+            yield f"entities {generation}", "their table is gone, and no job cleans up", None
 
 
 def _problem(entity: _Entity) -> str:
