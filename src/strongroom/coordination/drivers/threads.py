@@ -94,8 +94,9 @@ class SyncDriver:
             # its number. What is local to the thread ends with it.
             thread = _foreign.__dict__.setdefault("thread", _ForeignThread())
         task = _running_task()
-        owners = (thread,) if task is None else (thread, task)
-        return LineCaller(tuple(weakref.ref(owner) for owner in owners), self)
+        if task is None:
+            return LineCaller((weakref.ref(thread),), self)
+        return LineCaller((weakref.ref(thread), weakref.ref(task)), self)
 
     def perform(self, effect: Effect) -> Any:
         """Perform one effect and return its outcome; see effects.py."""
@@ -228,10 +229,8 @@ _foreign: Final = threading.local()
 
 
 def _running_task() -> asyncio.Task[object] | None:
-    try:
-        return asyncio.current_task()
-    except RuntimeError:  # no event loop runs on this thread
-        return None
+    loop = asyncio._get_running_loop()  # unlike the public function, it does not raise
+    return None if loop is None else asyncio.current_task(loop)
 
 
 def _await_signal(effect: AwaitSignal) -> None:

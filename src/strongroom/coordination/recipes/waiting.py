@@ -190,7 +190,7 @@ def await_turn(context: RecipeContext, place: LinePlace, left_s: float) -> Steps
     Raises:
         ClientClosed: the place was dropped.
     """
-    if not place.may_ask:
+    if not place.may_ask and place.signal is not None:
         yield AwaitSignal(place.signal, None if left_s == float("inf") else max(0.0, left_s))
     if place.dropped:
         raise ClientClosed(place.dropped)
@@ -220,6 +220,7 @@ def await_end_of_holds(
     """
     if not context.lines.park(place, holders):
         return False
+    assert place.signal is not None
     try:
         yield AwaitSignal(place.signal, None if left_s == float("inf") else max(0.0, left_s))
     finally:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections import deque
+from collections.abc import Callable
 from typing import Final
 
 from strongroom.coordination.clock import Clocks
@@ -33,6 +34,11 @@ HAND_OVERS_MAX: Final = 8
 
 
 class _Line:
+    __slots__ = (
+        "handed_count", "holding", "is_parked", "queue", "shared", "streak_began_s", "streak_s",
+        "turn",
+    )  # fmt: skip
+
     def __init__(self, shared: bool) -> None:
         self.shared = shared
         self.turn: LinePlace | None = None
@@ -56,6 +62,11 @@ class _Line:
             self.turn = None
             return heir
         return self.queue.popleft() if self.queue and self.turn is None else None
+
+    def drop(self, place: LinePlace) -> None:
+        """Remove a place from those that wait, if it is among them."""
+        with contextlib.suppress(ValueError):
+            self.queue.remove(place)
 
     def places(self) -> list[LinePlace]:
         """Return the places, in order."""
@@ -88,14 +99,22 @@ class Lines:
             AlreadyHeld: the key is not shared, and the same caller has a place already.
         """
         with self._lock:
-            line = self._lines.setdefault(place.key, _Line(shared))
-            if not shared and any(place.caller.is_same(one.caller) for one in line.places()):
+            line = self._lines.get(place.key)
+            if line is None:
+                line = self._lines[place.key] = _Line(shared)
+            elif not shared and any(place.caller.is_same(one.caller) for one in line.places()):
                 raise AlreadyHeld(name_of(place.key))
             if beside:
                 place.state = PlaceState.BESIDE
                 return
+            if line.is_empty:
+                place.state, line.turn = PlaceState.TURN, place
+                place.streak_s, line.streak_s = line.streak_s, 0.0
+                return
             line.queue.append(place)
             self._advance(line)
+            if not place.may_ask:
+                place.signal = Signal()
 
     def __len__(self) -> int:
         return len(self._lines)
@@ -127,22 +146,25 @@ class Lines:
         with self._lock:
             place.has_asked = True
 
-    def note_hold(self, place: LinePlace, entry: Entry | None = None) -> None:
+    def note_hold(self, place: LinePlace, entry: Callable[[], Entry | None] = lambda: None) -> None:
         """Note that the caller holds the key now. A shared key's next place gets the turn.
 
         Arguments:
             place: of the caller.
-            entry: the record as it was written; it saves the next place a read.
+            entry: returns the record as it was written, which saves the next place a read.
         """
         with self._lock:
-            line = self._lines.setdefault(place.key, _Line(True))
+            line = self._lines.get(place.key)
+            if line is None:
+                line = self._lines[place.key] = _Line(shared=True)
             if place.handed is None:
                 line.handed_count, line.streak_began_s = 0, self._clock.monotonic_s()
             place.handed, place.blocked, place.state = None, False, PlaceState.HOLDING
             line.holding[place.nonce] = place
             if line.turn is place:
                 line.turn = None
-            self._advance(line, seen=entry)
+            if line.queue:
+                self._advance(line, seen=entry())
 
     def park(self, place: LinePlace, holders: tuple[str, ...]) -> bool:
         """Let the place that has the turn wait for the end of one of these holds.
@@ -170,12 +192,12 @@ class Lines:
             if line is not None and line.turn is place:
                 line.is_parked = False
 
-    def hand_over(self, place: LinePlace, entry: Entry, ttl_s: float | None) -> bool:
+    def hand_over(self, place: LinePlace, entry: Callable[[], Entry], ttl_s: float | None) -> bool:
         """Hand over what a hold has left in the store to the next in line.
 
         Arguments:
             place: of the hold. It was valid until now; it has just been ended.
-            entry: the hold's record.
+            entry: returns the hold's record; called only if somebody waits.
             ttl_s: how long this client may keep the key in a row; None if the store shows who waits
                 elsewhere, and nobody does.
 
@@ -187,13 +209,15 @@ class Lines:
             line = self._lines.get(place.key)
             if line is None or line.holding.pop(place.nonce, None) is None:
                 return False
+            if not line.queue and line.turn is None:
+                return False
             if not self._may_hand_over(line, ttl_s):
                 line.streak_s = self._clock.monotonic_s() - line.streak_began_s
                 return False
             while (heir := line.pop_heir()) is not None:
-                heir.handed, heir.has_asked = HandedOver(place.nonce, entry), True
+                heir.handed, heir.has_asked = HandedOver(place.nonce, entry()), True
                 heir.state, line.turn, line.is_parked = PlaceState.TURN, heir, False
-                if heir.signal.set():
+                if heir.wake():
                     line.handed_count += 1
                     place.state = PlaceState.OVER
                     return True
@@ -226,13 +250,13 @@ class Lines:
             line.holding.pop(place.nonce, None)
             if line.turn is place:
                 line.turn, line.is_parked = None, False
-            with contextlib.suppress(ValueError):
-                line.queue.remove(place)
-            self._advance(line, place.handed)
+            if line.queue:
+                line.drop(place)
+                self._advance(line, place.handed)
             place.handed = None
             if was_holding and line.is_parked and line.turn is not None:
                 line.turn.streak_s, line.streak_s = line.streak_s, 0.0
-                line.turn.signal.set()
+                line.turn.wake()
             if line.is_empty and self._lines.get(place.key) is line:
                 del self._lines[place.key]
 
@@ -244,7 +268,7 @@ class Lines:
             place = line.turn = line.queue.popleft()
             place.streak_s, line.streak_s = line.streak_s, 0.0
             place.state, place.handed, place.seen = PlaceState.TURN, handed, seen
-            if not place.signal.set():
+            if not place.wake():
                 place.state, line.turn = PlaceState.OVER, None
 
     def drop_all(self, driver: object, reason: str) -> None:
@@ -257,7 +281,7 @@ class Lines:
                 for place in dropped:
                     place.dropped = reason
                     self.leave(place)
-                    place.signal.set()
+                    place.wake()
 
     def abandon(self, reason: str) -> None:
         """Drop every place, in a forked child.

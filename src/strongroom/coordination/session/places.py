@@ -103,7 +103,8 @@ class LinePlace:
         dropped: why the place was dropped, in words; empty if it was not.
         blocked: whether the caller has found that it must wait.
         has_asked: whether the caller, whose turn it is, has begun to look at the store.
-        signal: set once the caller has the turn, or once the place was dropped.
+        signal: set once the caller has the turn, or once the place was dropped; None while nobody
+            need wait.
         state: `Lines` changes it.
     """
 
@@ -119,8 +120,12 @@ class LinePlace:
         self.dropped = ""
         self.blocked = self.has_asked = False
         self.seen: Entry | None = None
-        self.signal = Signal()
+        self.signal: Signal | None = None
         self.state = PlaceState.QUEUED
+
+    def wake(self) -> bool:
+        """Set the signal; return False if the caller cannot be woken any more."""
+        return self.signal is None or self.signal.set()
 
     @property
     def may_ask(self) -> bool:

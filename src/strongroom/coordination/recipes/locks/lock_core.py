@@ -123,10 +123,11 @@ class Acquisition:
                 context.lines.leave(place)
 
     def _acquire_in_turn(self, start_s: float) -> Steps[Hold | None]:
-        self._holder = self._context.label  # whoever is before this caller in line
-        if not (yield from await_turn(self._context, self._place, self._left_s(start_s))):
-            return None
-        self._holder = ""
+        if self._place.signal is not None or self._place.streak_s:  # usually nobody is before it
+            self._holder = self._context.label
+            if not (yield from await_turn(self._context, self._place, self._left_s(start_s))):
+                return None
+            self._holder = ""
         hold = yield from self._acquire(start_s)
         if hold is not None:
             self._context.lines.note_hold(self._place)

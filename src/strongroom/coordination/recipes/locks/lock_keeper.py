@@ -176,9 +176,11 @@ class LockKeeper:
     def _hand_over(self) -> bool:
         if self.record.queue:
             return False  # another client is first
-        entry = Entry(encode_lock(self.record), self.version)
         ttl_s = None if self._shows_waiters else self.record.ttl_s
-        return self._context.lines.hand_over(self._place, entry, ttl_s)
+        return self._context.lines.hand_over(self._place, self._entry, ttl_s)
+
+    def _entry(self) -> Entry:
+        return Entry(encode_lock(self.record), self.version)
 
     def _release_once(self, retries: ReleaseRetries) -> Steps[ReleaseAttempt]:
         tombstone = self.record.tombstone(self._next_seq())

@@ -149,7 +149,7 @@ class SlotAcquisition:
         self._has_unknown_write = False  # ... or a write of it may still be applied ...
         self._unknown_write_version: str | None = None  # ... over this version
         self._holder = ""
-        self._entry: Entry | None = None  # the record with the slot, as it was written
+        self._written: tuple[SlotRecord, str] | None = None  # the record with the slot
         self._backoff = Backoff(context)
         self._timeout_s = context.rules.attempt_timeout_s(request.ttl_s)
         self._races = 0
@@ -200,8 +200,14 @@ class SlotAcquisition:
         self._holder = ""
         hold = yield from self._acquire(start_s)
         if hold is not None:
-            self._context.lines.note_hold(self._place, self._entry)
+            self._context.lines.note_hold(self._place, self._written_entry)
         return hold
+
+    def _written_entry(self) -> Entry | None:
+        if self._written is None:
+            return None
+        record, version = self._written
+        return Entry(encode_slots(self._request.kind, record, ""), version)
 
     def _acquire(self, start_s: float) -> Steps[Hold | None]:
         observed = self._handed_observation()
@@ -424,7 +430,7 @@ class SlotAcquisition:
         deadline_s = context.rules.holder_deadline_s(sent_s, clock.boot_s(), slot.ttl_s, False)
         if deadline_s - request.margin_s <= clock.boot_s():
             return None  # expired before use: it is written anew, if the rule still allows that
-        self._entry = Entry(encode_slots(request.kind, record, ""), version)
+        self._written = record, version
         keeper = SlotKeeper(context, request.kind, self._place, slot, record, version)
         hold = Hold(
             clock, request.key, request.name, self.nonce, slot.fence, request.ttl_s, deadline_s,

@@ -158,8 +158,9 @@ class SlotKeeper:
         own = f"{self._context.identity}-"
         if not all(slot.owner.startswith(own) for slot in record.slots):
             return False  # another client holds, or has announced that it waits
-        entry = Entry(encode_slots(self._kind, record, ""), version)
-        return self._context.lines.hand_over(self._place, entry, self._ttl_s)
+        return self._context.lines.hand_over(
+            self._place, lambda: Entry(encode_slots(self._kind, record, ""), version), self._ttl_s
+        )
 
     def _remove_slot(self, hold: Hold) -> Steps[bool]:
         outcome_unknown, retries = False, ReleaseRetries(self._context, self._ttl_s)
