@@ -35,6 +35,7 @@ from strongroom.engines.embedded.directory import (
     DirectoryLayout,
     FileLock,
     Format,
+    ServerLock,
 )
 from strongroom.engines.embedded.files import Files, OsFiles, write_file
 from strongroom.engines.embedded.log.gate import refuse_damaged_log
@@ -63,7 +64,7 @@ def upgrade(
     found = layout.read_format()
     if found.is_current and not found.upgrading:
         return False
-    lock = FileLock(layout.lock)
+    lock = ServerLock(layout)
     if not lock.acquire():
         raise DirectoryInUse(f"a server has {layout.path} open; stop it first")
     try:
