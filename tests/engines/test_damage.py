@@ -25,6 +25,7 @@ from strongroom.engines.base import (
     Unavailable,
 )
 from strongroom.engines.embedded.check import Inspection, check
+from strongroom.engines.embedded.records import bound_pages
 from strongroom.engines.embedded.records.bound_pages import PAGE_BYTES
 from strongroom.engines.embedded.records.checksummed_pages import (
     CHECKSUM_VFS,
@@ -343,3 +344,26 @@ def test_a_build_of_apsw_without_checksums_is_refused(
     monkeypatch.setattr(apsw.sqlite_extra, "load", load)
     with pytest.raises(Unavailable, match=r"no checksums .* Install apsw from its wheel"):
         asyncio.run(open_store(tmp_path / "data", ManualClock(), options=_OPTIONS))
+
+
+def test_a_page_that_the_disk_cannot_read_is_no_malformed_database(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite's own VFS answers EIO with SQLITE_IOERR_CORRUPTFS, which its statements would call
+    malformed. The VFS of bound pages passes the error on as it is."""
+    asyncio.run(_fill(tmp_path / "data", 200))
+    reader = Reader(str(tmp_path / "data" / "records.sqlite"), None, scanning=True)
+    whole = bound_pages._read
+
+    def read(file: apsw.VFSFile, amount: int, offset: int) -> bytes:
+        if offset < 4 * PAGE_BYTES:
+            return whole(file, amount, offset)
+        error = apsw.IOError("disk I/O error")
+        error.extendedresult = apsw.SQLITE_IOERR_CORRUPTFS  # type: ignore[attr-defined]
+        raise error
+
+    with closing(reader):
+        reader._connection.pragma("shrink_memory")
+        monkeypatch.setattr(bound_pages, "_read", read)
+        with pytest.raises(apsw.IOError, match="disk I/O error"):
+            reader.get(_face(199))

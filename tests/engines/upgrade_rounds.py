@@ -101,7 +101,7 @@ def cut_at(step: int, folder: Path, source: Path, seeds: tuple[int, ...], right:
         image = folder / f"image-{step}-{seed}"
         image.mkdir()
         disk.after_power_cut(image, seed)
-        found.add(_judge(image / "data", right))
+        found.add(judge(image / "data", right))
         shutil.rmtree(image)
     shutil.rmtree(home)
     return found
@@ -118,7 +118,7 @@ def fail_from(step: int, errno: int, folder: Path, source: Path, right: Held) ->
         upgrade_on(disk)
     disk.fault = None
     assert not (home / "data" / "records.sqlite.new").exists() or _format(home / "data") != "3"
-    _judge(home / "data", right)
+    judge(home / "data", right)
     shutil.rmtree(home)
 
 
@@ -134,7 +134,7 @@ def _format(path: Path) -> str:
     return (path / "FORMAT").read_text().split(maxsplit=1)[1].strip()
 
 
-def _judge(path: Path, right: Held) -> str:
+def judge(path: Path, right: Held) -> str:
     """The directory is of one format, opens, and holds everything. Return its FORMAT."""
     found = _format(path)
     assert found in ("3", "4 upgrading", "4"), found
