@@ -18,6 +18,7 @@ they hold no checksum.
 from __future__ import annotations
 
 import os
+import struct
 from typing import Final
 from urllib.parse import quote
 
@@ -32,6 +33,8 @@ _SUM_MASK: Final = (1 << 64) - 1
 _ZEROS: Final = bytes(PAGE_BYTES)
 _NEVER_RIGHT: Final = b"\xff" * 8  # the checksum of zeros is 0
 _UNBOUND: Final = "strongroom-pages"
+_SUM: Final = struct.Struct("<Q")
+_unpack_sum, _pack_sum = _SUM.unpack_from, _SUM.pack
 _read: Final = apsw.VFSFile.xRead
 _write: Final = apsw.VFSFile.xWrite
 
@@ -43,9 +46,9 @@ def masked(page: bytes, offset: int) -> bytes:
         page: the page, PAGE_BYTES long.
         offset: where the page lies in the database's file, in bytes.
     """
+    (checksum,) = _unpack_sum(page, _SUM_AT)
     mask = (offset // PAGE_BYTES + 1) * _FACTOR & _SUM_MASK
-    checksum = int.from_bytes(page[_SUM_AT:], "little") ^ mask
-    return page[:_SUM_AT] + checksum.to_bytes(8, "little")
+    return page[:_SUM_AT] + _pack_sum(checksum ^ mask)
 
 
 def unbound_name(path: str) -> str:
