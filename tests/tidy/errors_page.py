@@ -26,9 +26,10 @@ PAGE = ROOT / "docs" / "errors.md"
 INTRODUCTION = """\
 # Errors by their text
 
-Made by `python -m tests.tidy.errors_page` from the tables of errors, not by hand. Search this
-page for a part of the text, or for the code, which clients show as `x-ms-error-code`, `error_code`
-or `ErrorCode`. The server's texts often say more: which header, which rule, what to do.
+Search this page for a part of the text, or for the code. Clients show the code as
+`x-ms-error-code`, `error_code` or `ErrorCode`. The server's texts often say more: which header,
+which rule, what to do. This page is made by `python -m tests.tidy.errors_page` from the tables of
+errors.
 
 """
 ADVICE_TITLE = "## What to do about the common ones\n\n| code | what to do |\n| --- | --- |\n"
@@ -43,13 +44,12 @@ ADVICE = {
     "NoAuthenticationInformation": "The request is anonymous, and the container is not public. "
     "Send a key, a SAS or a token.",
     "InvalidAuthenticationInfo": "A bearer token was refused: issuer, audience, tenant or time. "
-    "See [identity](identity.md#an-issuer). Tokens are taken over HTTPS only.",
+    "See [identity](identity.md#an-issuer). Tokens need HTTPS, but for `--oauth basic`.",
     "InvalidUri": "Path style is `http://HOST:PORT/ACCOUNT/container/blob`: the account's name "
     "comes first. See [clients](clients.md#the-connection).",
-    "ContainerAlreadyExists": "The container is there already. Go on with it, or choose another "
-    "name.",
+    "ContainerAlreadyExists": "The container exists already. Use it, or choose another name.",
     "ContainerNotFound": "Create the container first. Names are compared with their case.",
-    "BlobNotFound": "No blob has this name. Over several accounts, look at the account in the URL.",
+    "BlobNotFound": "No blob has this name. Check the account and the container in the URL too.",
     "ResourceNotFound": "The account, container, share or file of the URL does not exist here.",
     "ConditionNotMet": "Somebody has changed the resource since the ETag was read, or it exists "
     "already. Read it again, then decide.",
@@ -77,10 +77,12 @@ ADVICE = {
     "`strongroom files handles SHARE` lists who. See [files](files.md).",
     "ClientCacheFlushDelay": "An SMB client has changes of this file in its cache. Repeat the "
     "request.",
-    "CannotVerifyCopySource": "The source is not public, its SAS is wrong, or its host may not be "
-    "asked. See [sources of copies](operating.md#sources-of-copies).",
-    "InvalidRange": "The range begins behind the end of the blob.",
-    "RequestBodyTooLarge": "Send the body in blocks, or smaller ones: the answer has the limit.",
+    "CannotVerifyCopySource": "401: the source is private, and the request has no SAS or token for "
+    "it. 403: the SAS or token does not permit the read, or the source's host may not be asked. "
+    "404: there is no such source. 304 or 412: a condition on the source failed. See [sources of "
+    "copies](operating.md#sources-of-copies).",
+    "InvalidRange": "The range begins behind the end of the blob or file.",
+    "RequestBodyTooLarge": "The answer has the limit. Send the body in blocks, or smaller blocks.",
 }
 TABLE_TITLE = "\n## All of the services\n\n"
 TABLE_HEAD = """\
@@ -92,7 +94,8 @@ Status is that of HTTP. NTSTATUS is what SMB clients get in the same situation.
 TOOLKIT_TITLE = """
 ## Of the coordination toolkit
 
-Python raises them; `strongroom lock` and its like print their texts. All are `CoordinationError`s.
+Python raises these errors; commands such as `strongroom lock` print their texts. All are
+subclasses of `CoordinationError`.
 
 | class | meaning |
 | --- | --- |

@@ -46,7 +46,7 @@ Examples
   strongroom restore ./backups/monday ./strongroom-data
 """
 
-_NO_VERIFY = "Copy without verifying the records and the bodies."
+_NO_VERIFY = "Copy without verifying the bodies: quicker."
 _WITH_ACCOUNTS = "Copy accounts.json (with the keys) and roles.json too."
 _ACCEPT = "Restore a damaged backup all the same, with the damage."
 

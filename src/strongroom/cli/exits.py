@@ -31,8 +31,10 @@ MEANINGS = {
     Exit.DONE: "done; for serve: stopped by SIGTERM or SIGINT, everything answered is kept",
     Exit.REFUSED: "refused, or doctor, check-store or sim found something wrong",
     Exit.USAGE: "wrong flags or arguments",
-    Exit.SETTINGS: "settings that cannot be used: accounts, TLS, a key that everybody knows",
-    Exit.DATA: "a directory that cannot be used: in use, unknown format, not Strongroom's, damaged",
+    Exit.SETTINGS: "settings that cannot be used: accounts, TLS, a key that everybody knows, too "
+    "few open files",
+    Exit.DATA: "a directory that cannot be used: in use, unknown format, not Strongroom's, "
+    "damaged, disk full",
     Exit.LISTEN: "the address or port is taken, or this user may not listen on it",
     Exit.STORAGE: "the disk failed or memory ran out while serving; mend the cause and restart",
     Exit.UNAVAILABLE: "the store where nodes meet, or the server, does not answer",
