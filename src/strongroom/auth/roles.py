@@ -162,7 +162,7 @@ _LETTERS: Final[dict[Service, tuple[tuple[str, str], ...]]] = {
 
 
 def _no_role(given: str) -> str:
-    """Return what is said of a role that there is not, with the names that are most like it."""
+    """Return the error text for an unknown role, with the most similar names."""
     by_words = [name for name in ROLES if given and given.lower() in name.lower()]
     near = by_words[:3] or difflib.get_close_matches(given[:64], ROLES, 2)
     meant = f"did you mean {' or '.join(map(repr, near))}? " if near else ""

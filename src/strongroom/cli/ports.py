@@ -26,7 +26,7 @@ PortBase = Annotated[int | None, typer.Option(metavar="PORT", help=_PORT_BASE, m
 
 
 def refuse_port(port: int | None) -> None:
-    """End the command for `--port`, which does not say the port of what."""
+    """End the command for `--port`, which names no service."""
     if port is not None:
         fail(
             Exit.USAGE,

@@ -80,7 +80,7 @@ def add(
 
 
 def _note_unknown_account(name: str, data: Path) -> None:
-    """Say that an account is not known here, as after a slip of the pen. Another source may have
+    """Say that an account is not known here, as after a typing error. Another source may have
     it, so the role stays."""
     from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_NAME
     from strongroom.cli.account import read_file

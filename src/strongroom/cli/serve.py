@@ -40,11 +40,11 @@ connection string UseDevelopmentStorage=true works, and keeps its data in
 
 Accounts come from --account, from the environment (STRONGROOM_ACCOUNTS, else
 AZURITE_ACCOUNTS: NAME:KEY or NAME:KEY1:KEY2, with ; between accounts) and from
-the accounts file, which is looked at with every request. Where there is none,
-the development account is served.
+the accounts file, which is read again when it has changed. If no account is
+given, the development account is served.
 
 Bearer tokens (OAuth) are refused unless --oauth-issuer and --oauth-keys say
-whose are accepted; what their users may do is said by strongroom role.
+whose are accepted. strongroom role says what their users may do.
 
 Examples
 

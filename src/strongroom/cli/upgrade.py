@@ -14,12 +14,12 @@ from strongroom.cli.backup import exit_on_data_errors
 from strongroom.cli.progress import Progress, progress_bar
 
 HELP = """
-Bring a data directory or a backup of the last format to the present one.
+Convert a data directory or a backup from the previous format to the present one.
 
-strongroom serve does the same when it starts. The records are written anew beside the
-old ones, so their size is needed as free space. A command that is stopped, at any
-time, loses nothing: run it again. What is damaged is named, and not upgraded. Older
-versions cannot open the directory afterwards.
+strongroom serve does the same when it starts. The new records are written beside the
+old ones, so as much free space is needed. Stopping the command at any time loses
+nothing: run it again. If anything is damaged, the command names it and converts
+nothing. Older versions cannot open the directory afterwards.
 
 Examples
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from strongroom.coordination import Held
     from strongroom.coordination.processes.child import Margins
 
-Name = Annotated[str, typer.Argument(help="Of what is held; any text.")]
+Name = Annotated[str, typer.Argument(help="The name of what is held; any text.")]
 Command = Annotated[list[str], typer.Argument(help="The command and its arguments, behind --.")]
 DURATION = "DURATION"
 Ttl = Annotated[
@@ -56,7 +56,7 @@ Grace = Annotated[
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing while waiting.")]
 Verbose = Annotated[
     bool,
-    typer.Option("--verbose", "-v", help="Tell of the waiting even if nobody sits at a terminal."),
+    typer.Option("--verbose", "-v", help="Print what it waits for without a terminal too."),
 ]
 EXIT_CODES = """Exit codes: 75 {name} was not obtained, 76 it was lost, 69 the store does not
 answer, 126 and 127 the command cannot be run, else the command's own (128 + N

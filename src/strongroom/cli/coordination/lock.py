@@ -29,13 +29,14 @@ from strongroom.cli.coordination.waiting import is_shown, lock_description
 LOCK_HELP = f"""
 Run a command under a lock.
 
-The command begins when the lock is held and is dead before anybody else can
-hold it: it is asked to end (SIGTERM) shortly before the deadline, and killed
-before it, also when this program itself is killed. It finds its fencing token in
-STRONGROOM_FENCE and, by the monotonic clock, until when the lock is certainly
-held in STRONGROOM_DEADLINE_MONOTONIC (of the moment when it began).
+The command starts when the lock is held, and ends before anybody else can hold it.
+If the hold is lost, it is asked to end (SIGTERM) shortly before the deadline, and
+killed before it. That holds even if this program itself is killed.
 
-While it waits at a terminal it tells who holds the lock, since when, and with
+STRONGROOM_FENCE has the fencing token. STRONGROOM_DEADLINE_MONOTONIC has the time, by
+the monotonic clock, until which the lock was certain when the command began.
+
+While it waits at a terminal, it prints who holds the lock, since when, and with
 --fair the place in the queue.
 
 {EXIT_CODES.format(name="the lock")}
@@ -49,10 +50,10 @@ Examples
 ELECT_HELP = f"""
 Run a command while this node is the leader.
 
-As 'strongroom lock', for an election: whoever watches it (strongroom locks show
-NAME --kind election) sees who leads. When the command ends this node resigns.
+It works as 'strongroom lock' does, for an election. strongroom locks show NAME --kind
+election shows who leads. When the command ends, this node resigns.
 
-{EXIT_CODES.format(name="the office")}
+{EXIT_CODES.format(name="the leadership")}
 
 Examples
 

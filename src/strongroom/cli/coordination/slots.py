@@ -48,11 +48,12 @@ if TYPE_CHECKING:
 SEM_HELP = f"""
 Run a command while holding one of so many permits.
 
-At most --permits commands of a name run at once, over all nodes. Everybody must
-count the same number; it can change while nobody holds a permit (exit code 3
-otherwise). As with 'strongroom lock' the command is dead before its permit can
-be another's, and finds STRONGROOM_FENCE and STRONGROOM_DEADLINE_MONOTONIC: every
-holder has a fence of its own, greater than those before it.
+At most --permits commands of a name run at once, over all nodes. Every node must give
+the same number. It can change while nobody holds a permit (exit code 3 otherwise).
+
+As with 'strongroom lock', the command ends before somebody else can get its permit. It
+has STRONGROOM_FENCE and STRONGROOM_DEADLINE_MONOTONIC. Every holder has a fence of its
+own, greater than those before it.
 
 {EXIT_CODES.format(name="a permit")}
 
@@ -65,9 +66,9 @@ RWLOCK_HELP = f"""
 Run a command among the readers of something, or as its only writer.
 
 Any number of readers run at once, or one writer alone. A writer who waits keeps
-new readers out. As with 'strongroom lock' the command is dead before its place
-can be another's. STRONGROOM_FENCE is a writer's own fence; a reader finds that of
-the last writer, whose work it sees.
+new readers out. As with 'strongroom lock', the command ends before somebody else can
+get its place. STRONGROOM_FENCE is a writer's own fence. For a reader, it is the fence
+of the last writer, whose work it sees.
 
 {EXIT_CODES.format(name="the lock")}
 
@@ -124,7 +125,7 @@ def sem(
 
 def rwlock(
     name: Name,
-    side: Annotated[Side, typer.Argument(help="With others, or alone.")],
+    side: Annotated[Side, typer.Argument(help="read: beside other readers; write: alone.")],
     command: Command,
     ttl: Ttl = 15.0,
     wait: Wait = None,
