@@ -27,6 +27,7 @@ from strongroom.engines.embedded.directory import (
 )
 from strongroom.engines.embedded.files import OsFiles
 from strongroom.engines.embedded.log.gate import refuse_damaged_idle_log
+from strongroom.engines.embedded.records.bound_pages import PAGE_BYTES, masked
 from strongroom.engines.embedded.records.checksummed_pages import is_damage
 from strongroom.engines.embedded.records.record_copy import RecordCopier
 from strongroom.engines.embedded.upgrade.steps import settled_format
@@ -159,6 +160,8 @@ def restore(
         copy = making.layout
         if found.is_current:
             _copy_file(home.records, copy.records, os.path.getsize(home.records))
+        elif accept_damage:
+            _bind_records(home, copy)
         else:
             _restore_old_records(home, copy)
         _restore_segments(home, copy, progress)
@@ -178,6 +181,18 @@ def _restore_old_records(home: DirectoryLayout, copy: DirectoryLayout) -> None:
         copier.copy()
     finally:
         copier.close()
+
+
+def _bind_records(home: DirectoryLayout, copy: DirectoryLayout) -> None:
+    """Copy the records of a backup of the old format page by page, and bind each to its number.
+    Damaged pages stay damaged."""
+    with os.fdopen(OsFiles().create(copy.records), "wb") as writing:
+        with open(home.records, "rb") as reading:
+            while page := reading.read(PAGE_BYTES):
+                whole = len(page) == PAGE_BYTES
+                writing.write(masked(page, writing.tell()) if whole else page)
+        writing.flush()
+        os.fsync(writing.fileno())
 
 
 def _restore_segments(

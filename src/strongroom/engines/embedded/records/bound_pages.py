@@ -100,11 +100,16 @@ class _BoundFile(apsw.VFSFile):
 
 
 class _UnboundFile(apsw.VFSFile):
-    """The file of a database of format 3. Its pages have checksums without a mask; a page of zeros
-    is refused."""
+    """The file of a database of format 3. Its pages have checksums without a mask.
+
+    A page of zeros passes, as it did in format 3: the last page of a long value that ends with
+    zeros is one. SQLite's own check finds any other page that reads as zeros: a page of a tree, or
+    an earlier page of a long value. Bodies in the records have a checksum of their own.
+    """
 
     def xRead(self, amount: int, offset: int) -> bytes:  # noqa: N802
         data = _read(self, amount, offset)
-        if amount != PAGE_BYTES or (len(data) == PAGE_BYTES and data != _ZEROS):
+        if amount != PAGE_BYTES or len(data) == PAGE_BYTES:
             return data
+        # A page beyond the end of the file would be read as zeros.
         return _ZEROS[:_SUM_AT] + _NEVER_RIGHT
