@@ -23,6 +23,7 @@ from strongroom.engines.embedded.directory import (
     UnknownFormat,
     parse_format,
 )
+from strongroom.engines.embedded.files import OsFiles
 from strongroom.engines.embedded.records.bound_pages import PAGE_BYTES
 from strongroom.engines.embedded.records.checksummed_pages import connect
 from strongroom.engines.embedded.upgrade.steps import upgrade
@@ -222,6 +223,63 @@ def test_an_interrupted_upgrade_is_completed_by_whoever_comes_next(tmp_path: Pat
     assert rounds.held_by(path) == right
     assert (path / "FORMAT").read_text() == "strongroom 4\n"
     assert not (path / "records.sqlite.new").exists()
+
+
+@pytest.mark.parametrize("reader", ["check", "backup"])
+def test_a_reader_that_waited_for_a_killed_upgrade_completes_it(
+    reader: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, decided = unpack("3", "data", tmp_path), unpack("3", "data", tmp_path / "decided")
+    right = rounds.held_by(path)
+    upgrade(decided, _Report())
+
+    def killed_after_its_decision(layout: DirectoryLayout) -> None:
+        os.rename(decided / "records.sqlite", path / "records.sqlite.new")
+        (path / "FORMAT").write_text("strongroom 4 upgrading\n")
+
+    # Both call this between their first look at FORMAT and the lock.
+    name = f"strongroom.engines.embedded.{reader}.refuse_damaged_idle_log"
+    with monkeypatch.context() as patched:
+        patched.setattr(name, killed_after_its_decision)
+        if reader == "check":
+            assert list(check(path)) == []
+        else:
+            backup(path, tmp_path / "copy", verify=False)
+            assert rounds.held_by(tmp_path / "copy") == right
+    assert (path / "FORMAT").read_text() == "strongroom 4\n"
+    assert rounds.held_by(path) == right
+
+
+class _Noted(OsFiles):
+    """Notes the calls that change entries of directories."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+
+    def rename(self, source: str, target: str) -> None:
+        self.calls.append("rename")
+        super().rename(source, target)
+
+    def unlink(self, path: str) -> None:
+        self.calls.append("unlink")
+        super().unlink(path)
+
+    def sync_directory(self, path: str) -> None:
+        self.calls.append("sync")
+        super().sync_directory(path)
+
+
+def test_what_a_killed_upgrade_decided_is_durable_before_the_old_log_is_deleted(
+    tmp_path: Path,
+) -> None:
+    path, decided = unpack("3", "data", tmp_path), unpack("3", "data", tmp_path / "decided")
+    upgrade(decided, _Report())
+    os.rename(decided / "records.sqlite", path / "records.sqlite.new")
+    (path / "FORMAT").write_text("strongroom 4 upgrading\n")
+    assert (path / "records.sqlite-wal").exists()
+    files = _Noted()
+    assert upgrade(path, _Report(), files)
+    assert files.calls == ["sync", "unlink", "sync", "rename", "sync", "rename", "sync"]
 
 
 def test_pages_of_the_old_format_do_not_pass_for_pages_of_the_new_one(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ from strongroom.engines.embedded.log.gate import refuse_damaged_idle_log
 from strongroom.engines.embedded.records.bound_pages import PAGE_BYTES, masked
 from strongroom.engines.embedded.records.checksummed_pages import is_damage
 from strongroom.engines.embedded.records.record_copy import RecordCopier
-from strongroom.engines.embedded.upgrade.steps import settled_format
+from strongroom.engines.embedded.upgrade.steps import lock_settled, settled_format
 
 Progress = Callable[[int, int], None]
 """progress(bytes copied, total bytes)."""
@@ -69,9 +69,8 @@ def backup(
         raise UnknownFormat(f"{home.path} is a backup already; copy it as it is")
     refuse_damaged_idle_log(home)
     lock = FileLock(home.backup_lock)
-    lock.acquire(shared=True, wait=True)
+    found = lock_settled(home, lock)
     try:
-        found = home.read_format()
         stamp = Format(test_clock=found.test_clock, backup=True)
         with CopyTarget(target, stamp) as making:
             segments = _copy_records(home, making.layout, found, verify)

@@ -23,7 +23,7 @@ from strongroom.engines.embedded.log.gate import refuse_damaged_idle_log
 from strongroom.engines.embedded.records.checksummed_pages import is_damage
 from strongroom.engines.embedded.records.record_walk import Walked
 from strongroom.engines.embedded.records.sqlite import Location, Reader
-from strongroom.engines.embedded.upgrade.steps import settled_format
+from strongroom.engines.embedded.upgrade.steps import lock_settled, settled_format
 from strongroom.slices import run_to_completion
 
 _PIECE_BYTES: Final = 1024 * 1024
@@ -66,10 +66,11 @@ class Inspection:
         self.format = stamp or settled_format(self._layout)
         refuse_damaged_idle_log(self._layout)
         self._lock = FileLock(self._layout.backup_lock)
-        self._lock.acquire(shared=True, wait=True)
+        if stamp is None:
+            self.format = lock_settled(self._layout, self._lock)
+        else:
+            self._lock.acquire(shared=True, wait=True)
         try:
-            if stamp is None:  # an upgrade may have had the lock
-                self.format = self._layout.read_format()
             is_bound = self.format.is_current
             self._reader = Reader(self._layout.records, vfs, scanning=True, is_bound=is_bound)
             try:

@@ -86,6 +86,25 @@ def settled_format(layout: DirectoryLayout) -> Format:
     return found
 
 
+def lock_settled(layout: DirectoryLayout, readers: FileLock) -> Format:
+    """Take the lock of backups shared, and return the format, which stays as it is until the lock
+    is released. Complete an upgrade that was killed while this waited for the lock.
+
+    Raises: see `settled_format`; the lock is not held then.
+    """
+    while True:
+        readers.acquire(shared=True, wait=True)
+        try:
+            found = layout.read_format()
+        except BaseException:
+            readers.release()
+            raise
+        if not found.upgrading:
+            return found
+        readers.release()
+        settled_format(layout)
+
+
 def upgrade_locked(
     layout: DirectoryLayout, files: Files, vfs: str | None, report: UpgradeReport
 ) -> Format:
@@ -180,6 +199,8 @@ def _check_new_records(layout: DirectoryLayout, vfs: str | None) -> None:
 
 def _complete(layout: DirectoryLayout, found: Format, files: Files) -> Format:
     """Steps 4 and 5."""
+    # A process that was killed may have renamed a file without the sync after it.
+    files.sync_directory(layout.path)
     if os.path.exists(layout.new_records):
         if os.path.exists(layout.log):
             files.unlink(layout.log)
