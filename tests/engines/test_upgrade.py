@@ -77,6 +77,14 @@ def test_a_backup_of_the_old_format_is_restored_into_the_new_one(tmp_path: Path)
     assert rounds.held_by(tmp_path / "restored") == rounds.held_by(source)
 
 
+def test_a_restore_opens_no_file_of_a_backup_for_writing(tmp_path: Path) -> None:
+    """A backup may be on a file system that is mounted read-only."""
+    source = unpack("3", "backup", tmp_path)
+    before = {path: path.stat().st_mtime_ns for path in (source, *source.iterdir())}
+    restore(source, tmp_path / "restored")
+    assert {path: path.stat().st_mtime_ns for path in (source, *source.iterdir())} == before
+
+
 def test_a_damaged_backup_of_the_old_format_is_restored_on_request(tmp_path: Path) -> None:
     source = unpack("3", "backup", tmp_path)
     right = rounds.held_by(source).records

@@ -159,10 +159,8 @@ def restore(
         copy = making.layout
         if found.is_current:
             _copy_file(home.records, copy.records, os.path.getsize(home.records))
-        elif accept_damage:
-            _bind_records(home, copy)
         else:
-            _restore_old_records(home, copy)
+            _bind_records(home, copy)
         _restore_segments(home, copy, progress)
         _copy_private(home, making)
         if not accept_damage:
@@ -170,21 +168,12 @@ def restore(
         making.finish()
 
 
-def _restore_old_records(home: DirectoryLayout, copy: DirectoryLayout) -> None:
-    """Write the records of a backup of the old format anew. Raises Damaged."""
-    copier = RecordCopier(home.records, OsFiles(), is_bound=False)
-    try:
-        copier.begin_copy(copy.records)
-        for problem in copier.findings():
-            raise Damaged(_damaged_backup_text(home, [Finding(RECORDS_NAME, problem)]))
-        copier.copy()
-    finally:
-        copier.close()
-
-
 def _bind_records(home: DirectoryLayout, copy: DirectoryLayout) -> None:
     """Copy the records of a backup of the old format page by page, and bind each to its number.
-    Damaged pages stay damaged."""
+
+    Damaged pages stay damaged, so the check of the copy finds them. SQLite does not open the
+    backup, which may be on a file system that is mounted read-only.
+    """
     with os.fdopen(OsFiles().create(copy.records), "wb") as writing:
         with open(home.records, "rb") as reading:
             while page := reading.read(PAGE_BYTES):
