@@ -258,6 +258,27 @@ def test_a_reader_that_waited_for_a_killed_upgrade_completes_it(
     assert rounds.held_by(path) == right
 
 
+def test_what_root_upgrades_still_belongs_to_the_user_of_the_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = unpack("3", "data", tmp_path)
+    given: list[str] = []
+
+    def note(made: int | str, uid: int, gid: int, follow_symlinks: bool = True) -> None:
+        assert (uid, gid) == (path.stat().st_uid, path.stat().st_gid)
+        name = os.readlink(f"/proc/self/fd/{made}") if isinstance(made, int) else made
+        if isinstance(made, str):
+            assert not follow_symlinks
+        given.append(os.path.basename(name))
+
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(os, "chown", note)
+    monkeypatch.setattr(os, "fchown", note)
+    assert upgrade(path, _Report())
+    assert given == ["LOCK", "BACKUP", "records.sqlite.new", "FORMAT.next", "FORMAT.next"]
+    assert list(check(path)) == []
+
+
 class _Noted(OsFiles):
     """Notes the calls that change entries of directories."""
 

@@ -189,6 +189,25 @@ class DirectoryLayout:
             )
 
 
+def give_to_owner_of(path: str, made: int | str) -> None:
+    """Give a file that was just created to the owner of another one, if root created it. A command
+    that root runs would else lock the server's own user out.
+
+    Arguments:
+        path: the other file, or the folder.
+        made: the new file's descriptor or path.
+
+    Raises: OSError.
+    """
+    if os.geteuid():
+        return
+    found = os.stat(path)
+    if isinstance(made, int):
+        os.fchown(made, found.st_uid, found.st_gid)
+    else:
+        os.chown(made, found.st_uid, found.st_gid, follow_symlinks=False)
+
+
 class FileLock:
     """An advisory lock on a file of the directory. It is released when the process ends, in any
     way."""
@@ -203,7 +222,7 @@ class FileLock:
         """Take the lock. Return False when another process holds it and `wait` is False."""
         if self._descriptor is not None:
             return True
-        descriptor = os.open(self._path, self._flags, 0o600)
+        descriptor = self._open()
         how = (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB)
         try:
             fcntl.flock(descriptor, how)
@@ -221,6 +240,14 @@ class FileLock:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+
+    def _open(self) -> int:
+        try:
+            descriptor = os.open(self._path, self._flags | os.O_EXCL, 0o600)
+        except FileExistsError:
+            return os.open(self._path, self._flags, 0o600)
+        give_to_owner_of(os.path.dirname(self._path), descriptor)
+        return descriptor
 
 
 class ServerLock:
@@ -261,6 +288,9 @@ class _FolderLock(FileLock):
             if error.errno not in _NO_FOLDER_LOCKS:
                 raise
             return True
+
+    def _open(self) -> int:
+        return os.open(self._path, self._flags)
 
 
 class DataDirectory:

@@ -36,6 +36,7 @@ from strongroom.engines.embedded.directory import (
     FileLock,
     Format,
     ServerLock,
+    give_to_owner_of,
 )
 from strongroom.engines.embedded.files import Files, OsFiles, write_file
 from strongroom.engines.embedded.log.gate import refuse_damaged_log
@@ -166,6 +167,7 @@ def _write_records(
         for problem in copier.findings():
             raise Damaged(_damage_text(layout, problem))
         copier.begin_copy(layout.new_records)
+        give_to_owner_of(layout.records, layout.new_records)
         copier.copy(report.copied)
     finally:
         copier.close()
@@ -218,6 +220,7 @@ def _prepare_format(layout: DirectoryLayout, files: Files, stamp: Format) -> Non
     if os.path.exists(layout.new_format):
         files.unlink(layout.new_format)
     write_file(files, layout.new_format, stamp.text().encode())
+    give_to_owner_of(layout.format, layout.new_format)
 
 
 def _replace_format(layout: DirectoryLayout, files: Files) -> None:
