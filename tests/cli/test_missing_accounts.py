@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import logging
+import os
 from pathlib import Path
 
 import pytest
@@ -142,6 +143,35 @@ def test_a_backup_has_the_accounts_on_request_and_a_restore_brings_them_back(
     without = tmp_path / "without"
     assert in_process("backup", data, without).code == 0
     assert "has no accounts" in in_process("restore", without, tmp_path / "second").out
+
+
+def test_a_backup_with_accounts_says_that_there_are_none(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with _start(data):
+        pass
+    ran = in_process("backup", data, tmp_path / "backup", "--with-accounts")
+    assert ran.code == 0
+    assert f"There is no {data / _FILE}, so no keys are in it" in ran.out
+    ran = in_process("backup", data, tmp_path / "second")
+    assert (ran.code, "no keys" in ran.out) == (0, False)
+
+
+def test_accounts_that_are_added_during_a_backup_do_not_cut_off_its_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, backup = tmp_path / "data", tmp_path / "backup"
+    _served(data)
+    size_of = os.path.getsize
+
+    def size_before_an_account_is_added(path: str) -> int:
+        size_bytes = size_of(path)
+        if os.path.basename(path) == _FILE:
+            assert in_process("account", "add", "invoices", "--data", data).code == 0
+        return size_bytes
+
+    monkeypatch.setattr(os.path, "getsize", size_before_an_account_is_added)
+    assert in_process("backup", data, backup, "--with-accounts").code == 0
+    assert "orders" in [account.name for account in read_accounts(backup / _FILE)]
 
 
 def test_a_killed_backup_with_accounts_is_replaced(tmp_path: Path) -> None:

@@ -82,6 +82,11 @@ def backup(
                 f"The {what} in {file} are not in it: keep a copy of that file elsewhere, or use "
                 "--with-accounts."
             )
+        elif with_accounts and name == ACCOUNTS_FILE_NAME:
+            typer.echo(
+                f"There is no {file}, so no keys are in it. If the server gets its accounts from "
+                "another place, keep a copy of them elsewhere."
+            )
 
 
 def _data_and_target(directories: list[Path]) -> tuple[Path, Path]:

@@ -25,7 +25,7 @@ from strongroom.engines.embedded.directory import (
     NotADataDirectory,
     UnknownFormat,
 )
-from strongroom.engines.embedded.files import OsFiles
+from strongroom.engines.embedded.files import OsFiles, write_file
 from strongroom.engines.embedded.log.gate import refuse_damaged_idle_log
 from strongroom.engines.embedded.records.bound_pages import PAGE_BYTES, masked
 from strongroom.engines.embedded.records.checksummed_pages import is_damage
@@ -241,7 +241,9 @@ def _copy_private(home: DirectoryLayout, making: CopyTarget) -> None:
     for name in PRIVATE_NAMES:
         path = os.path.join(home.path, name)
         if os.path.exists(path):
-            _copy_file(path, making.private_path(name), os.path.getsize(path))
+            # Opened once: another command may replace the file at any time.
+            with open(path, "rb") as file:
+                write_file(OsFiles(), making.private_path(name), file.read())
 
 
 def _link(source: str, target: str) -> bool:
