@@ -12,6 +12,9 @@ from strongroom.coordination.drivers.threads import run_steps
 from strongroom.coordination.effects import AwaitSignal, Cas, Effect, Get, Sleep, Unknown
 from strongroom.coordination.recipes.locks.lock_core import Acquisition
 from strongroom.coordination.recipes.locks.lock_request import HoldRequest
+from strongroom.coordination.recipes.locks.rwlock import KIND, WRITE, WriteRule
+from strongroom.coordination.recipes.slots.slot_records import SlotRecord, encode_slots
+from strongroom.coordination.recipes.slots.slots_core import SlotAcquisition, SlotRequest
 from strongroom.coordination.session.context import RecipeContext
 from strongroom.coordination.session.handles import Hold
 from strongroom.coordination.stores.memory import MemoryStore
@@ -67,3 +70,27 @@ def test_the_ttl_of_a_hand_over_counts_from_the_sending_of_its_write(is_answered
     # A lost answer is resolved by reading: the nonce in the record is the heir's.
     assert store.sent == [("Cas", sent_s), *([] if is_answered else [("Get", sent_s + ANSWER_S)])]
     assert not first.active and not first.reason
+
+
+@pytest.mark.parametrize("is_broken", [False, True])
+def test_a_release_that_its_own_client_has_overtaken_is_no_loss(is_broken: bool) -> None:
+    """A slot whose hold has ended does not count for its client, which may write over it before
+    the release is sent. A slot that somebody else has removed was lost."""
+    store = SlowStore()
+    context = RecipeContext(store.clock, ClockRules(), MemoryStore().promises(), "one")
+    other = RecipeContext(store.clock, ClockRules(), MemoryStore().promises(), "other")
+    request = SlotRequest(KIND, "rwlock/a", "a", WRITE, WriteRule(), TTL_S, wait_s=0.0)
+    first = run_steps(SlotAcquisition(context, request).steps(), store.perform)
+    assert isinstance(first, Hold)
+    if is_broken:
+        found = store.registers.get("rwlock/a", 0.0)
+        assert found is not None
+        emptied = encode_slots(KIND, SlotRecord(first.fence), "")
+        store.registers.cas("rwlock/a", found.version, emptied, None, "", 0.0)
+    assert first.end()
+    second = run_steps(
+        SlotAcquisition(other if is_broken else context, request).steps(), store.perform
+    )
+    assert isinstance(second, Hold) and second.fence == first.fence + 1
+    assert run_steps(first.keeper.release(first), store.perform) is not is_broken
+    assert run_steps(second.keeper.release(second), store.perform) is True

@@ -95,6 +95,7 @@ class RecipeContext:
         self._numbers = itertools.count(1)
         self._recent: dict[str, tuple[Entry, LockRecord]] = {}
         self._in_use: dict[str, str] = {}
+        self._dropped: set[str] = set()
 
     def nonce(self) -> str:
         """Return a text that names one hold or attempt, and is never used again."""
@@ -108,6 +109,25 @@ class RecipeContext:
         """Undo the `claim` of this key by `nonce`. A claim by another nonce stays in force."""
         if self._in_use.get(key) == nonce:
             self._in_use.pop(key, None)
+
+    def note_dropped(self, nonce: str) -> None:
+        """Note that a write of this client drops the slot of its own hold, which has ended.
+
+        Note it before the write is sent. The release of that hold may see its effect at once.
+        """
+        if len(self._dropped) >= _RECENT_MAX:
+            self._dropped.clear()  # most of them were lost, and nobody asks for those
+        self._dropped.add(nonce)
+
+    def pop_dropped(self, nonce: str) -> bool:
+        """Return whether this client has dropped the slot of that hold itself, and forget it."""
+        was_dropped = nonce in self._dropped
+        self._dropped.discard(nonce)
+        return was_dropped
+
+    def is_own(self, nonce: str) -> bool:
+        """Return whether `nonce` is a hold or attempt of this client, ended or not."""
+        return nonce.startswith(f"{self.identity}-")
 
     def holds(self, key: str, nonce: str) -> bool:
         """Return whether `nonce` is a hold or attempt of this client that has not ended.

@@ -151,7 +151,7 @@ def time_until_free_s(
         return since_s + lock_delay_s - now_s
     # A client has at most one active hold of a key, and the caller does not have it. So a hold of
     # this client in the record is one that was lost.
-    is_own = record.owner is not None and record.owner.startswith(f"{context.identity}-")
+    is_own = record.owner is not None and context.is_own(record.owner)
     if not outlasts and (record.owner is None or is_own):
         return 0.0
     observed_state = (record.owner, record.seq)

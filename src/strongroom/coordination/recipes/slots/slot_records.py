@@ -186,8 +186,7 @@ def slot_left_s(context: RecipeContext, key: str, slot: Slot, since_s: float) ->
         slot: of any client.
         since_s: `rules.observer_start_s` of the read that showed it.
     """
-    is_own_client = slot.owner.startswith(f"{context.identity}-")
-    if is_own_client and not is_own(context, key, slot):
+    if context.is_own(slot.owner) and not is_own(context, key, slot):
         return 0.0  # a hold of this client that was lost, or an attempt that was given up
     start_s = context.sightings.since_s(slot_name(key, slot.owner), slot.seq, since_s)
     wait_s = context.rules.observer_wait_s(slot.ttl_s)

@@ -386,6 +386,7 @@ class SlotAcquisition:
         value = encode_slots(request.kind, step.record, context.nonce())
         if step.slot is not None:
             self._sent[step.slot.seq] = context.clock.boot_s()
+        self._note_dropped(observed.record, step.record)
         try:
             outcome = yield from cas(request.key, expected, value, self._timeout_s)
         except StoreUnavailable:
@@ -416,6 +417,14 @@ class SlotAcquisition:
         if self._races > _LOST_RACES_MAX:
             yield Sleep(self._backoff.retry_delay_s())
         return None
+
+    def _note_dropped(self, before: SlotRecord, after: SlotRecord) -> None:
+        """Note the slots of this client that a write drops: their holds may be being released."""
+        handed, kept = self._place.handed, {slot.owner for slot in after.slots}
+        for slot in before.slots:
+            is_handed = handed is not None and slot.owner == handed.nonce  # released already
+            if slot.owner not in kept and not is_handed and self._context.is_own(slot.owner):
+                self._context.note_dropped(slot.owner)
 
     def _adopted(self, observed: _ObservedRecord) -> Hold | None:
         """Return the hold if the slot is in the record already: an answer was lost."""

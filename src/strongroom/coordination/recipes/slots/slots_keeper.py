@@ -144,7 +144,8 @@ class SlotKeeper:
         """Remove the slot; see `handles.Keeper.release`. If that fails, the slot expires.
 
         If a caller of this client waits for it, its write removes the slot, and nothing is sent
-        here.
+        here. A caller that asks the store meanwhile may remove it too, since the hold has ended.
+        That is no loss.
         """
         if self._hand_over():
             return True
@@ -152,11 +153,11 @@ class SlotKeeper:
             return (yield from self._remove_slot(hold))
         finally:
             self._context.lines.leave(self._place)
+            self._context.pop_dropped(self._nonce)
 
     def _hand_over(self) -> bool:
         record, version = self._last_known
-        own = f"{self._context.identity}-"
-        if not all(slot.owner.startswith(own) for slot in record.slots):
+        if not all(self._context.is_own(slot.owner) for slot in record.slots):
             return False  # another client holds, or has announced that it waits
         return self._context.lines.hand_over(
             self._place, lambda: Entry(encode_slots(self._kind, record, ""), version), self._ttl_s
@@ -174,7 +175,7 @@ class SlotKeeper:
                 outcome_unknown = outcome_unknown or isinstance(outcome, Unknown)
                 entry = yield from get(self._key, retries.timeout_s)
                 if entry is None or self._check_record(hold, entry) is None:
-                    return outcome_unknown
+                    return outcome_unknown or self._context.pop_dropped(self._nonce)
                 is_failure = isinstance(outcome, Unknown) or entry.version == version
             except StoreUnavailable:
                 is_failure = True
