@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -123,3 +124,30 @@ def test_a_cancelled_release_is_one() -> None:
         store = MemoryStore()
         assert asyncio.run(play(store, steps))
         assert Client(store).lock("a").try_acquire()
+
+
+@pytest.mark.parametrize("kind", ["thread", "alert", "task"])
+def test_a_taker_that_cannot_start_a_thread_leaves_it_free(
+    monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    store = MemoryStore()
+    client, other = Client(store), Client(store)
+    if kind == "alert":
+        client.lock("warm").acquire().release()  # the threads that renew run from now on
+
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    def take() -> None:
+        if kind == "task":
+            asyncio.run(client.aio.lock("a", on_lost="abort").acquire())
+        else:
+            client.lock("a", alert=kind == "alert").acquire()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(RuntimeError, match="can't start new thread"):
+            take()
+    held = other.lock("a").try_acquire()
+    assert held is not None and held.release()
+    assert client.lock("a", wait=0).acquire().release()

@@ -420,6 +420,19 @@ def test_a_waiter_whose_loop_was_closed_is_passed_over() -> None:
     del waiting
 
 
+def test_a_waiter_whose_loop_was_closed_is_passed_over_after_a_loss() -> None:
+    client, found = Client(FlakyStore()), list[Held]()
+    held = client.semaphore("a", 1).acquire()
+    loop = asyncio.new_event_loop()
+    waiting = loop.create_task(client.aio.semaphore("a", 1).acquire())
+    loop.run_until_complete(asyncio.sleep(0.02))
+    loop.close()
+    with started(1, lambda: found.append(client.semaphore("a", 1, wait=WAIT_S).acquire()), client):
+        held._hold.lose("broken")
+    assert found[0].fence == 2
+    del waiting
+
+
 def test_a_forked_child_has_nobody_in_line() -> None:
     client = Client(FlakyStore())
     held = client.lock("a").acquire()

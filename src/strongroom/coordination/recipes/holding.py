@@ -129,6 +129,30 @@ def release_steps(hold: Hold) -> Steps[bool]:
         raise
 
 
+def begin_hold(driver: SyncDriver, hold: Hold, options: LockOptions) -> None:
+    """Start the work of a hold, or release it and raise: nobody would renew it, nor give it back.
+
+    Raises:
+        RuntimeError: the system starts no more threads.
+    """
+    try:
+        start_renewal(driver, hold, options)
+    except BaseException:
+        hold.end()
+        driver.run(release_steps(hold))
+        raise
+
+
+async def begin_aio_hold(driver: AsyncDriver, hold: Hold, options: LockOptions) -> None:
+    """See `begin_hold`."""
+    try:
+        start_renewal(driver, hold, options)
+    except BaseException:
+        hold.end()
+        await driver.run(release_steps(hold))
+        raise
+
+
 def abort_process(name: str, reason: str) -> None:
     """End this process at once, without cleaning up: it must not run longer than its lock lasts."""
     message = f"strongroom: the lock {name!r} is lost ({reason}); aborting\n"
@@ -345,7 +369,7 @@ class Holdable(ABC):
             outcome.end()
             driver.run(release_steps(outcome))
             _refuse_closed(driver)
-        start_renewal(driver, outcome, self.options)
+        begin_hold(driver, outcome, self.options)
         return Held(self._driver, outcome, self.options.strict)
 
     def __enter__(self) -> Held:
@@ -406,7 +430,7 @@ class AioHoldable(ABC):
         outcome = await self._driver.run(self._steps(once=once))
         if isinstance(outcome, NotAcquired):
             return outcome
-        start_renewal(self._driver, outcome, self.options)
+        await begin_aio_hold(self._driver, outcome, self.options)
         return AioHeld(self._driver, outcome, self._cancel)
 
     async def __aenter__(self) -> AioHeld:

@@ -23,8 +23,9 @@ from strongroom.coordination.recipes.holding import (
     Cancel,
     Held,
     LockOptions,
+    begin_aio_hold,
+    begin_hold,
     check_cancel,
-    start_renewal,
 )
 from strongroom.coordination.recipes.members_core import (
     Change,
@@ -105,7 +106,7 @@ class Members:
         """
         driver, options = self._driver, self.options
         hold = driver.run(join_steps(driver.context, self.name, data, options.ttl_s))
-        start_renewal(driver, hold, options)
+        begin_hold(driver, hold, options)
         return Membership(driver, hold, options.strict)
 
     def list(self) -> tuple[Member, ...]:
@@ -157,7 +158,7 @@ class AioMembers:
         driver, options = self._driver, self.options
         driver.bind_to_running_loop()
         hold = await driver.run(join_steps(driver.context, self.name, data, options.ttl_s))
-        start_renewal(driver, hold, options)
+        await begin_aio_hold(driver, hold, options)
         return AioMembership(driver, hold, self._cancel)
 
     async def list(self) -> tuple[Member, ...]:

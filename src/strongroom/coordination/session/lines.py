@@ -122,7 +122,8 @@ class Lines:
     def is_blocked(self, key: str) -> bool:
         """Return whether a caller of this client is known to wait for the key."""
         line = self._lines.get(key)
-        return line is not None and line.turn is not None and line.turn.blocked
+        turn = None if line is None else line.turn  # read once: another thread may change it
+        return turn is not None and turn.blocked
 
     def has_hold_of(self, key: str, caller: LineCaller) -> bool:
         """Return whether the same caller holds the key."""
@@ -139,7 +140,8 @@ class Lines:
         line = self._lines.get(key)
         if line is None:
             return False
-        return nonce in line.holding or (line.turn is not None and line.turn.nonce == nonce)
+        turn = line.turn  # read once: another thread may change it
+        return nonce in line.holding or (turn is not None and turn.nonce == nonce)
 
     def begin(self, place: LinePlace) -> None:
         """Note that the caller, whose turn it is, looks at the store from now on."""
@@ -256,7 +258,8 @@ class Lines:
             place.handed = None
             if was_holding and line.is_parked and line.turn is not None:
                 line.turn.streak_s, line.streak_s = line.streak_s, 0.0
-                line.turn.wake()
+                if not line.turn.wake():
+                    self.leave(line.turn)
             if line.is_empty and self._lines.get(place.key) is line:
                 del self._lines[place.key]
 
