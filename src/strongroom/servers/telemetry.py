@@ -11,6 +11,7 @@ import datetime
 import itertools
 import json
 import logging
+import re
 import sys
 from collections.abc import Callable, Iterator
 from typing import Final
@@ -35,6 +36,9 @@ from strongroom.wire.core.http import Response
 REQUEST_LOG: Final = "strongroom.requests"
 _BUCKETS_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 60.0)
 _SECRET_PARAMETERS: Final = frozenset({"sig"})
+_MISTAKEN_SIGNATURE: Final = re.compile(
+    r"((?:[^0-9A-Za-z]|%3F|%26|%3B)sig(?:\[\])?(?:=|%3D))[^&;]*", re.IGNORECASE
+)
 _NO_OPERATION: Final = "none"
 _log = logging.getLogger(__name__)
 _requests_log = logging.getLogger(REQUEST_LOG)
@@ -220,8 +224,13 @@ def _log_request(exchange: Exchange, operation: str) -> None:
 
 
 def masked_target(path: str, query: str | None) -> str:
-    """Return a request's path and query in printable ASCII, without the signature of a SAS."""
+    """Return a request's path and query in printable ASCII, without the signature of a SAS.
+
+    The URL may be mistaken, and its signature valid: `&amp;sig=` is from HTML, and `%3Fsig=` was
+    encoded twice. Those are masked too.
+    """
     target = path if query is None else f"{path}?{'&'.join(map(_masked, query.split('&')))}"
+    target = _MISTAKEN_SIGNATURE.sub(r"\1-", target)
     return "".join(char if " " < char < "\x7f" else f"%{ord(char) & 0xFF:02X}" for char in target)
 
 
