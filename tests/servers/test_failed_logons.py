@@ -34,9 +34,12 @@ def test_ever_new_addresses_cause_a_bounded_number_of_lines(log: pytest.LogCaptu
     logons = FailedLogons()
     for number in range(3 * LINES_MAX):
         logons.note("SMB", "orders", f"10.0.0.{number}", 1.0)
-    assert len(log.records) == LINES_MAX
+    *lines, last = [one.getMessage() for one in log.records]
+    assert len(lines) == LINES_MAX
+    assert last.startswith(f"logon failed: more than {LINES_MAX} accounts and addresses")
     logons.note("SMB", "orders", "10.1.0.1", 61.0)
-    assert len(log.records) == LINES_MAX + 1
+    assert log.records[-1].getMessage() == "logon failed: SMB, account orders, from 10.1.0.1"
+    assert len(log.records) == LINES_MAX + 2
 
 
 @pytest.mark.parametrize("name", ["", "a", "Orders", "key/with+secret==", "a\nb", "x" * 25])

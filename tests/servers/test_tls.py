@@ -23,6 +23,7 @@ from strongroom.clock import ManualClock, SystemClock
 from strongroom.servers.certificates.self_signed import self_signed_certificate
 from strongroom.servers.certificates.tls import TlsUnusable, load_context
 from strongroom.servers.http.protocol import Connection
+from strongroom.servers.rationed_log import KEYS_MAX
 from strongroom.values import FileSlice
 from strongroom.wire.core.http import Request, Response
 from tests.servers.loopback import QUICK, Served, get, no_more_than, put, run, serving
@@ -240,3 +241,18 @@ def test_a_client_that_tries_tls_on_a_plain_port_is_named_once(
     lines = [record.getMessage() for record in caplog.records if "TLS" in record.getMessage()]
     assert len(lines) == 1
     assert lines[0].startswith("a client at 127.0.0.1 speaks TLS (https) on a port without it")
+
+
+def test_a_flood_of_clients_that_try_tls_fills_no_log(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.getLogger("strongroom"), "propagate", True)
+
+    async def scenario() -> None:
+        async with serving(tells_tls) as served:
+            for _ in range(2):
+                for number in range(2 * KEYS_MAX):
+                    served.server.warn_of_tls(f"2001:db8::{number:x}")
+
+    run(scenario())
+    assert sum("TLS" in record.getMessage() for record in caplog.records) == KEYS_MAX

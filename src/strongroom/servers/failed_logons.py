@@ -19,11 +19,16 @@ _NAME: Final = re.compile(r"[a-z0-9]{3,24}")
 _EVERY_S: Final = 60.0
 # Clients of ever new addresses and names cause no more lines than this in each interval.
 LINES_MAX: Final = 60
+_LEFT_OUT: Final = (
+    "logon failed: more than %d accounts and addresses within a minute; the lines of others are "
+    "left out until it is over"
+)
 
 
 class FailedLogons:
     """Writes one line a minute for each account and address, and LINES_MAX in all.
 
+    One more line says that others are left out: noise must not hide silently who else tries.
     Used on the event loop.
     """
 
@@ -49,6 +54,8 @@ class FailedLogons:
             self._began, self._lines = now, 0
         self._lines += 1
         if self._lines > LINES_MAX:
+            if self._lines == LINES_MAX + 1:
+                _log.warning(_LEFT_OUT, LINES_MAX)
             return
         shown = f"account {name}" if name else "a name that no account has"
         _log.warning("logon failed: %s, %s, from %s%s", how, shown, address, more(left_out))

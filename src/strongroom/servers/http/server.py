@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import ssl
 from collections.abc import Iterator
 from functools import partial
@@ -29,7 +28,7 @@ from strongroom.servers.http.settings import (
     RenderError,
 )
 from strongroom.servers.http.turns import RequestTurns
-from strongroom.servers.rationed_log import Ration
+from strongroom.servers.rationed_log import KEYS_MAX
 from strongroom.slices import SliceTurns
 
 _logger = logging.getLogger("strongroom.http")
@@ -78,7 +77,7 @@ class HttpServer:
         self.timeouts_s = timeouts_s(self.settings)
         self.turns = RequestTurns(lambda call: asyncio.get_running_loop().call_soon(call))
         self._connections: set[Connection] = set()
-        self._tls_ration = Ration(math.inf)
+        self._tried_tls: set[str] = set()
         if budget is None:
             budget = ConnectionBudget(self.settings.connections_max)
         make = partial(Connection, self)
@@ -92,13 +91,16 @@ class HttpServer:
         return len(self._connections)
 
     def warn_of_tls(self, peer: str) -> None:
-        """See ConnectionOwner.warn_of_tls. One line is written for each client."""
-        if self._tls_ration.left_out(peer, 0.0) is not None:
-            _logger.warning(
-                "a client at %s speaks TLS (https) on a port without it: let it use http, or start "
-                "the server with --cert and --key, or --tls",
-                peer,
-            )
+        """See ConnectionOwner.warn_of_tls. One line is written for each client, and no more after
+        KEYS_MAX of them: a client may have ever new addresses."""
+        if peer in self._tried_tls or len(self._tried_tls) >= KEYS_MAX:
+            return
+        self._tried_tls.add(peer)
+        _logger.warning(
+            "a client at %s speaks TLS (https) on a port without it: let it use http, or start "
+            "the server with --cert and --key, or --tls",
+            peer,
+        )
 
     async def listen(self, host: str, port: int) -> int:
         """Listen on every address of `host` (IPv4 and IPv6). It may be called several times.
