@@ -9,7 +9,7 @@ import pytest
 from strongroom.coordination.clock import ManualClocks
 from strongroom.coordination.clock_rules import ClockRules
 from strongroom.coordination.drivers.threads import run_steps
-from strongroom.coordination.effects import AwaitSignal, Cas, Effect, Get, Sleep, Unknown
+from strongroom.coordination.effects import CONFLICT, AwaitSignal, Cas, Effect, Get, Sleep, Unknown
 from strongroom.coordination.recipes.locks.lock_core import Acquisition
 from strongroom.coordination.recipes.locks.lock_request import HoldRequest
 from strongroom.coordination.recipes.locks.rwlock import KIND, WRITE, WriteRule
@@ -94,3 +94,23 @@ def test_a_release_that_its_own_client_has_overtaken_is_no_loss(is_broken: bool)
     assert isinstance(second, Hold) and second.fence == first.fence + 1
     assert run_steps(first.keeper.release(first), store.perform) is not is_broken
     assert run_steps(second.keeper.release(second), store.perform) is True
+
+
+def test_a_writer_that_has_lost_many_races_pauses_no_longer_than_after_a_few() -> None:
+    """Else it would starve beside readers that take turns without a pause."""
+    store, pauses, lost = SlowStore(), list[float](), 0
+    context = RecipeContext(store.clock, ClockRules(), MemoryStore().promises(), "one")
+    request = SlotRequest(KIND, "rwlock/a", "a", WRITE, WriteRule(), TTL_S, None, "wants-write")
+
+    def perform(effect: Effect) -> Any:
+        nonlocal lost
+        if isinstance(effect, Sleep):
+            pauses.append(effect.seconds)
+        if isinstance(effect, Cas) and lost < 40:
+            lost += 1
+            store.clock.advance(0.01)
+            return CONFLICT
+        return store.perform(effect)
+
+    assert isinstance(run_steps(SlotAcquisition(context, request).steps(), perform), Hold)
+    assert len(pauses) > 30 and max(pauses) < 0.1

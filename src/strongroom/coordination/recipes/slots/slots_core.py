@@ -52,6 +52,7 @@ from strongroom.coordination.session.places import ANYBODY, LineCaller, LinePlac
 
 _WITHDRAW_TRIES: Final = 5
 _LOST_RACES_MAX: Final = 3
+_RACES_SPREAD: Final = 8
 _SHOWN_MAX: Final = 3
 _FULL_RECHECK_S: Final = 1.0
 
@@ -384,8 +385,9 @@ class SlotAcquisition:
         context, request = self._context, self._request
         expected = observed.entry.version if observed.entry else None
         value = encode_slots(request.kind, step.record, context.nonce())
+        sent_s = context.clock.boot_s()
         if step.slot is not None:
-            self._sent[step.slot.seq] = context.clock.boot_s()
+            self._sent[step.slot.seq] = sent_s
         self._note_dropped(observed.record, step.record)
         try:
             outcome = yield from cas(request.key, expected, value, self._timeout_s)
@@ -413,9 +415,12 @@ class SlotAcquisition:
             self._unknown_write_version = expected
             yield Sleep(self._backoff.retry_delay_s())
             return None
+        # A caller that loses often must not wait longer than others: a writer that cannot announce
+        # itself would starve beside readers that take turns without a pause.
         self._races += 1
         if self._races > _LOST_RACES_MAX:
-            yield Sleep(self._backoff.retry_delay_s())
+            spread = min(self._races, _RACES_SPREAD)
+            yield Sleep(context.clock.random() * spread * (context.clock.boot_s() - sent_s))
         return None
 
     def _note_dropped(self, before: SlotRecord, after: SlotRecord) -> None:
