@@ -8,6 +8,7 @@ that the snapshot names. An interrupted copy is never mistaken for a complete on
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable
 from typing import Final
@@ -35,6 +36,7 @@ from strongroom.engines.embedded.upgrade.steps import lock_settled, settled_form
 Progress = Callable[[int, int], None]
 """progress(bytes copied, total bytes)."""
 
+_log = logging.getLogger(__name__)
 _MARK: Final = b"a backup was complete when this file was written\n"
 _PIECE_BYTES: Final = 4 * 1024 * 1024
 
@@ -86,9 +88,12 @@ def backup(
 
 
 def _mark_complete(home: DirectoryLayout) -> None:
-    """Let the source show when its last backup was complete."""
-    with open(home.backup_lock, "wb") as file:
-        file.write(_MARK)
+    """Let the source show when its last backup was complete. The backup is whole without it."""
+    try:
+        with open(home.backup_lock, "r+b") as file:
+            file.write(_MARK)
+    except OSError as error:
+        _log.warning("%s: the time of this backup cannot be noted: %s", home.backup_lock, error)
 
 
 def _copy_records(

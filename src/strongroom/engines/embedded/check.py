@@ -141,10 +141,12 @@ class Inspection:
         """Pass the findings on. If a damaged page ends them early, add a finding that says so."""
         try:
             yield from findings
-        except (apsw.IOError, DataDamaged) as error:
+        except (apsw.IOError, apsw.CorruptError, DataDamaged) as error:
             if isinstance(error, apsw.IOError) and not is_damage(error):
                 raise
-            yield Finding(RECORDS_NAME, f"{what} is damaged: its checksum differs")
+            # A page of format 3 may pass its checksum, and still be none that SQLite can read.
+            reason = str(error) if isinstance(error, apsw.CorruptError) else "its checksum differs"
+            yield Finding(RECORDS_NAME, f"{what} is damaged: {reason}")
             self._reader.release()
             self._reader.snapshot()
 
