@@ -158,7 +158,8 @@ class WatchedStore(FlakyStore):
 def test_another_client_gets_it_after_so_many_hand_overs(kind: str) -> None:
     store = WatchedStore()
     client, other = Client(store), Client(store)
-    order, count = list[str](), 2 * HAND_OVERS_MAX
+    order, row = list[str](), HAND_OVERS_MAX + 1
+    count = 5 * row - 1  # the hold of this thread is the first one of a row
 
     def work() -> None:
         with HOLDABLES[kind](client):
@@ -177,9 +178,10 @@ def test_another_client_gets_it_after_so_many_hand_overs(kind: str) -> None:
         assert store.is_watched.wait(WAIT_S)
         held.release()
     rival.join(WAIT_S)
-    # A fair lock, and a writer, show that they wait: they are next.
-    shown = kind in ("fair lock", "writer")
-    assert order.index("other") == (0 if shown else HAND_OVERS_MAX)
+    # A fair lock, and a writer, show that they wait: they are next. The others get a chance after
+    # each row; a busy machine may be too slow for one of them.
+    shown, place = kind in ("fair lock", "writer"), order.index("other")
+    assert place == 0 if shown else (place + 1) % row == 0 and place < count
 
 
 def test_it_is_given_back_after_one_ttl_in_a_row() -> None:
