@@ -9,11 +9,8 @@ from collections import Counter
 
 import pytest
 
-from strongroom.coordination.simulation.local_queue_scenario import (
-    VARIANTS,
-    LocalQueueVariant,
-    run_local_queue,
-)
+from strongroom.coordination.simulation.local_queue_scenario import VARIANTS, run_local_queue
+from strongroom.coordination.simulation.lock_scenario import LockVariant
 from tests.coordination.local_queue_mutants import MUTANTS, first_kill
 
 SEEDS = 4
@@ -21,7 +18,7 @@ MUTANT_SEEDS = 100
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.name)
-def test_callers_of_one_client_queue_under_faults(variant: LocalQueueVariant) -> None:
+def test_callers_of_one_client_queue_under_faults(variant: LockVariant) -> None:
     reports = [run_local_queue(seed, variant) for seed in range(SEEDS)]
     assert [report for report in reports if report.violations] == []
     totals: Counter[str] = Counter()

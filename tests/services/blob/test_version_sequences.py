@@ -75,75 +75,138 @@ async def etag(on: Services, name: str) -> int:
     return found
 
 
-async def act(on: Services, model: Model, step: tuple[str, str, str, int], count: int) -> None:
-    what, name, other, number = step
-    data = bytes((count % 251,)) * SIZES[number]
-    unversioned = await etag(on, name)
-    has_snapshots = bool(model.snapshots[name])
-    if what == "switch":
-        model.is_versioned = not model.is_versioned
-        ver.switch(on, model.is_versioned)
-    elif what == "put" and not (name in model.logs and has_snapshots):
-        model.displace(name, unversioned)
-        model.write(name, data, await ver.put(on, name, data))
+class Play:
+    """One step of a sequence, played on the services and recorded in the model.
+
+    A step that a blob's kind or state forbids does nothing.
+    """
+
+    def __init__(self, on: Services, model: Model, step: tuple[str, str, str, int], count: int):
+        self.on, self.model = on, model
+        _, self.name, self.other, self.number = step
+        self.count = count
+        self.data = bytes((count % 251,)) * SIZES[self.number]
+
+    async def current(self, name: str) -> int:
+        """Return the version id of a blob, as its properties have it."""
+        view = await do.run(self.on, blob.GET_BLOB_PROPERTIES, name, None)
+        found: int = view.blob.version
+        return found
+
+    async def displace(self) -> None:
+        self.model.displace(self.name, await etag(self.on, self.name))
+
+    async def switch(self) -> None:
+        self.model.is_versioned = not self.model.is_versioned
+        ver.switch(self.on, self.model.is_versioned)
+
+    async def put(self) -> None:
+        model, name = self.model, self.name
+        if name in model.logs and model.snapshots[name]:
+            return
+        await self.displace()
+        model.write(name, self.data, await ver.put(self.on, name, self.data))
         model.logs.discard(name)
         model.staged.discard(name)
-    elif what == "log" and not has_snapshots and name not in model.staged:
-        model.displace(name, unversioned)
-        await log.create(on, name)
-        view = await do.run(on, blob.GET_BLOB_PROPERTIES, name, None)
-        model.write(name, b"", view.blob.version)
+
+    async def log(self) -> None:
+        model, name = self.model, self.name
+        if model.snapshots[name] or name in model.staged:
+            return
+        await self.displace()
+        await log.create(self.on, name)
+        model.write(name, b"", await self.current(name))
         model.logs.add(name)
-    elif what == "append" and name in model.logs:
-        await log.add(on, name, data or b"e")
-        model.blobs[name] += data or b"e"
-    elif what == "metadata" and name in model.blobs:
-        model.displace(name, unversioned)
-        given = attributes.SetMetadata((("v", str(count)),))
-        written = await do.run(on, blob.SET_BLOB_METADATA, name, given)
-        model.current[name] = written.version
-    elif what == "snapshot" and name in model.blobs:
-        model.displace(name, unversioned)
-        model.snapshots[name][await do.snapshot(on, name)] = model.blobs[name]
-        view = await do.run(on, blob.GET_BLOB_PROPERTIES, name, None)
-        model.current[name] = view.blob.version
-    elif what == "drop snapshot" and has_snapshots:
-        ticks = sorted(model.snapshots[name])[number % len(model.snapshots[name])]
-        await do.delete(on, name, ticks=ticks)
-        del model.snapshots[name][ticks]
-    elif what == "delete" and name in model.blobs:
-        model.displace(name, unversioned)
-        await ver.delete_blob(on, name, INCLUDE)
+
+    async def append(self) -> None:
+        if self.name in self.model.logs:
+            await log.add(self.on, self.name, self.data or b"e")
+            self.model.blobs[self.name] += self.data or b"e"
+
+    async def metadata(self) -> None:
+        if self.name in self.model.blobs:
+            await self.displace()
+            given = attributes.SetMetadata((("v", str(self.count)),))
+            written = await do.run(self.on, blob.SET_BLOB_METADATA, self.name, given)
+            self.model.current[self.name] = written.version
+
+    async def snapshot(self) -> None:
+        model, name = self.model, self.name
+        if name in model.blobs:
+            await self.displace()
+            model.snapshots[name][await do.snapshot(self.on, name)] = model.blobs[name]
+            model.current[name] = await self.current(name)
+
+    async def drop_snapshot(self) -> None:
+        snapshots = self.model.snapshots[self.name]
+        if snapshots:
+            ticks = sorted(snapshots)[self.number % len(snapshots)]
+            await do.delete(self.on, self.name, ticks=ticks)
+            del snapshots[ticks]
+
+    async def delete(self) -> None:
+        model, name = self.model, self.name
+        if name not in model.blobs:
+            return
+        await self.displace()
+        await ver.delete_blob(self.on, name, INCLUDE)
         del model.blobs[name], model.current[name]
         model.snapshots[name].clear()
         model.logs.discard(name)
         model.staged.discard(name)
-    elif what == "drop" and model.versions[name]:
-        version = sorted(model.versions[name])[number % len(model.versions[name])]
-        assert await ver.delete(on, name, version)
-        del model.versions[name][version]
-    elif what == "copy" and model.versions[name] and not model.snapshots[other]:
-        version = max(model.versions[name])
+
+    async def drop(self) -> None:
+        versions = self.model.versions[self.name]
+        if versions:
+            version = sorted(versions)[self.number % len(versions)]
+            assert await ver.delete(self.on, self.name, version)
+            del versions[version]
+
+    async def copy(self) -> None:
+        model, name, other = self.model, self.name, self.other
+        if not model.versions[name] or model.snapshots[other]:
+            return
         if other in model.blobs and (name in model.logs or other in model.logs):
             return
-        view = await do.run(on, blob.GET_BLOB_PROPERTIES, name, None, version=version)
+        version = max(model.versions[name])
+        view = await do.run(self.on, blob.GET_BLOB_PROPERTIES, name, None, version=version)
         if view.blob.kind.type_text != "BlockBlob":
             return
-        model.displace(other, await etag(on, other))
-        made = await do.start_copy(on, name, other, version=version)
+        model.displace(other, await etag(self.on, other))
+        made = await do.start_copy(self.on, name, other, version=version)
         model.write(other, model.versions[name][version], made.version)
         model.staged.discard(other)
-    elif what == "stage" and name not in model.logs:
-        await do.stage(on, name, "1", data or b"e")
-        model.staged.add(name)
-    elif what == "commit" and name in model.staged:
-        model.displace(name, unversioned)
-        await do.commit(on, name, ["1"])
-        model.staged.discard(name)
-        body = await do.read(on, name)
+
+    async def stage(self) -> None:
+        if self.name not in self.model.logs:
+            await do.stage(self.on, self.name, "1", self.data or b"e")
+            self.model.staged.add(self.name)
+
+    async def commit(self) -> None:
+        if self.name not in self.model.staged:
+            return
+        await self.displace()
+        await do.commit(self.on, self.name, ["1"])
+        self.model.staged.discard(self.name)
+        body = await do.read(self.on, self.name)
         assert body is not None
-        view = await do.run(on, blob.GET_BLOB_PROPERTIES, name, None)
-        model.write(name, body, view.blob.version)
+        self.model.write(self.name, body, await self.current(self.name))
+
+
+ACTS: dict[str, Callable[[Play], Awaitable[None]]] = {
+    "switch": Play.switch,
+    "put": Play.put,
+    "log": Play.log,
+    "append": Play.append,
+    "metadata": Play.metadata,
+    "snapshot": Play.snapshot,
+    "drop snapshot": Play.drop_snapshot,
+    "delete": Play.delete,
+    "drop": Play.drop,
+    "copy": Play.copy,
+    "stage": Play.stage,
+    "commit": Play.commit,
+}
 
 
 async def check(on: Services, model: Model) -> None:
@@ -172,7 +235,7 @@ def test_any_sequence_keeps_each_version_and_nothing_else(
             if step[0] == "sweep":
                 await swept(on, sweeper)
             else:
-                await act(on, model, step, count)
+                await ACTS[step[0]](Play(on, model, step, count))
             await check(on, model)
         await swept(on, sweeper)
         await check(on, model)

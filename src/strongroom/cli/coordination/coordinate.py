@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from strongroom.cli.coordination.hold import DURATION, Quiet, Verbose
+from strongroom.cli.coordination.hold import Quiet, Verbose, wait_option
 from strongroom.cli.coordination.stores import (
     DEFAULT_STORE,
     AsJson,
@@ -21,7 +21,6 @@ from strongroom.cli.coordination.stores import (
     print_json,
 )
 from strongroom.cli.coordination.waiting import describing_wait, gate_description, is_shown
-from strongroom.cli.durations import seconds
 from strongroom.cli.exits import Exit
 from strongroom.cli.plain import plain
 
@@ -102,16 +101,7 @@ def _gate(context: typer.Context, name: Name) -> None:
 @gate_app.command("wait")
 def wait(
     context: typer.Context,
-    timeout: Annotated[
-        float | None,
-        typer.Option(
-            "--timeout",
-            "--wait",
-            parser=seconds,
-            metavar=DURATION,
-            help="End after so long, with exit code 75: 600, 5s, 2m. Both names mean the same.",
-        ),
-    ] = None,
+    timeout: Annotated[float | None, wait_option("End after so long, with exit code 75")] = None,
     generation: Annotated[
         int | None, typer.Option(help="The generation to wait for (default: the current one).")
     ] = None,

@@ -12,7 +12,7 @@ import signal
 import sys
 from collections.abc import Callable, Mapping
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -33,16 +33,15 @@ Ttl = Annotated[
         parser=seconds, metavar=DURATION, help="A dead holder is replaced after that: 15, 5s, 2m."
     ),
 ]
-Wait = Annotated[
-    float | None,
-    typer.Option(
-        "--wait",
-        "--timeout",
-        parser=seconds,
-        metavar=DURATION,
-        help="Wait at most so long: 60, 5s, 2m; else for ever. Both names mean the same.",
-    ),
-]
+
+
+def wait_option(meaning: str) -> Any:
+    """Return the flag `--wait`, also called `--timeout`, of every command that may wait."""
+    names, form = ("--wait", "--timeout"), "60, 5s, 2m. Both names mean the same."
+    return typer.Option(*names, parser=seconds, metavar=DURATION, help=f"{meaning}: {form}")
+
+
+Wait = Annotated[float | None, wait_option("Wait at most so long, else for ever")]
 Try = Annotated[bool, typer.Option("--try", help="Don't wait.")]
 Fair = Annotated[bool, typer.Option("--fair", help="First come, first served.")]
 Grace = Annotated[

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from strongroom.cli.coordination.hold import DURATION, Command, Grace, Ttl, run_held
+from strongroom.cli.coordination.hold import Command, Grace, Ttl, run_held, wait_option
 from strongroom.cli.coordination.stores import (
     DEFAULT_STORE,
     AsJson,
@@ -21,7 +21,6 @@ from strongroom.cli.coordination.stores import (
     json_text,
     print_json,
 )
-from strongroom.cli.durations import seconds
 from strongroom.cli.plain import plain
 
 if TYPE_CHECKING:
@@ -102,16 +101,7 @@ def _confirmed_members(group: Members) -> tuple[Member, ...]:
 @members_app.command("watch")
 def watch(
     context: typer.Context,
-    timeout: Annotated[
-        float | None,
-        typer.Option(
-            "--timeout",
-            "--wait",
-            parser=seconds,
-            metavar=DURATION,
-            help="End after so long without a change: 60, 5s, 2m. Both names mean the same.",
-        ),
-    ] = None,
+    timeout: Annotated[float | None, wait_option("End after so long without a change")] = None,
     every: Annotated[
         float, typer.Option(help="Seconds between two reads of the group.", min=0.01)
     ] = 1.0,

@@ -8,7 +8,6 @@ not live here: faults (world.py).
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
 from typing import Final
 
 from strongroom.coordination.clock_rules import ClockRules
@@ -18,38 +17,30 @@ from strongroom.coordination.recipes.locks.lock_core import Acquisition
 from strongroom.coordination.recipes.locks.lock_request import HoldRequest
 from strongroom.coordination.recipes.waiting import NotAcquired
 from strongroom.coordination.session.handles import Hold
+from strongroom.coordination.simulation.lock_scenario import (
+    FAULT_FREE_S,
+    FAULTS_S,
+    LEAVE_S,
+    TTL_S,
+    LockVariant,
+)
 from strongroom.coordination.simulation.oracle import Oracle
 from strongroom.coordination.simulation.report import Report
-from strongroom.coordination.simulation.world import NO_FAULTS, Cancelled, Faults, Node, World
+from strongroom.coordination.simulation.world import NO_FAULTS, Cancelled, Node, World
 
 KEY: Final = "lock/in-line"
-TTL_S: Final = 2.0
 CLIENTS: Final = 2
 CALLERS: Final = 4
-FAULTS_S: Final = 60.0
-FAULT_FREE_S: Final = 60.0
-LEAVE_S: Final = 30.0
 # After the faults, a client waits for the other's streak and for its own turn, never this long.
 _ENTRY_MAX_S: Final = 30.0
 
 
-@dataclass(frozen=True, slots=True)
-class LocalQueueVariant:
-    """The kind of store and lock that a run exercises."""
-
-    name: str
-    fair: bool = False
-    server_lease: bool = False
-    watch: bool = True
-    faults: Faults = Faults()  # noqa: RUF009 - frozen
-
-
 VARIANTS: Final = (
-    LocalQueueVariant("local-queue"),
-    LocalQueueVariant("local-queue-polled", watch=False),
-    LocalQueueVariant("local-queue-fair", fair=True),
-    LocalQueueVariant("local-queue-server-lease", server_lease=True),
-    LocalQueueVariant("local-queue-calm", faults=NO_FAULTS),
+    LockVariant("local-queue"),
+    LockVariant("local-queue-polled", watch=False),
+    LockVariant("local-queue-fair", fair=True),
+    LockVariant("local-queue-server-lease", server_lease=True),
+    LockVariant("local-queue-calm", faults=NO_FAULTS),
 )
 
 
@@ -85,7 +76,7 @@ class _Caller:
 
 
 class _LocalQueue:
-    def __init__(self, world: World, oracle: Oracle, variant: LocalQueueVariant) -> None:
+    def __init__(self, world: World, oracle: Oracle, variant: LockVariant) -> None:
         self.world, self.oracle, self.variant = world, oracle, variant
         self.leaving = False
         self.counts = {"holds": 0, "in line": 0, "lost": 0}
@@ -149,9 +140,7 @@ class _LocalQueue:
                     self.oracle.note_violation(f"{node.name} is kept out by the other client")
 
 
-def run_local_queue(
-    seed: int, variant: LocalQueueVariant, rules: ClockRules | None = None
-) -> Report:
+def run_local_queue(seed: int, variant: LockVariant, rules: ClockRules | None = None) -> Report:
     """Play one seed and return the report.
 
     Arguments:
