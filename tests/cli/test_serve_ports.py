@@ -14,7 +14,7 @@ import pytest
 from strongroom.cli.exits import Exit
 from strongroom.testing import InProcessServer, Server
 from strongroom.testing.ports import HOST, free_port, port_flags
-from tests.cli.command import strongroom
+from tests.cli.command import in_process, strongroom
 
 
 def test_a_taken_port_names_the_service_and_the_flag(tmp_path: Path) -> None:
@@ -33,18 +33,18 @@ def test_a_taken_port_names_the_service_and_the_flag(tmp_path: Path) -> None:
     [
         (
             ["--blob-port", "20001", "--table-port", "20001"],
-            "port 20001 is given twice, by --blob-port and --table-port",
+            "--table-port gives port 20001, and so does --blob-port",
         ),
         (
             ["--port-base", "20001", "--one-port", "20004"],
-            "port 20004 is given twice, by --file-port and --one-port",
+            "--one-port gives port 20004, and so does --file-port",
         ),
-        (["--smb", "--smb-port", "10000"], "twice, by --blob-port and --smb-port"),
+        (["--smb", "--smb-port", "10000"], "--smb-port gives port 10000, and so does --blob-port"),
         (["--port", "8000"], "--blob-port 8000 sets that of blobs"),
     ],
 )
 def test_ports_that_cannot_be_meant_are_wrong_flags(flags: list[str], words: str) -> None:
-    ran = strongroom("serve", "--in-memory", *flags)
+    ran = in_process("serve", "--in-memory", *flags)
     assert (ran.code, words in ran.err) == (Exit.USAGE, True), ran.err
 
 

@@ -14,6 +14,7 @@ from strongroom import __version__
 from strongroom.cli import account, backup, container, doctor, files, role, serve, upgrade
 from strongroom.cli.coordination import coordinate, lock, locks, members, sim, slots
 from strongroom.cli.exits import EXIT_CODES_HELP
+from strongroom.cli.flags.command import FlagsCommand
 from strongroom.cli.layout import lay_out
 
 _HELP = """
@@ -49,7 +50,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("serve", help=serve.HELP)(serve.serve)
+app.command("serve", help=serve.HELP, cls=FlagsCommand)(serve.serve)
 app.add_typer(account.app, name="account")
 app.add_typer(container.app, name="container")
 app.add_typer(files.app, name="files")
@@ -69,7 +70,7 @@ app.add_typer(coordinate.gate_app, name="gate")
 app.add_typer(locks.locks_app, name="locks")
 app.command("check-store", help=coordinate.CHECK_HELP)(coordinate.check_store)
 app.command("sim", help=sim.HELP)(sim.sim)
-lay_out(app, _SECTIONS, {"serve": serve.SECTIONS})
+lay_out(app, _SECTIONS)
 
 
 def _show_version(wanted: bool) -> None:

@@ -63,7 +63,7 @@ def backup(
     with_accounts: Annotated[bool, typer.Option("--with-accounts", help=_WITH_ACCOUNTS)] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing.")] = False,
 ) -> None:
-    """See BACKUP_HELP."""
+    """Make a backup; say what it lacks."""
     from strongroom.config import ACCOUNTS_FILE_NAME, ROLES_FILE_NAME
     from strongroom.engines.embedded.backup import backup as back_up
 
@@ -109,7 +109,7 @@ def restore(
     accept_damage: Annotated[bool, typer.Option("--accept-damage", help=_ACCEPT)] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing.")] = False,
 ) -> None:
-    """See RESTORE_HELP."""
+    """Make a data directory from a backup; say what it lacks."""
     from strongroom.config import ACCOUNTS_FILE_NAME
     from strongroom.engines.embedded.backup import restore as put_back
 

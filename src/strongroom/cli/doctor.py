@@ -58,7 +58,7 @@ def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
     cut_log: Annotated[bool, typer.Option("--cut-log", help=_CUT_LOG)] = False,
 ) -> None:
-    """See HELP."""
+    """Check a directory; end with 1 if something is wrong."""
     from strongroom.cli.private_files import damaged_files
     from strongroom.engines.embedded.check import Inspection
 

@@ -89,24 +89,20 @@ class GroupWithLayout(TyperGroup):
         _write(self, ctx, formatter, list(_command_sections(self, ctx)))
 
 
-def lay_out(app: typer.Typer, sections: Sections, options: Mapping[str, Sections]) -> None:
+def lay_out(app: typer.Typer, sections: Sections) -> None:
     """Let this module lay out the help of an app and of all that is below it.
 
     Arguments:
         sections: the app's own commands, in order, under their headings.
-        options: the same of the options of some of these commands.
     """
     app.info.cls = type("TopGroup", (GroupWithLayout,), {"sections": sections})
     _lay_out_below(app)
-    for command in app.registered_commands:
-        own = options.get(command.name or "")
-        if own is not None:
-            command.cls = type("SectionedCommand", (CommandWithLayout,), {"sections": own})
 
 
 def _lay_out_below(app: typer.Typer) -> None:
     for command in app.registered_commands:
-        command.cls = CommandWithLayout
+        if not issubclass(command.cls or TyperCommand, CommandWithLayout):
+            command.cls = CommandWithLayout
     for group in app.registered_groups:
         group.cls = GroupWithLayout
         if group.typer_instance is not None:

@@ -32,7 +32,7 @@ def upgrade(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Data directory or backup.")],
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing.")] = False,
 ) -> None:
-    """See HELP."""
+    """Convert a directory, unless it has the present format already."""
     from strongroom.engines.embedded.directory import FORMAT_VERSION
     from strongroom.engines.embedded.upgrade.steps import upgrade as convert
 

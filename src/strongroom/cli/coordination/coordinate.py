@@ -188,7 +188,7 @@ def check_store(
     ),
     as_json: AsJson = False,
 ) -> None:
-    """See CHECK_HELP."""
+    """Check a live store; end with 1 if it is not fit."""
     from strongroom.coordination.check import check
 
     with client_of(url) as client:

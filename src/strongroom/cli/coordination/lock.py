@@ -76,7 +76,7 @@ def lock(
     verbose: Verbose = False,
     store: StoreUrl = DEFAULT_STORE,
 ) -> None:
-    """See LOCK_HELP."""
+    """Run a command while this process holds a lock."""
     wait_s = wait_s_of(wait, no_wait)
     with client_of(store) as client:
         wanted = client.lock(name, ttl=ttl, wait=wait_s, fair=fair, alert=True)
@@ -98,7 +98,7 @@ def elect(
     value: Value = None,
     store: StoreUrl = DEFAULT_STORE,
 ) -> None:
-    """See ELECT_HELP."""
+    """Run a command while this process leads."""
     wait_s = wait_s_of(wait, no_wait)
     proclaimed = json_of("--value", value)
     with client_of(store) as client:

@@ -127,7 +127,7 @@ def join(
     grace: Grace = None,
     store: StoreUrl = DEFAULT_STORE,
 ) -> None:
-    """See _JOIN_HELP."""
+    """Run a command while this process is a member of the group."""
     published = json_of("--data", data)
 
     def variables(held: Held) -> dict[str, str]:

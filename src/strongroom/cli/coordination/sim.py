@@ -43,7 +43,7 @@ def sim(
     trace: Annotated[bool, typer.Option("--trace", help="Tell all that happens.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """See HELP."""
+    """Run simulations; end with 1 if one found something wrong."""
     from strongroom.coordination.simulation.play import SCENARIOS, play
 
     if scenario is not None and scenario not in SCENARIOS:

@@ -114,7 +114,7 @@ def sem(
     verbose: Verbose = False,
     store: StoreUrl = DEFAULT_STORE,
 ) -> None:
-    """See SEM_HELP."""
+    """Run a command while this process holds a permit."""
     wait_s = wait_s_of(wait, no_wait)
     with client_of(store) as client:
         wanted = client.semaphore(name, permits, ttl, wait_s, alert=True)
@@ -135,7 +135,7 @@ def rwlock(
     verbose: Verbose = False,
     store: StoreUrl = DEFAULT_STORE,
 ) -> None:
-    """See RWLOCK_HELP."""
+    """Run a command while this process holds a lock for readers or a writer."""
     wait_s = wait_s_of(wait, no_wait)
     with client_of(store) as client:
         both = client.rwlock(name, ttl, wait_s, alert=True)
@@ -160,7 +160,7 @@ def barrier(
     as_json: AsJson = False,
     store: StoreUrl = DEFAULT_STORE,
 ) -> None:
-    """See BARRIER_HELP."""
+    """Wait until enough nodes have arrived."""
     from strongroom.coordination import BarrierBroken
 
     exit_on_signals()

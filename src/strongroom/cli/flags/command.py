@@ -1,0 +1,88 @@
+"""The command's options, made from the table of flags.
+
+Lives here: how a flag is typed, and its line in `--help`. Must not live here: what the values mean;
+each arrives as it was typed (given.py reads it).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from typer.core import TyperOption
+
+from strongroom.cli.flags.flag import Flag
+from strongroom.cli.flags.given import Values, given_values
+from strongroom.cli.flags.ports import refuse_port, refuse_twice, with_base
+from strongroom.cli.flags.rules import agreed
+from strongroom.cli.flags.table import FLAGS, SECTIONS
+from strongroom.cli.layout import CommandWithLayout
+
+
+class FlagOption(TyperOption):
+    """The option of one flag; its value is the typed text. A switch has `--no-NAME` too."""
+
+    def __init__(self, flag: Flag) -> None:
+        switch = flag.kind.is_switch
+        super().__init__(
+            param_decls=[f"{flag.option}/--no-{flag.name}" if switch else flag.option],
+            type=None if switch else str,
+            is_flag=switch,
+            multiple=flag.repeats,
+            metavar=flag.kind.placeholder or None,
+            help=flag.help,
+        )
+        self.flag = flag
+
+    def get_help_record(self, ctx: Any) -> tuple[str, str]:
+        flag = self.flag
+        default = "" if flag.default in (None, False, (), 0.0) else f" [default: {flag.default}]"
+        return f"{flag.option} {flag.kind.placeholder}".rstrip(), flag.help + default
+
+
+class _PortOption(TyperOption):
+    """`--port`, which is refused."""
+
+    def __init__(self) -> None:
+        super().__init__(param_decls=["--port"], type=str, hidden=True)
+
+
+class FlagsCommand(CommandWithLayout):
+    """A command whose options are the table's. Its function gets the context alone."""
+
+    sections = tuple(
+        (section.title, tuple(flag.option for flag in section.flags)) for section in SECTIONS
+    )
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.params += [*map(FlagOption, FLAGS), _PortOption()]
+
+    def invoke(self, ctx: Any) -> Any:
+        assert self.callback is not None
+        return ctx.invoke(self.callback)
+
+
+def values_of(context: Any, environment: Any) -> Values:
+    """Return the values of all flags for one call of the command. End the command if some cannot
+    be used."""
+    if context.params["port"] is not None:
+        refuse_port(context.params["port"])
+    values = agreed(FLAGS, given_values(FLAGS, _typed(context), environment))
+    values = with_base(values)
+    refuse_twice(values)
+    return values
+
+
+def _typed(context: Any) -> dict[str, list[str]]:
+    """Return the texts that were given with each flag."""
+    found: dict[str, list[str]] = {}
+    for flag in FLAGS:
+        value = context.params[flag.parameter]
+        if value is not None and value != ():
+            several = value if flag.repeats else [value]
+            found[flag.name] = [_text(one) for one in several]
+    return found
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,121 @@
+"""The values that a user has given, and from where: the flag, the environment, or the default.
+
+Lives here: the order of the sources, and the name of each in an error. Must not live here: which
+values go together (rules.py), what becomes of them (settings.py).
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn, TypeVar
+
+from strongroom.cli.exits import Exit, fail
+from strongroom.cli.flags.flag import Flag
+
+T = TypeVar("T")
+
+
+class Source(enum.IntEnum):
+    """Where a value comes from; a higher source takes precedence over a lower one."""
+
+    DEFAULT = 0
+    ENVIRONMENT = 2
+    COMMAND_LINE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """One value. `label` is how an error names its source."""
+
+    value: object
+    source: Source
+    label: str
+
+    @property
+    def is_set(self) -> bool:
+        """Whether a user gave it, other than by turning a switch off."""
+        return self.source is not Source.DEFAULT and self.value is not False
+
+    def refuse(self, why: str) -> NoReturn:
+        """End the command because of this value."""
+        fail(exit_of(self.source), f"{self.label} {why}")
+
+
+def exit_of(source: Source) -> Exit:
+    """Return the exit code for a wrong value of a source."""
+    return Exit.USAGE if source is Source.COMMAND_LINE else Exit.SETTINGS
+
+
+class Values(Mapping[str, Given]):
+    """The value of each flag, by the flag's name."""
+
+    def __init__(self, given: Mapping[str, Given]) -> None:
+        self._given = given
+
+    def __getitem__(self, name: str) -> Given:
+        return self._given[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._given)
+
+    def __len__(self) -> int:
+        return len(self._given)
+
+    def one(self, name: str, kind: type[T]) -> T | None:
+        """Return the value of a flag that may have none."""
+        value = self[name].value
+        assert value is None or isinstance(value, kind), name
+        return value
+
+    def known(self, name: str, kind: type[T]) -> T:
+        """Return the value of a flag that has a default."""
+        value = self.one(name, kind)
+        assert value is not None, name
+        return value
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """Return the values of a flag that repeats."""
+        return tuple(map(str, self.known(name, tuple)))
+
+    def path(self, name: str) -> Path | None:
+        """Return the path that a flag names."""
+        return self.one(name, Path)
+
+
+def given_values(
+    flags: Sequence[Flag],
+    command_line: Mapping[str, Sequence[str]],
+    environment: Mapping[str, str],
+) -> Values:
+    """Return the value of each flag. End the command if one cannot be read.
+
+    Arguments:
+        command_line: the texts that were given with each flag, by its name.
+    """
+    return Values({flag.name: _given(flag, command_line, environment) for flag in flags})
+
+
+def _given(
+    flag: Flag, command_line: Mapping[str, Sequence[str]], environment: Mapping[str, str]
+) -> Given:
+    if flag.name in command_line:
+        texts = command_line[flag.name]
+        return _read(flag, texts, Source.COMMAND_LINE, flag.option)
+    text = environment.get(flag.variable, "").strip()
+    if text and not flag.own_variables:
+        texts = text.split() if flag.repeats else [text]
+        return _read(flag, texts, Source.ENVIRONMENT, flag.variable)
+    return Given(flag.default, Source.DEFAULT, flag.option)
+
+
+def _read(flag: Flag, texts: Sequence[str], source: Source, label: str) -> Given:
+    found = []
+    for text in texts:
+        try:
+            found.append(flag.kind.read(text))
+        except ValueError as error:
+            fail(exit_of(source), f"{label} {text!r}: {error}")
+    return Given(tuple(found) if flag.repeats else found[-1], source, label)

@@ -1,0 +1,86 @@
+"""The table of the flags of `strongroom serve`, and the settings that it makes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import pytest
+
+from strongroom.cli.flags.flag import Flag
+from strongroom.cli.flags.given import Source, given_values
+from strongroom.cli.flags.rules import agreed
+from strongroom.cli.flags.settings import settings_of
+from strongroom.cli.flags.table import FLAGS
+from strongroom.config import AccountSources, RolesSource, Settings
+
+# Fields of Settings that flags make together (flags/settings.py).
+COMPOSED = {"data", "smb", "accounts", "tls", "oauth", "roles", "rehydration_s"}
+# Fields that no flag sets: tests of the server itself do.
+OF_TESTS = {"drain_timeout_s", "strict"}
+
+
+def settings(typed: dict[str, Sequence[str]], **environment: str) -> Settings:
+    values = agreed(FLAGS, given_values(FLAGS, typed, environment))
+    return settings_of(FLAGS, values, environment)
+
+
+def test_without_flags_the_settings_are_the_usual_ones() -> None:
+    usual = Settings()
+    found = settings({})
+    # The files are in the data directory; which directory that is, only the command knows.
+    assert found.accounts.file is not None and found.roles.file is not None
+    found = dataclasses.replace(found, accounts=AccountSources(), roles=RolesSource())
+    assert found == usual
+
+
+def test_every_field_of_the_settings_is_reached_by_a_flag() -> None:
+    fields = {field.name for field in dataclasses.fields(Settings)}
+    direct = [flag.setting for flag in FLAGS if flag.setting is not None]
+    assert len(direct) == len(set(direct))
+    assert set(direct) | COMPOSED | OF_TESTS == fields
+    assert not set(direct) & (COMPOSED | OF_TESTS)
+
+
+def test_every_flag_is_declared_once_and_names_others_that_exist() -> None:
+    names = [flag.name for flag in FLAGS]
+    assert len(names) == len(set(names))
+    assert len({flag.variable for flag in FLAGS}) == len(FLAGS)
+    for flag in FLAGS:
+        assert set(flag.excludes) | set(flag.needs) <= set(names), flag.name
+        assert bool(flag.excludes) == bool(flag.because), flag.name
+        assert flag.repeats == (flag.default == ()), flag.name
+        assert not flag.kind.is_switch or flag.default is False, flag.name
+
+
+@pytest.mark.parametrize("flag", FLAGS, ids=lambda flag: flag.name)
+def test_every_flag_explains_itself(flag: Flag) -> None:
+    assert flag.help.endswith(".")
+    assert flag.repeats == ("may be repeated" in flag.help)
+
+
+def test_the_environment_counts_where_no_flag_is_given() -> None:
+    variables = {
+        "STRONGROOM_BLOB_PORT": "20001",
+        "STRONGROOM_TLS": "True",
+        "STRONGROOM_METRICS_ANYWHERE": "1",
+        "STRONGROOM_TEST_CLOCK": "0",
+        "STRONGROOM_OWN_HOST": "one.example.net  Two.example.net",
+        "STRONGROOM_REHYDRATION_DELAY": "15h",
+        "STRONGROOM_LOG_LEVEL": "",
+    }
+    found = settings({}, **variables)
+    assert (found.blob_port, found.tls is not None, found.metrics_anywhere) == (20001, True, True)
+    assert (found.test_clock, found.log_level) == (False, "warning")
+    assert found.own_hosts == ("one.example.net", "two.example.net")
+    assert found.rehydration_s == (54_000.0, 54_000.0)
+    found = settings({"blob-port": ["20002"], "tls": ["false"]}, **variables)
+    assert (found.blob_port, found.tls) == (20002, None)
+
+
+def test_a_value_knows_its_source() -> None:
+    values = given_values(FLAGS, {"host": ["::1"]}, {"STRONGROOM_ONE_PORT": "0"})
+    assert (values["host"].source, values["host"].label) == (Source.COMMAND_LINE, "--host")
+    one_port = values["one-port"]
+    assert (one_port.source, one_port.label) == (Source.ENVIRONMENT, "STRONGROOM_ONE_PORT")
+    assert values["blob-port"].source is Source.DEFAULT
