@@ -37,7 +37,7 @@ def test_a_taken_port_names_the_service_and_the_flag(tmp_path: Path) -> None:
         ),
         (
             ["--port-base", "20001", "--one-port", "20004"],
-            "--one-port gives port 20004, and so does --file-port",
+            "--one-port gives port 20004, and so does --port-base",
         ),
         (["--smb", "--smb-port", "10000"], "--smb-port gives port 10000, and so does --blob-port"),
         (["--port", "8000"], "--blob-port 8000 sets that of blobs"),

@@ -40,6 +40,12 @@ AZURITE_ACCOUNTS: NAME:KEY or NAME:KEY1:KEY2, with ; between accounts) and from
 the accounts file, which is read again when it has changed. If no account is
 given, the development account is served.
 
+Each flag has an environment variable: STRONGROOM_ and its name in capitals,
+with _ for -, such as STRONGROOM_BLOB_PORT. A switch is true or false there, and
+blanks separate several values. --config FILE names a TOML file whose keys are
+the names of flags. The order is: flag, environment, file, default. --no-NAME
+turns off a switch that the environment or the file turns on.
+
 Bearer tokens (OAuth) are refused unless --oauth-issuer and --oauth-keys say
 whose are accepted. strongroom role says what their users may do.
 
@@ -52,6 +58,7 @@ Examples
   strongroom serve --in-memory --test-clock --port-base 0
   strongroom serve --one-port 8080
   strongroom serve --smb
+  strongroom serve --config /etc/strongroom.toml
   STRONGROOM_ACCOUNTS='orders:a2V5' strongroom serve --blob-port 11000
 
 Exit codes are those of strongroom --help.

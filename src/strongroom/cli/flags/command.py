@@ -6,15 +6,18 @@ each arrives as it was typed (given.py reads it).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from typer.core import TyperOption
 
 from strongroom.cli.flags.flag import Flag
-from strongroom.cli.flags.given import Values, given_values
+from strongroom.cli.flags.given import Given, Values, given_value, given_values
+from strongroom.cli.flags.kinds import text_of
 from strongroom.cli.flags.ports import refuse_port, refuse_twice, with_base
 from strongroom.cli.flags.rules import agreed
-from strongroom.cli.flags.table import FLAGS, SECTIONS
+from strongroom.cli.flags.table import CONFIG, FLAGS, SECTIONS
 from strongroom.cli.layout import CommandWithLayout
 
 
@@ -62,15 +65,23 @@ class FlagsCommand(CommandWithLayout):
         return ctx.invoke(self.callback)
 
 
-def values_of(context: Any, environment: Any) -> Values:
+def values_of(context: Any, environment: Mapping[str, str]) -> Values:
     """Return the values of all flags for one call of the command. End the command if some cannot
     be used."""
     if context.params["port"] is not None:
         refuse_port(context.params["port"])
-    values = agreed(FLAGS, given_values(FLAGS, _typed(context), environment))
-    values = with_base(values)
+    typed = _typed(context)
+    path = given_value(CONFIG, typed, environment).value
+    file = _of_file(path) if isinstance(path, Path) else {}
+    values = with_base(agreed(FLAGS, given_values(FLAGS, typed, environment, file)))
     refuse_twice(values)
     return values
+
+
+def _of_file(path: Path) -> Mapping[str, Given]:
+    from strongroom.cli.flags.config_file import values_of_file
+
+    return values_of_file(path, FLAGS)
 
 
 def _typed(context: Any) -> dict[str, list[str]]:
@@ -80,9 +91,5 @@ def _typed(context: Any) -> dict[str, list[str]]:
         value = context.params[flag.parameter]
         if value is not None and value != ():
             several = value if flag.repeats else [value]
-            found[flag.name] = [_text(one) for one in several]
+            found[flag.name] = [text_of(one) for one in several]
     return found
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,4 +1,4 @@
-"""The values that a user has given, and from where: the flag, the environment, or the default.
+"""The values that a user has given, and from where: flag, environment, file, default.
 
 Lives here: the order of the sources, and the name of each in an error. Must not live here: which
 values go together (rules.py), what becomes of them (settings.py).
@@ -10,18 +10,20 @@ import enum
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn, TypeVar
+from typing import Final, NoReturn, TypeVar
 
 from strongroom.cli.exits import Exit, fail
 from strongroom.cli.flags.flag import Flag
 
 T = TypeVar("T")
+_NO_FILE: Final[Mapping[str, Given]] = {}
 
 
 class Source(enum.IntEnum):
     """Where a value comes from; a higher source takes precedence over a lower one."""
 
     DEFAULT = 0
+    FILE = 1
     ENVIRONMENT = 2
     COMMAND_LINE = 3
 
@@ -89,29 +91,35 @@ def given_values(
     flags: Sequence[Flag],
     command_line: Mapping[str, Sequence[str]],
     environment: Mapping[str, str],
+    file: Mapping[str, Given] = _NO_FILE,
 ) -> Values:
     """Return the value of each flag. End the command if one cannot be read.
 
     Arguments:
         command_line: the texts that were given with each flag, by its name.
+        file: the values of the configuration file, by the flag's name.
     """
-    return Values({flag.name: _given(flag, command_line, environment) for flag in flags})
+    found = {flag.name: given_value(flag, command_line, environment) for flag in flags}
+    lower = {name: one for name, one in file.items() if found[name].source < one.source}
+    return Values({**found, **lower})
 
 
-def _given(
+def given_value(
     flag: Flag, command_line: Mapping[str, Sequence[str]], environment: Mapping[str, str]
 ) -> Given:
+    """Return the value of one flag, from above the configuration file, else the default."""
     if flag.name in command_line:
         texts = command_line[flag.name]
-        return _read(flag, texts, Source.COMMAND_LINE, flag.option)
+        return read_texts(flag, texts, Source.COMMAND_LINE, flag.option)
     text = environment.get(flag.variable, "").strip()
     if text and not flag.own_variables:
         texts = text.split() if flag.repeats else [text]
-        return _read(flag, texts, Source.ENVIRONMENT, flag.variable)
+        return read_texts(flag, texts, Source.ENVIRONMENT, flag.variable)
     return Given(flag.default, Source.DEFAULT, flag.option)
 
 
-def _read(flag: Flag, texts: Sequence[str], source: Source, label: str) -> Given:
+def read_texts(flag: Flag, texts: Sequence[str], source: Source, label: str) -> Given:
+    """Return the value that the texts of one source make. End the command if they make none."""
     found = []
     for text in texts:
         try:

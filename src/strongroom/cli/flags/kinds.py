@@ -13,6 +13,10 @@ from pathlib import Path
 from typing import Final
 
 PORT_MAX: Final = 65535
+# Kubernetes sets STRONGROOM_BLOB_PORT and its like for Services of such names.
+_KUBERNETES: Final = (
+    "; Kubernetes sets this for a Service of that name: set enableServiceLinks: false for the pod"
+)
 _HOST_NAME: Final = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
 _UNITS_S: Final = {"h": 3600, "m": 60, "s": 1}
 _SWITCHED: Final = {"true": True, "1": True, "false": False, "0": False}
@@ -45,7 +49,7 @@ def port(most: int = PORT_MAX) -> Kind:
 
     def read(text: str) -> int:
         if not (text.isascii() and text.isdigit() and len(text) <= 5 and int(text) <= most):
-            raise ValueError(f"give a port from 0 to {most}")
+            raise ValueError(f"give a port from 0 to {most}{_KUBERNETES * ('://' in text)}")
         return int(text)
 
     return Kind("PORT", read, int)
@@ -65,6 +69,11 @@ def choice(*names: str) -> Kind:
 def text(placeholder: str = "TEXT") -> Kind:
     """Return the kind of a value that is used as it is."""
     return Kind(placeholder, str)
+
+
+def text_of(value: object) -> str:
+    """Return the text from which `read` makes a value that has its type already."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _switched(text: str) -> bool:

@@ -43,7 +43,7 @@ def with_base(values: Values) -> Values:
 def _based(own: Given, base: Given, port: int) -> Given:
     if own.source is not Source.DEFAULT and own.source >= base.source:
         return own
-    return Given(port, Source.DEFAULT, own.label)
+    return Given(port, base.source, base.label)
 
 
 def refuse_twice(values: Values) -> None:

@@ -13,6 +13,15 @@ from typing import Final
 from strongroom.cli.flags import kinds
 from strongroom.cli.flags.flag import Flag, Section
 
+CONFIG: Final = Flag(
+    "config",
+    kinds.FILE,
+    "A TOML file that has values of flags, with their names as keys.",
+    not_in_file="a configuration file cannot name another one",
+)
+
+_CONFIGURATION: Final = Section("Configuration", (CONFIG,))
+
 _DATA: Final = Section(
     "Data",
     (
@@ -287,6 +296,7 @@ _TESTS: Final = Section(
 )
 
 SECTIONS: Final = (
+    _CONFIGURATION,
     _DATA,
     _ADDRESSES,
     _ACCOUNTS,
