@@ -449,7 +449,7 @@ async def serve(
             is the reason.
 
     Returns: the error that stopped the engine; None after an orderly end.
-    Raises: as App.start; ConfigError too if this process may open too few files.
+    Raises: as App.start and `started`; ConfigError too if this process may open too few files.
     """
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     open_files.raise_limit()
@@ -466,9 +466,9 @@ async def serve(
     await app.start()
     assert app.failed is not None
     _log.info("%s", app.description())
-    started(app)
     asked = asyncio.create_task(stop.wait())
     try:
+        started(app)
         await asyncio.wait((asked, app.failed), return_when=asyncio.FIRST_COMPLETED)
     finally:
         asked.cancel()

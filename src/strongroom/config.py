@@ -118,7 +118,8 @@ class Settings:
     blob.localhost etc. `one_port` is the port of all services; None = no such port. `smb` None =
     SMB is not served. `requires_https`: plain HTTP is refused. `own_hosts` are further host names
     of the server's own endpoints. `oauth` None = bearer tokens are refused. `rehydration_s` is how
-    long archived blobs take to become readable, with priority Standard and with High.
+    long archived blobs take to become readable, with priority Standard and with High. `ready_file`
+    exists while the server is ready; None = there is no such file.
     """
 
     data: Path | None = DEFAULT_DATA
@@ -145,6 +146,7 @@ class Settings:
     oauth: OAuth | None = None
     roles: RolesSource = RolesSource()
     rehydration_s: tuple[float, float] = (0.0, 0.0)
+    ready_file: Path | None = None
 
     def may_use_development_key(self) -> bool:
         """Whether the well-known key may be used: on loopback, or if the settings allow it."""

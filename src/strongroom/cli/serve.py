@@ -121,14 +121,20 @@ async def _until_signal(settings: Settings) -> EngineError | None:
     from strongroom.app import serve as serve_app
     from strongroom.cli.banner import banner
     from strongroom.cli.event_loop import on_signals
+    from strongroom.cli.serving.announcements import Announcements
+    from strongroom.cli.serving.ready_file import ReadyFile
+    from strongroom.cli.serving.service_manager import ServiceManager
     from strongroom.clock import SystemClock
 
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
+    ready_file = None if settings.ready_file is None else ReadyFile(settings.ready_file)
+    announce = Announcements(ServiceManager.of(os.environ, os.getpid()), ready_file)
 
     def on_signal(name: str) -> None:
         if not stop.is_set():
             _log.info("%s: no new connections; requests in flight may finish", name)
+            announce.stopping()
         stop.set()
         # A second signal ends the process without waiting.
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -138,9 +144,13 @@ async def _until_signal(settings: Settings) -> EngineError | None:
         on_signals(loop, (number,), partial(on_signal, number.name))
 
     def started(app: App) -> None:
+        announce.ready(app)
         typer.echo(banner(app))
 
-    return await serve_app(settings, SystemClock(), stop, started, _exit_at_once)
+    try:
+        return await serve_app(settings, SystemClock(), stop, started, _exit_at_once)
+    finally:
+        announce.end()
 
 
 def _exit_at_once(why: str) -> None:

@@ -264,6 +264,12 @@ _WATCHING: Final = Section(
             setting="log_format",
         ),
         Flag(
+            "ready-file",
+            kinds.FILE,
+            "Is written when all ports are open, with the endpoints as JSON; removed at the end.",
+            setting="ready_file",
+        ),
+        Flag(
             "metrics-anywhere",
             kinds.SWITCH,
             "Metrics for other machines too.",

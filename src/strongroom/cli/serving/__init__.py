@@ -1,0 +1,1 @@
+"""What a served process tells the programs that started it: a file, and the service manager."""

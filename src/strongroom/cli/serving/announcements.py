@@ -1,0 +1,50 @@
+"""What a served process announces: that it starts, is ready, stops.
+
+Lives here: who hears it, which is the ready file and the service manager. Must not live here: when
+(serve.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from strongroom.cli.serving.ready_file import ReadyFile, ready_content
+from strongroom.cli.serving.service_manager import ServiceManager
+
+if TYPE_CHECKING:
+    from strongroom.app import App
+
+
+class Announcements:
+    """Announces one server's life, from the time before it starts.
+
+    Arguments:
+        manager: the service manager.
+        ready_file: None = no file is wanted.
+    """
+
+    def __init__(self, manager: ServiceManager, ready_file: ReadyFile | None) -> None:
+        self._manager = manager
+        self._ready_file = ready_file
+        self._is_stopping = False
+        self._manager.begin(asyncio.get_running_loop())
+
+    def ready(self, app: App) -> None:
+        """Announce that all ports are open. Raises: ConfigError: the file cannot be written."""
+        if self._ready_file is not None:
+            self._ready_file.publish(ready_content(app))
+        self._manager.ready(asyncio.get_running_loop())
+
+    def stopping(self) -> None:
+        """Announce that no new connections are accepted. Idempotent."""
+        if not self._is_stopping:
+            self._is_stopping = True
+            self._manager.stopping()
+            if self._ready_file is not None:
+                self._ready_file.withdraw()
+
+    def end(self) -> None:
+        """Announce the end; nothing is announced after it."""
+        self.stopping()
+        self._manager.end()

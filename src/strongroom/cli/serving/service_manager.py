@@ -1,0 +1,91 @@
+"""The service manager that started this process: it learns that the server is ready, stops, lives.
+
+Lives here: the messages of sd_notify, and when they are sent. Must not live here: reasons to stop.
+Without the environment variables of a service manager nothing is sent. Source: sd_notify(3) and
+sd_watchdog_enabled(3) of systemd.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import sys
+from collections.abc import Mapping
+from typing import Final
+
+_START_BEAT_S: Final = 10.0
+_START_GRACE_S: Final = 60.0
+_US_PER_S: Final = 1_000_000
+_log = logging.getLogger(__name__)
+
+
+class ServiceManager:
+    """Tells a service manager the state of this process.
+
+    The signs of life come from the event loop, so a loop that hangs is noticed.
+
+    Arguments:
+        address: the socket; one that begins with @ is abstract. None = there is no manager.
+        watchdog_s: within that time it wants a sign of life; None = it wants none.
+    """
+
+    def __init__(self, address: str | None, watchdog_s: float | None) -> None:
+        self.address = address
+        self.watchdog_s = watchdog_s
+        self._is_ready = False
+        self._timer: asyncio.TimerHandle | None = None
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str], pid: int) -> ServiceManager:
+        """Return the manager that the environment names."""
+        address = environment.get("NOTIFY_SOCKET", "")
+        microseconds = environment.get("WATCHDOG_USEC", "")
+        is_meant = environment.get("WATCHDOG_PID", str(pid)) == str(pid)
+        wanted = is_meant and microseconds.isascii() and microseconds.isdigit()
+        watchdog_s = int(microseconds) / _US_PER_S if wanted else 0.0
+        return cls(address if address[:1] in ("/", "@") else None, watchdog_s or None)
+
+    def begin(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Ask for more time while the server starts, since an upgrade of its data may be long."""
+        if self.address is not None:
+            self._beat(loop)
+
+    def ready(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Say that the server serves, and give signs of life from now on."""
+        self._is_ready = True
+        self.tell("READY=1")
+        self.end()
+        if self.address is not None and self.watchdog_s is not None:
+            self._beat(loop)
+
+    def stopping(self) -> None:
+        """Say that the server finishes its requests, then ends. Signs of life go on."""
+        self.tell("STOPPING=1")
+
+    def end(self) -> None:
+        """Give no more signs of life."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _beat(self, loop: asyncio.AbstractEventLoop) -> None:
+        if not self._is_ready:
+            self.tell(f"EXTEND_TIMEOUT_USEC={round(_START_GRACE_S * _US_PER_S)}")
+            pause_s = _START_BEAT_S
+        else:
+            assert self.watchdog_s is not None
+            self.tell("WATCHDOG=1")
+            pause_s = self.watchdog_s / 2
+        self._timer = loop.call_later(pause_s, self._beat, loop)
+
+    def tell(self, state: str) -> None:
+        """Send one message. A manager that does not take it is no reason to fail."""
+        if self.address is None or sys.platform == "win32":
+            return
+        name = "\0" + self.address[1:] if self.address.startswith("@") else self.address
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+                sender.setblocking(False)
+                sender.sendto(state.encode(), name)
+        except OSError as error:
+            _log.warning("the service manager at %s was not told %s: %s", name, state, error)
