@@ -30,6 +30,8 @@ DEFAULT_SMB_PORT: Final = 4450
 ACCOUNTS_FILE_NAME: Final = "accounts.json"
 ROLES_FILE_NAME: Final = "roles.json"
 ACCOUNTS_VARIABLES: Final = ("STRONGROOM_ACCOUNTS", "AZURITE_ACCOUNTS")
+VARIABLE_PREFIX: Final = "STRONGROOM_"
+_MANAGER_VARIABLES: Final = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")
 
 LogLevel = Literal["debug", "info", "warning", "error"]
 LogFormat = Literal["text", "json"]
@@ -151,6 +153,17 @@ class Settings:
     def may_use_development_key(self) -> bool:
         """Whether the well-known key may be used: on loopback, or if the settings allow it."""
         return self.allow_development_key or is_loopback(self.host)
+
+
+def without_settings(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment in which `strongroom serve` is as if there were no variables for it:
+    no values of flags, no accounts, no service manager."""
+    own = (*ACCOUNTS_VARIABLES, *_MANAGER_VARIABLES)
+    return {
+        name: text
+        for name, text in environment.items()
+        if name not in own and not name.startswith(VARIABLE_PREFIX)
+    }
 
 
 def account_sources(

@@ -122,7 +122,7 @@ def test_health_asks_the_engine(engine: Health, status: int, word: str) -> None:
         ("", False),
     ],
 )
-@pytest.mark.parametrize("name", ["health", "metrics", "clock", "faults", "none"])
+@pytest.mark.parametrize("name", ["metrics", "clock", "faults", "none", "health/", "healthz"])
 def test_only_names_of_this_server_reach_its_own_endpoints(
     name: str, host: str, is_own: bool
 ) -> None:
@@ -131,6 +131,16 @@ def test_only_names_of_this_server_reach_its_own_endpoints(
     if not is_own:
         assert "--own-host" in str(facts(response)["error"])
         assert ("Cache-Control", "no-store") in response.headers
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "anything.example.com:80", "[::1].x", ""])
+def test_health_is_answered_under_any_host(host: str) -> None:
+    page = ("Origin", "http://example.com")
+    for method in ("GET", "HEAD"):
+        response = Server().ask(method, "health?verbose", fields=(("Host", host), page))
+        assert (response.status, facts(response)["status"]) == (200, "ready")
+    for method in ("POST", "PUT", "DELETE"):
+        assert Server().ask(method, "health", fields=(("Host", host), page)).status == 405
 
 
 @pytest.mark.parametrize(

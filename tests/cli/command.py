@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typer.testing import CliRunner
 
 from strongroom.cli import app
-from strongroom.config import ACCOUNTS_VARIABLES
+from strongroom.config import without_settings
 
 TIMEOUT_S = 60
 # A terminal wide enough to keep lines whole.
@@ -46,7 +46,8 @@ def in_process(*arguments: object, stdin: str = "", **environment: str) -> Ran:
     It is for commands that read, write and return. A command that serves, starts other programs, or
     ends by signals needs a process of its own. An unexpected error of the command is raised here.
     """
-    without: dict[str, str | None] = dict.fromkeys(ACCOUNTS_VARIABLES)
+    present = os.environ.keys() - without_settings(os.environ).keys()
+    without: dict[str, str | None] = dict.fromkeys(present)
     done = CliRunner().invoke(
         app,
         list(map(str, arguments)),
@@ -59,6 +60,5 @@ def in_process(*arguments: object, stdin: str = "", **environment: str) -> Ran:
 
 
 def _environment() -> dict[str, str]:
-    """Return this process's environment, without accounts."""
-    kept = {name: text for name, text in os.environ.items() if name not in ACCOUNTS_VARIABLES}
-    return kept | _TERMINAL
+    """Return this process's environment, without accounts and values of flags."""
+    return without_settings(os.environ) | _TERMINAL

@@ -12,7 +12,7 @@ from strongroom.cli.flags.given import Source, given_values
 from strongroom.cli.flags.rules import agreed
 from strongroom.cli.flags.settings import settings_of
 from strongroom.cli.flags.table import FLAGS
-from strongroom.config import AccountSources, RolesSource, Settings
+from strongroom.config import AccountSources, RolesSource, Settings, without_settings
 
 # Fields of Settings that flags make together (flags/settings.py).
 COMPOSED = {"data", "smb", "accounts", "tls", "oauth", "roles", "rehydration_s"}
@@ -84,3 +84,8 @@ def test_a_value_knows_its_source() -> None:
     one_port = values["one-port"]
     assert (one_port.source, one_port.label) == (Source.ENVIRONMENT, "STRONGROOM_ONE_PORT")
     assert values["blob-port"].source is Source.DEFAULT
+
+
+def test_an_environment_without_settings_has_no_variable_of_any_flag() -> None:
+    variables = {flag.variable: "x" for flag in FLAGS} | {"AZURITE_ACCOUNTS": "x", "HOME": "y"}
+    assert without_settings(variables) == {"HOME": "y"}

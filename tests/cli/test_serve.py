@@ -88,7 +88,8 @@ def test_its_own_endpoints_are_reached_by_names_that_were_given() -> None:
             ("localhost", 200),
             ("rebound.example.com", 403),
         ):
-            assert ask(server, "/.strongroom/health", fields={"Host": host})[0] == status
+            assert ask(server, "/.strongroom/metrics", fields={"Host": host})[0] == status
+            assert ask(server, "/.strongroom/health", fields={"Host": host})[0] == 200
         page = {"Origin": "http://example.com"}
         step = b'{"advance_s": 1}'
         assert ask(server, "/.strongroom/clock", "POST", step, page)[0] == 403

@@ -69,6 +69,9 @@ class Follower:
                 elif block.is_run:
                     printed += self._run(block, where)
                     run += 1
+                elif block.name:
+                    path = self.folder / block.name
+                    path.write_text(self.here(block.code), encoding="utf-8")
                 elif block.fenced and block.language == "text" and printed:
                     said = self.here(block.code)
                     assert f"\n{printed}".endswith(f"\n{said}"), f"{where}: printed is {printed}"
@@ -170,7 +173,10 @@ class Follower:
         """Start the server of a line, in place of the one before."""
         words = words_of(self.here(line))
         assert words is not None, line
-        flags, data = words[2:], self.folder / "strongroom-data"
+        data = self.folder / "strongroom-data"
+        # Files that the page has made lie in its folder.
+        made = {path.name for path in self.folder.iterdir() if path.is_file()}
+        flags = [str(self.folder / word) if word in made else word for word in words[2:]]
         if "--data" in flags:
             at = flags.index("--data")
             data = self.folder / flags[at + 1]

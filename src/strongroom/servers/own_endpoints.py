@@ -4,7 +4,8 @@ a test server.
 Lives here: their answers. Must not live here: what they measure (telemetry.py). An account name
 cannot contain a dot, so these paths hide no resource of Azure's protocol. The endpoints reveal no
 secret and need no key. The rule in own_hosts.py decides which `Host` and `Origin` headers they
-accept.
+accept. Health is answered under any Host: it changes nothing, and load balancers use names of their
+own.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from strongroom.values import Health, datetime_of
 from strongroom.wire.core.http import Request, Response
 
 PREFIX: Final = "/.strongroom/"
+_HEALTH: Final = f"{PREFIX}health"
 ADVANCE_S_MAX: Final = 20 * 365 * 24 * 3600.0
 _BODY_BYTES_MAX: Final = 1024
 _PLAN_BYTES_MAX: Final = 256 * 1024
@@ -67,12 +69,17 @@ class OwnEndpoints:
     async def respond(self, request: Request) -> Response:
         """Return the answer: 403 for a refused `Host` or `Origin` header, 404 for an unknown
         path."""
-        headers = request.headers
-        refusal = self.hosts.refusal(request.method, headers.get("host"), headers.get("origin"))
+        refusal = self._refusal(request)
         response = await self._endpoint(request) if refusal is None else _problem(403, refusal)
         response.headers.append(("Cache-Control", "no-store"))
         response.operation = "own endpoint"
         return response
+
+    def _refusal(self, request: Request) -> str | None:
+        if request.path == _HEALTH:
+            return None
+        headers = request.headers
+        return self.hosts.refusal(request.method, headers.get("host"), headers.get("origin"))
 
     async def _endpoint(self, request: Request) -> Response:
         name = request.path.removeprefix(PREFIX)

@@ -27,7 +27,7 @@ from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_KEY, DEVELOPMENT_ACCOUN
 from strongroom.auth.request import Service
 from strongroom.cli.exits import Exit
 from strongroom.clock import SystemClock
-from strongroom.config import ACCOUNTS_VARIABLES, Settings
+from strongroom.config import Settings, without_settings
 from strongroom.servers.own_endpoints import PREFIX
 from strongroom.testing.faults import FaultControl
 from strongroom.testing.ports import HOST, free_port, is_free
@@ -379,10 +379,8 @@ class Server:
             command += [f"--{service.value}-port", str(port)]
         command += ["--in-memory"] if self.data is None else ["--data", str(self.data)]
         command += ["--test-clock"] if self._test_clock else []
-        # Accounts in the environment of the test run must not reach the server.
-        environment = {
-            name: value for name, value in os.environ.items() if name not in ACCOUNTS_VARIABLES
-        }
+        # Settings in the environment of the test run must not reach the server.
+        environment = without_settings(os.environ)
         return subprocess.Popen(  # noqa: S603 - our own program
             [*command, *self._flags],
             stdin=subprocess.DEVNULL,

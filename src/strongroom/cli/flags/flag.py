@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from strongroom.cli.flags.kinds import Kind
 
-PREFIX = "STRONGROOM_"
+_PREFIX = "STRONGROOM_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Flag:
     @property
     def variable(self) -> str:
         """Its environment variable."""
-        return self.own_variables[0] if self.own_variables else PREFIX + self.parameter.upper()
+        return self.own_variables[0] if self.own_variables else _PREFIX + self.parameter.upper()
 
 
 @dataclass(frozen=True, slots=True)

@@ -279,8 +279,8 @@ _WATCHING: Final = Section(
         Flag(
             "own-host",
             kinds.HOST_NAME,
-            "A name by which clients may reach /.strongroom/ (health, metrics), beside IP "
-            "addresses, localhost, --host and --host-suffix; may be repeated.",
+            "A name by which clients may reach /.strongroom/ (metrics, say; health needs none), "
+            "beside IP addresses, localhost, --host and --host-suffix; may be repeated.",
             default=(),
             repeats=True,
             setting="own_hosts",
