@@ -253,6 +253,12 @@ def test_the_data_directory_may_come_from_the_environment(tmp_path: Path) -> Non
     ran = in_process("doctor", STRONGROOM_DATA=str(data))
     assert ran.code == 0 and ran.out.startswith(f"{data}: whole")
     assert in_process("doctor", backup, STRONGROOM_DATA=str(tmp_path / "else")).code == 0
+    restored = tmp_path / "restored"
+    assert in_process("restore", backup, STRONGROOM_DATA=str(restored)).code == 0
+    ran = in_process("upgrade", STRONGROOM_DATA=str(restored))
+    assert (ran.code, ran.out) == (0, f"{restored} has format 4 already.\n")
+    assert in_process("restore", backup).code == Exit.USAGE
+    assert in_process("upgrade").code == Exit.USAGE
     for given in ((backup,), (data, backup, backup)):
         ran = in_process("backup", *given)
         assert ran.code == Exit.USAGE and "STRONGROOM_DATA" in ran.err

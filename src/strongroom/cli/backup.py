@@ -105,7 +105,10 @@ def _data_and_target(directories: list[Path]) -> tuple[Path, Path]:
 
 def restore(
     source: Annotated[Path, typer.Argument(metavar="BACKUP", help="The backup.")],
-    target: Annotated[Path, typer.Argument(metavar="DIR", help="A new or empty directory.")],
+    target: Annotated[
+        Path,
+        typer.Argument(metavar="DIR", help="A new or empty directory.", envvar="STRONGROOM_DATA"),
+    ],
     accept_damage: Annotated[bool, typer.Option("--accept-damage", help=_ACCEPT)] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing.")] = False,
 ) -> None:

@@ -25,6 +25,7 @@ class Exit(enum.IntEnum):
     UNAVAILABLE = 69
     NOT_ACQUIRED = 75
     LOST = 76
+    INTERRUPTED = 130
 
 
 MEANINGS = {
@@ -40,6 +41,7 @@ MEANINGS = {
     Exit.UNAVAILABLE: "the store where nodes meet, or the server, does not answer",
     Exit.NOT_ACQUIRED: "a lock, term, permit, gate or barrier was not obtained in time",
     Exit.LOST: "what was held is lost; the command that ran under it is dead",
+    Exit.INTERRUPTED: "ended by Ctrl-C; serve: by a second one",
 }
 EXIT_CODES_HELP = "Exit codes\n\n" + "\n".join(
     f"  {code.value}  {meaning}" for code, meaning in MEANINGS.items()

@@ -108,7 +108,7 @@ def run(settings: Settings) -> None:
         )
     except KeyboardInterrupt:
         # The second Ctrl-C. All acknowledged changes are durable nevertheless.
-        raise typer.Exit(130) from None
+        raise typer.Exit(Exit.INTERRUPTED.value) from None
     if broken is not None:
         fail(
             Exit.STORAGE,

@@ -29,7 +29,10 @@ Examples
 
 
 def upgrade(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Data directory or backup.")],
+    directory: Annotated[
+        Path,
+        typer.Argument(metavar="DIR", help="Data directory or backup.", envvar="STRONGROOM_DATA"),
+    ],
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing.")] = False,
 ) -> None:
     """Convert a directory, unless it has the present format already."""
