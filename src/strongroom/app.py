@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-import ssl
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -24,6 +24,7 @@ from strongroom.auth.request import Service
 from strongroom.clock import Clock
 from strongroom.config import (
     ConfigError,
+    PfxFile,
     SelfSigned,
     Settings,
     SmbFlags,
@@ -36,7 +37,13 @@ from strongroom.engines.embedded import EmbeddedEngine, open_store
 from strongroom.engines.embedded.threads import started_pool
 from strongroom.engines.memory import MemoryEngine
 from strongroom.servers import free_memory, one_port, service_listeners
-from strongroom.servers.certificates.tls import TlsUnusable, load_context
+from strongroom.servers.certificates.served import (
+    CertificateFiles,
+    ServedCertificate,
+    pem_files,
+    pfx_file,
+)
+from strongroom.servers.certificates.tls import TlsUnusable
 from strongroom.servers.connections import open_files
 from strongroom.servers.connections.budget import ConnectionBudget
 from strongroom.servers.copies.addresses import SourceHosts
@@ -99,6 +106,7 @@ class App:
         self.settings = settings
         self.failed: asyncio.Future[EngineError] | None = None
         self.certificate: Path | None = None  # the self-made certificate
+        self.tls: ServedCertificate | None = None
         self._clock = clock
         self.pressure: Pressure | None = None  # set if this server has its process for itself
         self.releases: list[Callable[[], object]] = [gc.collect, free_memory.trim_heap]
@@ -121,7 +129,7 @@ class App:
             self.store = await self._open_store()
             self._closing.append(self.store.close)
             await self._check_identities()
-            tls = self._tls_context()
+            self.tls = self._served_certificate()
             self.services = Services(self.store, self._clock, self.accounts.switches)
             self._closing.append(self.services.held.of(CopySources).close)
             self.services.held.of(CopySources).remote = remote
@@ -129,7 +137,7 @@ class App:
             delays = self.services.held.of(RehydrationDelays)
             delays.standard_s, delays.high_s = self.settings.rehydration_s
             self.services.held.of(DelegationAccounts).accounts = self.accounts
-            await self._listen(tls)
+            await self._listen()
         except BaseException:
             await self._close()
             raise
@@ -205,19 +213,23 @@ class App:
         if not self.failed.done():
             self.failed.set_result(error)
 
-    def _tls_context(self) -> ssl.SSLContext | None:
+    def _served_certificate(self) -> ServedCertificate | None:
         wanted = self.settings.tls
-        if wanted is None:
-            return None
         try:
-            if isinstance(wanted, SelfSigned):
-                from strongroom.servers.certificates.self_signed import self_signed_certificate
-
-                wanted = TlsFiles(*self_signed_certificate(self._own_directory(), self._clock))
-                self.certificate = wanted.certificate
-            return load_context(wanted.certificate, wanted.key)
+            return None if wanted is None else ServedCertificate(self._certificate_files(wanted))
         except (TlsUnusable, OSError) as error:
             raise ConfigError(f"TLS cannot be used: {error}") from None
+
+    def _certificate_files(self, wanted: TlsFiles | PfxFile | SelfSigned) -> CertificateFiles:
+        if isinstance(wanted, TlsFiles):
+            return pem_files(wanted.certificate, wanted.key)
+        if isinstance(wanted, PfxFile):
+            return pfx_file(wanted.file, wanted.password_file, self._clock.random_bytes)
+        from strongroom.servers.certificates.self_signed import self_signed_certificate
+
+        make = partial(self_signed_certificate, self._own_directory(), self._clock)
+        self.certificate, key = make()
+        return pem_files(self.certificate, key, make)
 
     def _own_directory(self) -> Path:
         if self.settings.data is not None:
@@ -230,7 +242,7 @@ class App:
         self._closing.append(remove)
         return Path(made.name)
 
-    async def _listen(self, tls: ssl.SSLContext | None) -> None:
+    async def _listen(self) -> None:
         settings = self.settings
         router = OnePort(ENDPOINTS, settings.host_suffixes)
         contexts = service_listeners.contexts(
@@ -255,7 +267,7 @@ class App:
             self._own_endpoints(telemetry, faults),
             budget,
             telemetry,
-            tls,
+            None if self.tls is None else self.tls.context,
             faults,
             self.pressure,
             requires_https=settings.requires_https,
@@ -264,6 +276,8 @@ class App:
             await self._open(wanted)
         if settings.smb is not None:
             await self._open_smb(settings.smb, budget, telemetry)
+        if self.tls is not None:
+            self._in_background(self.tls.watch())
         self._in_background(Sweeper(self.services).run())
         self._in_background(MemoryReturn().run())
         if self.pressure is not None:

@@ -51,6 +51,14 @@ class TlsFiles:
 
 
 @dataclass(frozen=True, slots=True)
+class PfxFile:
+    """A certificate and its private key in one PFX file; `password_file` None = it has none."""
+
+    file: Path
+    password_file: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SelfSigned:
     """A certificate that the server makes itself, for localhost."""
 
@@ -133,7 +141,7 @@ class Settings:
     one_port: int | None = None
     smb: SmbFlags | None = None
     accounts: AccountSources = field(default_factory=AccountSources)
-    tls: TlsFiles | SelfSigned | None = None
+    tls: TlsFiles | PfxFile | SelfSigned | None = None
     requires_https: bool = False
     test_clock: bool = False
     allow_development_key: bool = False

@@ -393,7 +393,10 @@ def test_plain_http_is_refused_on_request(tmp_path: Path) -> None:
         assert "AccountRequiresHttps" in str(refused.value)
         assert ask(server, "/.strongroom/health")[0] == 200
     ran = strongroom("serve", "--require-https", *port_flags())
-    assert (ran.code, "--require-https does nothing without --tls or --cert" in ran.err) == (
+    assert (
+        ran.code,
+        "--require-https does nothing without --tls or --cert or --pfx" in ran.err,
+    ) == (
         Exit.USAGE,
         True,
     )

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from strongroom.errors import StorageError
+from strongroom.servers.connections.accepting import TlsContexts
 from strongroom.servers.connections.budget import ConnectionBudget
 from strongroom.servers.http.server import Exchange, HttpServer, HttpSettings
 from strongroom.wire.core.http import Request, Response
@@ -191,7 +192,7 @@ async def serving(
     handler: Handler,
     *,
     settings: HttpSettings = PATIENT,
-    tls: ssl.SSLContext | None = None,
+    tls: ssl.SSLContext | TlsContexts | None = None,
     host: str = "127.0.0.1",
     budget: ConnectionBudget | None = None,
 ) -> AsyncIterator[Served]:
@@ -202,7 +203,7 @@ async def serving(
         render_error,
         settings=settings,
         observe=served.exchanges.append,
-        tls=tls,
+        tls=(lambda: tls) if isinstance(tls, ssl.SSLContext) else tls,
         budget=budget,
     )
     served.server = server

@@ -16,8 +16,9 @@ from strongroom.auth.accounts import (
 )
 from strongroom.auth.request import Service
 from strongroom.cli.mounting import mount_rows
-from strongroom.config import DEFAULT_PORTS, OAuth, Settings, TlsFiles, is_loopback
+from strongroom.config import DEFAULT_PORTS, OAuth, Settings, is_loopback
 from strongroom.servers import one_port
+from strongroom.servers.certificates.tls import TlsUnusable
 from strongroom.servers.own_endpoints import PREFIX
 from strongroom.servers.smb import serving as smb
 
@@ -109,13 +110,14 @@ def _host_url(settings: Settings, host: str, port: int) -> str:
 
 def _certificate_names(app: App) -> CertificateNames | None:
     """Return the names that the certificate is valid for; None without TLS or host suffixes."""
-    settings = app.settings
-    path = settings.tls.certificate if isinstance(settings.tls, TlsFiles) else app.certificate
-    if path is None or not settings.host_suffixes:
+    if app.tls is None or not app.settings.host_suffixes:
         return None
     from strongroom.servers.certificates.names import read_names
 
-    return read_names(path)
+    try:
+        return read_names(app.tls.files.read_certificates())
+    except (TlsUnusable, OSError):
+        return None  # the files have changed meanwhile
 
 
 def connection_string(urls: Urls, name: str, key: str) -> str:

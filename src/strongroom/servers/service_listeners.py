@@ -6,7 +6,6 @@ ports (app.py), the path of a request (requests/pipeline.py).
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -24,6 +23,7 @@ from strongroom.operations.file import endpoint as file_service
 from strongroom.operations.queue import endpoint as queue_service
 from strongroom.operations.table import endpoint as table_service
 from strongroom.servers import landing, one_port
+from strongroom.servers.connections.accepting import TlsContexts
 from strongroom.servers.connections.budget import ConnectionBudget
 from strongroom.servers.failed_logons import FailedLogons
 from strongroom.servers.faults import FaultInjector
@@ -62,6 +62,7 @@ class Shared:
     Attributes:
         own: the endpoints below `/.strongroom/`, which every listener has.
         connections: the places for connections of all listeners.
+        tls: returns the context of a new connection; None = there is no TLS.
         faults: injects faults for tests; None on a server without a test clock.
         pressure: refuses uploads while memory is short; None if the server does not have its
             process for itself.
@@ -72,7 +73,7 @@ class Shared:
     own: OwnEndpoints
     connections: ConnectionBudget
     telemetry: Telemetry
-    tls: ssl.SSLContext | None = None
+    tls: TlsContexts | None = None
     faults: FaultInjector | None = None
     pressure: Pressure | None = None
     requires_https: bool = False

@@ -13,7 +13,7 @@ from strongroom import config
 from strongroom.cli.exits import Exit, fail
 from strongroom.cli.flags.flag import Flag
 from strongroom.cli.flags.given import Values
-from strongroom.config import ConfigError, SelfSigned, Settings, SmbFlags, TlsFiles
+from strongroom.config import ConfigError, PfxFile, SelfSigned, Settings, SmbFlags, TlsFiles
 
 T = TypeVar("T")
 
@@ -53,8 +53,10 @@ def _smb(values: Values) -> SmbFlags | None:
     return SmbFlags(values.known("smb-port", int), encryption)
 
 
-def _tls(values: Values) -> TlsFiles | SelfSigned | None:
-    certificate, key = values.path("cert"), values.path("key")
+def _tls(values: Values) -> TlsFiles | PfxFile | SelfSigned | None:
+    certificate, key, pfx = (values.path(name) for name in ("cert", "key", "pfx"))
+    if pfx is not None:
+        return PfxFile(pfx, values.path("pfx-password-file"))
     if certificate is not None and key is not None:
         return TlsFiles(certificate, key)
     return SelfSigned() if values["tls"].value else None

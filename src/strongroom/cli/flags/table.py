@@ -137,11 +137,30 @@ _TLS: Final = Section(
             kinds.SWITCH,
             "TLS with a certificate made by the server.",
             default=False,
-            excludes=("cert", "key"),
+            excludes=("cert", "key", "pfx"),
             because="makes a certificate",
         ),
-        Flag("cert", kinds.FILE, "Certificate for TLS (PEM), with --key.", needs=("key",)),
+        Flag(
+            "cert",
+            kinds.FILE,
+            "Certificate for TLS (PEM), with --key. Files of certificates are read again when they "
+            "have changed.",
+            needs=("key",),
+        ),
         Flag("key", kinds.FILE, "Its private key (PEM), without a password.", needs=("cert",)),
+        Flag(
+            "pfx",
+            kinds.FILE,
+            "Certificate and private key in one PFX file (PKCS #12), instead of --cert and --key.",
+            excludes=("cert", "key"),
+            because="has certificate and key",
+        ),
+        Flag(
+            "pfx-password-file",
+            kinds.FILE,
+            "A file that holds the password of the PFX file.",
+            needs=("pfx",),
+        ),
         Flag(
             "require-https",
             kinds.SWITCH,
@@ -149,7 +168,7 @@ _TLS: Final = Section(
             "with TLS.",
             default=False,
             setting="requires_https",
-            needs=("tls", "cert"),
+            needs=("tls", "cert", "pfx"),
         ),
     ),
 )

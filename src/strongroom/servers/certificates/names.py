@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ipaddress
 from dataclasses import dataclass
-from pathlib import Path
 
 from cryptography import x509
 
@@ -32,15 +31,14 @@ class CertificateNames:
         return name in self.dns or (bool(domain) and f"*.{domain}" in self.dns)
 
 
-def read_names(certificate: Path) -> CertificateNames | None:
-    """The names in a PEM file, whose first certificate is the server's; None if the file cannot
-    be read."""
+def read_names(certificates: bytes) -> CertificateNames | None:
+    """The names in PEM, whose first certificate is the server's; None if it cannot be parsed."""
     try:
-        found = x509.load_pem_x509_certificates(certificate.read_bytes())[0]
+        found = x509.load_pem_x509_certificates(certificates)[0]
         names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
         return CertificateNames((), ())
-    except (OSError, ValueError):
+    except ValueError:
         return None
     dns = tuple(name.lower() for name in names.get_values_for_type(x509.DNSName))
     return CertificateNames(dns, tuple(map(str, names.get_values_for_type(x509.IPAddress))))

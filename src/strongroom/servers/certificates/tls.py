@@ -1,7 +1,7 @@
 """TLS: the context of a server.
 
-Lives here: loading of certificate and key. Must not live here: making them (self_signed.py),
-sockets. Source: RFC 9325 section 3.1.1 (TLS versions).
+Lives here: loading of certificate and key. Must not live here: making them (self_signed.py), when
+they are loaded (served.py), sockets. Source: RFC 9325 section 3.1.1 (TLS versions).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import ssl
 from pathlib import Path
 from typing import Final
 
-_FILE_BYTES_MAX: Final = 1024 * 1024
+FILE_BYTES_MAX: Final = 1024 * 1024
 _LOCKED: Final = "the private key is protected by a password"
 _BEGINS: Final = {
     "certificate": "-----BEGIN CERTIFICATE-----",
@@ -22,6 +22,14 @@ class TlsUnusable(Exception):
     """The certificate or the key cannot be used; the text says which file and why."""
 
 
+def new_context() -> ssl.SSLContext:
+    """Return a server's TLS context without a certificate."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
 def load_context(certificate: Path, key: Path) -> ssl.SSLContext:
     """Return a server's TLS context: TLS 1.2 or later, HTTP/1.1.
 
@@ -31,9 +39,7 @@ def load_context(certificate: Path, key: Path) -> ssl.SSLContext:
 
     Raises: TlsUnusable: a file cannot be read, is not PEM, or they do not match.
     """
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.set_alpn_protocols(["http/1.1"])
+    context = new_context()
     try:
         context.load_cert_chain(certificate, key, password=_no_password)
     except OSError as error:  # ssl.SSLError is one
@@ -54,7 +60,7 @@ def _cause(certificate: Path, key: Path, error: OSError) -> str:
     ):
         try:
             with open(path, "rb") as file:
-                text = file.read(_FILE_BYTES_MAX)
+                text = file.read(FILE_BYTES_MAX)
         except OSError as unread:
             return f"the {what} {path} cannot be read: {unread.strerror}"
         if mark not in text:

@@ -29,6 +29,8 @@ _SEARCH_EVERY_S: Final = 1.0
 _REPORT_EVERY_S: Final = 30.0
 
 Make = Callable[[asyncio.AbstractEventLoop], asyncio.BaseProtocol]
+TlsContexts = Callable[[], ssl.SSLContext]
+"""Returns the context of a new connection: a certificate may be replaced meanwhile."""
 
 
 class _Setup:
@@ -60,8 +62,8 @@ class Acceptor:
 
     Arguments:
         settings: limits and timeouts.
-        tls: if given, a connection that begins with a TLS handshake is encrypted; others stay
-            plain.
+        tls: returns the context for a new connection. If given, a connection that begins with a
+            TLS handshake is encrypted; others stay plain.
         make: creates the protocol of a new connection.
         budget: the places for connections of all ports.
         search: finds the connections that wait for their clients, once their setup is finished.
@@ -71,7 +73,7 @@ class Acceptor:
     def __init__(
         self,
         settings: AcceptSettings,
-        tls: ssl.SSLContext | None,
+        tls: TlsContexts | None,
         make: Make,
         budget: ConnectionBudget,
         search: Search,
@@ -201,7 +203,8 @@ class Acceptor:
         client: socket.socket,
         connection: asyncio.BaseProtocol,
     ) -> None:
-        settings, tls = self._settings, None
+        settings = self._settings
+        tls: ssl.SSLContext | None = None
         try:
             if self._tls is not None:
                 setup = self._in_setup[connection]
@@ -209,7 +212,7 @@ class Acceptor:
                 self._settle(connection)
                 async with asyncio.timeout(settings.head_timeout_s):
                     if await _first_byte(loop, client) == TLS_HANDSHAKE:
-                        tls = self._tls
+                        tls = self._tls()
                 setup.has_begun, setup.since = True, loop.time()
             await loop.connect_accepted_socket(
                 lambda: connection,

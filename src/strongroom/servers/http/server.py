@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import ssl
 from collections.abc import Iterator
 from functools import partial
 
-from strongroom.servers.connections.accepting import Acceptor
+from strongroom.servers.connections.accepting import Acceptor, TlsContexts
 from strongroom.servers.connections.budget import ConnectionBudget, WaitingConnection
 from strongroom.servers.http.buffers import BodyBuffers
 from strongroom.servers.http.documents import DocumentBudget
@@ -46,7 +45,8 @@ class HttpServer:
             None if none could be read.
         settings: limits and timeouts.
         observe: called with each exchange.
-        tls: if given, connections that begin with a TLS handshake are encrypted; others stay plain.
+        tls: returns the context for a new connection. If given, connections that begin with a TLS
+            handshake are encrypted; others stay plain.
         slices: the slices of the loop's other long work; None = this server has its own.
         budget: the places for connections of all servers of the process; None = this server has
             `connections_max` for itself.
@@ -59,7 +59,7 @@ class HttpServer:
         *,
         settings: HttpSettings | None = None,
         observe: Observer | None = None,
-        tls: ssl.SSLContext | None = None,
+        tls: TlsContexts | None = None,
         slices: SliceTurns | None = None,
         budget: ConnectionBudget | None = None,
     ) -> None:
