@@ -33,10 +33,11 @@ from strongroom.config import (
     check_oauth,
 )
 from strongroom.engines.base import EngineError
+from strongroom.engines.checksum import load_soon
 from strongroom.engines.embedded import EmbeddedEngine, open_store
 from strongroom.engines.embedded.threads import started_pool
 from strongroom.engines.memory import MemoryEngine
-from strongroom.servers import free_memory, one_port, service_listeners
+from strongroom.servers import free_memory, one_port, service_listeners, smb
 from strongroom.servers.certificates.served import (
     CertificateFiles,
     ServedCertificate,
@@ -62,7 +63,6 @@ from strongroom.servers.one_port import OnePort
 from strongroom.servers.own_endpoints import OwnEndpoints
 from strongroom.servers.own_hosts import OwnHosts
 from strongroom.servers.service_listeners import ENDPOINTS, Shared
-from strongroom.servers.smb import serving as smb
 from strongroom.servers.telemetry import ConnectionMetrics, StoreMetrics, Telemetry
 from strongroom.services.blob.decisions.rehydration import RehydrationDelays
 from strongroom.services.copy_openers import OPENERS
@@ -278,6 +278,7 @@ class App:
             await self._open_smb(settings.smb, budget, telemetry)
         if self.tls is not None:
             self._in_background(self.tls.watch())
+        self._in_background(load_soon())
         self._in_background(Sweeper(self.services).run())
         self._in_background(MemoryReturn().run())
         if self.pressure is not None:
@@ -286,14 +287,16 @@ class App:
     async def _open_smb(
         self, flags: SmbFlags, budget: ConnectionBudget, telemetry: Telemetry
     ) -> None:
-        listener = smb.smb_listener(
+        from strongroom.servers.smb import serving  # large, and rarely wanted
+
+        listener = serving.smb_listener(
             self.services,
             self.accounts,
             self._clock,
             requires_encryption=flags.encryption == "required",
             budget=budget,
         )
-        telemetry.add(smb.SmbMetrics(listener))
+        telemetry.add(serving.SmbMetrics(listener))
         await self._open(RequestedListener(smb.NAME, listener, flags.port))
 
     def _identities(self) -> dict[Service, ServedIdentities]:

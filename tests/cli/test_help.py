@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -14,9 +16,10 @@ from typer.core import TyperArgument
 
 from strongroom import __version__
 from strongroom.cli import app
+from strongroom.cli.commands import HEADINGS
 from strongroom.cli.exits import MEANINGS
 from strongroom.cli.flags.table import FLAGS, SECTIONS
-from strongroom.cli.layout import laid_out
+from strongroom.cli.layout import brief, laid_out
 from tests.cli.command import Ran, in_process, strongroom
 
 OPERATING = Path(__file__).parents[2] / "docs" / "operating.md"
@@ -189,3 +192,41 @@ def test_the_flags_of_serve_stand_under_headings() -> None:
     for section in SECTIONS:
         assert f"\n{section.title}:\n" in out
     assert out.index("\nData:") < out.index("\n  --data ") < out.index("\nAddresses and ports:")
+
+
+def test_the_list_of_commands_says_what_each_says_of_itself() -> None:
+    group: Any = typer.main.get_command(app)
+    listed = {name: text for one in HEADINGS for name, text in one.briefs.items()}
+    assert list(listed) == list(group.commands)
+    assert {name: brief(group.commands[name].help) for name in listed} == listed
+
+
+def test_every_command_of_a_heading_is_listed() -> None:
+    for one in HEADINGS:
+        made = one.commands()
+        names = {command.name for command in made.registered_commands}
+        names |= {group.name for group in made.registered_groups}
+        assert names == set(one.briefs)
+
+
+def test_help_and_serve_import_only_what_they_need() -> None:
+    """What takes long to import is imported where it is used."""
+    program = (
+        "import sys\n"
+        "from strongroom.cli import app\n"
+        "try:\n    app(sys.argv[1:])\nexcept SystemExit:\n    pass\n"
+        "print(*sorted(sys.modules), file=sys.stderr)\n"
+    )
+    needless = {"asyncio", "ssl", "msgspec", "apsw", "awscrt", "rich", "cryptography"}
+    for arguments in (["--help"], ["serve", "--help"], ["lock", "--help"]):
+        command = [sys.executable, "-c", program, *arguments]
+        ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+        assert needless & set(ran.stderr.split()) == set(), arguments
+
+
+def test_a_server_starts_without_what_only_some_requests_need() -> None:
+    program = "import strongroom.app, strongroom.cli.banner, sys; print(*sys.modules)"
+    command = [sys.executable, "-c", program]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    needless = {"awscrt", "rich", "cryptography", "jwt", "strongroom.servers.smb.serving"}
+    assert needless & set(ran.stdout.split()) == set()

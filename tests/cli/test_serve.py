@@ -378,7 +378,9 @@ def test_tls_with_a_certificate_made_by_the_server(tmp_path: Path, kept: bool) -
 
 
 def test_plain_http_is_refused_on_request(tmp_path: Path) -> None:
-    with Server.start(data=tmp_path / "data", flags=("--tls", "--require-https")) as server:
+    one_port = free_port()
+    flags = ("--tls", "--require-https", "--one-port", str(one_port))
+    with Server.start(data=tmp_path / "data", flags=flags) as server:
         (line,) = [line for line in server.output().splitlines() if " certificate " in line]
         certificate = line.split()[1]
         account = f"{HOST}:{server.port}/{DEVELOPMENT_ACCOUNT_NAME}"
@@ -391,15 +393,17 @@ def test_plain_http_is_refused_on_request(tmp_path: Path) -> None:
             list(plain.list_containers())
         assert refused.value.status_code == 400
         assert "AccountRequiresHttps" in str(refused.value)
+        urls = (server.url, server.queue_url, server.table_url, server.file_url)
+        for port in (*(int(url.rpartition(":")[2]) for url in urls), one_port):
+            connection = http.client.HTTPConnection(HOST, port, timeout=20)
+            connection.request("GET", f"/blob/{DEVELOPMENT_ACCOUNT_NAME}?comp=list")
+            answer = connection.getresponse()
+            assert (answer.status, b"AccountRequiresHttps" in answer.read()) == (400, True), port
+            connection.close()
         assert ask(server, "/.strongroom/health")[0] == 200
-    ran = strongroom("serve", "--require-https", *port_flags())
-    assert (
-        ran.code,
-        "--require-https does nothing without --tls or --cert or --pfx" in ran.err,
-    ) == (
-        Exit.USAGE,
-        True,
-    )
+    ran = in_process("serve", "--require-https", *port_flags())
+    assert ran.code == Exit.USAGE
+    assert "--require-https does nothing without --tls or --cert or --pfx" in ran.err
 
 
 DEVELOPMENT_ACCOUNT_KEY_CREDENTIAL = {

@@ -11,16 +11,14 @@ from pathlib import Path
 
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.serialization import (
     BestAvailableEncryption,
     KeySerializationEncryption,
     NoEncryption,
     load_pem_private_key,
 )
-from cryptography.hazmat.primitives.serialization.pkcs12 import (
-    PKCS12PrivateKeyTypes,
-    serialize_key_and_certificates,
-)
+from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_and_certificates
 
 from strongroom.app import App
 from strongroom.clock import SystemClock
@@ -58,7 +56,7 @@ def pfx_of(
 ) -> None:
     """Write a PFX file in the place of another, at once."""
     found = load_pem_private_key(key.read_bytes(), None)
-    assert isinstance(found, PKCS12PrivateKeyTypes)
+    assert isinstance(found, EllipticCurvePrivateKey)
     parsed = x509.load_pem_x509_certificate(certificate.read_bytes())
     content = serialize_key_and_certificates(b"a name", found, parsed, None, encryption)
     new = file.with_suffix(".new")
@@ -203,10 +201,10 @@ def test_a_key_that_cannot_be_read_any_more_is_said_once_at_the_start(
     monkeypatch.setattr(served_module, "CHECK_EVERY_S", 0.001)
     opened = Path.open
 
-    def refused(path: Path, *arguments: str) -> object:  # root may read everything
+    def refused(path: Path, mode: str) -> object:  # root may read everything
         if path == key:
             raise PermissionError(13, "Permission denied")
-        return opened(path, *arguments)
+        return opened(path, mode)
 
     monkeypatch.setattr(Path, "open", refused)
 

@@ -15,12 +15,11 @@ from strongroom.auth.accounts import (
     development_account,
 )
 from strongroom.auth.request import Service
-from strongroom.cli.mounting import mount_rows
+from strongroom.cli.serving.mounting import mount_rows
 from strongroom.config import DEFAULT_PORTS, OAuth, Settings, is_loopback
-from strongroom.servers import one_port
+from strongroom.servers import one_port, smb
 from strongroom.servers.certificates.tls import TlsUnusable
 from strongroom.servers.own_endpoints import PREFIX
-from strongroom.servers.smb import serving as smb
 
 if TYPE_CHECKING:
     from strongroom.servers.certificates.names import CertificateNames

@@ -11,11 +11,13 @@ from __future__ import annotations
 import re
 import shutil
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
+from typer.main import get_group
 
 from strongroom.cli.exits import Exit
 
@@ -70,7 +72,7 @@ class CommandWithLayout(TyperCommand):
 
 
 class GroupWithLayout(TyperGroup):
-    """A command of commands. `sections` is the order of the top one's, under headings."""
+    """A command of commands. `sections` has its options, under headings."""
 
     sections: Sections = ()
 
@@ -86,20 +88,71 @@ class GroupWithLayout(TyperGroup):
         return super().parse_args(ctx, args)
 
     def format_help(self, ctx: Any, formatter: Formatter) -> None:
-        _write(self, ctx, formatter, list(_command_sections(self, ctx)))
+        _write(self, ctx, formatter, self.command_sections())
+
+    def command_sections(self) -> list[tuple[str, list[Row]]]:
+        """Return the rows of the commands, under their headings."""
+        rows = [(name, brief(command.help)) for name, command in self.commands.items()]
+        return [("Commands", rows)] if rows else []
 
 
-def lay_out(app: typer.Typer, sections: Sections) -> None:
-    """Let this module lay out the help of an app and of all that is below it.
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """Commands under one heading.
 
-    Arguments:
-        sections: the app's own commands, in order, under their headings.
+    Attributes:
+        commands: imports them, and returns an app that has them.
+        briefs: the first sentence of each command's help, by its name.
     """
-    app.info.cls = type("TopGroup", (GroupWithLayout,), {"sections": sections})
-    _lay_out_below(app)
+
+    title: str
+    commands: Callable[[], typer.Typer]
+    briefs: Mapping[str, str]
+
+
+class CommandsOnDemand(dict[str, Any]):
+    """Commands by their names; each heading's are imported when one of them is asked for."""
+
+    def __init__(self, headings: Sequence[Heading]) -> None:
+        super().__init__({name: one for one in headings for name in one.briefs})
+
+    def __getitem__(self, name: str) -> Any:
+        found = super().__getitem__(name)
+        if isinstance(found, Heading):
+            app = found.commands()
+            _lay_out_below(app)
+            self.update(get_group(app).commands)
+            found = super().__getitem__(name)
+        return found
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self[name] if name in self else default  # noqa: SIM401 - it is that method
+
+    def items(self) -> Any:
+        return [(name, self[name]) for name in self]
+
+    def values(self) -> Any:
+        return [self[name] for name in self]
+
+
+class TopGroup(GroupWithLayout):
+    """The program itself. `headings` has its commands."""
+
+    headings: Sequence[Heading] = ()
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.commands = CommandsOnDemand(self.headings)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(self.commands)
+
+    def command_sections(self) -> list[tuple[str, list[Row]]]:
+        return [(one.title, list(one.briefs.items())) for one in self.headings]
 
 
 def _lay_out_below(app: typer.Typer) -> None:
+    """Let this module lay out the help of all commands of an app."""
     for command in app.registered_commands:
         if not issubclass(command.cls or TyperCommand, CommandWithLayout):
             command.cls = CommandWithLayout
@@ -127,12 +180,12 @@ def _write(command: Any, ctx: Any, formatter: Formatter, commands: Sequence[Any]
     pieces = " ".join(command.collect_usage_pieces(ctx))
     usage = textwrap.wrap(f"Usage: {ctx.command_path} {pieces}", width, subsequent_indent=" " * 7)
     parts = ["\n".join(usage), *laid_out(command.help or "", width)]
-    brief = bool(ctx.meta.get(_BRIEF))
-    panels = {} if brief else dict(_panels(command, ctx))
+    is_brief = bool(ctx.meta.get(_BRIEF))
+    panels = {} if is_brief else dict(_panels(command, ctx))
     parts += [_section(title, rows, width) for title, rows in (*panels.items(), *commands)]
     if command.epilog:
         more = f"{ctx.command_path} --help shows the options and the exit codes."
-        parts += [more] if brief else laid_out(command.epilog, width)
+        parts += [more] if is_brief else laid_out(command.epilog, width)
     formatter.write("\n" + "\n\n".join(part for part in parts if part) + "\n")
 
 
@@ -176,20 +229,9 @@ def _without_range(text: str) -> str:
     return text.replace("[; ", "[").replace("[]", "").replace("  [", " [").strip()
 
 
-def _command_sections(group: GroupWithLayout, ctx: Any) -> Iterator[tuple[str, list[Row]]]:
-    names = group.list_commands(ctx)
-    listed = [name for _, section in group.sections for name in section]
-    rest = [name for name in names if name not in listed]
-    sections = (*group.sections, ("More commands" if listed else "Commands", rest))
-    for title, section in sections:
-        rows = [(name, _brief(group.get_command(ctx, name))) for name in section if name in names]
-        if rows:
-            yield title, rows
-
-
-def _brief(command: Any) -> str:
+def brief(text: str | None) -> str:
     """Return the first sentence of a command's help."""
-    first = " ".join((command.help or "").strip().partition("\n\n")[0].split())
+    first = " ".join((text or "").strip().partition("\n\n")[0].split())
     return re.split(r"(?<=\w\.) (?=[A-Z])", first)[0]
 
 

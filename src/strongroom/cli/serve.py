@@ -6,7 +6,6 @@ how a server is put together (app.py), what settings mean (config.py).
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import logging
 import os
@@ -118,6 +117,8 @@ def run(settings: Settings) -> None:
 
 
 async def _until_signal(settings: Settings) -> EngineError | None:
+    import asyncio
+
     from strongroom.app import serve as serve_app
     from strongroom.cli.banner import banner
     from strongroom.cli.event_loop import on_signals

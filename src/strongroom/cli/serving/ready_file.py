@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 from strongroom import __version__
 from strongroom.cli.banner import base_url
 from strongroom.config import ConfigError
+from strongroom.servers import smb
 from strongroom.servers.own_endpoints import PREFIX
-from strongroom.servers.smb import serving as smb
 
 if TYPE_CHECKING:
     from strongroom.app import App

@@ -7,7 +7,6 @@ metrics are in docs/operating.md.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -21,8 +20,6 @@ from strongroom.servers.smb.settings import SmbSettings
 from strongroom.services.core.runner import Services
 from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles.opening import connect_share
-
-NAME: Final = "smb"
 
 
 def smb_listener(
