@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from strongroom.auth.request import Service
-from strongroom.cli.banner import banner
+from strongroom.cli.serving.banner import banner
 from strongroom.config import DEFAULT_PORTS
 from strongroom.testing import InProcessServer
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from strongroom.cli.flags.flag import Flag
-from strongroom.cli.flags.given import Source, given_values
+from strongroom.cli.flags.given import ValueSource, given_values
 from strongroom.cli.flags.rules import agreed
 from strongroom.cli.flags.settings import settings_of
 from strongroom.cli.flags.table import FLAGS
@@ -80,10 +80,10 @@ def test_the_environment_counts_where_no_flag_is_given() -> None:
 
 def test_a_value_knows_its_source() -> None:
     values = given_values(FLAGS, {"host": ["::1"]}, {"STRONGROOM_ONE_PORT": "0"})
-    assert (values["host"].source, values["host"].label) == (Source.COMMAND_LINE, "--host")
+    assert (values["host"].source, values["host"].label) == (ValueSource.COMMAND_LINE, "--host")
     one_port = values["one-port"]
-    assert (one_port.source, one_port.label) == (Source.ENVIRONMENT, "STRONGROOM_ONE_PORT")
-    assert values["blob-port"].source is Source.DEFAULT
+    assert (one_port.source, one_port.label) == (ValueSource.ENVIRONMENT, "STRONGROOM_ONE_PORT")
+    assert values["blob-port"].source is ValueSource.DEFAULT
 
 
 def test_an_environment_without_settings_has_no_variable_of_any_flag() -> None:

@@ -225,7 +225,7 @@ def test_help_and_serve_import_only_what_they_need() -> None:
 
 
 def test_a_server_starts_without_what_only_some_requests_need() -> None:
-    program = "import strongroom.app, strongroom.cli.banner, sys; print(*sys.modules)"
+    program = "import strongroom.app, strongroom.cli.serving.banner, sys; print(*sys.modules)"
     command = [sys.executable, "-c", program]
     ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     needless = {"awscrt", "rich", "cryptography", "jwt", "strongroom.servers.smb.serving"}

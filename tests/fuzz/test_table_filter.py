@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from strongroom.semantics.table import table_filter, table_intervals
 from strongroom.semantics.table.table_filter import (
+    BooleanProperty,
     Comparison,
     Constant,
     Disjunction,
     Expression,
     Family,
-    Flag,
     Literal,
     Not,
     Operator,
@@ -69,7 +69,7 @@ def constant(literal: Literal) -> str:
 
 def written(expression: Expression, mirrored: bool) -> str:
     """A filter as a client writes it; mirrored = with the constants on the left."""
-    if isinstance(expression, Flag):
+    if isinstance(expression, BooleanProperty):
         return expression.name
     if isinstance(expression, Constant):
         return str(expression.value) if mirrored else str(expression.value).lower()
@@ -89,7 +89,7 @@ def is_writable(expression: Expression) -> bool:
     if isinstance(expression, Comparison):
         value = expression.literal.value
         return not isinstance(value, float) or math.isfinite(value)
-    if isinstance(expression, Flag | Constant):
+    if isinstance(expression, BooleanProperty | Constant):
         return True
     parts = (expression.part,) if isinstance(expression, Not) else expression.parts
     return all(map(is_writable, parts))

@@ -16,13 +16,13 @@ from strongroom.semantics.table import edm
 from strongroom.semantics.table.edm import EdmType, Typed, Value
 from strongroom.semantics.table.entities import Properties
 from strongroom.semantics.table.table_filter import (
+    BooleanProperty,
     Comparison,
     Conjunction,
     Constant,
     Disjunction,
     Expression,
     Family,
-    Flag,
     Literal,
     Not,
     Operator,
@@ -93,7 +93,7 @@ def holds(expression: Expression, entity: Entity) -> bool:
         return any(holds(part, entity) for part in expression.parts)
     if isinstance(expression, Constant):
         return expression.value
-    if isinstance(expression, Flag):
+    if isinstance(expression, BooleanProperty):
         return entity.value(expression.name) == (Family.BOOLEAN, True)
     found = entity.value(expression.name)
     if found is None or found[0] is not expression.literal.family:
@@ -166,7 +166,7 @@ comparisons = st.one_of(
         Comparison, st.sampled_from((*PROPERTIES, "Timestamp", "RowKey")), operators, literals
     ),
     st.builds(Comparison, st.sampled_from(("PartitionKey", "RowKey")), operators, key_literals),
-    st.builds(Flag, st.sampled_from((*PROPERTIES, "PartitionKey"))),
+    st.builds(BooleanProperty, st.sampled_from((*PROPERTIES, "PartitionKey"))),
     st.builds(Constant, st.booleans()),
 )
 

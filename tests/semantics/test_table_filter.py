@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from strongroom.errors import StorageError
 from strongroom.semantics.table import table_filter
 from strongroom.semantics.table.table_filter import (
+    BooleanProperty,
     Comparison,
     Conjunction,
     Constant,
     Disjunction,
     Expression,
     Family,
-    Flag,
     Literal,
     Not,
     Operator,
@@ -40,9 +40,9 @@ TREES: list[tuple[str, Expression]] = [
     ("1 eq A", ONE),
     ("1 lt A", Comparison("A", Operator.GT, Literal(Family.NUMBER, 1))),
     ("1 ne A", Comparison("A", Operator.NE, Literal(Family.NUMBER, 1))),
-    ("A", Flag("A")),
-    ("not A", Not(Flag("A"))),
-    ("not(A)", Not(Flag("A"))),
+    ("A", BooleanProperty("A")),
+    ("not A", Not(BooleanProperty("A"))),
+    ("not(A)", Not(BooleanProperty("A"))),
     ("not A eq 1", Not(ONE)),
     ("A eq 1 and B eq 2", Conjunction((ONE, TWO))),
     ("A eq 1 or B eq 2 and C eq 3", Disjunction((ONE, Conjunction((TWO, THREE))))),
@@ -98,7 +98,7 @@ TREES: list[tuple[str, Expression]] = [
     ("Größe eq 1", equal("Größe", 1, Family.NUMBER)),
     ("_a1 eq 1", equal("_a1", 1, Family.NUMBER)),
     ("eqs eq 1", equal("eqs", 1, Family.NUMBER)),
-    ("nota and order", Conjunction((Flag("nota"), Flag("order")))),
+    ("nota and order", Conjunction((BooleanProperty("nota"), BooleanProperty("order")))),
 ]
 
 

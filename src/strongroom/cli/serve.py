@@ -120,9 +120,9 @@ async def _until_signal(settings: Settings) -> EngineError | None:
     import asyncio
 
     from strongroom.app import serve as serve_app
-    from strongroom.cli.banner import banner
     from strongroom.cli.event_loop import on_signals
     from strongroom.cli.serving.announcements import Announcements
+    from strongroom.cli.serving.banner import banner
     from strongroom.cli.serving.ready_file import ReadyFile
     from strongroom.cli.serving.service_manager import ServiceManager
     from strongroom.clock import SystemClock

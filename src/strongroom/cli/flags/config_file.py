@@ -17,7 +17,7 @@ from typing import Final, NoReturn
 
 from strongroom.cli.exits import Exit, fail
 from strongroom.cli.flags.flag import Flag
-from strongroom.cli.flags.given import Given, Source, read_texts
+from strongroom.cli.flags.given import Given, ValueSource, read_texts
 from strongroom.cli.flags.kinds import text_of
 
 _BYTES_MAX: Final = 1024 * 1024
@@ -63,7 +63,8 @@ def _text(path: Path) -> str:
 def _refuse_writable(path: Path, number: int) -> None:
     """Refuse a file that others may write: they could give the server other keys and folders."""
     mode = stat.S_IMODE(os.fstat(number).st_mode)
-    if mode & _OTHERS_WRITE:
+    # Windows has no such mode: there, the access list of the folder decides.
+    if os.name == "posix" and mode & _OTHERS_WRITE:
         fail(
             Exit.SETTINGS,
             f"{path} can be written by other users (mode {mode:03o}), so it is not used. Take that "
@@ -92,7 +93,7 @@ def _given(flag: Flag, value: object, label: str, folder: Path) -> Given:
     wanted = flag.kind.in_toml
     if any(type(one) is not wanted for one in values) or (isinstance(value, list) > flag.repeats):
         fail(Exit.SETTINGS, f"{label} must be {_NAMES[wanted].format(flag.kind.placeholder)}")
-    given = read_texts(flag, [text_of(one) for one in values], Source.FILE, label)
+    given = read_texts(flag, [text_of(one) for one in values], ValueSource.FILE, label)
     below = flag.kind.below
     if below is None:
         return given

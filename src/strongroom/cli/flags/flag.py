@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from strongroom.cli.flags.kinds import Kind
+from strongroom.cli.flags.kinds import ValueKind
 
 _PREFIX = "STRONGROOM_"
 
@@ -34,7 +34,7 @@ class Flag:
     """
 
     name: str
-    kind: Kind
+    kind: ValueKind
     help: str
     default: object = None
     repeats: bool = False

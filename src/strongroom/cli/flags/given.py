@@ -19,7 +19,7 @@ T = TypeVar("T")
 _NO_FILE: Final[Mapping[str, Given]] = {}
 
 
-class Source(enum.IntEnum):
+class ValueSource(enum.IntEnum):
     """Where a value comes from; a higher source takes precedence over a lower one."""
 
     DEFAULT = 0
@@ -33,22 +33,22 @@ class Given:
     """One value. `label` is how an error names its source."""
 
     value: object
-    source: Source
+    source: ValueSource
     label: str
 
     @property
     def is_set(self) -> bool:
         """Whether a user gave it, other than by turning a switch off."""
-        return self.source is not Source.DEFAULT and self.value is not False
+        return self.source is not ValueSource.DEFAULT and self.value is not False
 
     def refuse(self, why: str) -> NoReturn:
         """End the command because of this value."""
         fail(exit_of(self.source), f"{self.label} {why}")
 
 
-def exit_of(source: Source) -> Exit:
+def exit_of(source: ValueSource) -> Exit:
     """Return the exit code for a wrong value of a source."""
-    return Exit.USAGE if source is Source.COMMAND_LINE else Exit.SETTINGS
+    return Exit.USAGE if source is ValueSource.COMMAND_LINE else Exit.SETTINGS
 
 
 class Values(Mapping[str, Given]):
@@ -110,15 +110,15 @@ def given_value(
     """Return the value of one flag, from above the configuration file, else the default."""
     if flag.name in command_line:
         texts = command_line[flag.name]
-        return read_texts(flag, texts, Source.COMMAND_LINE, flag.option)
+        return read_texts(flag, texts, ValueSource.COMMAND_LINE, flag.option)
     text = environment.get(flag.variable, "").strip()
     if text and not flag.own_variables:
         texts = text.split() if flag.repeats else [text]
-        return read_texts(flag, texts, Source.ENVIRONMENT, flag.variable)
-    return Given(flag.default, Source.DEFAULT, flag.option)
+        return read_texts(flag, texts, ValueSource.ENVIRONMENT, flag.variable)
+    return Given(flag.default, ValueSource.DEFAULT, flag.option)
 
 
-def read_texts(flag: Flag, texts: Sequence[str], source: Source, label: str) -> Given:
+def read_texts(flag: Flag, texts: Sequence[str], source: ValueSource, label: str) -> Given:
     """Return the value that the texts of one source make. End the command if they make none."""
     found = []
     for text in texts:

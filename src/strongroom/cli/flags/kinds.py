@@ -23,7 +23,7 @@ _SWITCHED: Final = {"true": True, "1": True, "false": False, "0": False}
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ValueKind:
     """A kind of value.
 
     Attributes:
@@ -44,7 +44,7 @@ class Kind:
         return self.in_toml is bool
 
 
-def port(most: int = PORT_MAX) -> Kind:
+def port(most: int = PORT_MAX) -> ValueKind:
     """Return the kind of a port; 0 is one too."""
 
     def read(text: str) -> int:
@@ -52,10 +52,10 @@ def port(most: int = PORT_MAX) -> Kind:
             raise ValueError(f"give a port from 0 to {most}{_KUBERNETES * ('://' in text)}")
         return int(text)
 
-    return Kind("PORT", read, int)
+    return ValueKind("PORT", read, int)
 
 
-def choice(*names: str) -> Kind:
+def choice(*names: str) -> ValueKind:
     """Return the kind of a value that is one of a few names."""
 
     def read(text: str) -> str:
@@ -63,12 +63,12 @@ def choice(*names: str) -> Kind:
             raise ValueError(f"give one of {', '.join(names)}" if names[1:] else f"give {names[0]}")
         return text
 
-    return Kind("|".join(names), read)
+    return ValueKind("|".join(names), read)
 
 
-def text(placeholder: str = "TEXT") -> Kind:
+def text(placeholder: str = "TEXT") -> ValueKind:
     """Return the kind of a value that is used as it is."""
-    return Kind(placeholder, str)
+    return ValueKind(placeholder, str)
 
 
 def text_of(value: object) -> str:
@@ -120,10 +120,10 @@ def _suffix(text: str) -> str:
     return domain
 
 
-SWITCH: Final = Kind("", _switched, bool)
-DIRECTORY: Final = Kind("DIR", _path, below=_path_below)
-FILE: Final = Kind("FILE", _path, below=_path_below)
-FILE_OR_URL: Final = Kind("FILE|URL", str, below=_file_below)
-DURATION: Final = Kind("TIME", _delay_s)
-HOST_NAME: Final = Kind("NAME", _host_name)
-DOMAIN: Final = Kind("DOMAIN", _suffix)
+SWITCH: Final = ValueKind("", _switched, bool)
+DIRECTORY: Final = ValueKind("DIR", _path, below=_path_below)
+FILE: Final = ValueKind("FILE", _path, below=_path_below)
+FILE_OR_URL: Final = ValueKind("FILE|URL", str, below=_file_below)
+DURATION: Final = ValueKind("TIME", _delay_s)
+HOST_NAME: Final = ValueKind("NAME", _host_name)
+DOMAIN: Final = ValueKind("DOMAIN", _suffix)

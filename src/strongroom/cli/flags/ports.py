@@ -7,7 +7,7 @@ the defaults (table.py).
 from __future__ import annotations
 
 from strongroom.cli.exits import Exit, fail
-from strongroom.cli.flags.given import Given, Source, Values
+from strongroom.cli.flags.given import Given, Values, ValueSource
 
 _SERVICES = ("blob", "queue", "table", "file")
 _FLAGS = tuple(f"{service}-port" for service in _SERVICES)
@@ -28,7 +28,7 @@ def with_base(values: Values) -> Values:
     """Return the values with the ports that --port-base gives. A port from the same or a higher
     source overrides it."""
     base = values["port-base"]
-    if base.source is Source.DEFAULT:
+    if base.source is ValueSource.DEFAULT:
         return values
     first = values.known("port-base", int)
     ports = {
@@ -41,7 +41,7 @@ def with_base(values: Values) -> Values:
 
 
 def _based(own: Given, base: Given, port: int) -> Given:
-    if own.source is not Source.DEFAULT and own.source >= base.source:
+    if own.source is not ValueSource.DEFAULT and own.source >= base.source:
         return own
     return Given(port, base.source, base.label)
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from strongroom.cli.flags.flag import Flag
-from strongroom.cli.flags.given import Given, Source, Values
+from strongroom.cli.flags.given import Given, Values, ValueSource
 
 
 def agreed(flags: Sequence[Flag], values: Values) -> Values:
     """Return the values that count. End the command if two of one source exclude each other, or
     one does nothing without another."""
     dropped = {name for flag in flags for name in _dropped(flag, values)}
-    unset = {flag.name: Given(flag.default, Source.DEFAULT, flag.option) for flag in flags}
+    unset = {flag.name: Given(flag.default, ValueSource.DEFAULT, flag.option) for flag in flags}
     kept = Values({**values, **{name: unset[name] for name in dropped}})
     for flag in flags:
         _refuse_alone(flag, kept)

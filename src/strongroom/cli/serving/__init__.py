@@ -1,1 +1,1 @@
-"""What a served process tells the programs that started it: a file, and the service manager."""
+"""What a served process tells: its user, a file, and the service manager."""

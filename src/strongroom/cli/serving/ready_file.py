@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from strongroom import __version__
-from strongroom.cli.banner import base_url
+from strongroom.cli.serving.banner import base_url
 from strongroom.config import ConfigError
 from strongroom.servers import smb
 from strongroom.servers.own_endpoints import PREFIX

@@ -81,7 +81,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Flag:
+class BooleanProperty:
     """A boolean property without an operator: it must be true."""
 
     name: str
@@ -115,7 +115,7 @@ class Disjunction:
     parts: tuple[Expression, ...]
 
 
-Expression = Comparison | Flag | Constant | Not | Conjunction | Disjunction
+Expression = Comparison | BooleanProperty | Constant | Not | Conjunction | Disjunction
 
 _MIRRORED: Final = {
     Operator.GT: Operator.LT,
@@ -154,7 +154,7 @@ def parse(text: str) -> Expression:
 
 def names(expression: Expression) -> tuple[str, ...]:
     """Return the properties that an expression names, in order, each once."""
-    if isinstance(expression, Comparison | Flag):
+    if isinstance(expression, Comparison | BooleanProperty):
         return (expression.name,)
     if isinstance(expression, Constant):
         return ()
@@ -231,7 +231,7 @@ class _Parser:
     def _alone(self, operand: str | Literal) -> Expression:
         found = _boolean(operand) if isinstance(operand, str) else operand
         if found is None:
-            return Flag(str(operand))
+            return BooleanProperty(str(operand))
         if not isinstance(found.value, bool):
             self._refuse("an operator was expected")
         return Constant(found.value)

@@ -17,12 +17,12 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from strongroom.semantics.table.table_filter import (
+    BooleanProperty,
     Comparison,
     Conjunction,
     Constant,
     Expression,
     Family,
-    Flag,
     Not,
     Operator,
 )
@@ -126,7 +126,7 @@ def _boxes(expression: Expression, negated: bool) -> list[_Box]:
         return _boxes(expression.part, not negated)
     if isinstance(expression, Constant):
         return [_EVERYWHERE] if expression.value is not negated else []
-    if isinstance(expression, Flag):
+    if isinstance(expression, BooleanProperty):
         no_key = not negated and expression.name in (PARTITION_KEY, ROW_KEY)
         return [] if no_key else [_EVERYWHERE]
     if isinstance(expression, Comparison):

@@ -28,13 +28,13 @@ import msgspec
 from strongroom.semantics.table import table_filter
 from strongroom.semantics.table.edm import EdmType
 from strongroom.semantics.table.table_filter import (
+    BooleanProperty,
     Comparison,
     Conjunction,
     Constant,
     Disjunction,
     Expression,
     Family,
-    Flag,
     Literal,
     Not,
     Operator,
@@ -200,7 +200,7 @@ def _compiled(expression: Expression, places: dict[str, int]) -> Test:
         return _joined(expression, [_compiled(part, places) for part in expression.parts])
     if isinstance(expression, Constant):
         return _of_all(expression.value)
-    if isinstance(expression, Flag):
+    if isinstance(expression, BooleanProperty):
         expression = Comparison(expression.name, Operator.EQ, Literal(Family.BOOLEAN, True))
     if expression.name in _SYSTEM:
         return _system_test(expression)

@@ -32,13 +32,13 @@ from strongroom.engines.conditions import (
     NumberWithin,
 )
 from strongroom.semantics.table.table_filter import (
+    BooleanProperty,
     Comparison,
     Conjunction,
     Constant,
     Disjunction,
     Expression,
     Family,
-    Flag,
     Literal,
     Not,
     Operator,
@@ -71,7 +71,7 @@ def _condition(expression: Expression) -> Condition | None:
     match expression:
         case Comparison():
             return _comparison(expression)
-        case Flag(name):
+        case BooleanProperty(name):
             return Contains(_mark(name) + b"true")
         case Conjunction(parts):
             known = tuple(one for one in map(_condition, parts) if one is not None)
