@@ -130,7 +130,6 @@ def test_the_names_of_roles() -> None:
             ("--oauth", "basic", "--host", "0.0.0.0", "--allow-development-key"),
             "can be reached from other machines",
         ),
-        (("--oauth", "basic", "--oauth-keys", "k"), "does not go with --oauth-keys"),
         (("--oauth-issuer", "https://x"), "need --oauth-issuer and --oauth-keys"),
         (("--oauth-audience", "https://x"), "need --oauth-issuer and --oauth-keys"),
         (("--oauth-issuer", "https://x", "--oauth-keys", "http://x/k"), "https URL"),
@@ -142,6 +141,12 @@ def test_the_names_of_roles() -> None:
 def test_flags_that_do_not_go_together(tmp_path: Path, flags: tuple[str, ...], reason: str) -> None:
     ran = strongroom("serve", "--data", tmp_path / "data", "--blob-port", "0", *flags)
     assert ran.code == Exit.SETTINGS and reason in " ".join(ran.err.split()), ran.err
+
+
+def test_tokens_are_checked_or_not() -> None:
+    ran = in_process("serve", "--in-memory", "--oauth", "basic", "--oauth-keys", "k")
+    assert ran.code == Exit.USAGE
+    assert "--oauth basic checks no signatures; it does not go with --oauth-keys" in ran.err
 
 
 def test_a_role_in_an_account_that_is_not_known_is_noted(tmp_path: Path) -> None:
