@@ -15,13 +15,18 @@ PROOFS := tests/proof tests/fuzz tests/conformance/concurrency/test_races.py tes
 	tests/conformance/file/test_smb_breaks.py tests/conformance/file/test_smb_histories.py \
 	tests/services tests/engines/test_power_cuts.py tests/engines/test_reserve.py tests/testing/test_search.py
 # What `make test` leaves out: it needs other programs, takes hours, or is in `make check`.
-ELSEWHERE := --ignore=tests/interop --ignore=tests/proof --ignore=tests/tidy
+ELSEWHERE := --ignore=tests/installed --ignore=tests/interop --ignore=tests/proof --ignore=tests/tidy
+# Where the distributions are built. They carry the time of the last commit, so two builds are equal.
+DIST ?= dist
+SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null)
+# The repository itself, and each folder that has a distribution of its own.
+BUILT := . $(patsubst %/,%,$(dir $(wildcard distributions/*/pyproject.toml)))
 # What is built into a site; every page keeps its place, so that links stay as they are.
 PAGES = $(wildcard *.md docs/*.md docs/*/*.md benchmarks/README.md tests/README.md docs/site/*.css docs/site/*.js)
 # Where it is set, each of the hundreds of processes that tests start would compile all it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run install format check test coverage interop proof bench docs
+.PHONY: help run install format check test coverage interop proof bench docs dist installed lowest
 
 help: ## Show these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s%s\n", $$1, $$2}' Makefile
@@ -66,6 +71,20 @@ docs: $(VENV)/.docs ## Build the documentation as a site in build/site, and chec
 	@$(BIN)/python docs/site/check.py build/site
 	@echo "Open build/site/index.html"
 
+dist: $(VENV)/.build ## Build the wheel and the sdist into dist/ (REPOSITORY=https://...: the address they name)
+	@rm -f $(DIST)/strongroom*
+	@for folder in $(BUILT); do \
+		$(if $(SOURCE_DATE_EPOCH),SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH)) STRONGROOM_REPOSITORY='$(REPOSITORY)' \
+		$(BIN)/python -m build --no-isolation --outdir $(DIST) $$folder || exit 1; done
+	@cd $(DIST) && sha256sum strongroom*
+
+installed: $(VENV)/.dev ## Build the distributions, install them into empty environments, and try them there
+	$(PYTEST) $(call in,tests/installed) $(ARGS)
+
+lowest: ## Run the tests with the lowest version of each dependency, in .venv-lowest
+	@$(MAKE) --no-print-directory VENV=.venv-lowest .venv-lowest/.lowest
+	@$(MAKE) --no-print-directory VENV=.venv-lowest test
+
 $(VENV)/.created:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Strongroom needs Python 3.11 or later, and '$(PYTHON)' is not. Name one: make run PYTHON=python3.12" >&2; exit 1; }
 	@$(PYTHON) -m venv $(VENV) || { echo "'$(PYTHON) -m venv' failed. On Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
@@ -80,6 +99,16 @@ $(VENV)/.dev: $(VENV)/.created pyproject.toml constraints.txt
 	@echo "Installing Strongroom and its development tools into $(VENV)"
 	@$(PIP) --editable '.[dev]'
 	@touch $(VENV)/.runtime $@
+
+$(VENV)/.build: $(VENV)/.created constraints.txt
+	@$(PIP) build hatchling
+	@touch $@
+
+# On top of what the tests need, since some of that asks for newer versions; pip names these.
+$(VENV)/.lowest: $(VENV)/.dev
+	@echo "Installing the lowest version of each dependency into $(VENV)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary :all: $$($(BIN)/python -m tests.tidy.dependencies)
+	@touch $@
 
 $(VENV)/.docs: $(VENV)/.created constraints.txt
 	@echo "Installing what builds the documentation into $(VENV)"
