@@ -1,0 +1,69 @@
+"""What a release relies on: one version in every place, and workflows whose actions are pinned."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from strongroom import __version__
+from tests.tidy.sources import ROOT
+
+_HEADING = re.compile(r"^## \[(.+?)\](?: - (\d{4}-\d\d-\d\d))?$", re.MULTILINE)
+_USES = re.compile(r"^\s*(?:- )?uses: (\S+)(.*)$", re.MULTILINE)
+_PINNED = re.compile(r"[\w./-]+@[0-9a-f]{40}")
+_MAKE = re.compile(r"\bmake ([a-z]+)")
+
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+
+def _unpinned(workflow: str) -> list[str]:
+    """Return each action that is not named by a commit, with the version as a comment."""
+    return [
+        action + comment
+        for action, comment in _USES.findall(workflow)
+        if not _PINNED.fullmatch(action) or not re.fullmatch(r" # v\d+(\.\d+)+", comment)
+    ]
+
+
+def test_the_changelog_has_the_version_below_what_is_unreleased() -> None:
+    headings = _HEADING.findall((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"))
+    assert headings[0] == ("Unreleased", "")
+    version, date = headings[1]
+    assert version == __version__
+    assert date
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_a_workflow_names_actions_by_commit(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert _USES.search(text)
+    assert _unpinned(text) == []
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_a_workflow_has_no_right_that_it_does_not_name(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert text.count("\npermissions: {}\n") == 1
+    assert "secrets." not in text
+    assert text.count("actions/checkout@") == text.count("persist-credentials: false")
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_a_workflow_calls_targets_that_there_are(path: Path) -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
+    assert set(_MAKE.findall(path.read_text(encoding="utf-8"))) <= targets
+
+
+@pytest.mark.parametrize(
+    "uses", ["some/action@v4", "some/action@main", f"some/action@{'a' * 40}", "./local # v1.0"]
+)
+def test_an_action_without_a_commit_or_a_version_is_found(uses: str) -> None:
+    assert _unpinned(f"      - uses: {uses}\n") == [uses]
+    assert _unpinned(f"      - uses: some/action@{'a' * 40} # v1.2.3\n") == []
+
+
+def test_there_are_workflows() -> None:
+    assert {"ci.yml", "release.yml"} <= {path.name for path in WORKFLOWS}
