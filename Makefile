@@ -21,12 +21,15 @@ DIST ?= dist
 SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null)
 # The repository itself, and each folder that has a distribution of its own.
 BUILT := . $(patsubst %/,%,$(dir $(wildcard distributions/*/pyproject.toml)))
+# The parts of `make check`, the longest first. Each prints its output in one piece, where make can do that.
+CHECKS := check-types check-tidy check-layers check-format
+WHOLE_OUTPUT := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 # What is built into a site; every page keeps its place, so that links stay as they are.
 PAGES = $(wildcard *.md docs/*.md docs/*/*.md benchmarks/README.md tests/README.md docs/site/*.css docs/site/*.js)
 # Where it is set, each of the hundreds of processes that tests start would compile all it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run install format check test coverage interop proof bench docs dist installed lowest
+.PHONY: help run install format check test coverage interop proof bench docs dist installed lowest $(CHECKS)
 
 help: ## Show these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s%s\n", $$1, $$2}' Makefile
@@ -42,9 +45,20 @@ test: $(VENV)/.dev ## Run the tests that need only Python (ARGS=tests/auth: one 
 format: $(VENV)/.dev ## Format the code, and mend what the linter can mend
 	$(BIN)/ruff check --quiet --fix-only . && $(BIN)/ruff format .
 
-check: $(VENV)/.dev ## Format, lint, types, layers, style by the numbers
-	$(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/mypy
-	$(BIN)/lint-imports --no-logo && $(PYTEST) tests/tidy
+check: $(VENV)/.dev ## Format, lint, types, layers, style by the numbers; several at a time
+	@$(MAKE) --no-print-directory --keep-going --jobs=2 $(WHOLE_OUTPUT) $(CHECKS)
+
+check-types:
+	$(BIN)/mypy
+
+check-tidy:
+	$(PYTEST) tests/tidy
+
+check-layers:
+	$(BIN)/lint-imports --no-logo
+
+check-format:
+	$(BIN)/ruff format --check . && $(BIN)/ruff check .
 
 coverage: $(VENV)/.dev ## Run the tests once more, and report the lines and branches that none of them runs
 	$(BIN)/coverage erase
