@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,33 @@ def test_the_changelog_has_the_version_below_what_is_unreleased() -> None:
     version, date = headings[1]
     assert version == __version__
     assert date
+
+
+def _other_versions(pyproject: str) -> list[str]:
+    """Return what a distribution beside Strongroom says of a version that is not Strongroom's."""
+    project = tomllib.loads(pyproject)["project"]
+    needed = [one for one in project["dependencies"] if re.match(r"strongroom\b(?!-)", one)]
+    found = [f"version {project['version']}"] if project["version"] != __version__ else []
+    return found + ([f"needs {needed}"] if needed != [f"strongroom=={__version__}"] else [])
+
+
+def test_distributions_beside_it_are_of_the_same_version() -> None:
+    for path in sorted((ROOT / "distributions").glob("*/pyproject.toml")):
+        assert _other_versions(path.read_text(encoding="utf-8")) == [], path
+
+
+@pytest.mark.parametrize(
+    ("version", "needed", "found"),
+    [
+        (__version__, f"strongroom=={__version__}", 0),
+        ("0.0.1", f"strongroom=={__version__}", 1),
+        (__version__, f"strongroom>={__version__}", 1),
+        ("0.0.1", "strongroom-other==0.0.1", 2),
+    ],
+)
+def test_another_version_of_a_distribution_is_found(version: str, needed: str, found: int) -> None:
+    text = f'[project]\nversion = "{version}"\ndependencies = ["{needed}"]\n'
+    assert len(_other_versions(text)) == found
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
