@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Final, Protocol
 
 from strongroom.values import TICKS_PER_S, UNIX_EPOCH_TICKS
@@ -41,9 +42,7 @@ class SystemClock:
         return time.time_ns() // 100 + UNIX_EPOCH_TICKS
 
     def boot_ticks(self) -> int:
-        if _BOOTTIME is None:
-            return time.monotonic_ns() // 100
-        return time.clock_gettime_ns(_BOOTTIME) // 100
+        return _boot_ns() // 100
 
     def random_bytes(self, count: int) -> bytes:
         return os.urandom(count)
@@ -53,7 +52,18 @@ elapsed_s: Final[Callable[[], float]] = time.perf_counter
 """Seconds since an arbitrary start, to measure short work with. No rule depends on it."""
 
 
-_BOOTTIME: Final[int | None] = getattr(time, "CLOCK_BOOTTIME", None)
+def _boot_clock() -> Callable[[], int]:
+    """Return the clock that counts nanoseconds, also those while the machine sleeps.
+
+    Linux calls it CLOCK_BOOTTIME, and macOS CLOCK_MONOTONIC. On Windows, the only monotonic clock
+    of Python is one.
+    """
+    number = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", None))
+    read: Callable[[int], int] | None = getattr(time, "clock_gettime_ns", None)
+    return time.monotonic_ns if number is None or read is None else partial(read, number)
+
+
+_boot_ns: Final = _boot_clock()
 
 
 class ManualClock:

@@ -6,7 +6,8 @@ import asyncio
 import os
 import signal
 
-from strongroom.cli.event_loop import on_signals, run
+from strongroom.cli.event_loop import run
+from strongroom.platform.event_loops import forget_signal, on_signals
 
 REPORTS = 5_000
 
@@ -35,5 +36,5 @@ async def hear_one_among(reports: int) -> bool:
     except TimeoutError:
         return False
     finally:
-        loop.remove_signal_handler(signal.SIGUSR1)
+        forget_signal(loop, signal.SIGUSR1)
     return True

@@ -16,7 +16,10 @@ import pytest
 from tests.tidy.sources import ROOT
 
 # The contracts name these outright, so that the small package must have them.
-PACKAGES = ("semantics", "wire", "auth", "operations", "servers", "services", "store", "engines")
+PACKAGES = (
+    *("semantics", "wire", "auth", "operations", "servers", "services", "store", "engines"),
+    "platform",
+)
 
 WINGED = ("operations", "services", "store", "semantics", "wire")
 WINGS = ("blob", "queue", "table", "file", "core")
@@ -32,6 +35,8 @@ FORBIDDEN = (
     ("drawer.py", "", LAYERS),
     ("semantics/core/lease.py", "import asyncio", PURE),
     ("auth/sas.py", "import time", PURE),
+    ("wire/core/xml.py", "import strongroom.platform", PURE),
+    ("platform/files.py", "import strongroom.errors", LAYERS),
     ("engines/base.py", "import strongroom.semantics", "Engines know nothing about Azure"),
     ("store/core/keys.py", "import strongroom.wire", "The store knows records and bytes"),
     ("services/blob/blobs.py", "import strongroom.wire.core.http", "Services never see HTTP"),

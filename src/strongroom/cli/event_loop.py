@@ -1,26 +1,25 @@
-"""The process's event loop: it runs until the end, and signals always reach it.
+"""The process's event loop, which runs until the end.
 
-Lives here: replacements for asyncio's own functions, which fail under pressure. Must not live here:
-what runs, or what a signal means. asyncio.run starts a new thread to shut down its pool. When
-memory is short, that thread may die before it signals that it runs. The process then waits for it
-for ever. asyncio learns from a socket which signal came. Threads that report results write there
-too, and when some 280 reports wait, the signal is lost. Source: the Python documentation, "Runners"
-and "signal: set_wakeup_fd".
+Lives here: a replacement for asyncio.run, which fails under pressure. Must not live here: what
+runs, or how signals reach the loop (platform/event_loops.py). asyncio.run starts a new thread to
+shut down its pool. When memory is short, that thread may die before it signals that it runs. The
+process then waits for it for ever. Source: the Python documentation, "Runners".
 """
 
 from __future__ import annotations
 
 import asyncio
-import signal
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Coroutine
 from typing import TypeVar
+
+from strongroom.platform.event_loops import new_event_loop
 
 T = TypeVar("T")
 
 
 def run(main: Coroutine[object, object, T]) -> T:
     """Run a coroutine on a new event loop; return its result, or raise its error."""
-    loop = asyncio.new_event_loop()
+    loop = new_event_loop()
     try:
         asyncio.set_event_loop(loop)
         return loop.run_until_complete(main)
@@ -39,24 +38,3 @@ def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
         task.cancel()
     if tasks:
         loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
-
-
-def on_signals(
-    loop: asyncio.AbstractEventLoop, signals: Iterable[signal.Signals], act: Callable[[], None]
-) -> None:
-    """Call `act` on the loop when one of the signals comes, however busy the loop is.
-
-    Arguments:
-        act: is called once or twice for one signal, so it must be idempotent. It may call
-            `loop.remove_signal_handler`.
-    """
-
-    def pass_on(number: int, frame: object) -> None:
-        loop.call_soon_threadsafe(act)
-
-    for number in signals:
-        # asyncio's handler wakes the loop if a signal comes just before the loop sleeps.
-        loop.add_signal_handler(number, act)
-        signal.signal(number, pass_on)
-    # A full socket wakes the loop as well, so it is no reason for a traceback.
-    signal.set_wakeup_fd(signal.set_wakeup_fd(-1), warn_on_full_buffer=False)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import gc
 import logging
 import os
-import signal
 import sys
 from functools import partial
 from typing import TYPE_CHECKING
@@ -120,12 +119,13 @@ async def _until_signal(settings: Settings) -> EngineError | None:
     import asyncio
 
     from strongroom.app import serve as serve_app
-    from strongroom.cli.event_loop import on_signals
     from strongroom.cli.serving.announcements import Announcements
     from strongroom.cli.serving.banner import banner
     from strongroom.cli.serving.ready_file import ReadyFile
     from strongroom.cli.serving.service_manager import ServiceManager
     from strongroom.clock import SystemClock
+    from strongroom.platform.event_loops import forget_signal, on_signals
+    from strongroom.platform.signals import STOP_SIGNALS
 
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
@@ -138,10 +138,10 @@ async def _until_signal(settings: Settings) -> EngineError | None:
             announce.stopping()
         stop.set()
         # A second signal ends the process without waiting.
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.remove_signal_handler(number)
+        for number in STOP_SIGNALS:
+            forget_signal(loop, number)
 
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in STOP_SIGNALS:
         on_signals(loop, (number,), partial(on_signal, number.name))
 
     def started(app: App) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import random
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import Final, Protocol
 
 _SYSTEM: Final = random.SystemRandom()
@@ -41,7 +43,18 @@ class Clocks(Protocol):
         ...
 
 
-_BOOTTIME: Final[int | None] = getattr(time, "CLOCK_BOOTTIME", None)
+def _boot_clock() -> Callable[[], float]:
+    """Return the clock that counts seconds, also those while the machine sleeps.
+
+    Linux calls it CLOCK_BOOTTIME, and macOS CLOCK_MONOTONIC. On Windows, the only monotonic clock
+    of Python is one.
+    """
+    number = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", None))
+    read: Callable[[int], float] | None = getattr(time, "clock_gettime", None)
+    return time.monotonic if number is None or read is None else partial(read, number)
+
+
+_boot_s: Final = _boot_clock()
 
 
 class SystemClocks:
@@ -51,9 +64,7 @@ class SystemClocks:
         self._second = (-1, "")  # the last whole second of wall time, and its text
 
     def boot_s(self) -> float:
-        if _BOOTTIME is None:
-            return time.monotonic()
-        return time.clock_gettime(_BOOTTIME)
+        return _boot_s()
 
     def monotonic_s(self) -> float:
         return time.monotonic()

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
-import os
+import mmap
 from collections.abc import Callable
 from typing import Final
 
 from strongroom.limits import MIB
+from strongroom.platform.memory import c_library
 
 _INTERVAL_S: Final = 10.0
 # A smaller growth is not worth the call: returned memory costs time when it is used again.
@@ -25,11 +26,9 @@ _ARENAS: Final = 2
 
 
 def _trim_call() -> Callable[[int], object] | None:
-    try:
-        trim = ctypes.CDLL(None).malloc_trim
-    except (OSError, AttributeError):
-        return None
-    trim.argtypes = [ctypes.c_size_t]
+    trim = getattr(c_library(), "malloc_trim", None)
+    if trim is not None:
+        trim.argtypes = [ctypes.c_size_t]
     return trim
 
 
@@ -42,10 +41,9 @@ def limit_arenas() -> None:
     By default the C library gives each thread an arena of its own. An arena reserves 64 MiB of
     address space, and one thread cannot use memory that is free in another's arena.
     """
-    try:
-        ctypes.CDLL(None).mallopt(_ARENA_MAX_OPTION, _ARENAS)
-    except (OSError, AttributeError):
-        return
+    set_option = getattr(c_library(), "mallopt", None)
+    if set_option is not None:
+        set_option(_ARENA_MAX_OPTION, _ARENAS)
 
 
 def trim_heap() -> None:
@@ -58,7 +56,7 @@ def resident_bytes() -> int:
     """The resident size of this process; 0 if the system does not report it."""
     try:
         with open("/proc/self/statm", "rb") as file:
-            return int(file.read().split()[_RESIDENT_FIELD]) * os.sysconf("SC_PAGE_SIZE")
+            return int(file.read().split()[_RESIDENT_FIELD]) * mmap.PAGESIZE
     except (OSError, ValueError):
         return 0
 

@@ -13,9 +13,10 @@ from __future__ import annotations
 import itertools
 import os
 import socket
-import sys
 from collections import deque
 from typing import Final
+
+from strongroom.platform.sockets import RESERVES_PORTS, take_address_of_ended_server
 
 HOST: Final = "127.0.0.1"
 _FIRST: Final = 20_000
@@ -34,7 +35,7 @@ def free_port() -> int:
     """
     for _ in range(_COUNT):
         port = _FIRST + next(_next) % _COUNT
-        if _reserve(port) if sys.platform == "linux" else is_free(port):
+        if _reserve(port) if RESERVES_PORTS else is_free(port):
             return port
     raise OSError("no port is free")
 
@@ -44,7 +45,7 @@ def _reserve(port: int) -> bool:
     try:
         made.bind((HOST, port))
         # Only now: with it, the port of another reservation could be bound.
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        take_address_of_ended_server(made)
     except OSError:
         made.close()
         return False

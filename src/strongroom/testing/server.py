@@ -10,7 +10,6 @@ import asyncio
 import http.client
 import json
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -28,6 +27,9 @@ from strongroom.auth.request import Service
 from strongroom.cli.exits import Exit
 from strongroom.clock import SystemClock
 from strongroom.config import Settings, without_settings
+from strongroom.platform.event_loops import new_event_loop
+from strongroom.platform.files import pread
+from strongroom.platform.processes import CREATION_FLAGS, ask_to_stop
 from strongroom.servers.own_endpoints import PREFIX
 from strongroom.testing.faults import FaultControl
 from strongroom.testing.ports import HOST, free_port, is_free
@@ -95,9 +97,7 @@ class InProcessServer:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._started: Future[App] = Future()
-        self._thread = threading.Thread(
-            target=lambda: asyncio.run(self._serve()), name="strongroom", daemon=True
-        )
+        self._thread = threading.Thread(target=self._run, name="strongroom", daemon=True)
         self._thread.start()
         self._app = self._started.result(_START_TIMEOUT_S)
         ports = self._app.ports
@@ -211,6 +211,10 @@ class InProcessServer:
         trace: TracebackType | None,
     ) -> None:
         await asyncio.to_thread(self.stop)
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=new_event_loop) as runner:
+            runner.run(self._serve())
 
     async def _serve(self) -> None:
         self.loop = asyncio.get_running_loop()
@@ -329,15 +333,15 @@ class Server:
         """Return the server's output so far, of both streams, from the byte `start`."""
         file_number = self._output.fileno()
         size_bytes = os.fstat(file_number).st_size - start
-        return os.pread(file_number, max(0, size_bytes), start).decode("utf-8", "replace")
+        return pread(file_number, max(0, size_bytes), start).decode("utf-8", "replace")
 
     def stop(self) -> None:
         """Ask the server to drain and end, and wait until it has ended. Idempotent."""
-        self._end(signal.SIGTERM)
+        self._end(ask_to_stop)
 
     def kill(self) -> None:
         """Kill the server (SIGKILL), like a crash. Idempotent; `restart` starts it again."""
-        self._end(signal.SIGKILL)
+        self._end(subprocess.Popen.kill)
 
     def restart(self) -> None:
         """Start the server again on the same ports and data, after `stop` or `kill`."""
@@ -386,6 +390,7 @@ class Server:
             stdin=subprocess.DEVNULL,
             stdout=self._output,
             stderr=subprocess.STDOUT,
+            creationflags=CREATION_FLAGS,
             env={**environment, **self._environment},
         )
 
@@ -406,10 +411,10 @@ class Server:
             raise CannotListen(f"port {self.port} was taken meanwhile")
         raise ServerFailed(f"the server did not start ({code}): {self.output()}")
 
-    def _end(self, number: signal.Signals) -> None:
+    def _end(self, end: Callable[[subprocess.Popen[bytes]], None]) -> None:
         process = self._process
         if process.poll() is None:
-            process.send_signal(number)
+            end(process)
             try:
                 process.wait(_STOP_TIMEOUT_S)
             except subprocess.TimeoutExpired:

@@ -19,6 +19,7 @@ import typer
 from strongroom.cli.coordination.waiting import Describe, describing_wait
 from strongroom.cli.durations import seconds
 from strongroom.cli.exits import Exit, fail
+from strongroom.platform.signals import TERMINATING_SIGNALS
 
 if TYPE_CHECKING:
     from strongroom.coordination import Held
@@ -61,8 +62,7 @@ EXIT_CODES = """Exit codes: 75 {name} was not obtained, 76 it was lost, 69 the s
 answer, 126 and 127 the command cannot be run, else the command's own (128 + N
 when signal N ended it)."""
 
-_TERMINATING = (signal.SIGTERM, signal.SIGHUP)
-_FORWARDED = (signal.SIGINT, *_TERMINATING)
+_FORWARDED = (signal.SIGINT, *TERMINATING_SIGNALS)
 
 
 def wait_s_of(wait: float | None, no_wait: bool) -> float | None:
@@ -91,6 +91,7 @@ def run_held(
         shown: print messages while waiting; None: only if standard error is a terminal.
         variables: the command's own environment variables; by default name, fence and deadline.
     """
+    _require_guard()
     margins = _margins_of(ttl, grace)
     exit_on_signals()
     with describing_wait(describe, shown):
@@ -99,6 +100,16 @@ def run_held(
         return _run(held, command, margins, (variables or _fence_and_deadline)(held))
     finally:
         held.release()  # no `with` block, which would report a loss a second time
+
+
+def _require_guard() -> None:
+    from strongroom.coordination.errors import Unsupported
+    from strongroom.coordination.processes.child import require_guard
+
+    try:
+        require_guard()
+    except Unsupported as error:
+        fail(Exit.USAGE, str(error))
 
 
 def _margins_of(ttl: float, grace: float | None) -> Margins:
@@ -116,7 +127,7 @@ def _margins_of(ttl: float, grace: float | None) -> Margins:
 
 def exit_on_signals() -> None:
     """Let signals end this process by an exception, so that it releases what it holds."""
-    for number in _TERMINATING:
+    for number in TERMINATING_SIGNALS:
         signal.signal(number, _exit_on_signal)
 
 

@@ -6,7 +6,6 @@ translation of a store's errors into a bus's. Must not live here: either protoco
 
 from __future__ import annotations
 
-import select
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from contextlib import contextmanager
 from strongroom.coordination.errors import StoreRefused, StoreUnavailable
 from strongroom.coordination.hints.bus import BusRefused, BusUnavailable, TopicListeners
 from strongroom.coordination.stores.connections.listening import NotificationConnection
+from strongroom.platform.sockets import POLLIN, new_poll
 
 
 def listen_on(connection: NotificationConnection, topic: str, listeners: TopicListeners) -> None:
@@ -28,9 +28,9 @@ def listen_on(connection: NotificationConnection, topic: str, listeners: TopicLi
         OSError, StoreUnavailable, StoreRefused: the connection failed, at once or later.
     """
     wake, waker = socket.socketpair()
-    poll = select.poll()
-    poll.register(waker, select.POLLIN)
-    poll.register(connection.fileno(), select.POLLIN)
+    poll = new_poll()
+    poll.register(waker, POLLIN)
+    poll.register(connection.fileno(), POLLIN)
     try:
         listeners.on_close(lambda: _wake(wake))
         connection.subscribe(topic)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -17,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from strongroom.coordination.clock import SystemClocks
-from strongroom.coordination.errors import LockLost
+from strongroom.coordination.errors import LockLost, Unsupported
 from strongroom.coordination.processes import child_guard
 from strongroom.coordination.session.handles import HeldBase
 
@@ -52,6 +51,17 @@ class Margins:
         kill_before_s = min(1.0, max(0.1, ttl_s / 20))
         grace_s = ttl_s / 10 if grace_s is None else grace_s
         return Margins(kill_before_s + grace_s, kill_before_s, min(grace_s, 0.5))
+
+
+def require_guard() -> None:
+    """Raise Unsupported on a system where a guard could not end every process of its command."""
+    missing = child_guard.what_is_missing()
+    if missing:
+        raise Unsupported(
+            "a command under a lock needs Linux: this system cannot find and end every process "
+            f"that the command starts (missing: {missing}). Hold the lock in a program of yours "
+            "instead, which checks `held.lost`"
+        )
 
 
 class Child:
@@ -185,7 +195,7 @@ class Child:
             return
         if group:
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(int(group), signal.SIGKILL)
+                child_guard.end_group(int(group))
         if self._alone:
             child_guard.end_descendants()
 

@@ -25,15 +25,36 @@ import signal
 import subprocess
 import sys
 import time
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
+
+# Type checkers for Windows know none of the names that are reached through these.
+_os: Final[Any] = os
+_signals: Final[Any] = signal
+_times: Final[Any] = time
 
 _PR_SET_PDEATHSIG: Final = 1
 _PR_SET_CHILD_SUBREAPER: Final = 36
-_BOOTTIME: Final[int] = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+_BOOTTIME: Final[int | None] = getattr(time, "CLOCK_BOOTTIME", None)
 _LOST_EXIT: Final = 76
 _LINE_BYTES_MAX: Final = 4096
 _PAUSE_FIRST_S: Final = 0.001
 _PAUSE_MAX_S: Final = 0.05
+
+
+def what_is_missing() -> str:
+    """Return what a guard needs and this system does not have; "" if it has everything.
+
+    On other systems than Linux, a guard would not find each process that its command started.
+    """
+    needed = {
+        "/proc": os.path.isdir(f"/proc/{os.getpid()}"),
+        "prctl(2)": _prctl_call() is not None,
+        "waitid(2)": hasattr(os, "waitid"),
+        "pipe2(2)": hasattr(os, "pipe2"),
+        "CLOCK_BOOTTIME": _BOOTTIME is not None,
+    }
+    return ", ".join(name for name, is_there in needed.items() if not is_there)
 
 
 def adopt_orphans() -> None:
@@ -49,11 +70,11 @@ def end_descendants() -> None:
     pause_s = _PAUSE_FIRST_S
     while found := _descendants(os.getpid()):
         for pid, _ in found:
-            _signal(pid, signal.SIGKILL)
+            _signal(pid, _signals.SIGKILL)
         time.sleep(pause_s)
         pause_s = min(2 * pause_s, _PAUSE_MAX_S)
     with contextlib.suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:
+        while os.waitpid(-1, _os.WNOHANG)[0]:
             pass
 
 
@@ -82,14 +103,34 @@ def _descendants(root: int) -> list[tuple[int, int]]:
     return found
 
 
+def end_group(group: int) -> None:
+    """Kill every process of a group. Raises ProcessLookupError, PermissionError."""
+    _os.killpg(group, _signals.SIGKILL)
+
+
 def _signal(pid: int, number: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(pid, number)
 
 
 def _prctl(option: int, argument: int) -> None:
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(option, argument)
+    call = _prctl_call()
+    if call is not None:
+        call(option, argument)
+
+
+def _prctl_call() -> Callable[[int, int], int] | None:
+    try:
+        found: Callable[[int, int], int] = ctypes.CDLL(None).prctl
+    except (OSError, AttributeError, TypeError):
+        return None
+    return found
+
+
+def _now_s() -> float:
+    """Return the time of the boot clock, in seconds."""
+    now_s: float = _times.clock_gettime(_BOOTTIME)
+    return now_s
 
 
 def _terminal() -> int | None:
@@ -97,7 +138,7 @@ def _terminal() -> int | None:
     try:
         number = sys.stdin.fileno()
         # A background group does not own the terminal, and must not take it.
-        return number if os.tcgetpgrp(number) == os.getpgrp() else None
+        return number if _os.tcgetpgrp(number) == _os.getpgrp() else None
     except (AttributeError, OSError, ValueError):
         return None  # no standard input, or no terminal
 
@@ -111,7 +152,7 @@ def _hint(command: list[str]) -> str:
 
 def _set_foreground_group(terminal: int, group: int) -> None:
     with contextlib.suppress(OSError):
-        os.tcsetpgrp(terminal, group)
+        _os.tcsetpgrp(terminal, group)
 
 
 class Guard:
@@ -145,17 +186,17 @@ class Guard:
 
     def run(self, command: list[str]) -> int:
         """Run the command until it has ended, and return the exit code."""
-        wake_read, wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        wake_read, wake_write = _os.pipe2(_os.O_NONBLOCK | _os.O_CLOEXEC)
         signal.set_wakeup_fd(wake_write)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGTTOU):
+        signal.signal(_signals.SIGCHLD, lambda *_: None)
+        for number in (signal.SIGINT, signal.SIGTERM, _signals.SIGHUP, _signals.SIGTTOU):
             # Signals of a terminal go to the command; the holder ends this process through the
             # pipe.
             signal.signal(number, signal.SIG_IGN)
         os.set_inheritable(self._control, False)
         os.set_inheritable(self._status, False)
         adopt_orphans()
-        if time.clock_gettime(_BOOTTIME) >= self._kill_at_s:
+        if _now_s() >= self._kill_at_s:
             return _LOST_EXIT
         try:
             child = self._start(command)
@@ -170,12 +211,12 @@ class Guard:
             self._watch(child, wake_read)
         finally:
             # Kill what the command left behind before the holder learns that it has ended.
-            self._send_group(signal.SIGKILL)
+            self._send_group(_signals.SIGKILL)
             end_descendants()
             if self._terminal is not None:
                 # Without this, the next command of the same script could not read from the
                 # terminal.
-                _set_foreground_group(self._terminal, os.getpgrp())
+                _set_foreground_group(self._terminal, _os.getpgrp())
         code = child.returncode
         if self._ended_by_guard:
             return _LOST_EXIT
@@ -200,9 +241,9 @@ class Guard:
             if terminal is not None:
                 # The command takes the terminal before it starts, since it may read at once.
                 _set_foreground_group(terminal, os.getpid())
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGTTOU):
+            for number in (signal.SIGINT, signal.SIGTERM, _signals.SIGHUP, _signals.SIGTTOU):
                 signal.signal(number, signal.SIG_DFL)
-            _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            _prctl(_PR_SET_PDEATHSIG, _signals.SIGKILL)
             if os.getppid() != guard:  # the guard has ended already: no signal will come
                 os._exit(_LOST_EXIT)
 
@@ -213,8 +254,8 @@ class Guard:
     @staticmethod
     def _is_running(child: subprocess.Popen[bytes]) -> bool:
         """Return whether the command is running; reaps orphans of it that have ended."""
-        ended = os.WEXITED | os.WNOHANG | os.WNOWAIT
-        while (found := os.waitid(os.P_ALL, 0, ended)) is not None:
+        ended = _os.WEXITED | _os.WNOHANG | _os.WNOWAIT
+        while (found := _os.waitid(_os.P_ALL, 0, ended)) is not None:
             if found.si_pid == child.pid:
                 child.wait()
                 return False
@@ -228,7 +269,7 @@ class Guard:
     def _poll_timeout_s(self) -> float:
         if self._killed:
             return _PAUSE_MAX_S
-        now_s = time.clock_gettime(_BOOTTIME)
+        now_s = _now_s()
         due_s = self._kill_at_s if self._term_sent else self._term_at_s
         return max(0.0, min(due_s - now_s, 1.0))
 
@@ -256,24 +297,24 @@ class Guard:
 
     def _lose(self, grace_s: float) -> None:
         if not self._lost:
-            now_s = time.clock_gettime(_BOOTTIME)
+            now_s = _now_s()
             self._lost = True
             self._term_at_s = now_s
             self._kill_at_s = min(self._kill_at_s, now_s + grace_s) if grace_s else now_s
 
     def _enforce(self) -> None:
-        now_s = time.clock_gettime(_BOOTTIME)
+        now_s = _now_s()
         if now_s >= self._kill_at_s:
             self._killed = self._ended_by_guard = True
-            self._send_all(signal.SIGKILL)
+            self._send_all(_signals.SIGKILL)
         elif now_s >= self._term_at_s and not self._term_sent:
             self._term_sent = self._ended_by_guard = True
             self._send_all(signal.SIGTERM)
-            self._send_all(signal.SIGCONT)
+            self._send_all(_signals.SIGCONT)
 
     def _send_group(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._group, number)
+            _os.killpg(self._group, number)
 
     def _send_all(self, number: int) -> None:
         """Signal the command's group first, then the descendants that have left the group."""

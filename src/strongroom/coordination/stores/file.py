@@ -11,7 +11,6 @@ watches (waiters poll).
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import threading
@@ -35,6 +34,8 @@ from strongroom.coordination.options.url_options import SWITCH, UrlOptions, chec
 from strongroom.coordination.schema.records import DECODE_ERRORS
 from strongroom.coordination.store import Promises
 from strongroom.coordination.stores.threaded_store import StoreBase
+from strongroom.platform.files import open_reader, rename, sync_directory, sync_file, unlink
+from strongroom.platform.locks import lock
 
 _SUFFIX: Final = ".entry"
 _OPTIONS: Final = UrlOptions({"sync": SWITCH})
@@ -89,7 +90,7 @@ class FileStore(StoreBase):
             if entry is None or entry.version != expected:
                 return CONFLICT
             with _refuse_os_errors(key):
-                self._path(key).unlink()
+                unlink(os.fspath(self._path(key)))
             return self._flush_and_report(self._path(key).parent, expected)
 
     def list_keys(self, prefix: str, timeout_s: float) -> list[str]:
@@ -127,7 +128,8 @@ class FileStore(StoreBase):
 
     def _read(self, key: str) -> Entry | None:
         try:
-            raw = self._path(key).read_bytes()
+            with open_reader(os.fspath(self._path(key))) as file:
+                raw = file.read()
         except FileNotFoundError:
             if not self._folder.is_dir():
                 # A missing folder means lost fences, so it must not look like an empty store.
@@ -164,8 +166,8 @@ class FileStore(StoreBase):
                 file.write(raw)
                 file.flush()
                 if self._sync:
-                    os.fsync(file.fileno())
-            new.replace(path)
+                    sync_file(file.fileno())
+            rename(os.fspath(new), os.fspath(path))
 
     def _flush_and_report(self, folder: Path, version: str) -> CasOutcome:
         """Flush a change of a folder to the disk, and return the outcome of the write."""
@@ -176,13 +178,8 @@ class FileStore(StoreBase):
         return Applied(version)
 
     def _flush(self, folder: Path) -> None:
-        if not self._sync:
-            return
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        if self._sync:
+            sync_directory(os.fspath(folder))
 
     @contextmanager
     def _exclusive(self) -> Iterator[None]:
@@ -192,7 +189,7 @@ class FileStore(StoreBase):
                 file = path.open("ab")
             with file:
                 with _refuse_os_errors(path):
-                    fcntl.flock(file, fcntl.LOCK_EX)
+                    lock(file.fileno(), shared=False, wait=True)
                 yield
 
 
@@ -222,4 +219,6 @@ def open_url(url: str, query: Mapping[str, str]) -> FileStore:
     if parts.netloc not in ("", "localhost") or not is_absolute:
         # The URL is not quoted: the part in place of the folder may be a password.
         raise Unsupported("the URL names no folder; write file:///path/to/folder")
+    # file:///C:/folder names C:/folder on Windows. Elsewhere no path has a drive.
+    folder = folder[1:] if os.path.splitdrive(folder[1:])[0] else folder
     return FileStore(Path(folder), sync=query.get("sync") != "0")

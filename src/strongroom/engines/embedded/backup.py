@@ -32,6 +32,7 @@ from strongroom.engines.embedded.records.bound_pages import PAGE_BYTES, masked
 from strongroom.engines.embedded.records.checksummed_pages import is_damage
 from strongroom.engines.embedded.records.record_copy import RecordCopier
 from strongroom.engines.embedded.upgrade.steps import lock_settled, settled_format
+from strongroom.platform.files import sync_file
 
 Progress = Callable[[int, int], None]
 """progress(bytes copied, total bytes)."""
@@ -185,7 +186,7 @@ def _bind_records(home: DirectoryLayout, copy: DirectoryLayout) -> None:
                 whole = len(page) == PAGE_BYTES
                 writing.write(masked(page, writing.tell()) if whole else page)
         writing.flush()
-        os.fsync(writing.fileno())
+        sync_file(writing.fileno())
 
 
 def _restore_segments(
@@ -270,4 +271,4 @@ def _copy_file(source: str, target: str, size_bytes: int) -> None:
             writing.write(piece)
             left -= len(piece)
         writing.flush()
-        os.fsync(writing.fileno())
+        sync_file(writing.fileno())

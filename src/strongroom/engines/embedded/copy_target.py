@@ -12,7 +12,6 @@ killed. A copy that fails deletes what it has written.
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import os
 import stat
@@ -26,6 +25,8 @@ from strongroom.engines.embedded.directory import (
     Format,
 )
 from strongroom.engines.embedded.files import OsFiles
+from strongroom.platform import files as system
+from strongroom.platform.locks import lock
 
 # What an operator keeps beside the records. It holds secrets, so a backup has it on request only.
 PRIVATE_NAMES: Final = ("accounts.json", "roles.json")
@@ -60,15 +61,18 @@ class CopyTarget:
         self.layout = DirectoryLayout(os.path.abspath(path))
         self._is_new = not os.path.exists(self.layout.path)
         os.makedirs(self.layout.path, mode=0o700, exist_ok=True)
+        system.refuse_unsafe_volume(self.layout.path)
+        if self._is_new:
+            system.protect_new_files(self.layout.path)
         self._unfinished_descriptor = self._begin()
         try:
             text = stamp.text().encode()
             os.ftruncate(self._unfinished_descriptor, 0)
-            os.pwrite(self._unfinished_descriptor, text, 0)
-            os.fsync(self._unfinished_descriptor)
+            system.pwrite(self._unfinished_descriptor, text, 0)
+            system.sync_file(self._unfinished_descriptor)
             # Sync this first: a directory with other files but without the mark is never replaced.
             OsFiles().sync_directory(self.layout.path)
-            os.mkdir(self.layout.segments, 0o700)
+            system.make_directory(self.layout.segments)
         except BaseException:
             os.close(self._unfinished_descriptor)
             raise
@@ -125,10 +129,9 @@ class CopyTarget:
         names = os.listdir(path)
         if names and os.path.basename(mark) not in names:
             raise FileExistsError(f"{path} is not empty")
-        flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
-        flags |= 0 if names else os.O_CREAT | os.O_EXCL
+        flags = os.O_RDWR | (0 if names else os.O_CREAT | os.O_EXCL)
         try:
-            descriptor = os.open(mark, flags, 0o600)
+            descriptor = system.open_file(mark, flags, follows_links=False)
         except (FileExistsError, FileNotFoundError) as error:  # another copy began or ended now
             raise FileExistsError(f"{path} is not empty") from error
         try:
@@ -158,10 +161,8 @@ class CopyTarget:
 
 
 def _lock(descriptor: int, path: str) -> None:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise FileExistsError(f"{path} is being written by another backup or restore") from None
+    if not lock(descriptor, shared=False, wait=False):
+        raise FileExistsError(f"{path} is being written by another backup or restore")
 
 
 def _leftovers(layout: DirectoryLayout) -> list[str]:

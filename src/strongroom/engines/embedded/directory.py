@@ -16,7 +16,6 @@ Must not live here: what is inside the records or the segments.
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import re
 from dataclasses import dataclass
@@ -24,6 +23,9 @@ from typing import Final
 
 from strongroom.engines.base import EngineError
 from strongroom.engines.embedded.files import Files, write_file
+from strongroom.platform import FOLDER_LOCK_NAME
+from strongroom.platform import files as system
+from strongroom.platform.locks import lock, open_directory
 
 FORMAT_VERSION: Final = "4"
 OLD_VERSION: Final = "3"  # the pages of its records are not bound to their numbers
@@ -36,10 +38,13 @@ _UPGRADING: Final = "upgrading"
 _UNFINISHED: Final = "FORMAT.new"
 _UNFINISHED_COPY: Final = "UNFINISHED"
 SEGMENT_NAME: Final = re.compile(r"([0-9a-f]{16})\.seg")
-# File systems in a network may lock no folders. LOCK alone guards a directory there.
+# Windows locks no folders, nor do some file systems in a network. LOCK alone guards a directory
+# there.
 _NO_FOLDER_LOCKS: Final = frozenset({errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP, errno.EISDIR})
 # The files allowed in a new data directory: an operator may place keys and roles there first.
-_ALLOWED_BEFORE_CREATION: Final = frozenset({"LOCK", "accounts.json", "roles.json", "lost+found"})
+_ALLOWED_BEFORE_CREATION: Final = frozenset(
+    {"LOCK", "accounts.json", "roles.json", "lost+found", FOLDER_LOCK_NAME}
+)
 
 
 class DirectoryInUse(EngineError):
@@ -199,20 +204,12 @@ def give_to_owner_of(path: str, made: int | str) -> None:
 
     Raises: OSError.
     """
-    if os.geteuid():
-        return
-    found = os.stat(path)
-    if isinstance(made, int):
-        os.fchown(made, found.st_uid, found.st_gid)
-    else:
-        os.chown(made, found.st_uid, found.st_gid, follow_symlinks=False)
+    system.give_to_owner_of(path, made)
 
 
 class FileLock:
     """An advisory lock on a file of the directory. It is released when the process ends, in any
     way."""
-
-    _flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -223,15 +220,14 @@ class FileLock:
         if self._descriptor is not None:
             return True
         descriptor = self._open()
-        how = (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB)
         try:
-            fcntl.flock(descriptor, how)
-        except BlockingIOError:
-            os.close(descriptor)
-            return False
+            is_held = lock(descriptor, shared=shared, wait=wait)
         except BaseException:
             os.close(descriptor)
             raise
+        if not is_held:
+            os.close(descriptor)
+            return False
         self._descriptor = descriptor
         return True
 
@@ -243,11 +239,14 @@ class FileLock:
 
     def _open(self) -> int:
         try:
-            descriptor = os.open(self._path, self._flags | os.O_EXCL, 0o600)
+            descriptor = self._opened(os.O_EXCL)
         except FileExistsError:
-            return os.open(self._path, self._flags, 0o600)
+            return self._opened(0)
         give_to_owner_of(os.path.dirname(self._path), descriptor)
         return descriptor
+
+    def _opened(self, flags: int) -> int:
+        return system.open_file(self._path, os.O_RDWR | os.O_CREAT | flags, keeps_name=True)
 
 
 class ServerLock:
@@ -263,21 +262,19 @@ class ServerLock:
     def acquire(self) -> bool:
         """Take what is there of the two. Return False when another process holds one of them, and
         hold neither then. Call it again when `segments` has been created."""
-        if all(lock.acquire() for lock in self._locks):
+        if all(one.acquire() for one in self._locks):
             return True
         self.release()
         return False
 
     def release(self) -> None:
         """Give the lock back. Idempotent."""
-        for lock in self._locks:
-            lock.release()
+        for one in self._locks:
+            one.release()
 
 
 class _FolderLock(FileLock):
     """An advisory lock on a folder, as long as there is one."""
-
-    _flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
     def acquire(self, shared: bool = False, wait: bool = False) -> bool:
         try:
@@ -290,7 +287,7 @@ class _FolderLock(FileLock):
             return True
 
     def _open(self) -> int:
-        return os.open(self._path, self._flags)
+        return open_directory(self._path)
 
 
 class DataDirectory:
@@ -311,6 +308,7 @@ class DataDirectory:
         self.format = Format(test_clock=test_clock)
         self._test_clock = test_clock
         _make_directories(files, self.layout.path)
+        system.refuse_unsafe_volume(self.layout.path)
         self._refuse_foreign_directory()
         self._lock = ServerLock(self.layout)
         self._acquire()
@@ -373,6 +371,7 @@ class DataDirectory:
     def _begin(self) -> None:
         """Start, or restart, to create the directory: nothing in it has been acknowledged."""
         self.is_new = True
+        system.protect_new_files(self.layout.path)
         for name in sorted(os.listdir(self.layout.path)):
             if name.startswith(RECORDS_NAME) or name in {_UNFINISHED, "ballast"}:
                 self.files.unlink(os.path.join(self.layout.path, name))

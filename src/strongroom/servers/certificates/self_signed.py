@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from strongroom.clock import Clock
+from strongroom.platform.files import open_file, rename, sync_file
 from strongroom.servers.certificates.tls import TlsUnusable, load_context
 from strongroom.values import datetime_of
 
@@ -120,9 +121,9 @@ def _write(path: Path, data: bytes, mode: int) -> None:
     """Replace a file atomically, so that a crash leaves the old one or the new one."""
     temporary = path.with_name(path.name + ".new")
     temporary.unlink(missing_ok=True)
-    file_number = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    file_number = open_file(os.fspath(temporary), os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     with os.fdopen(file_number, "wb") as file:
         file.write(data)
         file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+        sync_file(file.fileno())
+    rename(os.fspath(temporary), os.fspath(path))

@@ -15,6 +15,7 @@ import ssl
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Final
 
+from strongroom.platform.sockets import take_address_of_ended_server
 from strongroom.servers.connections.budget import ConnectionBudget, Search, WaitingConnection
 from strongroom.servers.connections.idle_sockets import is_quiet_socket
 from strongroom.servers.connections.settings import AcceptSettings
@@ -118,6 +119,8 @@ class Acceptor:
         for task in self._tasks:
             task.cancel()
         for listener in self._listeners:
+            # The cancelled task has not run yet, and `select` fails if a socket is closed.
+            asyncio.get_running_loop().remove_reader(listener)
             listener.close()
         self._listeners.clear()
 
@@ -260,7 +263,7 @@ def _set(future: asyncio.Future[None]) -> None:
 def _open(family: int, address: tuple[object, ...], backlog: int) -> socket.socket:
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        take_address_of_ended_server(listener)
         if family == socket.AF_INET6:
             # Each family has its own socket, so an IPv4 client never appears as `::ffff:...`.
             listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)

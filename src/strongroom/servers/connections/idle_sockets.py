@@ -8,7 +8,8 @@ closed before the event loop reads it.
 from __future__ import annotations
 
 import asyncio
-import select
+
+from strongroom.platform.sockets import POLLIN, POLLOUT, new_poll
 
 
 def is_quiet(transport: asyncio.BaseTransport) -> bool:
@@ -25,6 +26,6 @@ def is_quiet_socket(number: int) -> bool:
     """Return the same for the descriptor of a socket; a negative one is closed."""
     if number < 0:
         return False
-    poll = select.poll()
-    poll.register(number, select.POLLIN | select.POLLOUT)
-    return poll.poll(0) == [(number, select.POLLOUT)]
+    poll = new_poll()
+    poll.register(number, POLLIN | POLLOUT)
+    return poll.poll(0) == [(number, POLLOUT)]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import operator
-import os
 from collections.abc import AsyncIterable
 from http import HTTPStatus
 from typing import Final
@@ -17,6 +16,7 @@ from typing import Final
 import msgspec
 
 from strongroom.limits import KIB, MIB
+from strongroom.platform.files import pread
 from strongroom.servers.http.turns import RequestTurns
 from strongroom.slices import SliceTurns
 from strongroom.values import FileSlice
@@ -377,7 +377,7 @@ class Sender:
 
     async def _send_file(self, piece: FileSlice) -> None:
         if piece.length <= _INLINE_FILE_BYTES_MAX:
-            data = os.pread(piece.file.fileno(), piece.length, piece.offset)
+            data = pread(piece.file.fileno(), piece.length, piece.offset)
             if len(data) != piece.length:
                 raise BodyMismatch("the file is shorter than its slice")
             self._write(data)
@@ -418,7 +418,7 @@ class Sender:
         file_number = piece.file.fileno()
         while offset < end:
             count = min(_READ_BYTES, end - offset)
-            data = await self._loop.run_in_executor(None, os.pread, file_number, count, offset)
+            data = await self._loop.run_in_executor(None, pread, file_number, count, offset)
             if not data:
                 raise BodyMismatch("the file is shorter than its slice")
             self._write(data)

@@ -6,17 +6,17 @@ their formats.
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Final, Generic, TypeVar
+from typing import Generic, TypeVar
+
+from strongroom.platform.files import open_file, rename, sync_file
+from strongroom.platform.locks import locked_folder
 
 T = TypeVar("T")
 
-_PRIVATE: Final = 0o600
 _log = logging.getLogger(__name__)
 _Fingerprint = tuple[int, int, int, int]
 
@@ -56,34 +56,25 @@ def change(
     Raises: OSError, and every exception of `read` and `edit`.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with _locked(path.parent) as directory:
+    with locked_folder(os.fspath(path.parent)) as directory:
         try:
             before = read(path)
         except FileNotFoundError:
             before = ()
         _write(path, serialise(edit(before)))
-        os.fsync(directory)
-
-
-@contextmanager
-def _locked(directory: Path) -> Iterator[int]:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield descriptor
-    finally:
-        os.close(descriptor)
+        sync_file(directory)
 
 
 def _write(path: Path, text: bytes) -> None:
     temporary = path.with_name(path.name + ".new")
     temporary.unlink(missing_ok=True)  # left by an interrupted change
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    with os.fdopen(os.open(temporary, flags, _PRIVATE), "wb") as file:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    descriptor = open_file(os.fspath(temporary), flags, follows_links=False)
+    with os.fdopen(descriptor, "wb") as file:
         file.write(text)
         file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+        sync_file(file.fileno())
+    rename(os.fspath(temporary), os.fspath(path))
 
 
 class WatchedFile(Generic[T]):

@@ -8,7 +8,6 @@ cycle. Source: RFC 9112. Must not live here: the choice of a connection, retries
 
 from __future__ import annotations
 
-import select
 import socket
 import ssl
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from typing import Final, NamedTuple
 from strongroom.coordination.clock import Clocks
 from strongroom.coordination.errors import StoreRefused
 from strongroom.coordination.stores.connections.tls_refusals import tls_alert_of
+from strongroom.platform.sockets import POLLERR, POLLHUP, POLLIN, new_poll
 
 BODY_BYTES_MAX: Final = 16 << 20
 _HEAD_BYTES_MAX: Final = 256 << 10
@@ -74,8 +74,8 @@ class HttpConnection:
         except BaseException:
             self.sock.close()
             raise
-        self._poll = select.poll()
-        self._poll.register(self.sock, select.POLLIN | select.POLLHUP | select.POLLERR)
+        self._poll = new_poll()
+        self._poll.register(self.sock, POLLIN | POLLHUP | POLLERR)
 
     def is_reusable(self) -> bool:
         """Return whether no data is waiting. Data on an idle connection means that it closed."""

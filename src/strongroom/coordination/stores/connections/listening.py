@@ -8,7 +8,6 @@ waiters poll: a notification only shortens a wait. Must not live here: any proto
 from __future__ import annotations
 
 import logging
-import select
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ from typing import Final, Protocol
 from strongroom.coordination.clock import Clocks
 from strongroom.coordination.effects import UNCHANGED, Entry, Watched
 from strongroom.coordination.errors import StoreUnavailable
+from strongroom.platform.sockets import POLLIN, new_poll
 
 log = logging.getLogger("strongroom.coordination")
 ATTEMPT_S: Final = 5.0
@@ -169,9 +169,9 @@ class NotificationHub:
     def _receive(
         self, connection: NotificationConnection, wake: socket.socket, waker: socket.socket
     ) -> None:
-        poll = select.poll()
-        poll.register(waker, select.POLLIN)
-        poll.register(connection.fileno(), select.POLLIN)
+        poll = new_poll()
+        poll.register(waker, POLLIN)
+        poll.register(connection.fileno(), POLLIN)
         while self._update_topics(connection, wake):
             # A notification may have arrived during the subscription.
             for topic in connection.received():

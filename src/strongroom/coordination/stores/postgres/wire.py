@@ -7,7 +7,6 @@ of server errors. Source: PostgreSQL's manual, chapters "libpq" ("Asynchronous C
 
 from __future__ import annotations
 
-import select
 from collections.abc import Mapping, Sequence
 from typing import Final
 from urllib.parse import quote, urlencode
@@ -19,6 +18,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from strongroom.coordination.clock import Clocks
 from strongroom.coordination.errors import StoreRefused, StoreUnavailable, Unsupported
 from strongroom.coordination.options.url_options import UrlOptions, check_options, split_hosts
+from strongroom.platform.sockets import POLLIN, POLLOUT, new_poll
 
 DEFAULTS: Final[Mapping[str, str]] = {
     "application_name": "strongroom",
@@ -128,7 +128,7 @@ class PostgresSession:
 
     def __init__(self, conninfo: str, clock: Clocks, until_s: float) -> None:
         self._clock = clock
-        self._poll = select.poll()
+        self._poll = new_poll()
         self._fd = -1
         try:
             self._pq = pq.PGconn.connect_start(conninfo.encode())
@@ -171,7 +171,7 @@ class PostgresSession:
         try:
             self._pq.send_query_params(statement.encode(), raw, None, formats, _BINARY)
             while self._pq.flush():
-                self._await(select.POLLIN | select.POLLOUT, until_s)
+                self._await(POLLIN | POLLOUT, until_s)
                 self._pq.consume_input()
             return self._answer(until_s)
         except psycopg.Error as error:
@@ -184,7 +184,7 @@ class PostgresSession:
             OSError: the session has ended.
         """
         try:
-            if self._ready(select.POLLIN, 0):
+            if self._ready(POLLIN, 0):
                 self._pq.consume_input()
             found = []
             while (notice := self._pq.notifies()) is not None:
@@ -195,7 +195,7 @@ class PostgresSession:
 
     def is_stale(self) -> bool:
         """Return whether unsolicited data has arrived; usually the server ends the session."""
-        return self._ready(select.POLLIN, 0)
+        return self._ready(POLLIN, 0)
 
     def close(self) -> None:
         """End the session."""
@@ -210,14 +210,14 @@ class PostgresSession:
                 raise ConnectionError(self._pq.get_error_message())
             self._watch(self._pq.socket)  # with several hosts the socket changes
             reading = status == pq.PollingStatus.READING
-            self._await(select.POLLIN if reading else select.POLLOUT, until_s)
+            self._await(POLLIN if reading else POLLOUT, until_s)
 
     def _answer(self, until_s: float) -> list[Row]:
         rows: list[Row] = []
         problem: SqlError | None = None
         while True:
             while self._pq.is_busy():
-                self._await(select.POLLIN, until_s)
+                self._await(POLLIN, until_s)
                 self._pq.consume_input()
             result = self._pq.get_result()
             if result is None:
@@ -233,7 +233,7 @@ class PostgresSession:
     def _watch(self, fd: int) -> None:
         if self._fd >= 0:
             self._poll.unregister(self._fd)
-        self._poll.register(fd, select.POLLIN)
+        self._poll.register(fd, POLLIN)
         self._fd = fd
 
     def _await(self, events: int, until_s: float) -> None:

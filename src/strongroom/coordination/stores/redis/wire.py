@@ -6,13 +6,13 @@ here: addresses (redis/address.py), the commands of the store (redis/store.py).
 
 from __future__ import annotations
 
-import select
 import socket
 import ssl
 from typing import Final
 
 from strongroom.coordination.clock import Clocks
 from strongroom.coordination.stores.connections.tls_refusals import tls_alert_of
+from strongroom.platform.sockets import POLLIN, new_poll
 
 Reply = bytes | int | None | list["Reply"]
 _LINE_MAX: Final = 64 * 1024
@@ -56,8 +56,8 @@ class RedisConnection:
         except BaseException:
             self._socket.close()
             raise
-        self._poll = select.poll()
-        self._poll.register(self._socket, select.POLLIN)
+        self._poll = new_poll()
+        self._poll.register(self._socket, POLLIN)
         self._buffer = bytearray()
         self._left_bytes = 0
 

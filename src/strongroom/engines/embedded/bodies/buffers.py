@@ -13,6 +13,8 @@ import mmap
 from collections.abc import Iterable
 from typing import Final
 
+from strongroom.platform.memory import new_memory
+
 # The alignment is a multiple of the cache's page too, so that two bodies never share one.
 ALIGNMENT_BYTES: Final = max(4096, mmap.PAGESIZE)
 BUFFER_BYTES: Final = 256 * 1024
@@ -34,7 +36,7 @@ def aligned(size_bytes: int) -> int:
 
 def new_buffer(size_bytes: int) -> mmap.mmap:
     """Return new aligned memory. It takes no space until it is used."""
-    return mmap.mmap(-1, size_bytes, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    return new_memory(size_bytes)
 
 
 class Buffers:

@@ -12,6 +12,7 @@ from typing import BinaryIO, Final
 from strongroom.engines.base import Busy, Unavailable
 from strongroom.engines.embedded.bodies.segment import Segment
 from strongroom.engines.embedded.files import Files, is_too_many_open_files
+from strongroom.platform.files import open_reader
 
 _READERS_MAX: Final = 64
 
@@ -46,8 +47,7 @@ class Handles:
         Unavailable."""
         if segment.reader is None:
             try:
-                # No `with`: it stays open for the next reader.
-                segment.reader = open(segment.path, "rb", buffering=0)  # noqa: SIM115
+                segment.reader = open_reader(segment.path)
             except OSError as error:
                 kind = Busy if is_too_many_open_files(error) else Unavailable
                 raise kind(f"segment {segment.id:016x} cannot be read: {error}") from error

@@ -6,7 +6,6 @@ deleted (unlinking.py).
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator, Callable
 from typing import BinaryIO
 
@@ -14,6 +13,7 @@ from strongroom.engines.base import CHUNK_BYTES_MAX, VERIFIED_BYTES_MAX, DataDam
 from strongroom.engines.checksum import crc64
 from strongroom.engines.embedded.bodies.segment import Segment
 from strongroom.engines.embedded.records.sqlite import Location
+from strongroom.platform.files import pread
 from strongroom.values import FileSlice
 
 
@@ -83,7 +83,7 @@ class SegmentContent:
 
     def _pread(self, offset: int, length: int) -> bytes:
         try:
-            return os.pread(self._reader.fileno(), length, self._location.offset + offset)
+            return pread(self._reader.fileno(), length, self._location.offset + offset)
         except OSError as error:
             raise DataDamaged(f"{self._name()} cannot be read: {error}") from error
 

@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import mmap
 import threading
 from collections.abc import Callable
 from typing import Final
 
 import apsw
+
+from strongroom.platform.memory import MAP_SHARED, PROT_WRITE, c_library
 
 # SQLite maps the index in pieces of 32 KiB, each for 4,096 pages of the log. The blocks of further
 # pieces are allocated with the first one, as many as a log of 256 MiB needs. A later piece is first
@@ -40,7 +41,6 @@ _MMAP_ARGUMENTS: Final = (
 )
 _MMAP_TYPE: Final = ctypes.CFUNCTYPE(ctypes.c_void_p, *_MMAP_ARGUMENTS, use_errno=True)
 _MAP_FAILED: Final = ctypes.c_void_p(-1).value
-_LIBC: Final = ctypes.CDLL(None, use_errno=True)
 _last = threading.local()
 _installing = threading.Lock()
 
@@ -50,7 +50,7 @@ Allocate = Callable[[int, int, int, int], int]
 
 def _system_allocate() -> Allocate | None:
     """Return Linux's fallocate; None on systems without it."""
-    call = getattr(_LIBC, "fallocate", None)
+    call = getattr(c_library(), "fallocate", None)
     if call is None or ctypes.sizeof(ctypes.c_void_p) != 8:
         return None
     call.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
@@ -80,7 +80,9 @@ def allocate_index(allocate: Allocate, descriptor: int, offset: int, length: int
 
 def mapping(allocate: Allocate) -> Callable[..., int | None]:
     """Return the replacement of `mmap`: it allocates what is mapped for shared writing."""
-    system_mmap = _LIBC.mmap
+    library = c_library()
+    assert library is not None, "what allocates is a function of this library"
+    system_mmap = library.mmap
     system_mmap.restype, system_mmap.argtypes = ctypes.c_void_p, _MMAP_ARGUMENTS
 
     def map_allocated(
@@ -89,7 +91,7 @@ def mapping(allocate: Allocate) -> Callable[..., int | None]:
         # An exception would become the address 0, so none may leave.
         try:
             _last.error = 0
-            if access & mmap.PROT_WRITE and flags & mmap.MAP_SHARED and descriptor >= 0:
+            if access & PROT_WRITE and flags & MAP_SHARED and descriptor >= 0:
                 _last.error = allocate_index(allocate, descriptor, offset, length)
             if not _last.error:
                 mapped: int | None = system_mmap(address, length, access, flags, descriptor, offset)

@@ -1,0 +1,100 @@
+"""Sockets: which are ready, and who may listen on an address.
+
+Must not live here: what is waited for, connections. Python for Windows has no `select.poll`, and
+its `select.select` accepts sockets only, which is all that is asked about here. Sources: poll(2),
+socket(7); "Using SO_REUSEADDR and SO_EXCLUSIVEADDRUSE" in the documentation of Winsock.
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+import sys
+from typing import Final, Protocol
+
+POLLIN: Final[int] = getattr(select, "POLLIN", 0x1)
+POLLOUT: Final[int] = getattr(select, "POLLOUT", 0x4)
+POLLERR: Final[int] = getattr(select, "POLLERR", 0x8)
+POLLHUP: Final[int] = getattr(select, "POLLHUP", 0x10)
+
+
+# Windows: nobody else may listen on the address. What SO_REUSEADDR permits there is just that.
+_EXCLUSIVE: Final[int | None] = getattr(socket, "SO_EXCLUSIVEADDRUSE", None)
+
+RESERVES_PORTS: Final = sys.platform == "linux"
+"""Whether a bound socket that does not listen keeps a port for a listener that shares it."""
+
+
+class _HasFileno(Protocol):
+    def fileno(self) -> int: ...
+
+
+class Poll(Protocol):
+    """See `select.poll`."""
+
+    def register(self, fd: int | _HasFileno, eventmask: int = ..., /) -> None:
+        """Ask about a socket."""
+        ...
+
+    def modify(self, fd: int | _HasFileno, eventmask: int, /) -> None:
+        """Ask for other events of a socket."""
+        ...
+
+    def unregister(self, fd: int | _HasFileno, /) -> None:
+        """Ask no more about a socket."""
+        ...
+
+    def poll(self, timeout: float | None = None, /) -> list[tuple[int, int]]:
+        """Return the sockets that are ready, and their events. The timeout is in milliseconds."""
+        ...
+
+
+class SelectPoll:
+    """`Poll`, made of `select.select`. A socket that its peer has closed is readable."""
+
+    def __init__(self) -> None:
+        self._events: dict[int, int] = {}
+
+    def register(self, fd: int | _HasFileno, eventmask: int = POLLIN | POLLOUT, /) -> None:
+        """See Poll."""
+        self._events[_number(fd)] = eventmask
+
+    def modify(self, fd: int | _HasFileno, eventmask: int, /) -> None:
+        """See Poll."""
+        self._events[_number(fd)] = eventmask
+
+    def unregister(self, fd: int | _HasFileno, /) -> None:
+        """See Poll."""
+        del self._events[_number(fd)]
+
+    def poll(self, timeout: float | None = None, /) -> list[tuple[int, int]]:
+        """See Poll."""
+        reads = [fd for fd, events in self._events.items() if events & (POLLIN | POLLHUP)]
+        writes = [fd for fd, events in self._events.items() if events & POLLOUT]
+        timeout_s = None if timeout is None or timeout < 0 else timeout / 1000
+        # Windows reports a connection that failed as an exception of the socket.
+        ready = select.select(reads, writes, [*self._events], timeout_s)
+        found: dict[int, int] = {}
+        for fds, event in zip(ready, (POLLIN, POLLOUT, POLLERR), strict=True):
+            for fd in fds:
+                found[fd] = found.get(fd, 0) | event
+        return list(found.items())
+
+
+def _number(fd: int | _HasFileno) -> int:
+    return fd if isinstance(fd, int) else fd.fileno()
+
+
+def take_address_of_ended_server(listener: socket.socket) -> None:
+    """Let a socket listen where a server listened that has just ended. Two listeners never share an
+    address. Call it before `bind`."""
+    option = socket.SO_REUSEADDR if _EXCLUSIVE is None else _EXCLUSIVE
+    listener.setsockopt(socket.SOL_SOCKET, option, 1)
+
+
+def new_poll() -> Poll:
+    """Return a new, empty poll."""
+    if hasattr(select, "poll"):
+        made: Poll = select.poll()
+        return made
+    return SelectPoll()

@@ -1,0 +1,1 @@
+"""The promises about files, with the calls of Windows. Tried with a simulated kernel only."""
