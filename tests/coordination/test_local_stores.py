@@ -66,6 +66,17 @@ def test_a_folder_that_cannot_be_written_to_refuses(broken: str, tmp_path: Path)
         store.cas("lock/a", None, b"", 1.0)
 
 
+def test_names_that_a_file_system_takes_for_one_are_refused(tmp_path: Path) -> None:
+    store = FileStore(tmp_path)
+    store.cas("lock/a", None, b"", 1.0)
+    store.cas("lock/A", None, b"", 1.0)
+    (tmp_path / ".LOCK").touch()  # where capital letters do not count, it is there with `.lock`
+    assert store.get("lock/%C3%A9", 1.0) is None
+    for trouble in (lambda: store.cas("lock/bC", None, b"", 1.0), lambda: store.get("lock/A", 1.0)):
+        with pytest.raises(StoreRefused, match="without capital letters"):
+            trouble()
+
+
 def test_a_head_that_is_too_deep_is_corrupt(tmp_path: Path) -> None:
     store = FileStore(tmp_path)
     (tmp_path / "lock").mkdir()

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -38,6 +39,8 @@ from strongroom.platform.files import open_reader, rename, sync_directory, sync_
 from strongroom.platform.locks import lock
 
 _SUFFIX: Final = ".entry"
+# A capital letter of a name, which is not part of an escape.
+_CAPITAL: Final = re.compile(r"(?<!%)(?<!%.)[A-Z]")
 _OPTIONS: Final = UrlOptions({"sync": SWITCH})
 
 
@@ -124,6 +127,11 @@ class FileStore(StoreBase):
         kind, _, escaped = key.partition("/")
         if not kind.isidentifier() or not escaped or escaped.startswith(".") or "/" in escaped:
             raise StoreRefused(f"{key!r} is no key")
+        if _CAPITAL.search(escaped) and (self._folder / ".LOCK").exists():
+            raise StoreRefused(
+                f"{key}: {self._folder} is on a file system that takes capital and small letters "
+                "for the same, so two names could share a file. Use names without capital letters"
+            )
         return self._folder / kind / f"{escaped}{_SUFFIX}"
 
     def _read(self, key: str) -> Entry | None:
