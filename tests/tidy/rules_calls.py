@@ -1,4 +1,4 @@
-"""Rules about the use of clocks, randomness and the environment, and about skipped tests.
+"""Rules about clocks, randomness, the environment and the system, and about skipped tests.
 
 Names are resolved through the file's imports, so `from time import time as t; t` is seen too. A
 mention counts as a use: `default_factory=uuid4` uses randomness like a call.
@@ -37,6 +37,24 @@ ENVIRONMENT = {"os.environ", "os.environb", "os.getenv", "os.getenvb"}
 ENVIRONMENT_READERS = ("config.py", "cli", "testing")
 ENVIRONMENT_MODULES = {PACKAGE / "coordination/options/environment.py"}
 
+# Not on every system, or not the same there: src/strongroom/platform offers them all.
+SYSTEM_MODULES = {"fcntl", "grp", "msvcrt", "platform", "pwd", "resource", "termios"}
+SYSTEM_NAMES = {
+    "asyncio.new_event_loop", "ctypes.CDLL", "ctypes.WinDLL", "os.O_CLOEXEC", "os.O_DIRECT",
+    "os.O_DIRECTORY", "os.O_NOFOLLOW", "os.chown", "os.copy_file_range", "os.fchmod", "os.fchown",
+    "os.fdatasync", "os.fork", "os.fsync", "os.geteuid", "os.getuid", "os.killpg", "os.name",
+    "os.pipe2", "os.posix_fadvise", "os.posix_fallocate", "os.pread", "os.preadv", "os.pwrite",
+    "os.pwritev", "os.rename", "os.replace", "os.sendfile", "os.setsid", "os.statvfs", "os.sync",
+    "os.sysconf", "os.uname", "select.epoll", "select.poll", "signal.SIGCHLD", "signal.SIGHUP",
+    "signal.SIGKILL", "signal.SIGUSR1", "signal.SIGUSR2", "socket.AF_UNIX", "socket.SO_REUSEADDR",
+    "socket.SO_REUSEPORT", "sys.platform",
+}  # fmt: skip
+SYSTEM_PLACES = (
+    PACKAGE / "platform",
+    # It runs on Linux only, and imports nothing of the package.
+    PACKAGE / "coordination/processes/child_guard.py",
+)
+
 SKIPS = {
     "pytest.importorskip", "pytest.mark.skip", "pytest.mark.skipif", "pytest.mark.xfail",
     "pytest.skip", "pytest.xfail", "unittest.SkipTest", "unittest.skip", "unittest.skipIf",
@@ -69,6 +87,32 @@ def environment(source: Source) -> list[str]:
     if top in ENVIRONMENT_READERS or source.path in ENVIRONMENT_MODULES:
         return []
     return _uses(source, ENVIRONMENT, "belongs to config.py or cli")
+
+
+def of_one_system(source: Source) -> list[str]:
+    """Return a complaint for each use of what only some systems have, outside of `platform`.
+
+    There, each use keeps a promise on every system, or refuses with a text.
+    """
+    if any(source.path.is_relative_to(place) for place in SYSTEM_PLACES):
+        return []
+    reason = "belongs to platform/, which offers it on every system"
+    modules = {
+        alias.name: node.lineno
+        for node in nodes(source)
+        if isinstance(node, ast.Import)
+        for alias in node.names
+    } | {
+        node.module: node.lineno
+        for node in nodes(source)
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level
+    }
+    complaints = [
+        f"{source.path}:{line} {name} {reason}"
+        for name, line in modules.items()
+        if name in SYSTEM_MODULES
+    ]
+    return complaints + _uses(source, SYSTEM_NAMES, reason)
 
 
 def skips(source: Source) -> list[str]:

@@ -27,7 +27,11 @@ EVERYWHERE: tuple[Rule, ...] = (
     rules_shape.banned_module_name,
     rules_shape.untyped_functions,
 )
-IN_THE_PACKAGE: tuple[Rule, ...] = (rules_calls.clock_or_chance, rules_calls.environment)
+IN_THE_PACKAGE: tuple[Rule, ...] = (
+    rules_calls.clock_or_chance,
+    rules_calls.environment,
+    rules_calls.of_one_system,
+)
 IN_THE_TESTS: tuple[Rule, ...] = (rules_calls.skips,)
 TEXTS: tuple[rules_words.TextRule, ...] = (
     rules_words.unfinished,
