@@ -22,7 +22,7 @@ SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null)
 # The repository itself, and each folder that has a distribution of its own.
 BUILT := . $(patsubst %/,%,$(dir $(wildcard distributions/*/pyproject.toml)))
 # The parts of `make check`, the longest first. Each prints its output in one piece, where make can do that.
-CHECKS := check-types check-tidy check-layers check-format
+CHECKS := check-types check-tidy check-darwin check-win32 check-layers check-format
 WHOLE_OUTPUT := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 # What is built into a site; every page keeps its place, so that links stay as they are.
 PAGES = $(wildcard *.md docs/*.md docs/*/*.md benchmarks/README.md tests/README.md docs/site/*.css docs/site/*.js)
@@ -50,6 +50,9 @@ check: $(VENV)/.dev ## Format, lint, types, layers, style by the numbers; severa
 
 check-types:
 	$(BIN)/mypy
+
+check-darwin check-win32: check-%:
+	$(BIN)/mypy --platform $* --cache-dir .mypy_cache/$* src
 
 check-tidy:
 	$(PYTEST) tests/tidy
