@@ -17,6 +17,7 @@ from strongroom.auth.accounts import (
     AccountsError,
     Signer,
     development_account,
+    named_account,
     parse_account,
     parse_accounts,
     parse_document,
@@ -135,3 +136,21 @@ def test_switches_are_kept_and_bad_ones_refused() -> None:
     ):
         with pytest.raises(AccountsError):
             parse_document((row % wrong).encode())
+
+
+@pytest.mark.parametrize("name", ["x", "my-account", "My.Account_1", "a" * 63])
+def test_an_account_may_have_a_name_that_azure_refuses_but_no_text_gives_it(name: str) -> None:
+    assert Account(name, (b"key",)).name == name
+    with pytest.raises(AccountsError, match="3 to 24 lower-case letters or digits"):
+        named_account(name, (b"key",))
+    with pytest.raises(AccountsError, match="3 to 24 lower-case letters or digits"):
+        parse_account(f"{name}:a2V5")
+    document = serialise_document([Account(name, (b"key",))])
+    with pytest.raises(AccountsError, match="3 to 24 lower-case letters or digits"):
+        parse_document(document)
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "a b", "-a", "a" * 64, "\x00", "é", "a\n", "a:b"])
+def test_a_name_that_urls_and_records_cannot_hold_is_no_account(name: str) -> None:
+    with pytest.raises(AccountsError, match="1 to 63 letters"):
+        Account(name, (b"key",))

@@ -28,6 +28,8 @@ GENERATED_KEY_BYTES: Final = 64
 KEYS_MAX: Final = 2
 
 _NAME: Final = re.compile(r"[a-z0-9]{3,24}")
+# What a URL and a record can hold. Programs that serve emulators' users take such names.
+_USABLE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _NAME_CHARS_MAX: Final = 24
 _BLOCK_BYTES: Final = hashlib.sha256().block_size
 # RFC 2104's two pads, as tables for bytes.translate.
@@ -65,7 +67,13 @@ class Signer:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A storage account: `name`, one or two decoded `keys`, each of which signs, and `switches`."""
+    """A storage account: `name`, one or two decoded `keys`, each of which signs, and `switches`.
+
+    The name has up to 63 letters, digits, dots, hyphens and underscores. `named_account` makes
+    accounts with the names that Azure permits.
+
+    Raises: AccountsError.
+    """
 
     name: str
     # Caches look accounts up by hash; the name is enough for that.
@@ -74,10 +82,10 @@ class Account:
     signers: tuple[Signer, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not _NAME.fullmatch(self.name):
+        if not _USABLE_NAME.fullmatch(self.name):
             raise AccountsError(
-                f"account name {_quoted_name(self.name)}: "
-                "it must have 3 to 24 lower-case letters or digits"
+                f"account name {_quoted_name(self.name)}: it must have 1 to 63 letters, digits, "
+                "dots, hyphens or underscores"
             )
         if not 1 <= len(self.keys) <= KEYS_MAX:
             raise AccountsError(f"account {self.name!r}: it must have one or two keys")
@@ -108,6 +116,15 @@ class Accounts(Protocol):
     def get(self, name: str) -> Account | None:
         """Return the account called `name`; None if there is none."""
         ...
+
+
+def named_account(name: str, keys: tuple[bytes, ...]) -> Account:
+    """Return an account whose name Azure permits too. Raises AccountsError."""
+    if not _NAME.fullmatch(name):
+        raise AccountsError(
+            f"account name {_quoted_name(name)}: it must have 3 to 24 lower-case letters or digits"
+        )
+    return Account(name, keys)
 
 
 def development_account() -> Account:
@@ -170,7 +187,7 @@ def serialise_document(accounts: Iterable[Account]) -> bytes:
 
 
 def _account(name: str, keys: list[str]) -> Account:
-    return Account(name, tuple(_key(name, number, key) for number, key in enumerate(keys, 1)))
+    return named_account(name, tuple(_key(name, number, key) for number, key in enumerate(keys, 1)))
 
 
 def _key(name: str, number: int, text: str) -> bytes:

@@ -64,7 +64,7 @@ def add(
     name: Name, data: Data = _DATA, accounts_file: File = None, key_stdin: KeyStdin = False
 ) -> None:
     """Add an account. Prints the key that was made for it."""
-    from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_NAME, Account
+    from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_NAME, named_account
 
     key = _new_key(key_stdin)
     others: list[str] = []
@@ -73,7 +73,7 @@ def add(
         if any(account.name == name for account in accounts):
             fail(Exit.REFUSED, f"there is an account {name!r} already; rotate gives it a new key")
         others[:] = [account.name for account in accounts]
-        return (*accounts, Account(name, (key,)))
+        return (*accounts, named_account(name, (key,)))
 
     path = change_file(data, accounts_file, edit)
     _print_result(f"Account {name} is in {path}.", key, key_stdin)
