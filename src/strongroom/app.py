@@ -57,7 +57,7 @@ from strongroom.servers.identities.identities import ServedIdentities
 from strongroom.servers.identities.roles_file import ServedRoles
 from strongroom.servers.identities.start_checks import check_held_accounts, warn_of_unused_roles
 from strongroom.servers.identities.token_keys import KeyFile, KeyUrl, TokenKeys, fetch
-from strongroom.servers.listener import Listener, RequestedListener
+from strongroom.servers.listener import Listener, RefusedListener, RequestedListener
 from strongroom.servers.memory_pressure import Pressure
 from strongroom.servers.one_port import OnePort
 from strongroom.servers.own_endpoints import OwnEndpoints
@@ -82,7 +82,14 @@ _log = logging.getLogger(__name__)
 
 
 class CannotListen(Exception):
-    """The server cannot listen on its address or port; the text says which and why."""
+    """The server cannot listen on its address or port; the text says which and why.
+
+    `refused` has the same as values, for programs with other flags than `strongroom serve`.
+    """
+
+    def __init__(self, text: str, refused: RefusedListener | None = None) -> None:
+        super().__init__(text)
+        self.refused = refused
 
 
 class DataUnusable(Exception):
@@ -122,7 +129,8 @@ class App:
         self.failed = asyncio.get_running_loop().create_future()
         try:
             check_oauth(self.settings)
-            await _check_host(self.settings.host)
+            for host in self.settings.listening_hosts():
+                await _check_host(host)
             _check_data(self.settings.data)
             self.accounts = _served_accounts(self.settings)
             remote = CopyClient(_source_hosts(self.settings))
@@ -163,9 +171,9 @@ class App:
     def description(self) -> str:
         """Return what is served, as a line of the log."""
         ports = ", ".join(f"{name} {port}" for name, port in self.ports.items())
-        data = self.settings.data
+        data, hosts = self.settings.data, ", ".join(self.settings.listening_hosts())
         return (
-            f"ready: {'in memory' if data is None else data.resolve()}, on {self.settings.host} "
+            f"ready: {'in memory' if data is None else data.resolve()}, on {hosts} "
             f"({ports}), accounts: {len(self.accounts.all())}"
         )
 
@@ -182,7 +190,7 @@ class App:
     async def _open_store(self) -> MemoryEngine | EmbeddedEngine:
         settings = self.settings
         if settings.data is None:
-            return MemoryEngine(self._clock)
+            return MemoryEngine(self._clock, settings.memory_max_bytes)
         try:
             store = await open_store(settings.data, self._clock, test_clock=settings.test_clock)
         except EngineError as error:
@@ -257,7 +265,9 @@ class App:
         sources = self.services.held.of(CopySources)
         sources.hold = faults
         sources.locate = CopyLocator(contexts, self.ports, router).locate
-        ports = _wanted_ports(settings)
+        ports = settings.service_ports()
+        if settings.one_port is not None:
+            ports[one_port.NAME] = settings.one_port
         budget = ConnectionBudget(open_files.connections_max())
         telemetry = Telemetry(self._connections, self._waiters)
         telemetry.add(ConnectionMetrics(budget))
@@ -338,7 +348,7 @@ class App:
         return found
 
     async def _open(self, wanted: RequestedListener) -> None:
-        host, listener = self.settings.host, wanted.listener
+        host, listener = self.settings.host_of(wanted.name), wanted.listener
         self.releases.insert(0, listener.close_idle)
         # Registered first: if a later port cannot be opened, this one is closed again.
         self._closing.append(listener.close)
@@ -346,7 +356,8 @@ class App:
             self.ports[wanted.name] = await listener.listen(host.strip("[]"), wanted.port)
         except OSError as error:
             reason = error.strerror or str(error)
-            raise CannotListen(_not_listening(host, wanted, reason)) from error
+            refused = RefusedListener(wanted.name, host, wanted.port, reason)
+            raise CannotListen(_not_listening(host, wanted, reason), refused) from error
         self._listeners.append(listener)
 
     def _in_background(self, work: Coroutine[object, object, None]) -> None:
@@ -360,6 +371,7 @@ class App:
 
     def _own_endpoints(self, telemetry: Telemetry, faults: FaultInjector | None) -> OwnEndpoints:
         settings = self.settings
+        names = (*map(str.lower, settings.listening_hosts()), *settings.own_hosts)
         return OwnEndpoints(
             is_ready=lambda: bool(self._listeners) and not self._listeners[0].draining,
             health=lambda: self.store.health(_HEALTH_TIMEOUT_S),
@@ -369,9 +381,7 @@ class App:
             now=self.store.now,
             advance=self.store.advance if settings.test_clock else None,
             faults=faults,
-            hosts=OwnHosts(
-                frozenset((settings.host.lower(), *settings.own_hosts)), settings.host_suffixes
-            ),
+            hosts=OwnHosts(frozenset(names), settings.host_suffixes),
         )
 
     def _connections(self) -> int:
@@ -387,7 +397,10 @@ async def _check_host(host: str) -> None:
         await asyncio.get_running_loop().getaddrinfo(host.strip("[]") or None, 0)
     except OSError as error:
         reason = error.strerror or str(error)
-        raise CannotListen(f"--host {host}: no such name or address ({reason})") from None
+        raise CannotListen(
+            f"--host {host}: no such name or address ({reason})",
+            RefusedListener(None, host, 0, reason),
+        ) from None
 
 
 def _check_data(data: Path | None) -> None:
@@ -406,17 +419,6 @@ def _not_listening(host: str, wanted: RequestedListener, reason: str) -> str:
         f"cannot listen on {host} port {wanted.port} for {what}: {reason}. Choose another port by "
         f"{flag}, or {flag} 0 for a free one; --port-base 0 takes free ones for all services."
     )
-
-
-def _wanted_ports(settings: Settings) -> dict[str, int]:
-    """Return the port of each listener, by the listener's name."""
-    ports = {
-        Service.BLOB.value: settings.blob_port,
-        Service.QUEUE.value: settings.queue_port,
-        Service.TABLE.value: settings.table_port,
-        Service.FILE.value: settings.file_port,
-    }
-    return ports if settings.one_port is None else {**ports, one_port.NAME: settings.one_port}
 
 
 def _source_hosts(settings: Settings) -> SourceHosts:

@@ -36,6 +36,8 @@ _MANAGER_VARIABLES: Final = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")
 LogLevel = Literal["debug", "info", "warning", "error"]
 LogFormat = Literal["text", "json"]
 SmbEncryption = Literal["required", "offered"]
+ServiceName = Literal["blob", "queue", "table", "file"]
+SERVICE_NAMES: Final[tuple[ServiceName, ...]] = ("blob", "queue", "table", "file")
 
 
 class ConfigError(Exception):
@@ -109,6 +111,16 @@ class SmbFlags:
 
 
 @dataclass(frozen=True, slots=True)
+class ServiceHosts:
+    """The hosts of services that do not listen on the host of all others; None = that host."""
+
+    blob: str | None = None
+    queue: str | None = None
+    table: str | None = None
+    file: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class RolesSource:
     """The source of role assignments.
 
@@ -129,7 +141,10 @@ class Settings:
     SMB is not served. `requires_https`: plain HTTP is refused. `own_hosts` are further host names
     of the server's own endpoints. `oauth` None = bearer tokens are refused. `rehydration_s` is how
     long archived blobs take to become readable, with priority Standard and with High. `ready_file`
-    exists while the server is ready; None = there is no such file.
+    exists while the server is ready; None = there is no such file. `services` are those that get a
+    port of their own. `memory_max_bytes` bounds what a server without `data` keeps; None = no
+    bound. `allow_unsigned_tokens`: other machines may use the development mode of bearer tokens.
+    `debug_log` is a file for log lines of every level; None = there is none.
     """
 
     data: Path | None = DEFAULT_DATA
@@ -157,10 +172,34 @@ class Settings:
     roles: RolesSource = RolesSource()
     rehydration_s: tuple[float, float] = (0.0, 0.0)
     ready_file: Path | None = None
+    hosts: ServiceHosts = ServiceHosts()
+    services: tuple[ServiceName, ...] = SERVICE_NAMES
+    memory_max_bytes: int | None = None
+    allow_unsigned_tokens: bool = False
+    debug_log: Path | None = None
+
+    def host_of(self, name: str) -> str:
+        """Return the host of a listener: a service's own, else that of all."""
+        own: str | None = getattr(self.hosts, name) if name in SERVICE_NAMES else None
+        return self.host if own is None else own
+
+    def service_ports(self) -> dict[str, int]:
+        """Return the port of each service that gets one of its own, by the service's name."""
+        return {name: getattr(self, f"{name}_port") for name in self.services}
+
+    def listening_hosts(self) -> tuple[str, ...]:
+        """Return every host that a listener is opened on, without repetition."""
+        shared = self.one_port is not None or self.smb is not None
+        hosts = [self.host_of(name) for name in self.services]
+        return tuple(dict.fromkeys([*hosts, self.host] if shared else hosts))
+
+    def exposed_host(self) -> str | None:
+        """Return a host on which other machines reach the server; None if there is none."""
+        return next((host for host in self.listening_hosts() if not is_loopback(host)), None)
 
     def may_use_development_key(self) -> bool:
         """Whether the well-known key may be used: on loopback, or if the settings allow it."""
-        return self.allow_development_key or is_loopback(self.host)
+        return self.allow_development_key or self.exposed_host() is None
 
 
 def without_settings(environment: Mapping[str, str]) -> dict[str, str]:
@@ -276,9 +315,9 @@ def check_exposure(settings: Settings, accounts: Iterable[Account]) -> None:
     for account in accounts:
         if has_development_key(account):
             raise ConfigError(
-                f"{settings.host!r} can be reached from other machines, and the key of account "
-                f"{account.name!r} is the development key, which everybody knows. Add an account "
-                "of your own (strongroom account add NAME), or say --allow-development-key."
+                f"{settings.exposed_host()!r} can be reached from other machines, and the key of "
+                f"account {account.name!r} is the development key, which everybody knows. Add an "
+                "account of your own (strongroom account add NAME), or say --allow-development-key."
             )
 
 
@@ -286,14 +325,17 @@ def check_oauth(settings: Settings) -> None:
     """Refuse the development mode of bearer tokens if other machines can reach the server.
 
     `--allow-development-key` does not change that. It exposes one account that protects nothing,
-    but tokens that anybody can write would expose every account.
+    but tokens that anybody can write would expose every account. No flag of `serve` sets
+    `allow_unsigned_tokens`.
 
     Raises: ConfigError.
     """
-    oauth = settings.oauth
-    if oauth is not None and oauth.keys is None and not is_loopback(settings.host):
+    oauth, exposed = settings.oauth, settings.exposed_host()
+    if oauth is None or oauth.keys is not None or settings.allow_unsigned_tokens:
+        return
+    if exposed is not None:
         raise ConfigError(
-            f"{settings.host!r} can be reached from other machines, and --oauth basic accepts "
+            f"{exposed!r} can be reached from other machines, and --oauth basic accepts "
             "tokens that anybody can write. Say whose tokens are accepted by --oauth-issuer and "
             "--oauth-keys."
         )

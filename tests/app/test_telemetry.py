@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -16,6 +18,7 @@ from strongroom.servers.telemetry import (
     Telemetry,
     TextLines,
     masked_target,
+    set_up_logging,
 )
 from strongroom.wire.core.http import Headers, Request, Response
 from tests.app.bodies import Bytes
@@ -120,3 +123,38 @@ def test_an_exception_is_logged_whole(formatter: logging.Formatter) -> None:
     text = formatter.format(record)
     assert "broken: a" in text
     assert "what went wrong" in text
+
+
+@pytest.fixture
+def project_log() -> Iterator[logging.Logger]:
+    """Provide the project's logger, and put back what it was set to."""
+    logger = logging.getLogger("strongroom")
+    before = (logger.handlers[:], logger.level, logger.propagate)
+    yield logger
+    for handler in logger.handlers:
+        if handler not in before[0]:
+            handler.close()
+    logger.handlers[:], logger.propagate = before[0], before[2]
+    logger.setLevel(before[1])
+
+
+def test_a_debug_log_has_every_line_and_only_its_owner_reads_it(
+    tmp_path: Path, project_log: logging.Logger, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "debug.log"
+    for _ in range(2):
+        set_up_logging("warning", "text", file)
+        project_log.debug("small")
+        project_log.warning("large")
+    lines = file.read_text(encoding="utf-8").splitlines()
+    assert [line.rpartition(" ")[2] for line in lines] == ["small", "large"] * 2
+    assert file.stat().st_mode & 0o777 == 0o600
+    printed = capsys.readouterr().err
+    assert "small" not in printed and printed.count("large") == 2
+
+
+def test_without_a_debug_log_lines_below_the_level_are_not_made(
+    project_log: logging.Logger,
+) -> None:
+    set_up_logging("warning", "text")
+    assert not project_log.isEnabledFor(logging.INFO)

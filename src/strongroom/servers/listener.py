@@ -55,3 +55,17 @@ class RequestedListener(NamedTuple):
     name: str
     listener: Listener
     port: int
+
+
+class RefusedListener(NamedTuple):
+    """A listener that could not be opened.
+
+    Attributes:
+        name: its name among the others; None if the host is no name or address.
+        reason: the system's reason, as text.
+    """
+
+    name: str | None
+    host: str
+    port: int
+    reason: str

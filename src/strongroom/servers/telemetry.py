@@ -11,9 +11,13 @@ import datetime
 import itertools
 import json
 import logging
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
+from io import TextIOWrapper
+from pathlib import Path
 from typing import Final
 from urllib.parse import unquote_plus
 
@@ -249,19 +253,36 @@ def _header(response: Response | None, name: str) -> str:
     return "-"
 
 
-def set_up_logging(level: str, form: str) -> None:
+def set_up_logging(level: str, form: str, debug_log: Path | None = None) -> None:
     """Send the project's log to standard error.
 
     Arguments:
         level: `debug`, `info`, `warning`, `error`.
         form: `text`, or `json` for one object a line.
+        debug_log: a file that lines of every level are added to; None = there is none. Only its
+            owner can read it.
+
+    Raises: OSError: the file cannot be written.
     """
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines() if form == "json" else TextLines())
+    handler.setLevel(level.upper())
+    handlers: list[logging.Handler] = [handler]
+    if debug_log is not None:
+        handlers.append(_PrivateFile(debug_log, encoding="utf-8"))
     logger = logging.getLogger("strongroom")
-    logger.handlers[:] = [handler]
-    logger.setLevel(level.upper())
+    for one in handlers:
+        one.setFormatter(JsonLines() if form == "json" else TextLines())
+    logger.handlers[:] = handlers
+    logger.setLevel(level.upper() if debug_log is None else logging.DEBUG)
     logger.propagate = False
+
+
+class _PrivateFile(logging.FileHandler):
+    """A file that only its owner can read: a log has the names of what users keep."""
+
+    def _open(self) -> TextIOWrapper:
+        opener = partial(os.open, mode=0o600)
+        return open(self.baseFilename, "a", encoding=self.encoding, opener=opener)
 
 
 class TextLines(logging.Formatter):
