@@ -30,7 +30,7 @@ from benchmarks.samba import SmbShare, write_login
 from benchmarks.servers import STRONGROOM, free_ports
 from benchmarks.workloads import make_container, put_blob
 from strongroom.account_switches import DEFAULT_SWITCHES
-from strongroom.cli.serve import GC_THRESHOLDS
+from strongroom.cli.serving.until_signal import GC_THRESHOLDS
 from strongroom.config import ACCOUNTS_FILE_NAME, AccountSources, Settings, SmbFlags
 from strongroom.testing.server import InProcessServer
 

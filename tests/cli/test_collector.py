@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from strongroom.cli.serve import GC_THRESHOLDS
+from strongroom.cli.serving.until_signal import GC_THRESHOLDS
 
 _OBJECTS_MAX = 6_000
 

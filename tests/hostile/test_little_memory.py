@@ -126,7 +126,10 @@ def test_a_start_without_memory_for_its_threads_says_so(tmp_path: Path) -> None:
 
 
 def test_giving_up_ends_at_once_with_its_own_code() -> None:
-    program = "from strongroom.cli.serve import _exit_at_once; _exit_at_once('memory ran out')"
+    program = (
+        "from strongroom.cli.serving.until_signal import Program, _exit_at_once; "
+        "_exit_at_once(Program('strongroom', print), 'memory ran out')"
+    )
     ended = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60
     )

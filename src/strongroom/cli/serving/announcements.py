@@ -1,7 +1,7 @@
 """What a served process announces: that it starts, is ready, stops.
 
 Lives here: who hears it, which is the ready file and the service manager. Must not live here: when
-(serve.py).
+(until_signal.py).
 """
 
 from __future__ import annotations
