@@ -115,9 +115,30 @@ def is_cacheable(query: str) -> bool:
     return is_short and query.count("&") < limits.REMEMBERED_QUERY_PARAMETERS_MAX
 
 
-def etag_text(stamp: int) -> str:
-    """Return the ETag of a stamp as Azure writes it, with quotes: `"0x8D8499394C82CF9"`."""
-    return f'"0x{stamp:X}"'
+Etag = int | str
+"""A stamp, or the text with quotes of an ETag that another server gave (ForeignEtag)."""
+
+
+def etag_text(etag: Etag) -> str:
+    """Return an ETag as Azure writes it, with quotes: `"0x8D8499394C82CF9"`."""
+    return etag if isinstance(etag, str) else f'"0x{etag:X}"'
+
+
+class ForeignEtag(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The ETag that another server gave to an imported state.
+
+    It is only shown, and compared with the ETags of conditions. `stamp` is the `etag` of the
+    record that was imported. So it ends by itself with the first change, which gives the record
+    another stamp. `text` has its quotes.
+    """
+
+    stamp: int
+    text: str
+
+    @staticmethod
+    def shown(foreign: ForeignEtag | None, stamp: int) -> Etag:
+        """Return the ETag of a record that has this stamp."""
+        return stamp if foreign is None or foreign.stamp != stamp else foreign.text
 
 
 def md5_text(digest: bytes) -> str:

@@ -60,7 +60,7 @@ class State:
 
     kind: BlobKind = BlobKind.BLOCK
     committed: bool = True
-    etag: int = 1
+    shown_etag: int = 1
     created: int = TIME
     modified: int = TIME
     size_bytes: int = 0
@@ -70,7 +70,7 @@ class State:
 FULL = BlobItem(
     "a&b",
     State(
-        etag=0x8D8499394C82CF9,
+        shown_etag=0x8D8499394C82CF9,
         modified=TIME + TICKS_PER_S,
         size_bytes=5,
         properties=ContentProperties("text/plain", "gzip", "en", bytes(16), "no-cache", "inline"),

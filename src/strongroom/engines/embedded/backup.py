@@ -8,6 +8,7 @@ that the snapshot names. An interrupted copy is never mistaken for a complete on
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import os
 from collections.abc import Callable
@@ -18,6 +19,7 @@ import apsw
 from strongroom.engines.embedded.check import Finding, Inspection
 from strongroom.engines.embedded.copy_target import PRIVATE_NAMES, CopyTarget
 from strongroom.engines.embedded.directory import (
+    FORMAT_VERSION,
     RECORDS_NAME,
     Damaged,
     DirectoryLayout,
@@ -74,7 +76,7 @@ def backup(
     lock = FileLock(home.backup_lock)
     found = lock_settled(home, lock)
     try:
-        stamp = Format(test_clock=found.test_clock, backup=True)
+        stamp = dataclasses.replace(found, version=FORMAT_VERSION, backup=True)
         with CopyTarget(target, stamp) as making:
             segments = _copy_records(home, making.layout, found, verify)
             _copy_segments(home, making.layout, segments, progress)
@@ -157,7 +159,7 @@ def restore(
     found = settled_format(home)
     if not found.backup:
         raise NotADataDirectory(f"{home.path} is a data directory, not a backup of one")
-    stamp = Format(test_clock=found.test_clock)
+    stamp = dataclasses.replace(found, version=FORMAT_VERSION, backup=False)
     for path in (home.records, home.segments):
         if not os.path.exists(path):
             raise Damaged(f"{home.path} is not whole: {path} is missing")

@@ -1,8 +1,9 @@
 """A data directory: its layout, version stamp, and lock.
 
-    FORMAT          one line: "strongroom 4", followed by " test-clock" or " backup" if it is one,
-                    and by " upgrading" if an upgrade was decided but is not complete (upgrade/)
-    UNFINISHED      instead of FORMAT, while a backup or a restore is made (copy_target.py)
+    FORMAT          one line: "strongroom 4", followed by the marks of Format: " test-clock",
+                    " backup", " foreign-etags" and " upgrading" (upgrade/)
+    UNFINISHED      instead of FORMAT, while a backup, a restore or an import is made
+                    (copy_target.py)
     LOCK            held by the one server that has the directory open, which holds segments/ too
     BACKUP          held shared by a backup; while it is, no segment may be deleted. Each backup
                     that is complete writes a mark there, so its time of change says when
@@ -35,6 +36,7 @@ _PRODUCT: Final = "strongroom"
 _TEST_CLOCK: Final = "test-clock"
 _BACKUP: Final = "backup"
 _UPGRADING: Final = "upgrading"
+_FOREIGN_ETAGS: Final = "foreign-etags"
 _UNFINISHED: Final = "FORMAT.new"
 _UNFINISHED_COPY: Final = "UNFINISHED"
 SEGMENT_NAME: Final = re.compile(r"([0-9a-f]{16})\.seg")
@@ -72,12 +74,14 @@ class Damaged(EngineError):
 @dataclass(frozen=True, slots=True)
 class Format:
     """The content of the FORMAT file. `upgrading`: the records of this version are written, but
-    those of the old version are perhaps still in their place."""
+    those of the old version are perhaps still in their place. `foreign_etags`: records may have
+    ETags that another server gave. An older version would show others, so it refuses the mark."""
 
     version: str = FORMAT_VERSION
     test_clock: bool = False
     backup: bool = False
     upgrading: bool = False
+    foreign_etags: bool = False
 
     @property
     def is_current(self) -> bool:
@@ -87,7 +91,7 @@ class Format:
     def text(self) -> str:
         """Return the file's only line."""
         marks = [_TEST_CLOCK] * self.test_clock + [_BACKUP] * self.backup
-        marks += [_UPGRADING] * self.upgrading
+        marks += [_FOREIGN_ETAGS] * self.foreign_etags + [_UPGRADING] * self.upgrading
         return " ".join([_PRODUCT, self.version, *marks]) + "\n"
 
 
@@ -96,7 +100,7 @@ def parse_format(text: str, path: str) -> Format:
     words = text.split()
     known = {_TEST_CLOCK, _BACKUP}
     if words[1:2] == [FORMAT_VERSION]:
-        known.add(_UPGRADING)
+        known |= {_UPGRADING, _FOREIGN_ETAGS}
     if (
         len(words) < 2
         or words[0] != _PRODUCT
@@ -108,7 +112,13 @@ def parse_format(text: str, path: str) -> Format:
             f"{_PRODUCT + ' ' + FORMAT_VERSION!r}, and upgrades {_PRODUCT + ' ' + OLD_VERSION!r}. "
             "Open it with the version that wrote it."
         )
-    return Format(words[1], _TEST_CLOCK in words, _BACKUP in words, _UPGRADING in words)
+    return Format(
+        words[1],
+        test_clock=_TEST_CLOCK in words,
+        backup=_BACKUP in words,
+        upgrading=_UPGRADING in words,
+        foreign_etags=_FOREIGN_ETAGS in words,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,10 +196,10 @@ class DirectoryLayout:
         return parse_format(text, self.path)
 
     def refuse_unfinished_copy(self) -> None:
-        """Raise NotADataDirectory if a backup or a restore has not been completed."""
+        """Raise NotADataDirectory if a backup, a restore or an import has not been completed."""
         if os.path.exists(self.unfinished_copy):
             raise NotADataDirectory(
-                f"{self.path} is not whole: the backup or restore that wrote it was "
+                f"{self.path} is not whole: the backup, restore or import that wrote it was "
                 "interrupted, or is still at work. Make it again; that replaces it."
             )
 

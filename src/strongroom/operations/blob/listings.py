@@ -174,7 +174,7 @@ def _container(row: ContainerRow, page: ContainerPage, metadata: bool) -> Contai
     protection = page.protections.get(row.name, NOTHING)
     return ContainerItem(
         row.name,
-        record.etag,
+        record.shown_etag,
         record.modified,
         leases.status(record.lease, now),
         leases.state(record.lease, now).value,

@@ -17,7 +17,7 @@ import msgspec
 from strongroom import blob_errors, errors
 from strongroom.errors import ErrorCode, StorageError
 from strongroom.semantics.core import tag_expressions
-from strongroom.values import TICKS_PER_S, etag_text, rfc1123
+from strongroom.values import TICKS_PER_S, Etag, etag_text, rfc1123
 
 ANY: Final = ("*",)
 READ_RULES_SINCE: Final = "2013-08-15"
@@ -87,7 +87,7 @@ def require_write_combination(conditions: Conditions) -> None:
 
 def check_read(
     conditions: Conditions,
-    stamp: int,
+    etag: Etag,
     modified: int,
     version: str,
     tags: Mapping[str, str] = _NO_TAGS,
@@ -95,7 +95,7 @@ def check_read(
     """Check the conditions of a read of an existing resource.
 
     Arguments:
-        stamp: the ETag's number.
+        etag: the ETag.
         modified: Last-Modified, in ticks; compared in whole seconds.
         version: x-ms-version of the request.
         tags: the blob's tags.
@@ -107,22 +107,22 @@ def check_read(
         return
     require_read_combination(conditions, version)
     positive = _positive_old if version < READ_RULES_SINCE else _positive
-    if not positive(conditions, stamp, modified) or not _tagged(conditions, tags):
+    if not positive(conditions, etag, modified) or not _tagged(conditions, tags):
         raise StorageError(errors.CONDITION_NOT_MET)
-    if not _changed(conditions, stamp, modified, version):
-        raise not_modified(stamp, modified)
+    if not _changed(conditions, etag, modified, version):
+        raise not_modified(etag, modified)
 
 
-def not_modified(stamp: int, modified: int) -> StorageError:
+def not_modified(etag: Etag, modified: int) -> StorageError:
     """Return the error 304 with the headers that it must have."""
-    headers = (("ETag", etag_text(stamp)), ("Last-Modified", rfc1123(modified)))
+    headers = (("ETag", etag_text(etag)), ("Last-Modified", rfc1123(modified)))
     return StorageError(errors.NOT_MODIFIED, headers=headers)
 
 
 def check_write(
     conditions: Conditions,
     exists: bool,
-    stamp: int,
+    etag: Etag,
     modified: int,
     creates: bool,
     tags: Mapping[str, str] = _NO_TAGS,
@@ -131,7 +131,7 @@ def check_write(
     """Check the conditions of a write.
 
     Arguments:
-        exists: whether a committed blob exists; `stamp`, `modified` and `tags` are then its own.
+        exists: whether a committed blob exists; `etag`, `modified` and `tags` are then its own.
         creates: whether the operation would create the blob (Put Blob, Put Block List, Copy).
         failed: the error for an unmet condition (TargetConditionNotMet for a copy's destination);
             for tags it is ConditionNotMet in every write.
@@ -152,7 +152,7 @@ def check_write(
             raise StorageError(blob_errors.BLOB_ALREADY_EXISTS)
         met = True
     else:
-        met = _is_first_met(conditions, stamp, modified)
+        met = _is_first_met(conditions, etag, modified)
     if not met:
         raise StorageError(failed)
     _require_tagged(conditions, tags)
@@ -160,7 +160,7 @@ def check_write(
 
 def check_source(
     conditions: Conditions,
-    stamp: int,
+    etag: Etag,
     modified: int,
     tags: Mapping[str, str] = _NO_TAGS,
 ) -> None:
@@ -172,14 +172,14 @@ def check_source(
     if conditions is NONE:
         return
     require_write_combination(conditions)
-    if not _is_first_met(conditions, stamp, modified):
+    if not _is_first_met(conditions, etag, modified):
         raise StorageError(blob_errors.SOURCE_CONDITION_NOT_MET)
     _require_tagged(conditions, tags)
 
 
 def check_read_source(
     conditions: Conditions,
-    stamp: int,
+    etag: Etag,
     modified: int,
     tags: Mapping[str, str] = _NO_TAGS,
 ) -> None:
@@ -190,9 +190,9 @@ def check_read_source(
     """
     if conditions is NONE:
         return
-    if not _positive(conditions, stamp, modified) or not _tagged(conditions, tags):
+    if not _positive(conditions, etag, modified) or not _tagged(conditions, tags):
         raise source_unmet(blob_errors.COPY_SOURCE_CONDITION_NOT_MET)
-    if not _changed(conditions, stamp, modified, NONE_MATCH_ANY_FAILS_SINCE):
+    if not _changed(conditions, etag, modified, NONE_MATCH_ANY_FAILS_SINCE):
         raise source_unmet(blob_errors.COPY_SOURCE_NOT_MODIFIED)
 
 
@@ -239,8 +239,8 @@ def check_container(conditions: Conditions, modified: int, accepted: ContainerCo
         raise StorageError(errors.CONDITION_NOT_MET)
 
 
-def _listed(etags: tuple[str, ...], stamp: int) -> bool:
-    return etags == ANY or etag_text(stamp) in etags
+def _listed(etags: tuple[str, ...], etag: Etag) -> bool:
+    return etags == ANY or etag_text(etag) in etags
 
 
 def modified_since(modified: int, since: int) -> bool:
@@ -249,36 +249,36 @@ def modified_since(modified: int, since: int) -> bool:
     return modified // TICKS_PER_S > since // TICKS_PER_S
 
 
-def _positive(conditions: Conditions, stamp: int, modified: int) -> bool:
+def _positive(conditions: Conditions, etag: Etag, modified: int) -> bool:
     etags, until = conditions.if_match, conditions.if_unmodified_since
-    if etags is not None and not _listed(etags, stamp):
+    if etags is not None and not _listed(etags, etag):
         return False
     return until is None or not modified_since(modified, until)
 
 
-def _positive_old(conditions: Conditions, stamp: int, modified: int) -> bool:
+def _positive_old(conditions: Conditions, etag: Etag, modified: int) -> bool:
     if conditions.if_match is not None:
-        return _listed(conditions.if_match, stamp)
-    return _positive(conditions, stamp, modified)
+        return _listed(conditions.if_match, etag)
+    return _positive(conditions, etag, modified)
 
 
-def _changed(conditions: Conditions, stamp: int, modified: int, version: str) -> bool:
+def _changed(conditions: Conditions, etag: Etag, modified: int, version: str) -> bool:
     etags, since = conditions.if_none_match, conditions.if_modified_since
     if etags == ANY and version < NONE_MATCH_ANY_FAILS_SINCE:
         etags = None
     if etags is None:
         return since is None or modified_since(modified, since)
-    if not _listed(etags, stamp):
+    if not _listed(etags, etag):
         return True
     # One met condition is enough, except by the old rules, where only the ETag counts.
     return version >= READ_RULES_SINCE and since is not None and modified_since(modified, since)
 
 
-def _is_first_met(conditions: Conditions, stamp: int, modified: int) -> bool:
+def _is_first_met(conditions: Conditions, etag: Etag, modified: int) -> bool:
     if conditions.if_match is not None:
-        return _listed(conditions.if_match, stamp)
+        return _listed(conditions.if_match, etag)
     if conditions.if_none_match is not None:
-        return not _listed(conditions.if_none_match, stamp)
+        return not _listed(conditions.if_none_match, etag)
     since, until = conditions.if_modified_since, conditions.if_unmodified_since
     if since is not None:
         return modified_since(modified, since)

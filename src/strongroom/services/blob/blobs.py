@@ -38,7 +38,7 @@ from strongroom.store.blob.bodies.readers import Readers, Reading
 from strongroom.store.blob.bodies.reading import to_read, to_send
 from strongroom.store.blob.bodies.received import Received
 from strongroom.store.core import keys
-from strongroom.values import ByteRange, ContentProperties, Metadata
+from strongroom.values import ByteRange, ContentProperties, Etag, Metadata
 
 NO_PROPERTIES: Final = ContentProperties()
 
@@ -58,12 +58,12 @@ class PutBlob(msgspec.Struct, frozen=True):
 
 
 class BlobWritten(msgspec.Struct, frozen=True):
-    """Result of a write: ETag and Last-Modified as stamps, and digests of the received body.
+    """Result of a write: ETag, Last-Modified as a stamp, and digests of the received body.
 
     `sequence_number` is that of a page blob. `version` is the version's id, 0 = it is none.
     """
 
-    etag: int
+    etag: Etag
     modified: int
     md5: bytes | None = None
     crc64: int | None = None

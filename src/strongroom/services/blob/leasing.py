@@ -61,7 +61,7 @@ def _lease_head(
     lease, time_s = leasing.apply_or_wait(call, head.lease, fresh_id, state.now, LeaseKind.BLOB)
     if lease != head.lease:
         change.put_head(msgspec.structs.replace(head, lease=lease))
-    etag, modified = (head.etag, head.modified) if head.committed else (0, 0)
+    etag, modified = (head.shown_etag, head.modified) if head.committed else (0, 0)
     return leasing.result_of(call.input, etag, modified, lease, time_s)
 
 
@@ -76,7 +76,9 @@ async def lease_container(services: Services, call: Call[LeaseAction]) -> LeaseR
         lease, time_s = leasing.apply_or_wait(
             call, container.lease, fresh_id, now, LeaseKind.CONTAINER
         )
-        result = leasing.result_of(call.input, container.etag, container.modified, lease, time_s)
+        result = leasing.result_of(
+            call.input, container.shown_etag, container.modified, lease, time_s
+        )
         if lease == container.lease:
             return result, None
         return result, msgspec.structs.replace(container, lease=lease)

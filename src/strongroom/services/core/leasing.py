@@ -22,7 +22,7 @@ from strongroom.semantics.core.lease import LeaseKind, LeaseState
 from strongroom.services.core.calls import Call
 from strongroom.services.core.runner import Services
 from strongroom.services.core.waiting import MustWait
-from strongroom.values import Lease
+from strongroom.values import Etag, Lease
 
 
 class AcquireLease(msgspec.Struct, frozen=True):
@@ -56,13 +56,13 @@ LeaseAction = AcquireLease | RenewLease | ChangeLease | ReleaseLease | BreakLeas
 
 
 class LeaseResult(msgspec.Struct, frozen=True):
-    """Result: ETag and Last-Modified as stamps, unchanged; 0 for a blob that has none yet.
+    """Result: ETag, and Last-Modified as a stamp, unchanged; 0 for a blob that has none yet.
 
     `lease_id` is set after acquire, renew and change. `time_s`, the seconds left, is set after
     break.
     """
 
-    etag: int
+    etag: Etag
     modified: int
     lease_id: str | None = None
     time_s: int | None = None
@@ -127,7 +127,7 @@ def apply_or_wait(
 
 
 def result_of(
-    action: LeaseAction, etag: int, modified: int, lease: Lease | None, time_s: int | None
+    action: LeaseAction, etag: Etag, modified: int, lease: Lease | None, time_s: int | None
 ) -> LeaseResult:
     """Return the result of an action; `lease` and `time_s` are those after it."""
     named = not isinstance(action, BreakLease | ReleaseLease) and lease is not None

@@ -18,7 +18,14 @@ from strongroom.semantics.core.copies import Copy
 from strongroom.store.blob.bodies.empty import EMPTY
 from strongroom.store.blob.bodies.kinds import AnyBody
 from strongroom.store.core.records import Codec
-from strongroom.values import BlobKind, ContentProperties, Lease, Metadata
+from strongroom.values import (
+    BlobKind,
+    ContentProperties,
+    Etag,
+    ForeignEtag,
+    Lease,
+    Metadata,
+)
 
 
 class Deletion(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -47,7 +54,8 @@ class BlobRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
     `immutability` protects this state alone, None = unprotected. `rehydration`: the blob is
     archived until that ends; readers settle it first (services/). `scope` is its encryption scope,
     "" = the account's own. `accessed` is the time of the last write or read, to the day; 0 if that
-    was not tracked.
+    was not tracked. `foreign` is the ETag of an imported state. Answers and conditions take
+    `shown_etag`; `etag` is the stamp, which orders states.
     """
 
     kind: BlobKind
@@ -77,6 +85,12 @@ class BlobRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
     rehydration: Rehydration | None = None
     scope: str = ""
     accessed: int = 0
+    foreign: ForeignEtag | None = None
+
+    @property
+    def shown_etag(self) -> Etag:
+        """The ETag that clients see."""
+        return ForeignEtag.shown(self.foreign, self.etag)
 
 
 class Upload(msgspec.Struct, frozen=True, array_like=True, gc=False):

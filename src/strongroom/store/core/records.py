@@ -15,6 +15,8 @@ from strongroom.engines.base import Record
 from strongroom.service_properties import ServiceProperties
 from strongroom.values import (
     AccessPolicy,
+    Etag,
+    ForeignEtag,
     Lease,
     Metadata,
     PublicAccess,
@@ -32,7 +34,8 @@ class ContainerRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A container. Its blobs are in the keyspace of `generation`. Times and `etag` are stamps.
     `deleting`: the mark of a deletion that checks whether the container is empty; 0 = there is
     none. `scope` is the default encryption scope, "" = the account's own; `denies_scopes`: writes
-    with another scope are refused."""
+    with another scope are refused. `foreign` is the ETag of an imported container; answers take
+    `shown_etag`."""
 
     generation: int
     etag: int
@@ -44,6 +47,12 @@ class ContainerRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
     deleting: int = 0
     scope: str = ""
     denies_scopes: bool = False
+    foreign: ForeignEtag | None = None
+
+    @property
+    def shown_etag(self) -> Etag:
+        """The ETag that clients see."""
+        return ForeignEtag.shown(self.foreign, self.etag)
 
 
 class DeletedContainer(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -17,6 +17,7 @@ import msgspec
 from strongroom.values import (
     BlobKind,
     ContentProperties,
+    Etag,
     Metadata,
     iso7,
     md5_text,
@@ -57,7 +58,7 @@ class TierItem(NamedTuple):
 
 
 class ListedBlob(Protocol):
-    """A blob's state as it is stored. Times are ticks, and `etag` is a stamp.
+    """A blob's state as it is stored. Times are ticks.
 
     `committed` False means that it has only uncommitted blocks: no times, ETag or content
     properties.
@@ -68,7 +69,7 @@ class ListedBlob(Protocol):
     @property
     def committed(self) -> bool: ...
     @property
-    def etag(self) -> int: ...
+    def shown_etag(self) -> Etag: ...
     @property
     def created(self) -> int: ...
     @property
@@ -211,10 +212,16 @@ def _content(blob: ListedBlob) -> str:
     created = modified if blob.created == blob.modified else rfc1123(blob.created)
     return (
         f"<Creation-Time>{created}</Creation-Time><Last-Modified>{modified}</Last-Modified>"
-        f"<Etag>0x{blob.etag:X}</Etag><Content-Length>{blob.size_bytes}</Content-Length>"
+        f"<Etag>{_bare_etag(blob.shown_etag)}</Etag>"
+        f"<Content-Length>{blob.size_bytes}</Content-Length>"
         f"{_type_elements(given.content_type, given.encoding, given.language)}"
         f"{_md5_element(given)}{_cache_elements(given.cache_control, given.disposition)}"
     )
+
+
+def _bare_etag(etag: Etag) -> str:
+    """Return an ETag without its quotes, as List Blobs writes it."""
+    return etag[1:-1] if isinstance(etag, str) else f"0x{etag:X}"
 
 
 def _md5_element(given: ContentProperties) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from strongroom.values import Metadata, PublicAccess, etag_text, rfc1123
+from strongroom.values import Etag, Metadata, PublicAccess, etag_text, rfc1123
 from strongroom.wire.core import xml
 from strongroom.wire.core.deleted_places import DeletedItem
 
@@ -19,7 +19,7 @@ class ContainerItem(msgspec.Struct, frozen=True):
     """One container; `lease_duration` is None unless leased, `metadata` None unless requested."""
 
     name: str
-    stamp: int
+    etag: Etag
     modified: int
     lease_status: str = "unlocked"
     lease_state: str = "available"
@@ -49,7 +49,7 @@ def _row(item: ContainerItem) -> str:
     return (
         f"<Container><Name>{xml.escape(item.name)}</Name>{named}<Properties>"
         f"<Last-Modified>{rfc1123(item.modified)}</Last-Modified>"
-        f"<Etag>{etag_text(item.stamp)}</Etag>"
+        f"<Etag>{etag_text(item.etag)}</Etag>"
         f"<LeaseStatus>{item.lease_status}</LeaseStatus><LeaseState>{item.lease_state}</LeaseState>"
         f"{xml.optional_element('LeaseDuration', item.lease_duration)}"
         f"{xml.optional_element('PublicAccess', item.public_access.value or None)}"

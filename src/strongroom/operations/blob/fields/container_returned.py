@@ -17,7 +17,7 @@ from strongroom.semantics.blob.container_protection import NOTHING
 from strongroom.services.blob.containers.containers import ContainerView
 from strongroom.values import ACCOUNT_SCOPE, PublicAccess, etag_text, rfc1123
 
-CONTAINER_ETAG: Final = Returned("ETag", lambda view: etag_text(view.record.etag))
+CONTAINER_ETAG: Final = Returned("ETag", lambda view: etag_text(view.record.shown_etag))
 CONTAINER_LAST_MODIFIED: Final = Returned(
     "Last-Modified", lambda view: rfc1123(view.record.modified)
 )

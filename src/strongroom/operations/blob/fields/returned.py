@@ -31,7 +31,7 @@ from strongroom.values import (
     rfc1123,
 )
 
-# Results of writes: `etag` and `modified` are stamps.
+# Results of writes: `modified` is a stamp.
 ETAG: Final = Returned("ETag", lambda result: etag_text(result.etag))
 LAST_MODIFIED: Final = Returned("Last-Modified", lambda result: rfc1123(result.modified))
 BODY_MD5: Final = Returned(
@@ -61,7 +61,8 @@ PERMANENT: Final = Returned(
     "x-ms-delete-type-permanent", lambda deleted: str(deleted.is_permanent).lower()
 )
 COMMITTED_ETAG: Final = Returned(
-    "ETag", lambda lists: etag_text(lists.view.blob.etag) if lists.view.blob.committed else None
+    "ETag",
+    lambda lists: etag_text(lists.view.blob.shown_etag) if lists.view.blob.committed else None,
 )
 COMMITTED_LAST_MODIFIED: Final = Returned(
     "Last-Modified",
@@ -75,11 +76,11 @@ APPENDED_BLOCKS: Final = Returned(
     "x-ms-blob-committed-block-count", lambda result: str(result.count)
 )
 SEALED: Final = Returned("x-ms-blob-sealed", lambda result: "true")
-LISTED_ETAG: Final = Returned("ETag", lambda lists: etag_text(lists.view.blob.etag))
+LISTED_ETAG: Final = Returned("ETag", lambda lists: etag_text(lists.view.blob.shown_etag))
 LISTED_LAST_MODIFIED: Final = Returned(
     "Last-Modified", lambda lists: rfc1123(lists.view.blob.modified)
 )
-BLOB_ETAG: Final = Returned("ETag", lambda view: etag_text(view.blob.etag))
+BLOB_ETAG: Final = Returned("ETag", lambda view: etag_text(view.blob.shown_etag))
 BLOB_LAST_MODIFIED: Final = Returned("Last-Modified", lambda view: rfc1123(view.blob.modified))
 
 
@@ -101,7 +102,7 @@ def blob_headers(result: BlobView | Download) -> tuple[tuple[str, str], ...]:
     blob = view.blob
     found = [
         ("Last-Modified", rfc1123(blob.modified)),
-        ("ETag", etag_text(blob.etag)),
+        ("ETag", etag_text(blob.shown_etag)),
         ("x-ms-creation-time", rfc1123(blob.created)),
         ("x-ms-blob-type", blob.kind.type_text),
         ("Accept-Ranges", "bytes"),

@@ -60,7 +60,7 @@ from strongroom.store.blob.bodies.pages import emptied
 from strongroom.store.blob.bodies.received import Received
 from strongroom.store.core import keys
 from strongroom.store.core.records import CopyOrder, Job, JobKind
-from strongroom.values import Metadata
+from strongroom.values import Etag, Metadata
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +91,12 @@ class CopyBlob:
 
 @dataclass(frozen=True, slots=True)
 class CopyResult:
-    """Result of a copy: `etag` and `modified` are stamps.
+    """Result of a copy: `modified` is a stamp.
 
     `version` is the version's id, 0 = it is none. The digests are set where they were computed.
     """
 
-    etag: int
+    etag: Etag
     modified: int
     copy_id: str
     copy_status: str
@@ -288,7 +288,7 @@ async def _wait_for_end(
         copy = None if head is None else head.copy
         if head is None or copy is None:
             return None, begun
-        made = CopyResult(head.etag, head.modified, copy.id, copy.status.value, head.version)
+        made = CopyResult(head.shown_etag, head.modified, copy.id, copy.status.value, head.version)
         return copy, made
 
     return await wait_until_ended(services, call, ref, read, (begun.copy_id, answer_at)) or begun
@@ -355,7 +355,13 @@ def _made(head: BlobRecord, copy: Copy, moved: TransferredBody | None) -> CopyRe
     md5, crc64 = (None, None) if moved is None else (moved.md5, moved.body.crc64)
     status = copy.status.value
     return CopyResult(
-        head.etag, head.modified, copy.id, status, version=head.version, md5=md5, crc64=crc64
+        head.shown_etag,
+        head.modified,
+        copy.id,
+        status,
+        version=head.version,
+        md5=md5,
+        crc64=crc64,
     )
 
 

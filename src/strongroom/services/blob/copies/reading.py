@@ -118,9 +118,9 @@ def _check_conditions(wanted: SourceRequest, blob: BlobRecord) -> None:
     tags = dict(blob.tags)
     if not wanted.is_read:
         # A copy of an archived blob may be possible, depending on the tier of the copy.
-        conditional.check_source(wanted.conditions, blob.etag, blob.modified, tags)
+        conditional.check_source(wanted.conditions, blob.shown_etag, blob.modified, tags)
         return
-    conditional.check_read_source(wanted.conditions, blob.etag, blob.modified, tags)
+    conditional.check_read_source(wanted.conditions, blob.shown_etag, blob.modified, tags)
     try:
         tiers.require_online(blob.tier)
     except StorageError as refusal:
@@ -184,7 +184,7 @@ async def _open(
         release,
         blob.properties,
         blob.metadata,
-        etag_text(blob.etag),
+        etag_text(blob.shown_etag),
         opened.copy_writer if is_whole else None,
         blob.tier,
         blob.tags,

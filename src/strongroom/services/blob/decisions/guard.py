@@ -19,6 +19,7 @@ from strongroom.services.core.calls import Call, ConditionUse, Existence
 from strongroom.services.core.container_conditions import CONTAINER_CONDITIONS
 from strongroom.store.blob.blob_records import BlobRecord
 from strongroom.store.core.records import ContainerRecord
+from strongroom.values import Etag
 
 _JUDGED_AS_READS: Final = (ConditionUse.READ, ConditionUse.TAGS, ConditionUse.BLOB_READ)
 
@@ -43,9 +44,10 @@ def guard_blob(call: Call[object], blob: BlobRecord | None, now: int) -> None:
     leases.guard(lease, call.terms.lease_id, rule.lease, now)
     if rule.conditions is ConditionUse.NONE or call.terms.conditions is conditional.NONE:
         return
-    etag, modified, tags = 0, 0, dict[str, str]()
+    etag: Etag = 0
+    modified, tags = 0, dict[str, str]()
     if committed and blob is not None:
-        etag, modified, tags = blob.etag, blob.modified, dict(blob.tags)
+        etag, modified, tags = blob.shown_etag, blob.modified, dict(blob.tags)
     if rule.conditions in _JUDGED_AS_READS:
         conditional.check_read(call.terms.conditions, etag, modified, call.caller.version, tags)
     else:
@@ -109,7 +111,9 @@ def guard_container(call: Call[object], container: ContainerRecord, now: int) ->
     seen_only = conditions == Conditions(if_none_match=conditions.if_none_match)
     if use is ConditionUse.REFUSED and call.terms.wait_s and seen_only:
         # A read that waits for a change sends the ETag that it has seen in If-None-Match.
-        conditional.check_read(conditions, container.etag, container.modified, call.caller.version)
+        conditional.check_read(
+            conditions, container.shown_etag, container.modified, call.caller.version
+        )
         return
     accepted = CONTAINER_CONDITIONS[use]
     conditional.check_container(conditions, container.modified, accepted)

@@ -52,7 +52,7 @@ from strongroom.store.blob.blob_records import BlobRecord
 from strongroom.store.blob.bodies.kinds import read_with
 from strongroom.store.core import keys
 from strongroom.store.core.keys import Past
-from strongroom.values import Metadata
+from strongroom.values import Etag, Metadata
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class SnapshotCreated:
     """
 
     snapshot: int
-    etag: int
+    etag: Etag
     modified: int
     version: int = 0
 
@@ -110,7 +110,7 @@ def _create_snapshot(given: SnapshotBlob, state: BlobState, change: BlobChange) 
     change.put(keys.past(past), blob_records.BLOB.encode(taken))
     body = head.body.snapshot(change, state.extra, past)
     change.put_head(msgspec.structs.replace(head, body=body, snapshots=head.snapshots + 1))
-    return SnapshotCreated(change.stamp, taken.etag, taken.modified, head.version)
+    return SnapshotCreated(change.stamp, taken.shown_etag, taken.modified, head.version)
 
 
 @dataclass(frozen=True, slots=True)

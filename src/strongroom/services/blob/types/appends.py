@@ -193,6 +193,6 @@ async def seal(services: Services, call: Call[SealBlob]) -> BlobWritten:
         if not head.sealed:
             lease = kept_lease(head, state.now)
             change.put_head(msgspec.structs.replace(head, sealed=True, lease=lease))
-        return BlobWritten(head.etag, head.modified)
+        return BlobWritten(head.shown_etag, head.modified)
 
     return await access.change_blob(services, call, decide)
