@@ -196,7 +196,7 @@ def test_a_backup_at_work_is_not_replaced(tmp_path: Path) -> None:
     target = tmp_path / "backup"
     with CopyTarget(target, Format(backup=True)) as making:
         Path(making.layout.records).write_bytes(b"half")
-        with pytest.raises(FileExistsError, match="another backup or restore"):
+        with pytest.raises(FileExistsError, match="another backup, restore or import"):
             backup(tmp_path / "data", target)
         assert Path(making.layout.records).read_bytes() == b"half"
     backup(tmp_path / "data", target)

@@ -15,6 +15,7 @@ from strongroom.cli.layout import Heading
 def _server() -> typer.Typer:
     from strongroom.cli import backup, doctor, serve, upgrade
     from strongroom.cli.flags.command import FlagsCommand
+    from strongroom.cli.imports import azurite
 
     app = typer.Typer()
     app.command("serve", help=serve.HELP, cls=FlagsCommand)(serve.serve)
@@ -22,6 +23,7 @@ def _server() -> typer.Typer:
     app.command("restore", help=backup.RESTORE_HELP)(backup.restore)
     app.command("doctor", help=doctor.HELP)(doctor.doctor)
     app.command("upgrade", help=upgrade.HELP)(upgrade.upgrade)
+    app.command("import-azurite", help=azurite.HELP)(azurite.import_azurite)
     return app
 
 
@@ -73,6 +75,8 @@ HEADINGS = (
             "doctor": "Check that a data directory or a backup is whole.",
             "upgrade": "Convert a data directory or a backup from the previous format to the "
             "present one.",
+            "import-azurite": "Make a data directory from a folder of Azurite, which stays as it "
+            "is.",
         },
     ),
     Heading(

@@ -1,12 +1,14 @@
-"""The directory that a backup or a restore writes.
+"""The directory that a backup, a restore or an import writes.
 
 Lives here: how such a directory is started and stamped as complete, and how the leftovers of a
-killed backup are recognised and replaced. Must not live here: what is copied into it (backup.py).
+killed backup are recognised and replaced. Must not live here: what is copied into it (backup.py,
+strongroom/importing/).
 
     UNFINISHED      the first file, locked while the copy is made
     FORMAT          UNFINISHED is renamed to it when everything else is durable
+    building/       a data directory of its own, in which an import writes with the engine
 
-So a directory has one of the two. If UNFINISHED exists and is not locked, the backup or restore was
+So a directory has UNFINISHED or FORMAT. If UNFINISHED exists and is not locked, the command was
 killed. A copy that fails deletes what it has written.
 """
 
@@ -15,6 +17,7 @@ from __future__ import annotations
 import logging
 import os
 import stat
+from collections.abc import Collection
 from types import TracebackType
 from typing import Final
 
@@ -34,6 +37,9 @@ PRIVATE_NAMES: Final = ("accounts.json", "roles.json")
 # end: nothing of the operator's is ever taken for a leftover.
 _COPYING: Final = ".copying"
 _SEGMENTS: Final = "segments"
+_BUILDING: Final = "building"
+# The files of the directory in which an import writes, besides the records.
+_BUILT: Final = frozenset({"FORMAT", "FORMAT.new", "LOCK", "BACKUP", "ballast"})
 # The files of a copy in progress; BACKUP is the lock of a process that checked it.
 _FILES: Final = frozenset(
     {
@@ -53,11 +59,18 @@ class CopyTarget:
     Arguments:
         path: a directory that does not exist, is empty, or holds the rest of a killed copy.
         stamp: the content of its FORMAT file.
+        beside: names of files of others, which may be there and are left alone.
 
     Raises: FileExistsError (it holds something else, or another copy is being made in it), OSError.
     """
 
-    def __init__(self, path: str | os.PathLike[str], stamp: Format) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        stamp: Format,
+        beside: Collection[str] = (),
+    ) -> None:
+        self._beside = frozenset(beside)
         self.layout = DirectoryLayout(os.path.abspath(path))
         self._is_new = not os.path.exists(self.layout.path)
         os.makedirs(self.layout.path, mode=0o700, exist_ok=True)
@@ -96,6 +109,23 @@ class CopyTarget:
         """Return where a file of PRIVATE_NAMES is written; `finish` gives it its name."""
         return os.path.join(self.layout.path, name + _COPYING)
 
+    @property
+    def building(self) -> str:
+        """The directory in which an import opens a store."""
+        return os.path.join(self.layout.path, _BUILDING)
+
+    def adopt_built(self) -> None:
+        """Make the records and segments of the closed store in `building` those of this one."""
+        files, built = OsFiles(), DirectoryLayout(self.building)
+        for name in os.listdir(built.path):
+            if name.startswith(RECORDS_NAME):
+                files.rename(os.path.join(built.path, name), os.path.join(self.layout.path, name))
+        os.rmdir(self.layout.segments)
+        files.rename(built.segments, self.layout.segments)
+        for name in os.listdir(built.path):
+            files.unlink(os.path.join(built.path, name))
+        os.rmdir(built.path)
+
     def finish(self) -> None:
         """Stamp the copy as complete. A copy without the stamp is refused everywhere."""
         files = OsFiles()
@@ -112,10 +142,7 @@ class CopyTarget:
         """Delete what was written. What cannot be deleted is left, without the stamp."""
         layout = self.layout
         try:
-            for path in _leftovers(layout):
-                if path != layout.unfinished_copy:
-                    os.unlink(path)
-            os.rmdir(layout.segments)
+            _delete(_leftovers(layout, self._beside), layout)
             os.unlink(layout.unfinished_copy)
             if self._is_new:
                 os.rmdir(layout.path)
@@ -126,7 +153,7 @@ class CopyTarget:
         """Create or take over UNFINISHED, lock it, and return its descriptor. Refuse a directory
         that holds anything but an unfinished copy."""
         path, mark = self.layout.path, self.layout.unfinished_copy
-        names = os.listdir(path)
+        names = set(os.listdir(path)) - self._beside
         if names and os.path.basename(mark) not in names:
             raise FileExistsError(f"{path} is not empty")
         flags = os.O_RDWR | (0 if names else os.O_CREAT | os.O_EXCL)
@@ -151,33 +178,56 @@ class CopyTarget:
             os.fstat(descriptor), os.lstat(layout.unfinished_copy)
         ):
             raise FileExistsError(f"{layout.path} is not empty")  # it was stamped in the meantime
-        left = _leftovers(layout)
+        left = _leftovers(layout, self._beside)
         _log.warning("%s holds a copy that was interrupted; it is replaced", layout.path)
-        for path in left:
-            if path != layout.unfinished_copy:
-                os.unlink(path)
-        if os.path.exists(layout.segments):
-            os.rmdir(layout.segments)
+        _delete(left, layout)
+
+
+def _delete(left: list[str], layout: DirectoryLayout) -> None:
+    """Delete the leftovers of a copy, except for its mark, and then their folders."""
+    building = os.path.join(layout.path, _BUILDING)
+    for path in left:
+        if path != layout.unfinished_copy:
+            os.unlink(path)
+    for folder in (layout.segments, os.path.join(building, _SEGMENTS), building):
+        if os.path.exists(folder):
+            os.rmdir(folder)
 
 
 def _lock(descriptor: int, path: str) -> None:
     if not lock(descriptor, shared=False, wait=False):
-        raise FileExistsError(f"{path} is being written by another backup or restore")
+        raise FileExistsError(f"{path} is being written by another backup, restore or import")
 
 
-def _leftovers(layout: DirectoryLayout) -> list[str]:
+def _leftovers(layout: DirectoryLayout, beside: Collection[str]) -> list[str]:
     """Return the files of an unfinished copy. Raises FileExistsError when there is anything
     else."""
-    found = []
+    found: list[str] = []
     for entry in os.scandir(layout.path):
-        if entry.name == _SEGMENTS and entry.is_dir(follow_symlinks=False):
-            for segment in os.scandir(entry.path):
-                _expect(segment, bool(SEGMENT_NAME.fullmatch(segment.name)), layout)
-                found.append(segment.path)
+        if entry.name in beside:
+            continue
+        if entry.name == _BUILDING and entry.is_dir(follow_symlinks=False):
+            found += _files_in(entry.path, _BUILT | _FILES, layout)
         else:
-            _expect(entry, entry.name in _FILES, layout)
-            found.append(entry.path)
+            found += _files_of(entry, _FILES, layout)
     return found
+
+
+def _files_in(folder: str, names: Collection[str], layout: DirectoryLayout) -> list[str]:
+    return [path for entry in os.scandir(folder) for path in _files_of(entry, names, layout)]
+
+
+def _files_of(
+    entry: os.DirEntry[str], names: Collection[str], layout: DirectoryLayout
+) -> list[str]:
+    """Return a file of these names, or all files of the folder of the segments."""
+    if entry.name != _SEGMENTS or not entry.is_dir(follow_symlinks=False):
+        _expect(entry, entry.name in names, layout)
+        return [entry.path]
+    found = list(os.scandir(entry.path))
+    for segment in found:
+        _expect(segment, bool(SEGMENT_NAME.fullmatch(segment.name)), layout)
+    return [segment.path for segment in found]
 
 
 def _expect(entry: os.DirEntry[str], is_ours: bool, layout: DirectoryLayout) -> None:

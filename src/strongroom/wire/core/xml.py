@@ -216,6 +216,11 @@ def escape(text: str) -> str:
     return text if _SPECIAL.search(text) is None else _SPECIAL.sub(_escaped, text)
 
 
+def has_illegal(text: str) -> bool:
+    """Return whether a text has a character that XML does not permit."""
+    return _ILLEGAL.search(text) is not None
+
+
 def element(name: str, text: str | None) -> str:
     """Return `<name>text</name>`, or `<name />` without text."""
     return f"<{name}>{escape(text)}</{name}>" if text else f"<{name} />"

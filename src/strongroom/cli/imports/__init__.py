@@ -1,0 +1,1 @@
+"""Commands that make a data directory from the data of another server."""

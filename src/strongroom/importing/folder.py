@@ -1,0 +1,238 @@
+"""The source of an import: a folder that Azurite wrote, opened without following links.
+
+Lives here: which files belong to it, how they are opened, whether they changed meanwhile. Must not
+live here: what is in the databases (documents.py). No name from a database becomes a path: the id
+of an extent must be a UUID, in the form in which Azurite writes it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import BinaryIO, Final
+
+from strongroom.importing.documents import (
+    DATABASES,
+    EXTENT_DATABASES,
+    EXTENT_FOLDERS,
+    ZEROS,
+    ExtentRange,
+)
+
+PEER_NAMES: Final = frozenset((*DATABASES, *EXTENT_DATABASES, *EXTENT_FOLDERS))
+"""The names in such a folder."""
+_UUID: Final = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
+_FILE_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_OPEN_EXTENTS_MAX: Final = 64
+_PIECE_BYTES: Final = 1024 * 1024
+_NO_BYTES: Final = bytes(_PIECE_BYTES)
+_Signature = dict[str, tuple[int, int, int, int]]
+
+
+class ImportRefused(Exception):
+    """The import cannot be made; the text says why, and what to do."""
+
+
+class NotAnAzuriteFolder(ImportRefused):
+    """The folder has no database of Azurite, or a part of it cannot be opened."""
+
+
+class FolderChanged(ImportRefused):
+    """A file of the folder changed during the import."""
+
+
+class ExtentRefused(Exception):
+    """A record names bytes that cannot be read; the text says why."""
+
+
+def is_azurite_folder(path: str | os.PathLike[str]) -> bool:
+    """Return whether a folder has one of Azurite's databases. Raises OSError if it cannot be
+    listed."""
+    return not set(DATABASES).isdisjoint(os.listdir(path))
+
+
+class Folder:
+    """An open folder. Use it in a `with` statement.
+
+    Raises: NotAnAzuriteFolder, OSError.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.path.abspath(path)
+        self._descriptor = os.open(self.path, _FOLDER_FLAGS)
+        try:
+            if not any(name in os.listdir(self._descriptor) for name in DATABASES):
+                raise NotAnAzuriteFolder(
+                    f"{self.path} is not a folder of Azurite: it has none of {', '.join(DATABASES)}"
+                )
+            self._begun = self._signature()
+        except BaseException:
+            os.close(self._descriptor)
+            raise
+
+    def __enter__(self) -> Folder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._descriptor)
+
+    def size_bytes(self, name: str) -> int:
+        """Return the length of a database; 0 if there is none."""
+        return self._begun[name][0] if name in self._begun else 0
+
+    def open(self, name: str) -> BinaryIO | None:
+        """Open a database; None if there is none. Raises NotAnAzuriteFolder, OSError."""
+        try:
+            return os.fdopen(_open_file(name, self._descriptor, self.path), "rb", buffering=0)
+        except FileNotFoundError:
+            return None
+
+    def extents(self, name: str) -> ExtentFiles:
+        """Open one of EXTENT_FOLDERS; it may be absent. Raises NotAnAzuriteFolder, OSError."""
+        try:
+            descriptor = os.open(name, _FOLDER_FLAGS | os.O_NOFOLLOW, dir_fd=self._descriptor)
+        except FileNotFoundError:
+            return ExtentFiles(None)
+        except NotADirectoryError:
+            raise _not_plain(os.path.join(self.path, name), "folder") from None
+        except OSError as error:
+            raise _refused(error, os.path.join(self.path, name), "folder") from error
+        return ExtentFiles(descriptor)
+
+    def require_unchanged(self) -> None:
+        """Check that no file was written, added or removed since the folder was opened.
+
+        Raises: FolderChanged.
+        """
+        now = self._signature()
+        changed = {name for name, _ in now.items() ^ self._begun.items()}
+        if changed:
+            raise FolderChanged(
+                f"{os.path.join(self.path, min(changed))} changed while it was imported. Stop "
+                "Azurite, and import again."
+            )
+
+    def _signature(self) -> _Signature:
+        """Return what changes when a file of the folder is written: by name, its length, time of
+        change, inode and time of change of that."""
+        found: _Signature = {}
+        for name in os.listdir(self._descriptor):
+            if name in PEER_NAMES:
+                found[name] = _state(os.lstat(name, dir_fd=self._descriptor))
+        for folder in EXTENT_FOLDERS:
+            if folder in found:
+                with self.extents(folder) as files:
+                    found |= {f"{folder}/{name}": state for name, state in files.states()}
+        return found
+
+
+class ExtentFiles:
+    """The files with the bodies of one service. Use it in a `with` statement.
+
+    A few stay open. Each is a regular file of the folder, and no link.
+    """
+
+    def __init__(self, descriptor: int | None) -> None:
+        self._descriptor = descriptor
+        self._open: OrderedDict[str, int] = OrderedDict()
+
+    def __enter__(self) -> ExtentFiles:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        while self._open:
+            os.close(self._open.popitem()[1])
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+
+    def states(self) -> Iterator[tuple[str, tuple[int, int, int, int]]]:
+        """Yield each file's name and signature."""
+        if self._descriptor is not None:
+            for name in os.listdir(self._descriptor):
+                yield name, _state(os.lstat(name, dir_fd=self._descriptor))
+
+    def check(self, extent: ExtentRange) -> None:
+        """Check that the bytes are there. Raises ExtentRefused."""
+        if extent.offset < 0 or extent.count < 0:
+            raise ExtentRefused(f"the range {extent.offset} + {extent.count} is negative")
+        if not extent.count or extent.id == ZEROS:
+            return
+        size_bytes = os.fstat(self._file(extent.id)).st_size
+        if extent.offset + extent.count > size_bytes:
+            raise ExtentRefused(
+                f"its bytes reach to {extent.offset + extent.count}, but the file {extent.id} has "
+                f"{size_bytes} bytes"
+            )
+
+    def read(self, extent: ExtentRange) -> Iterator[bytes]:
+        """Yield the bytes, in pieces. Raises ExtentRefused."""
+        self.check(extent)
+        at, left = extent.offset, extent.count
+        while left:
+            wanted = min(left, _PIECE_BYTES)
+            if extent.id == ZEROS:
+                piece = _NO_BYTES[:wanted]
+            else:
+                piece = self._read_file(extent.id, wanted, at)
+            yield piece
+            at, left = at + len(piece), left - len(piece)
+
+    def _read_file(self, extent_id: str, size_bytes: int, offset: int) -> bytes:
+        try:
+            piece = os.pread(self._file(extent_id), size_bytes, offset)
+        except OSError as error:
+            raise ExtentRefused(f"the file {extent_id} cannot be read: {error.strerror}") from error
+        if not piece:
+            raise ExtentRefused(f"the file {extent_id} became shorter")
+        return piece
+
+    def _file(self, extent_id: str) -> int:
+        """Return the descriptor of an extent's file. Raises ExtentRefused."""
+        if extent_id in self._open:
+            self._open.move_to_end(extent_id)
+            return self._open[extent_id]
+        if _UUID.fullmatch(extent_id) is None:
+            raise ExtentRefused(f"{extent_id[:80]!r} is not the UUID of a file with bodies")
+        if self._descriptor is None:
+            raise ExtentRefused("the folder with the bodies is missing")
+        try:
+            descriptor = _open_file(extent_id, self._descriptor, "")
+        except FileNotFoundError:
+            raise ExtentRefused(f"the file {extent_id} is missing") from None
+        except (NotAnAzuriteFolder, OSError) as error:
+            raise ExtentRefused(f"the file {extent_id} cannot be used: {error}") from error
+        self._open[extent_id] = descriptor
+        if len(self._open) > _OPEN_EXTENTS_MAX:
+            os.close(self._open.popitem(last=False)[1])
+        return descriptor
+
+
+def _open_file(name: str, folder: int, path: str) -> int:
+    """Open a regular file of a folder. Raises NotAnAzuriteFolder for anything else."""
+    try:
+        descriptor = os.open(name, _FILE_FLAGS, dir_fd=folder)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise _refused(error, os.path.join(path, name), "file") from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise _not_plain(os.path.join(path, name), "file")
+    return descriptor
+
+
+def _refused(error: OSError, path: str, what: str) -> Exception:
+    return _not_plain(path, what) if error.errno in (errno.ELOOP, errno.ENXIO) else error
+
+
+def _not_plain(path: str, what: str) -> NotAnAzuriteFolder:
+    return NotAnAzuriteFolder(f"{path} is no plain {what}; links are not followed")
+
+
+def _state(found: os.stat_result) -> tuple[int, int, int, int]:
+    return found.st_size, found.st_mtime_ns, found.st_ino, found.st_ctime_ns

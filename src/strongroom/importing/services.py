@@ -1,0 +1,246 @@
+"""Imports what a folder holds of each service: the passes over its database.
+
+Lives here: which collections a pass reads, in which order, and the names under which refusals are
+reported. Must not live here: what becomes of one record.
+
+A database is read front to back once for each kind of record that needs another one. Snapshots need
+their blobs, and these need their containers. So only the names of containers, queues and tables are
+in memory, not those of blobs, messages and entities.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final
+
+import msgspec
+
+from strongroom.importing import documents
+from strongroom.importing.blobs import BLOB, BlobImport, blob_place
+from strongroom.importing.conversions import NotConvertible
+from strongroom.importing.documents import (
+    BlobDocument,
+    ContainerDocument,
+    MessageDocument,
+    QueueDocument,
+    StagedBlockDocument,
+    TableDocument,
+)
+from strongroom.importing.entities import ENTITY, import_entity
+from strongroom.importing.messages import MESSAGE, import_message, is_expired
+from strongroom.importing.places import (
+    CONTAINER,
+    QUEUE,
+    SERVICES,
+    TABLE,
+    import_container,
+    import_queue,
+    import_services,
+    import_table,
+)
+from strongroom.importing.scanning import ScannedRecord, in_names
+from strongroom.importing.session import Flight, ImportedPlace, ImportSession
+
+SERVICE_NAMES: Final = {
+    documents.BLOB_DATABASE: "blob",
+    documents.QUEUE_DATABASE: "queue",
+    documents.TABLE_DATABASE: "table",
+}
+PASSES: Final = (3, 2, 2)
+"""How often the databases of blobs, queues and tables are read."""
+_BLOCK: Final = msgspec.json.Decoder(StagedBlockDocument)
+
+
+async def import_blob_service(session: ImportSession) -> None:
+    """Import the containers, blobs, snapshots and properties of the Blob service."""
+    places = await _containers(session)
+    with session.folder.extents(documents.BLOB_EXTENTS) as files:
+        blobs = _Blobs(session, BlobImport(session, files), places)
+        await blobs.read(are_snapshots=False)
+        if blobs.has_snapshots:
+            await blobs.read(are_snapshots=True)
+        blobs.report_orphans()
+
+
+async def _containers(session: ImportSession) -> dict[tuple[str, str], ImportedPlace]:
+    """Import the containers and the properties, and report the staged blocks. Return the containers
+    by account and name."""
+    places: dict[tuple[str, str], ImportedPlace] = {}
+    blocks = Counter[str]()
+    wanted = in_names((documents.SERVICES, documents.CONTAINERS, documents.BLOCKS))
+
+    async def container(given: ContainerDocument) -> None:
+        places[given.account_name, given.name] = await import_container(session, given)
+
+    async with Flight(session.report) as flight:
+        for found in session.records(documents.BLOB_DATABASE, wanted):
+            if found.collection == documents.SERVICES:
+                await _services(session, flight, documents.BLOB_DATABASE, found)
+            elif found.collection == documents.BLOCKS:
+                _count_block(session, found, blocks)
+            elif given := session.decoded(documents.BLOB_DATABASE, found, CONTAINER, "container"):
+                place = f"{given.account_name}/{given.name}"
+                await flight.begin("container", place, container(given))
+    for place, count in sorted(blocks.items()):
+        session.report.skip("blocks", place, f"{count} blocks were staged and not committed")
+    return places
+
+
+def _count_block(session: ImportSession, found: ScannedRecord, blocks: Counter[str]) -> None:
+    given = session.decoded(documents.BLOB_DATABASE, found, _BLOCK, "blocks")
+    if given is not None:
+        blocks[f"{given.account_name}/{given.container_name}/{given.blob_name}"] += 1
+
+
+async def _services(
+    session: ImportSession, flight: Flight, database: str, found: ScannedRecord
+) -> None:
+    given = session.decoded(database, found, SERVICES, "properties")
+    if given is not None:
+        service = SERVICE_NAMES[database]
+        place = f"{given.account_name}/{service}"
+        await flight.begin("properties", place, import_services(session, service, given))
+
+
+class _Blobs:
+    """The passes over blobs and snapshots.
+
+    Attributes:
+        has_snapshots: whether the first pass has seen a snapshot.
+    """
+
+    def __init__(
+        self,
+        session: ImportSession,
+        blobs: BlobImport,
+        places: dict[tuple[str, str], ImportedPlace],
+    ) -> None:
+        self.has_snapshots = False
+        self._session = session
+        self._import = blobs
+        self._places = places
+        self._orphans = Counter[str]()
+
+    async def read(self, are_snapshots: bool) -> None:
+        """Import all blobs, or all snapshots."""
+        database, wanted = documents.BLOB_DATABASE, in_names((documents.BLOBS,))
+        async with Flight(self._session.report) as flight:
+            for found in self._session.records(database, wanted):
+                given = self._decoded(found, are_snapshots)
+                if given is not None and bool(given.snapshot) is are_snapshots:
+                    await self._begin(flight, given)
+                self.has_snapshots |= given is not None and bool(given.snapshot)
+
+    def _decoded(self, found: ScannedRecord, are_snapshots: bool) -> BlobDocument | None:
+        """Return a record. One that cannot be read is reported by the first pass."""
+        if not are_snapshots:
+            return self._session.decoded(documents.BLOB_DATABASE, found, BLOB, "blob")
+        try:
+            return BLOB.decode(found.data or b"")
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            return None
+
+    async def _begin(self, flight: Flight, given: BlobDocument) -> None:
+        container = given.account_name, given.container_name
+        place = self._places.get(container)
+        if place is None:
+            self._orphans["/".join(container)] += 1
+        elif not given.is_committed:
+            reason = "it has only blocks that were not committed"
+            self._session.report.skip("blob", blob_place(given), reason)
+        elif given.snapshot:
+            await flight.begin("snapshot", blob_place(given), self._import.snapshot(place, given))
+        else:
+            await flight.begin("blob", blob_place(given), self._import.base(place, given))
+
+    def report_orphans(self) -> None:
+        """Report the blobs of containers that were not imported."""
+        for container, count in sorted(self._orphans.items()):
+            reason = f"{count} blobs and snapshots are in a container that was not imported"
+            self._session.report.lose("blob", container, reason)
+
+
+async def import_queue_service(session: ImportSession) -> None:
+    """Import the queues, messages and properties of the Queue service."""
+    database, places = documents.QUEUE_DATABASE, dict[tuple[str, str], ImportedPlace]()
+
+    async def queue(given: QueueDocument) -> None:
+        places[given.account_name, given.name] = await import_queue(session, given)
+
+    async with Flight(session.report) as flight:
+        for found in session.records(database, in_names((documents.SERVICES, documents.QUEUES))):
+            if found.collection == documents.SERVICES:
+                await _services(session, flight, database, found)
+            elif given := session.decoded(database, found, QUEUE, "queue"):
+                await flight.begin("queue", f"{given.account_name}/{given.name}", queue(given))
+    await _messages(session, places)
+
+
+async def _messages(session: ImportSession, places: dict[tuple[str, str], ImportedPlace]) -> None:
+    database, expired, orphans = documents.QUEUE_DATABASE, Counter[str](), Counter[str]()
+    now = await session.store.now()
+    with session.folder.extents(documents.QUEUE_EXTENTS) as files:
+        async with Flight(session.report) as flight:
+            for found in session.records(database, in_names((documents.MESSAGES,))):
+                given = session.decoded(database, found, MESSAGE, "message")
+                if given is None:
+                    continue
+                queue = f"{given.account_name}/{given.queue_name}"
+                place = places.get((given.account_name, given.queue_name))
+                if place is None:
+                    orphans[queue] += 1
+                elif _has_expired(given, now):
+                    expired[queue] += 1
+                else:
+                    work = import_message(session, files, place, given)
+                    await flight.begin("message", f"{queue}/{given.message_id}", work)
+    for queue, count in sorted(expired.items()):
+        session.report.skip("message", queue, f"{count} messages have expired")
+    for queue, count in sorted(orphans.items()):
+        reason = f"{count} messages are in a queue that was not imported"
+        session.report.lose("message", queue, reason)
+
+
+def _has_expired(given: MessageDocument, now: int) -> bool:
+    """Return whether a message has expired; one without a valid time is refused later."""
+    try:
+        return is_expired(given, now)
+    except NotConvertible:
+        return False
+
+
+async def import_table_service(session: ImportSession) -> None:
+    """Import the tables, entities and properties of the Table service."""
+    database, places = documents.TABLE_DATABASE, dict[str, ImportedPlace]()
+
+    async def table(given: TableDocument) -> None:
+        place = await import_table(session, given)
+        places[documents.entities_of(given.account, given.table)] = place
+
+    async with Flight(session.report) as flight:
+        for found in session.records(database, in_names((documents.SERVICES, documents.TABLES))):
+            if found.collection == documents.SERVICES:
+                await _services(session, flight, database, found)
+            elif given := session.decoded(database, found, TABLE, "table"):
+                await flight.begin("table", f"{given.account}/{given.table}", table(given))
+    await _entities(session, places)
+
+
+async def _entities(session: ImportSession, places: dict[str, ImportedPlace]) -> None:
+    database, orphans = documents.TABLE_DATABASE, Counter[str]()
+    own = in_names((documents.SERVICES, documents.TABLES))
+    async with Flight(session.report) as flight:
+        for found in session.records(database, lambda name: not own(name)):
+            table = found.collection.replace("$", "/", 1)
+            place = places.get(found.collection)
+            if place is None:
+                orphans[table] += 1
+                continue
+            given = session.decoded(database, found, ENTITY, "entity")
+            if given is not None:
+                name = f"{table}(PartitionKey={given.partition_key!r},RowKey={given.row_key!r})"
+                work = import_entity(session, place, name, given)
+                await flight.begin("entity", name, work)
+    for table, count in sorted(orphans.items()):
+        reason = f"{count} entities are in a table that was not imported"
+        session.report.lose("entity", table, reason)
