@@ -101,6 +101,33 @@ def test_a_bad_blob_is_reported_and_the_others_are_imported(name: str, peer: Pee
     assert report.lost[0].kind == "blob"
 
 
+@pytest.mark.parametrize("where", ["relative", "absolute", "beside", "upper case"])
+def test_an_id_that_is_no_uuid_leads_to_no_file(
+    where: str, peer: PeerFolder, tmp_path: Path
+) -> None:
+    folder_path = peer.write()
+    beside = folder_path / documents.BLOB_EXTENTS
+    (tmp_path / "secret").write_bytes(b"secret" * 10)
+    (beside / "secret").write_bytes(b"secret" * 10)
+    (beside / EXTENT.upper()).write_bytes(b"secret" * 10)
+    names = {
+        "relative": "../../secret",
+        "absolute": str(tmp_path / "secret"),
+        "beside": "secret",
+        "upper case": EXTENT.upper(),
+    }
+    peer.blobs = [blob("stolen", **extent(id=names[where]))]
+    report = imported(peer)
+    assert "is not the UUID" in report.lost[0].reason
+    assert report.counts.blobs == 0
+
+
+@pytest.mark.parametrize("name", ["beyond the file", "far beyond"])
+def test_a_range_beyond_its_file_is_refused_before_it_is_read(name: str, peer: PeerFolder) -> None:
+    peer.blobs = [blob("beyond", **BAD_BLOBS[name])]
+    assert "its bytes reach to" in imported(peer).lost[0].reason
+
+
 def test_a_name_that_is_too_long_is_not_shortened(peer: PeerFolder) -> None:
     peer.blobs = [blob("x" * 2000), blob("x" * 1024)]
     report = imported(peer)

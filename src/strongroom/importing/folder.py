@@ -1,8 +1,11 @@
-"""The source of an import: a folder that Azurite wrote, opened without following links.
+"""The source of an import: a folder that Azurite wrote, read without following links.
 
 Lives here: which files belong to it, how they are opened, whether they changed meanwhile. Must not
 live here: what is in the databases (documents.py). No name from a database becomes a path: the id
 of an extent must be a UUID, in the form in which Azurite writes it.
+
+A file or folder that is replaced during the import, be it by a link, changes the signature of the
+folder. So the import is refused at its end.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ import os
 import re
 import stat
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import BinaryIO, Final
 
 from strongroom.importing.documents import (
@@ -26,12 +29,14 @@ from strongroom.importing.documents import (
 PEER_NAMES: Final = frozenset((*DATABASES, *EXTENT_DATABASES, *EXTENT_FOLDERS))
 """The names in such a folder."""
 _UUID: Final = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
-_FILE_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+# A pipe in the place of a file is opened without waiting for a writer, and then refused.
+_FLAG_NAMES: Final = ("O_RDONLY", "O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY")
+_FLAGS: Final[int] = sum(getattr(os, name, 0) for name in _FLAG_NAMES)
 _OPEN_EXTENTS_MAX: Final = 64
 _PIECE_BYTES: Final = 1024 * 1024
 _NO_BYTES: Final = bytes(_PIECE_BYTES)
-_Signature = dict[str, tuple[int, int, int, int]]
+_State = tuple[int, int, int, int]
+_Signature = dict[str, _State]
 
 
 class ImportRefused(Exception):
@@ -57,29 +62,18 @@ def is_azurite_folder(path: str | os.PathLike[str]) -> bool:
 
 
 class Folder:
-    """An open folder. Use it in a `with` statement.
+    """A folder of Azurite, as it is now.
 
     Raises: NotAnAzuriteFolder, OSError.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.path.abspath(path)
-        self._descriptor = os.open(self.path, _FOLDER_FLAGS)
-        try:
-            if not any(name in os.listdir(self._descriptor) for name in DATABASES):
-                raise NotAnAzuriteFolder(
-                    f"{self.path} is not a folder of Azurite: it has none of {', '.join(DATABASES)}"
-                )
-            self._begun = self._signature()
-        except BaseException:
-            os.close(self._descriptor)
-            raise
-
-    def __enter__(self) -> Folder:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self._descriptor)
+        if not is_azurite_folder(self.path):
+            raise NotAnAzuriteFolder(
+                f"{self.path} is not a folder of Azurite: it has none of {', '.join(DATABASES)}"
+            )
+        self._begun = self._signature()
 
     def size_bytes(self, name: str) -> int:
         """Return the length of a database; 0 if there is none."""
@@ -88,21 +82,17 @@ class Folder:
     def open(self, name: str) -> BinaryIO | None:
         """Open a database; None if there is none. Raises NotAnAzuriteFolder, OSError."""
         try:
-            return os.fdopen(_open_file(name, self._descriptor, self.path), "rb", buffering=0)
+            return os.fdopen(_open_file(os.path.join(self.path, name)), "rb", buffering=0)
         except FileNotFoundError:
             return None
 
     def extents(self, name: str) -> ExtentFiles:
-        """Open one of EXTENT_FOLDERS; it may be absent. Raises NotAnAzuriteFolder, OSError."""
-        try:
-            descriptor = os.open(name, _FOLDER_FLAGS | os.O_NOFOLLOW, dir_fd=self._descriptor)
-        except FileNotFoundError:
-            return ExtentFiles(None)
-        except NotADirectoryError:
-            raise _not_plain(os.path.join(self.path, name), "folder") from None
-        except OSError as error:
-            raise _refused(error, os.path.join(self.path, name), "folder") from error
-        return ExtentFiles(descriptor)
+        """Return the files of one of EXTENT_FOLDERS; it may be absent. Raises
+        NotAnAzuriteFolder."""
+        path = os.path.join(self.path, name)
+        if os.path.lexists(path) and not stat.S_ISDIR(os.lstat(path).st_mode):
+            raise _not_plain(path, "folder")
+        return ExtentFiles(path)
 
     def require_unchanged(self) -> None:
         """Check that no file was written, added or removed since the folder was opened.
@@ -120,14 +110,11 @@ class Folder:
     def _signature(self) -> _Signature:
         """Return what changes when a file of the folder is written: by name, its length, time of
         change, inode and time of change of that."""
-        found: _Signature = {}
-        for name in os.listdir(self._descriptor):
-            if name in PEER_NAMES:
-                found[name] = _state(os.lstat(name, dir_fd=self._descriptor))
+        found = dict(_states(self.path, PEER_NAMES))
         for folder in EXTENT_FOLDERS:
-            if folder in found:
-                with self.extents(folder) as files:
-                    found |= {f"{folder}/{name}": state for name, state in files.states()}
+            if folder in found and stat.S_ISDIR(os.lstat(os.path.join(self.path, folder)).st_mode):
+                inner = _states(os.path.join(self.path, folder))
+                found |= {f"{folder}/{name}": state for name, state in inner}
         return found
 
 
@@ -137,8 +124,8 @@ class ExtentFiles:
     A few stay open. Each is a regular file of the folder, and no link.
     """
 
-    def __init__(self, descriptor: int | None) -> None:
-        self._descriptor = descriptor
+    def __init__(self, path: str) -> None:
+        self._path = path
         self._open: OrderedDict[str, int] = OrderedDict()
 
     def __enter__(self) -> ExtentFiles:
@@ -147,14 +134,6 @@ class ExtentFiles:
     def __exit__(self, *_: object) -> None:
         while self._open:
             os.close(self._open.popitem()[1])
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-
-    def states(self) -> Iterator[tuple[str, tuple[int, int, int, int]]]:
-        """Yield each file's name and signature."""
-        if self._descriptor is not None:
-            for name in os.listdir(self._descriptor):
-                yield name, _state(os.lstat(name, dir_fd=self._descriptor))
 
     def check(self, extent: ExtentRange) -> None:
         """Check that the bytes are there. Raises ExtentRefused."""
@@ -184,7 +163,7 @@ class ExtentFiles:
 
     def _read_file(self, extent_id: str, size_bytes: int, offset: int) -> bytes:
         try:
-            piece = os.pread(self._file(extent_id), size_bytes, offset)
+            piece = _read_at(self._file(extent_id), size_bytes, offset)
         except OSError as error:
             raise ExtentRefused(f"the file {extent_id} cannot be read: {error.strerror}") from error
         if not piece:
@@ -198,10 +177,8 @@ class ExtentFiles:
             return self._open[extent_id]
         if _UUID.fullmatch(extent_id) is None:
             raise ExtentRefused(f"{extent_id[:80]!r} is not the UUID of a file with bodies")
-        if self._descriptor is None:
-            raise ExtentRefused("the folder with the bodies is missing")
         try:
-            descriptor = _open_file(extent_id, self._descriptor, "")
+            descriptor = _open_file(os.path.join(self._path, extent_id))
         except FileNotFoundError:
             raise ExtentRefused(f"the file {extent_id} is missing") from None
         except (NotAnAzuriteFolder, OSError) as error:
@@ -212,27 +189,35 @@ class ExtentFiles:
         return descriptor
 
 
-def _open_file(name: str, folder: int, path: str) -> int:
-    """Open a regular file of a folder. Raises NotAnAzuriteFolder for anything else."""
+def _read_at(descriptor: int, size_bytes: int, offset: int) -> bytes:
+    # Windows has no pread; nothing else moves the position of these descriptors.
+    os.lseek(descriptor, offset, os.SEEK_SET)
+    return os.read(descriptor, size_bytes)
+
+
+def _open_file(path: str) -> int:
+    """Open a regular file. Raises NotAnAzuriteFolder for anything else; OSError."""
+    if not stat.S_ISREG(os.lstat(path).st_mode):
+        raise _not_plain(path, "file")
     try:
-        descriptor = os.open(name, _FILE_FLAGS, dir_fd=folder)
-    except FileNotFoundError:
-        raise
+        descriptor = os.open(path, _FLAGS)
     except OSError as error:
-        raise _refused(error, os.path.join(path, name), "file") from error
+        if error.errno == errno.ELOOP:
+            raise _not_plain(path, "file") from error
+        raise
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise _not_plain(os.path.join(path, name), "file")
+        raise _not_plain(path, "file")
     return descriptor
-
-
-def _refused(error: OSError, path: str, what: str) -> Exception:
-    return _not_plain(path, what) if error.errno in (errno.ELOOP, errno.ENXIO) else error
 
 
 def _not_plain(path: str, what: str) -> NotAnAzuriteFolder:
     return NotAnAzuriteFolder(f"{path} is no plain {what}; links are not followed")
 
 
-def _state(found: os.stat_result) -> tuple[int, int, int, int]:
-    return found.st_size, found.st_mtime_ns, found.st_ino, found.st_ctime_ns
+def _states(folder: str, names: Container[str] | None = None) -> Iterator[tuple[str, _State]]:
+    """Yield the name and the signature of each file of a folder, or of those of some names."""
+    for name in os.listdir(folder):
+        if names is None or name in names:
+            found = os.lstat(os.path.join(folder, name))
+            yield name, (found.st_size, found.st_mtime_ns, found.st_ino, found.st_ctime_ns)

@@ -72,18 +72,16 @@ def import_folder(
         in the target then.
     """
     began_s, draft = elapsed_s(), ReportDraft()
-    with Folder(source) as folder:
-        beside = PEER_NAMES if os.path.realpath(target) == os.path.realpath(source) else ()
-        with CopyTarget(target, _STAMP, beside=(*beside, *_private_there(target))) as making:
-            counted = _Counted(folder, progress)
-            asyncio.run(
-                _fill(folder, making.building, draft, counted.advanced, clock or SystemClock())
-            )
-            making.adopt_built()
-            counted.end()
-            folder.require_unchanged()
-            _require_whole(making.layout.path)
-            making.finish()
+    folder = Folder(source)
+    beside = PEER_NAMES if os.path.realpath(target) == os.path.realpath(source) else ()
+    with CopyTarget(target, _STAMP, beside=(*beside, *_private_there(target))) as making:
+        counted = _Counted(folder, progress)
+        asyncio.run(_fill(folder, making.building, draft, counted.advanced, clock or SystemClock()))
+        making.adopt_built()
+        counted.end()
+        folder.require_unchanged()
+        _require_whole(making.layout.path)
+        making.finish()
     return draft.finish(folder.path, making.layout.path, elapsed_s() - began_s)
 
 
