@@ -274,6 +274,12 @@ class Engine(Protocol):
         ...
 
     @property
+    def allows_reset(self) -> bool:
+        """Whether everything in the store may be removed at once. A store with a data directory
+        has a mark in it that says so since its creation."""
+        ...
+
+    @property
     def wakes(self) -> int:
         """The number of times that all waiters were woken at once. This happens when the clock is
         moved or the engine stops. A caller that reads first and waits later compares the number, so

@@ -87,7 +87,10 @@ class WaitingEngine(ABC):
     Attributes:
         watchers: the registered waiters.
         turns: see Engine.turns.
+        allows_reset: see Engine.allows_reset.
     """
+
+    allows_reset = False
 
     def __init__(self) -> None:
         self.watchers = Watchers()

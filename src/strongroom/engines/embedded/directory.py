@@ -1,7 +1,7 @@
 """A data directory: its layout, version stamp, and lock.
 
     FORMAT          one line: "strongroom 4", followed by the marks of Format: " test-clock",
-                    " backup", " foreign-etags" and " upgrading" (upgrade/)
+                    " allow-reset", " backup", " foreign-etags" and " upgrading" (upgrade/)
     UNFINISHED      instead of FORMAT, while a backup, a restore or an import is made
                     (copy_target.py)
     LOCK            held by the one server that has the directory open, which holds segments/ too
@@ -34,6 +34,7 @@ RECORDS_NAME: Final = "records.sqlite"
 
 _PRODUCT: Final = "strongroom"
 _TEST_CLOCK: Final = "test-clock"
+_ALLOW_RESET: Final = "allow-reset"
 _BACKUP: Final = "backup"
 _UPGRADING: Final = "upgrading"
 _FOREIGN_ETAGS: Final = "foreign-etags"
@@ -67,21 +68,32 @@ class TestClockMismatch(EngineError):
     __test__ = False  # its name is not meant for test collectors
 
 
+class ResetNotAllowed(EngineError):
+    """A directory that was not created to be reset is opened to be."""
+
+
 class Damaged(EngineError):
     """Parts of the data directory are missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """The content of the FORMAT file. `upgrading`: the records of this version are written, but
-    those of the old version are perhaps still in their place. `foreign_etags`: records may have
-    ETags that another server gave. An older version would show others, so it refuses the mark."""
+    """The content of the FORMAT file.
+
+    Attributes:
+        allow_reset: the directory was created to be reset.
+        upgrading: the records of this version are written, but those of the old version are perhaps
+            still in their place.
+        foreign_etags: records may have ETags that another server gave. An older version would show
+            others, so it refuses the mark.
+    """
 
     version: str = FORMAT_VERSION
     test_clock: bool = False
     backup: bool = False
     upgrading: bool = False
     foreign_etags: bool = False
+    allow_reset: bool = False
 
     @property
     def is_current(self) -> bool:
@@ -90,15 +102,16 @@ class Format:
 
     def text(self) -> str:
         """Return the file's only line."""
-        marks = [_TEST_CLOCK] * self.test_clock + [_BACKUP] * self.backup
-        marks += [_FOREIGN_ETAGS] * self.foreign_etags + [_UPGRADING] * self.upgrading
+        marks = [_TEST_CLOCK] * self.test_clock + [_ALLOW_RESET] * self.allow_reset
+        marks += [_BACKUP] * self.backup + [_FOREIGN_ETAGS] * self.foreign_etags
+        marks += [_UPGRADING] * self.upgrading
         return " ".join([_PRODUCT, self.version, *marks]) + "\n"
 
 
 def parse_format(text: str, path: str) -> Format:
     """Parse a FORMAT file. Raises UnknownFormat; its text names the found and the known format."""
     words = text.split()
-    known = {_TEST_CLOCK, _BACKUP}
+    known = {_TEST_CLOCK, _ALLOW_RESET, _BACKUP}
     if words[1:2] == [FORMAT_VERSION]:
         known |= {_UPGRADING, _FOREIGN_ETAGS}
     if (
@@ -118,6 +131,7 @@ def parse_format(text: str, path: str) -> Format:
         backup=_BACKUP in words,
         upgrading=_UPGRADING in words,
         foreign_etags=_FOREIGN_ETAGS in words,
+        allow_reset=_ALLOW_RESET in words,
     )
 
 
@@ -307,16 +321,21 @@ class DataDirectory:
         path: the directory; created (with its parents) when it does not exist.
         files: the calls that change files.
         test_clock: whether it is opened with a movable clock.
+        allow_reset: whether it is opened to be reset.
 
-    Raises: DirectoryInUse, UnknownFormat, NotADataDirectory, TestClockMismatch, Damaged, OSError.
+    Raises: DirectoryInUse, UnknownFormat, NotADataDirectory, TestClockMismatch, ResetNotAllowed,
+        Damaged, OSError.
     """
 
-    def __init__(self, path: str, files: Files, test_clock: bool) -> None:
+    def __init__(
+        self, path: str, files: Files, test_clock: bool, allow_reset: bool = False
+    ) -> None:
         self.layout = DirectoryLayout(os.path.abspath(path))
         self.files = files
         self.is_new = False
-        self.format = Format(test_clock=test_clock)
+        self.format = Format(test_clock=test_clock, allow_reset=allow_reset)
         self._test_clock = test_clock
+        self._allow_reset = allow_reset
         _make_directories(files, self.layout.path)
         system.refuse_unsafe_volume(self.layout.path)
         self._refuse_foreign_directory()
@@ -335,6 +354,11 @@ class DataDirectory:
             self.files.sync_directory(self.layout.path)
             self.files.rename(self.layout.unfinished, self.layout.format)
         self.files.sync_directory(self.layout.path)
+
+    @property
+    def allows_reset(self) -> bool:
+        """Whether it was created to be reset, and is opened to be."""
+        return self._allow_reset and self.format.allow_reset
 
     def free_bytes(self) -> int:
         """Return how many more bytes the file system can hold. Raises OSError."""
@@ -372,6 +396,11 @@ class DataDirectory:
             raise TestClockMismatch(
                 f"{self.layout.path} was created {'with' if found.test_clock else 'without'} a "
                 "test clock and can only be opened so"
+            )
+        if self._allow_reset and not found.allow_reset:
+            raise ResetNotAllowed(
+                f"{self.layout.path} was created without --allow-reset, so it is never reset; "
+                "leave the flag out, or name a new directory"
             )
         self.format = found
         for path in (self.layout.records, self.layout.segments):

@@ -115,6 +115,7 @@ class EmbeddedEngine(WaitingEngine):
         reserve: Reserve,
     ) -> None:
         super().__init__()
+        self.allows_reset = directory.allows_reset
         self.gateways = OnlyGateway(time.ceiling, self._why_stopped, self._wait_for_earlier_commits)
         self._directory = directory
         self._writer = writer
@@ -353,6 +354,7 @@ async def open_store(
     clock: Clock,
     *,
     test_clock: bool = False,
+    allow_reset: bool = False,
     options: EmbeddedOptions | None = None,
 ) -> EmbeddedEngine:
     """Open a data directory, or create it when there is none. One of the format before this one is
@@ -361,13 +363,15 @@ async def open_store(
     Arguments:
         clock: the source of time.
         test_clock: whether time can be moved; only for a directory that was created with it.
+        allow_reset: whether everything in it may be removed at once; only for a directory that was
+            created with it. Such a directory may be opened without it too.
 
-    Raises: DirectoryInUse, UnknownFormat, NotADataDirectory, TestClockMismatch, Damaged,
-    Unavailable (the records cannot be opened), OSError.
+    Raises: DirectoryInUse, UnknownFormat, NotADataDirectory, TestClockMismatch, ResetNotAllowed,
+    Damaged, Unavailable (the records cannot be opened), OSError.
     """
     options = options or EmbeddedOptions()
     files = options.files or OsFiles()
-    home = DataDirectory(os.fspath(directory), files, test_clock)
+    home = DataDirectory(os.fspath(directory), files, test_clock, allow_reset)
     writer: Writer | None = None
     try:
         if not home.is_new:

@@ -46,6 +46,7 @@ class MemoryEngine(WaitingEngine):
             half of it.
         data: the data of an earlier or another gateway; None = there is nothing yet.
         floor_ticks: store time begins here at the earliest, and stamps begin above it.
+        allows_reset: see Engine.allows_reset.
 
     Attributes:
         before_commit: awaited between a decision and its commit, so that a test can hold commits
@@ -64,8 +65,11 @@ class MemoryEngine(WaitingEngine):
         reserve_bytes: int = _RESERVE_BYTES,
         data: MemoryData | None = None,
         floor_ticks: int = 0,
+        *,
+        allows_reset: bool = False,
     ) -> None:
         super().__init__()
+        self.allows_reset = allows_reset
         self.data = data or MemoryData(MemoryMembers(clock), capacity_bytes, reserve_bytes)
         self._clock = clock
         advanced_s = self.data.members.advanced_s
