@@ -47,6 +47,7 @@ HELD: Final = (
     "test_long_reads",
     "test_pending_file_copies",
     "test_repeated_creates",
+    "test_reset",
     "test_share_snapshot_crashes",
     "test_share_snapshot_sequences",
     "test_share_snapshots",

@@ -122,18 +122,23 @@ class _Delete(Decision[None], frozen=True):
         if table is None or call.place is None:
             raise StorageError(errors.RESOURCE_NOT_FOUND)
         check_place(call, found[0])
-        job = keys.job(stamp, stamp, JobKind.SWEEP_TABLE)
         name = f"{call.target.account}/{call.target.container}"
-        sweep = Job(JobKind.SWEEP_TABLE, table.generation, token=name)
-        # The job is written first: after a crash in between, it finds the table alive and does
-        # nothing.
-        return Commit(
-            None,
-            (
-                Step(job.partition, (Write(job.key, records.JOB.encode(sweep)),)),
-                Step(ref.partition, (Write(ref.key, None),)),
-            ),
-        )
+        return Commit(None, deletion_steps(ref, name, table, stamp))
+
+
+def deletion_steps(ref: Ref, name: str, table: TableRecord, stamp: int) -> tuple[Step, ...]:
+    """Return the steps that delete a table.
+
+    Arguments:
+        name: account/table.
+    """
+    job = keys.job(stamp, stamp, JobKind.SWEEP_TABLE)
+    sweep = Job(JobKind.SWEEP_TABLE, table.generation, token=name)
+    # The job is written first: after a crash in between, it finds the table alive and does nothing.
+    return (
+        Step(job.partition, (Write(job.key, records.JOB.encode(sweep)),)),
+        Step(ref.partition, (Write(ref.key, None),)),
+    )
 
 
 async def get_table(services: Services, call: Call[Any]) -> TableNamed:

@@ -14,17 +14,18 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from strongroom.engines.base import Face, Item, Key, Partition, Position
+from strongroom.engines.base import Face, Item, Key, Partition, Position, Ref
 from strongroom.services.blob.decisions.changes import upload_expiry
 from strongroom.services.blob.sweep import SparingRemoval
 from strongroom.services.core.background import RemovalBatch
 from strongroom.services.core.runner import Services
 from strongroom.store.blob import blob_records
+from strongroom.store.blob.blob_records import BlobRecord
 from strongroom.store.blob.bodies.body import Body, BodyPlace
 from strongroom.store.blob.bodies.kinds import MAP_KINDS, hidden_kind
 from strongroom.store.blob.bodies.readers import Readers
 from strongroom.store.core import keys, records, tag_keys
-from strongroom.store.core.records import Job
+from strongroom.store.core.records import Job, JobKind
 
 _PAGE_RECORDS: Final = 200
 _START: Final = Position(b"", b"")
@@ -44,6 +45,7 @@ async def sweep_container(
     if horizon.stamp <= deleted:
         return False
     sparing = SparingRemoval(removal, horizon.named)
+    expiries: set[Ref] = set()
     keyspace = keys.blobs(generation)
     skipped = False
     position: Position | None = _START
@@ -58,13 +60,16 @@ async def sweep_container(
                 current = partition
                 busy = bool(services.held.of(Readers).snapshot(partition))
                 sparing.begin()
+                await _drop_expiries(removal, sparing, expiries)
                 if not busy:
-                    await _drop_hidden(services, removal, sparing, partition)
+                    await _drop_hidden(services, removal, sparing, partition, expiries)
             if busy:
                 skipped = True
             else:
                 await _drop_face(services, sparing, partition, face)
+                _note_expiry(blob_records.BLOB.decode(face.value), expiries)
         await asyncio.sleep(0)
+    await _drop_expiries(removal, sparing, expiries)
     await _drop_entries(services, removal, tag_keys.tag_entries(generation))
     await _drop_entries(services, removal, tag_keys.version_tag_entries(generation))
     await removal.commit()
@@ -98,6 +103,22 @@ async def expire_container(
     return True
 
 
+def _note_expiry(state: BlobRecord, expiries: set[Ref]) -> None:
+    """Note the job that would drop a soft-deleted state at the end of its retention."""
+    if state.deletion is not None:
+        expiries.add(keys.job(state.deletion.until, state.deletion.deleted, JobKind.EXPIRE_BLOB))
+
+
+async def _drop_expiries(
+    removal: RemovalBatch, sparing: SparingRemoval, expiries: set[Ref]
+) -> None:
+    """Remove the noted jobs, after the states that they are for. If any state was spared, the jobs
+    stay until they are due, and find nothing then."""
+    for ref in () if sparing.has_spared else expiries:
+        await removal.add(ref.partition, (ref.key,))
+    expiries.clear()
+
+
 async def _drop_entries(services: Services, removal: RemovalBatch, keyspace: bytes) -> None:
     """Remove a container's tag index, which no search reads any more."""
     position: Position | None = _START
@@ -118,7 +139,11 @@ async def _drop_face(
 
 
 async def _drop_hidden(
-    services: Services, removal: RemovalBatch, sparing: SparingRemoval, partition: Partition
+    services: Services,
+    removal: RemovalBatch,
+    sparing: SparingRemoval,
+    partition: Partition,
+    expiries: set[Ref],
 ) -> None:
     has_maps = True
     while has_maps:
@@ -126,7 +151,7 @@ async def _drop_hidden(
         while not first or len(page) == _PAGE_RECORDS:
             page = await services.store.read_range(partition, True, first, None, _PAGE_RECORDS)
             for item in page:
-                await _drop_item(services, sparing, partition, item)
+                await _drop_item(services, sparing, partition, item, expiries)
                 has_maps = has_maps or item.name[:1] in MAP_KINDS
             first = page[-1].name + b"\0" if page else b"\xff"
         if has_maps:
@@ -138,7 +163,11 @@ async def _drop_hidden(
 
 
 async def _drop_item(
-    services: Services, sparing: SparingRemoval, partition: Partition, item: Item
+    services: Services,
+    sparing: SparingRemoval,
+    partition: Partition,
+    item: Item,
+    expiries: set[Ref],
 ) -> None:
     kind, drop = item.name[:1], list[int]()
     if kind == keys.STAGED:
@@ -147,8 +176,9 @@ async def _drop_item(
         for body in blob_records.RETIRED.decode(item.value).bodies:
             drop.extend(await _contents(services, sparing, partition, body))
     elif keys.version_id(item.name) is not None:
-        body = blob_records.BLOB.decode(item.value).body
-        drop.extend(await _contents(services, sparing, partition, body))
+        state = blob_records.BLOB.decode(item.value)
+        _note_expiry(state, expiries)
+        drop.extend(await _contents(services, sparing, partition, state.body))
     elif kind == keys.UPLOAD_KEY.name:
         expiry = upload_expiry(blob_records.UPLOAD.decode(item.value).number)
         await sparing.add(expiry.partition, (expiry.key,))

@@ -1,0 +1,159 @@
+"""How a reset removes a container, and what stops it: a legal hold, or a locked policy in force.
+
+Lives here: the steps of that commit, and the search for protected blobs. Must not live here: when
+it happens (services/reset.py), the sweep of the blobs (container_sweep.py).
+
+A commit cannot read all blobs of a container. So the reset marks the container first, looks at its
+blobs, and removes it only if the mark is still there. A request that protects a blob removes the
+mark before (deleting.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from strongroom.account_switches import Switches
+from strongroom.engines.base import Commit, Partition, Position, Record, Step, Write
+from strongroom.services.core.decisions import Decision
+from strongroom.services.core.resetting import (
+    FoundPlace,
+    MarkLost,
+    PlaceRemoval,
+    ResetRefused,
+    ResetRight,
+)
+from strongroom.services.core.runner import Services
+from strongroom.store.blob import blob_records
+from strongroom.store.blob.blob_records import BlobRecord
+from strongroom.store.core import keys, records
+from strongroom.store.core.records import ContainerRecord, DeletedContainer, Job, JobKind
+from strongroom.values import Purpose
+
+_PAGE_RECORDS: Final = 500
+
+
+def removal_of(place: FoundPlace, stamp: int) -> PlaceRemoval:
+    """Return the removal of a container, or of a soft-deleted one, with all of its blobs."""
+    account, name = place.name.split("/")
+    ref = keys.container(account, name)
+    kept = _kept(place)
+    container = _container(place)
+    job = keys.job(stamp, stamp, JobKind.SWEEP_CONTAINER)
+    order = Job(JobKind.SWEEP_CONTAINER, container.generation, token=place.name)
+    steps = [
+        Step(job.partition, (Write(job.key, records.JOB.encode(order)),)),
+        Step(ref.partition, (Write(place.key, None),)),
+    ]
+    if kept is not None:
+        due = keys.job(kept.until, kept.deleted, JobKind.EXPIRE_CONTAINER)
+        steps.append(Step(due.partition, (Write(due.key, None),)))
+    return PlaceRemoval(container.generation, tuple(steps))
+
+
+def _kept(place: FoundPlace) -> DeletedContainer | None:
+    is_kept = keys.is_deleted_place(place.key.name)
+    return records.DELETED_CONTAINER.decode(place.value) if is_kept else None
+
+
+def _container(place: FoundPlace) -> ContainerRecord:
+    kept = _kept(place)
+    return records.CONTAINER.decode(place.value) if kept is None else kept.record
+
+
+def needs_mark(place: FoundPlace, switches: Switches) -> bool:
+    """Return whether blobs of the container can be protected while the reset looks at them."""
+    return switches.immutability and _kept(place) is None
+
+
+def check(place: FoundPlace, switches: Switches, mark: int) -> None:
+    """Check that a container has no hold and no locked policy of its own, and still has its mark if
+    it needs one. Raises: ResetRefused, MarkLost."""
+    check_container(place.name, switches)
+    if needs_mark(place, switches) and (not mark or _container(place).deleting != mark):
+        raise MarkLost
+
+
+def check_container(name: str, switches: Switches) -> None:
+    """Check the protection that a container has as a whole.
+
+    Arguments:
+        name: account/container.
+
+    Raises: ResetRefused.
+    """
+    protection = switches.containers.get(name.partition("/")[2])
+    if protection is not None and (protection.holds or protection.locked):
+        what = "a legal hold" if protection.holds else "a locked policy"
+        raise ResetRefused(f"The container {name} has {what}, so this store is not reset.")
+
+
+async def check_blobs(services: Services, place: FoundPlace, now: int) -> None:
+    """Check that no blob of a container is protected, nor a snapshot or version of one.
+
+    Raises: ResetRefused.
+    """
+    keyspace = keys.blobs(_container(place).generation)
+    position: Position | None = Position(b"", b"")
+    while position is not None:
+        page = await services.store.scan(keyspace, position, None, _PAGE_RECORDS)
+        position = page.resume
+        for face in page.faces():
+            partition = Partition(keyspace, face.partition)
+            head = blob_records.BLOB.decode(face.value)
+            states = [head]
+            if head.versions:
+                states += await _versions(services, partition)
+            if any(_is_protected(one, now) for one in states):
+                blob = face.partition.decode("utf-8", "replace")
+                raise ResetRefused(
+                    f"The blob {place.name}/{blob} has a legal hold or a locked policy, so this "
+                    "store is not reset."
+                )
+
+
+def _is_protected(state: BlobRecord, now: int) -> bool:
+    protection = state.immutability
+    if protection is None:
+        return False
+    return protection.hold or (protection.locked and protection.until > now)
+
+
+async def _versions(services: Services, partition: Partition) -> list[BlobRecord]:
+    found: list[BlobRecord] = []
+    first, until = keys.version_range()
+    while True:
+        page = await services.store.read_range(partition, True, first, until, _PAGE_RECORDS)
+        found += [blob_records.BLOB.decode(item.value) for item in page]
+        if len(page) < _PAGE_RECORDS:
+            return found
+        first = page[-1].name + b"\0"
+
+
+async def set_mark(services: Services, place: FoundPlace, right: ResetRight) -> int:
+    """Mark a container, so that a request which protects a blob of it is noticed.
+
+    Returns: the mark; 0 if the container is gone. Raises: ResetRefused.
+    """
+    ref = keys.container(*place.name.split("/"))
+    generation = _container(place).generation
+    return await services.commit(_Mark(ref.partition, [ref], Purpose.FREEING, right, generation))
+
+
+class _Mark(Decision[int], frozen=True):
+    """Set the mark of a deletion, unless the container has one or is another by now."""
+
+    right: ResetRight
+    generation: int
+
+    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[int]:
+        """See Decision.decide. Raises: ResetRefused."""
+        self.right.require()
+        container = records.CONTAINER.of(found[0])
+        if container is None or container.generation != self.generation:
+            return Commit(0)
+        marked = msgspec.structs.replace(container, deleting=stamp)
+        write = Write(self.reads[0].key, records.CONTAINER.encode(marked))
+        return Commit(stamp, (Step(self.partition, (write,)),))

@@ -1,0 +1,135 @@
+"""The reset of a store: what the four services have in common.
+
+Lives here: the right to reset, the decision that removes one place, and the decision that removes a
+service's properties. Must not live here: which records a service has (the wings' `resetting.py`),
+the walk over all of them (services/reset.py).
+
+A reset never reaches a store by mistake: every commit of it carries the right, and checks it again
+inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from strongroom.account_switches import Switches
+from strongroom.engines.base import Commit, Key, Record, Step, Write
+from strongroom.services.core.decisions import Decision
+
+
+class ResetRefused(Exception):
+    """Nothing may be removed, or something may not; the text says what, and why."""
+
+
+class ResetRight(msgspec.Struct, frozen=True):
+    """The right to reset a store, which all commits of the reset carry.
+
+    Attributes:
+        is_marked: whether the store was created to be reset.
+        is_durable: whether it outlives the process. What is protected in such a store stays.
+    """
+
+    is_marked: bool
+    is_durable: bool
+
+    def require(self) -> None:
+        """Check the mark. Raises: ResetRefused."""
+        if not self.is_marked:
+            raise ResetRefused("This store was not created with --allow-reset.")
+
+
+class FoundPlace(NamedTuple):
+    """The record of a container, queue, table or share, or of a soft-deleted one.
+
+    Attributes:
+        name: account/name, as jobs name it.
+        key: the record's key.
+        value: the record's bytes.
+    """
+
+    name: str
+    key: Key
+    value: bytes
+
+    @property
+    def partition(self) -> bytes:
+        """The name of the partition that has the record."""
+        return self.name.partition("/")[2].encode()
+
+
+class PlaceRemoval(NamedTuple):
+    """How a place is removed.
+
+    Attributes:
+        generation: when the place was created.
+        steps: the steps of its commit. The job that sweeps its contents comes first: after a crash
+            in between, it finds the place alive and does nothing.
+    """
+
+    generation: int
+    steps: tuple[Step, ...]
+
+
+RemovalOf = Callable[[FoundPlace, int], PlaceRemoval | None]
+"""(place, stamp) -> how it is removed. None: the record is none of a place. It is pure."""
+CheckProtection = Callable[[FoundPlace, Switches, int], None]
+"""(place, the account's switches, the mark that the reset has set) raises ResetRefused for a place
+that is protected, and MarkLost."""
+
+
+class MarkLost(Exception):
+    """Something in the place was protected since the reset looked at it."""
+
+
+class RemovePlace(Decision[bool], frozen=True):
+    """Remove one place, if it was created before the reset began. Returns whether it was removed.
+
+    A place of the same name that was created since has another generation, and is left alone.
+
+    Attributes:
+        name: account/name.
+        began: store time when the reset began.
+        switches: the account's, which have the holds and policies of its containers.
+        mark: what the reset has marked the place with; 0 = it needs no mark.
+    """
+
+    name: str
+    began: int
+    right: ResetRight
+    switches: Switches
+    removal_of: RemovalOf
+    check: CheckProtection
+    mark: int
+
+    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[bool]:
+        """See Decision.decide. Raises: ResetRefused, MarkLost."""
+        self.right.require()
+        if found[0] is None:
+            return Commit(False)
+        place = FoundPlace(self.name, self.reads[0].key, found[0].value)
+        removal = self.removal_of(place, stamp)
+        if removal is None or removal.generation > self.began:
+            return Commit(False)
+        if self.right.is_durable:
+            self.check(place, self.switches, self.mark)
+        return Commit(True, removal.steps)
+
+
+class RemoveProperties(Decision[bool], frozen=True):
+    """Give a service of an account its first properties back. Returns whether it had others."""
+
+    right: ResetRight
+
+    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[bool]:
+        """See Decision.decide. Raises: ResetRefused."""
+        self.right.require()
+        if found[0] is None:
+            return Commit(False)
+        return Commit(True, (Step(self.partition, (Write(self.reads[0].key, None),)),))
+
+
+def nothing_protected(place: FoundPlace, switches: Switches, mark: int) -> None:
+    """The check of places that cannot be protected."""
