@@ -31,6 +31,7 @@ from strongroom.config import (
     TlsFiles,
     check_exposure,
     check_oauth,
+    is_loopback,
 )
 from strongroom.engines.base import EngineError
 from strongroom.engines.checksum import load_soon
@@ -62,6 +63,7 @@ from strongroom.servers.memory_pressure import Pressure
 from strongroom.servers.one_port import OnePort
 from strongroom.servers.own_endpoints import OwnEndpoints
 from strongroom.servers.own_hosts import OwnHosts
+from strongroom.servers.resets import Resets
 from strongroom.servers.service_listeners import ENDPOINTS, Shared
 from strongroom.servers.telemetry import ConnectionMetrics, StoreMetrics, Telemetry
 from strongroom.services.blob.decisions.rehydration import RehydrationDelays
@@ -190,9 +192,16 @@ class App:
     async def _open_store(self) -> MemoryEngine | EmbeddedEngine:
         settings = self.settings
         if settings.data is None:
-            return MemoryEngine(self._clock, settings.memory_max_bytes)
+            return MemoryEngine(
+                self._clock, settings.memory_max_bytes, allows_reset=settings.may_be_reset()
+            )
         try:
-            store = await open_store(settings.data, self._clock, test_clock=settings.test_clock)
+            store = await open_store(
+                settings.data,
+                self._clock,
+                test_clock=settings.test_clock,
+                allow_reset=settings.allow_reset,
+            )
         except EngineError as error:
             raise DataUnusable(str(error)) from error
         except OSError as error:
@@ -381,7 +390,17 @@ class App:
             now=self.store.now,
             advance=self.store.advance if settings.test_clock else None,
             faults=faults,
+            resets=self._resets() if settings.may_be_reset() else None,
             hosts=OwnHosts(frozenset(names), settings.host_suffixes),
+        )
+
+    def _resets(self) -> Resets:
+        return Resets(
+            self.services,
+            self.accounts.all,
+            self._clock.wall_ticks,
+            is_durable=self.settings.data is not None,
+            requires_signature=self.settings.exposed_host() is not None,
         )
 
     def _connections(self) -> int:

@@ -139,11 +139,12 @@ class Settings:
     `data` None = in memory. `host_suffixes` are domains below which a label is an account, besides
     blob.localhost etc. `one_port` is the port of all services; None = no such port. `smb` None =
     SMB is not served. `requires_https`: plain HTTP is refused. `own_hosts` are further host names
-    of the server's own endpoints. `oauth` None = bearer tokens are refused. `rehydration_s` is how
-    long archived blobs take to become readable, with priority Standard and with High. `ready_file`
-    exists while the server is ready; None = there is no such file. `services` are those that get a
-    port of their own. `memory_max_bytes` bounds what a server without `data` keeps; None = no
-    bound. `allow_unsigned_tokens`: other machines may use the development mode of bearer tokens.
+    of the server's own endpoints. `allow_reset`: everything may be removed by one request. `oauth`
+    None = bearer tokens are refused. `rehydration_s` is how long archived blobs take to become
+    readable, with priority Standard and with High. `ready_file` exists while the server is ready;
+    None = there is no such file. `services` are those that get a port of their own.
+    `memory_max_bytes` bounds what a server without `data` keeps; None = no bound.
+    `allow_unsigned_tokens`: other machines may use the development mode of bearer tokens.
     `debug_log` is a file for log lines of every level; None = there is none.
     """
 
@@ -159,6 +160,7 @@ class Settings:
     tls: TlsFiles | PfxFile | SelfSigned | None = None
     requires_https: bool = False
     test_clock: bool = False
+    allow_reset: bool = False
     allow_development_key: bool = False
     host_suffixes: tuple[str, ...] = ()
     copy_source_hosts: tuple[str, ...] = ()
@@ -200,6 +202,13 @@ class Settings:
     def may_use_development_key(self) -> bool:
         """Whether the well-known key may be used: on loopback, or if the settings allow it."""
         return self.allow_development_key or self.exposed_host() is None
+
+    def may_be_reset(self) -> bool:
+        """Whether a request may remove everything: if the settings allow it, or in memory with a
+        test clock. There, a key that everybody knows must not be served to other machines."""
+        is_for_tests = self.data is None and self.test_clock
+        is_known = self.allow_development_key and self.exposed_host() is not None
+        return self.allow_reset or (is_for_tests and not is_known)
 
 
 def without_settings(environment: Mapping[str, str]) -> dict[str, str]:
@@ -310,12 +319,21 @@ def check_exposure(settings: Settings, accounts: Iterable[Account]) -> None:
 
     Raises: ConfigError, which names the flag.
     """
-    if settings.may_use_development_key():
+    exposed = settings.exposed_host()
+    if exposed is None:
         return
     for account in accounts:
-        if has_development_key(account):
+        if not has_development_key(account):
+            continue
+        if settings.allow_reset:
             raise ConfigError(
-                f"{settings.exposed_host()!r} can be reached from other machines, and the key of "
+                f"{exposed!r} can be reached from other machines, and the key of account "
+                f"{account.name!r} is the development key, which everybody knows. So anybody could "
+                "sign a reset. Give accounts of your own, or leave --allow-reset out."
+            )
+        if not settings.allow_development_key:
+            raise ConfigError(
+                f"{exposed!r} can be reached from other machines, and the key of "
                 f"account {account.name!r} is the development key, which everybody knows. Add an "
                 "account of your own (strongroom account add NAME), or say --allow-development-key."
             )

@@ -60,6 +60,11 @@ def test_exposure_is_refused_unless_allowed() -> None:
     check_exposure(Settings(host="0.0.0.0"), [Account("mine", (b"own",))])
     with pytest.raises(ConfigError, match="--allow-development-key"):
         check_exposure(Settings(host="0.0.0.0"), accounts)
+    everyone = Settings(host="0.0.0.0", allow_development_key=True, allow_reset=True)
+    with pytest.raises(ConfigError, match="anybody could sign a reset"):
+        check_exposure(everyone, accounts)
+    check_exposure(everyone, [Account("mine", (b"own",))])
+    check_exposure(Settings(allow_reset=True), accounts)
 
 
 def test_accounts_of_flags_and_environment_are_put_together() -> None:

@@ -37,6 +37,7 @@ class Running:
         copy_source_hosts: hosts of its own network that it may copy from.
         rehydration_s: the durations of rehydrations, with priority Standard and High.
         smb: whether SMB is served too.
+        allow_reset: whether a data directory may be reset.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class Running:
         copy_source_hosts: tuple[str, ...] = (),
         rehydration_s: tuple[float, float] = (0.0, 0.0),
         smb: bool = False,
+        allow_reset: bool = False,
     ) -> None:
         self.credential = Credential(DEVELOPMENT_ACCOUNT_NAME, DEVELOPMENT_ACCOUNT_KEY)
         self._numbers = itertools.count(1)
@@ -64,6 +66,7 @@ class Running:
             strict=True,
             rehydration_s=rehydration_s,
             smb=SmbFlags(free_port()) if smb else None,
+            allow_reset=allow_reset,
         )
         self.smb_port = 0 if settings.smb is None else settings.smb.port
         self.server = InProcessServer(settings)

@@ -11,11 +11,14 @@ from pathlib import Path
 
 import pytest
 from azure.core.exceptions import ResourceExistsError
+from azure.data.tables import TableServiceClient
 from azure.storage.blob import BlobClient, BlobServiceClient
 from azure.storage.blob.aio import BlobServiceClient as AsyncBlobServiceClient
+from azure.storage.fileshare import ShareServiceClient
+from azure.storage.queue import QueueServiceClient
 
 from strongroom.app import CannotListen, DataUnusable
-from strongroom.testing import InProcessServer, Server
+from strongroom.testing import InProcessServer, Server, pytest_plugin
 from strongroom.testing.ports import HOST, free_port
 from strongroom.testing.server import ServerClock, ServerFailed
 
@@ -148,9 +151,57 @@ def test_the_fixtures_work_together(
     assert (blob.get_blob_properties().last_modified - before).total_seconds() >= 3600
 
 
+@KINDS
+def test_a_reset_empties_the_server(kind: Kind) -> None:
+    with kind.start() as server:
+        blob = new_blob(server)
+        server.reset()
+        assert not blob.exists()
+        new_blob(server)
+
+
+@KINDS
+def test_a_server_whose_data_is_to_last_is_not_reset(kind: Kind, tmp_path: Path) -> None:
+    with kind.start(data=tmp_path / "data") as server:
+        blob = new_blob(server)
+        with pytest.raises(ServerFailed, match="--allow-reset"):
+            server.reset()
+        assert blob.exists()
+
+
+def test_each_client_begins_with_an_empty_server(
+    blob_service_client: BlobServiceClient,
+    queue_service_client: QueueServiceClient,
+    table_service_client: TableServiceClient,
+    share_service_client: ShareServiceClient,
+) -> None:
+    """Each test does so: see the next one, which makes the same names."""
+    assert list(blob_service_client.list_containers()) == []
+    assert list(queue_service_client.list_queues()) == []
+    assert list(table_service_client.list_tables()) == []
+    assert list(share_service_client.list_shares()) == []
+    blob_service_client.create_container("box").upload_blob("blob", b"body")
+    queue_service_client.create_queue("tasks").send_message("text")
+    table_service_client.create_table("Rows")
+    share_service_client.create_share("docs")
+
+
+test_each_client_begins_with_an_empty_server_again = test_each_client_begins_with_an_empty_server
+
+
+def test_a_client_whose_sdk_is_missing_says_what_to_install(
+    strongroom_server: InProcessServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module, distribution in pytest_plugin.DISTRIBUTIONS.items():
+        monkeypatch.setitem(sys.modules, module, None)
+        with pytest.raises(pytest.fail.Exception, match=f"pip install {distribution}$"):
+            pytest_plugin.client_of(strongroom_server, module, "Client")
+
+
 def test_the_plugin_costs_other_test_runs_nothing(tmp_path: Path) -> None:
     (tmp_path / "test_other.py").write_text(
         "import sys\n\ndef test_it():\n    assert 'strongroom.app' not in sys.modules\n"
+        "    assert 'azure.core' not in sys.modules\n"
     )
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)],

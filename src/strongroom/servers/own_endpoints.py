@@ -1,11 +1,11 @@
-"""The server's own endpoints, below `/.strongroom/`: health, metrics, the clock and the faults of
-a test server.
+"""The server's own endpoints, below `/.strongroom/`: health, metrics, reset, the clock and the
+faults of a test server.
 
-Lives here: their answers. Must not live here: what they measure (telemetry.py). An account name
-cannot contain a dot, so these paths hide no resource of Azure's protocol. The endpoints reveal no
-secret and need no key. The rule in own_hosts.py decides which `Host` and `Origin` headers they
-accept. Health is answered under any Host: it changes nothing, and load balancers use names of their
-own.
+Lives here: their answers. Must not live here: what they measure (telemetry.py), what a reset needs
+and does (resets.py). An account name cannot contain a dot, so these paths hide no resource of
+Azure's protocol. The endpoints reveal no secret, and need no key but for a reset. The rule in
+own_hosts.py decides which `Host` and `Origin` headers they accept. Health is answered under any
+Host: it changes nothing, and load balancers use names of their own.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from strongroom import __version__
 from strongroom.errors import StorageError
 from strongroom.servers.faults import FaultInjector, FaultPlan
 from strongroom.servers.own_hosts import OwnHosts
+from strongroom.servers.resets import ResetProblem, Resets
+from strongroom.services.core.outcomes import BROKEN
 from strongroom.values import Health, datetime_of
 from strongroom.wire.core.http import Request, Response
 
@@ -54,6 +56,7 @@ class OwnEndpoints:
         advance: moves store time; None on a server without a test clock.
         hosts: the host names by which clients may reach these endpoints.
         faults: injects faults for tests; None on a server without a test clock.
+        resets: removes everything; None on a server that is not to be reset.
     """
 
     is_ready: Callable[[], bool]
@@ -65,6 +68,7 @@ class OwnEndpoints:
     advance: Callable[[float], None] | None
     hosts: OwnHosts
     faults: FaultInjector | None = None
+    resets: Resets | None = None
 
     async def respond(self, request: Request) -> Response:
         """Return the answer: 403 for a refused `Host` or `Origin` header, 404 for an unknown
@@ -91,7 +95,9 @@ class OwnEndpoints:
             return await self._clock(request)
         if name == "faults":
             return await self._faults(request)
-        names = ("health", "metrics", "clock", "faults")
+        if name == "reset":
+            return await self._reset(request)
+        names = ("health", "metrics", "clock", "faults", "reset")
         known = ", ".join(f"{PREFIX}{name}" for name in names)
         return _problem(404, f"There are {known}.")
 
@@ -151,6 +157,21 @@ class OwnEndpoints:
         body = msgspec.json.encode({"plan": self.faults.plan, "counts": self.faults.counts})
         return Response(200, [("Content-Type", _JSON)], body + b"\n", len(body) + 1)
 
+    async def _reset(self, request: Request) -> Response:
+        if self.resets is None:
+            return _problem(404, "This server was not started with --allow-reset.")
+        if request.method != "POST":
+            return _wrong_method("POST")
+        try:
+            await request.body.read_all(_BODY_BYTES_MAX)
+            return _json(200, {"removed": await self.resets.run(request)})
+        except ResetProblem as problem:
+            return _problem(problem.status, str(problem))
+        except StorageError as error:
+            return _problem(error.row.status, error.message)
+        except BROKEN as error:
+            return _problem(503, f"The reset is not complete, and can be repeated: {error}")
+
     async def _move(self, request: Request, advance: Callable[[float], None]) -> Response | None:
         try:
             wanted = msgspec.json.decode(
@@ -176,7 +197,7 @@ def _is_local(peer: str) -> bool:
         return False
 
 
-def _json(status: int, facts: Mapping[str, str | bool]) -> Response:
+def _json(status: int, facts: Mapping[str, str | bool | Mapping[str, int]]) -> Response:
     body = msgspec.json.encode(facts) + b"\n"
     return Response(status, [("Content-Type", _JSON)], body, len(body))
 

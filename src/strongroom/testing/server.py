@@ -118,6 +118,7 @@ class InProcessServer:
         test_clock: bool = True,
         strict: bool = False,
         port: int | None = None,
+        allow_reset: bool = False,
     ) -> InProcessServer:
         """Start a server and return it.
 
@@ -127,11 +128,16 @@ class InProcessServer:
                 that it was created with.
             strict: an error that an operation does not declare becomes a 500.
             port: the port of the Blob service; None: a free one. The other services use free ones.
+            allow_reset: whether `reset` may be used on a data directory, which must have been
+                created with it. In memory with a test clock it may always be used.
 
         Raises: strongroom.app.DataUnusable, CannotListen.
         """
         settings = Settings(
-            data=None if data is None else Path(data), test_clock=test_clock, strict=strict
+            data=None if data is None else Path(data),
+            test_clock=test_clock,
+            strict=strict,
+            allow_reset=allow_reset,
         )
         return _on_free_ports(port, lambda chosen: cls(_with_ports(settings, chosen)))
 
@@ -181,6 +187,10 @@ class InProcessServer:
 
         self.loop.call_soon_threadsafe(move)
         moved.result(_STOP_TIMEOUT_S)
+
+    def reset(self) -> None:
+        """Remove everything from the store; see docs/testing.md. Raises ServerFailed."""
+        _reset(self.port)
 
     def stop(self) -> None:
         """Drain and stop the server. Idempotent. Raises ServerFailed if it does not end."""
@@ -335,6 +345,10 @@ class Server:
         size_bytes = os.fstat(file_number).st_size - start
         return pread(file_number, max(0, size_bytes), start).decode("utf-8", "replace")
 
+    def reset(self) -> None:
+        """Remove everything from the store; see docs/testing.md. Raises ServerFailed."""
+        _reset(self.port)
+
     def stop(self) -> None:
         """Ask the server to drain and end, and wait until it has ended. Idempotent."""
         self._end(ask_to_stop)
@@ -442,6 +456,12 @@ def _ask(port: int, method: str, name: str, body: bytes = b"") -> tuple[int, str
         return answer.status, answer.read().decode("utf-8", "replace")
     finally:
         connection.close()
+
+
+def _reset(port: int) -> None:
+    status, text = _ask(port, "POST", "reset")
+    if status != 200:
+        raise ServerFailed(f"the server was not reset: {text}")
 
 
 def _faults(port: int) -> FaultControl:

@@ -317,6 +317,14 @@ _TESTS: Final = Section(
             default=False,
             setting="test_clock",
         ),
+        Flag(
+            "allow-reset",
+            kinds.SWITCH,
+            "Let a request to /.strongroom/reset remove everything. A data directory must have "
+            "been created with it.",
+            default=False,
+            setting="allow_reset",
+        ),
     ),
 )
 
