@@ -15,10 +15,10 @@ import tempfile
 from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from strongroom.auth.accounts import Account, AccountsError, development_account
+from strongroom.auth.accounts import AccountsError
 from strongroom.auth.bearer import Issuer
 from strongroom.auth.request import Service
 from strongroom.clock import Clock
@@ -29,16 +29,14 @@ from strongroom.config import (
     Settings,
     SmbFlags,
     TlsFiles,
-    check_exposure,
     check_oauth,
-    is_loopback,
 )
 from strongroom.engines.base import EngineError
 from strongroom.engines.checksum import load_soon
 from strongroom.engines.embedded import EmbeddedEngine, open_store
 from strongroom.engines.embedded.threads import started_pool
 from strongroom.engines.memory import MemoryEngine
-from strongroom.servers import free_memory, one_port, service_listeners, smb
+from strongroom.servers import free_memory, service_listeners, smb
 from strongroom.servers.certificates.served import (
     CertificateFiles,
     ServedCertificate,
@@ -55,7 +53,6 @@ from strongroom.servers.faults import FaultInjector
 from strongroom.servers.free_memory import MemoryReturn
 from strongroom.servers.identities.accounts_file import ServedAccounts
 from strongroom.servers.identities.identities import ServedIdentities
-from strongroom.servers.identities.roles_file import ServedRoles
 from strongroom.servers.identities.start_checks import check_held_accounts, warn_of_unused_roles
 from strongroom.servers.identities.token_keys import KeyFile, KeyUrl, TokenKeys, fetch
 from strongroom.servers.listener import Listener, RefusedListener, RequestedListener
@@ -66,13 +63,18 @@ from strongroom.servers.own_hosts import OwnHosts
 from strongroom.servers.resets import Resets
 from strongroom.servers.service_listeners import ENDPOINTS, Shared
 from strongroom.servers.telemetry import ConnectionMetrics, StoreMetrics, Telemetry
+from strongroom.servers.wanted_ports import not_listening, wanted_ports
 from strongroom.services.blob.decisions.rehydration import RehydrationDelays
 from strongroom.services.copy_openers import OPENERS
 from strongroom.services.core.copies.sources import CopySources
 from strongroom.services.core.delegation import DelegationAccounts
 from strongroom.services.core.runner import Services
 from strongroom.services.sweeper import Sweeper
+from strongroom.sources import served_accounts, served_roles, source_hosts
 from strongroom.store.core.held_accounts import PLACE_RANGES, held_accounts
+
+if TYPE_CHECKING:
+    from strongroom.setup.run import SetupRun
 
 # How long a thread may keep the interpreter while another waits for it. The commit thread must get
 # it back quickly after its sync.
@@ -104,6 +106,7 @@ class App:
     Arguments:
         settings: the settings.
         clock: the source of time and randomness.
+        tell: prints a line about what a setup has made.
     """
 
     # `start` sets these.
@@ -111,12 +114,15 @@ class App:
     services: Services
     accounts: ServedAccounts
 
-    def __init__(self, settings: Settings, clock: Clock) -> None:
+    def __init__(
+        self, settings: Settings, clock: Clock, tell: Callable[[str], None] = _log.info
+    ) -> None:
         self.settings = settings
         self.failed: asyncio.Future[EngineError] | None = None
         self.certificate: Path | None = None  # the self-made certificate
         self.tls: ServedCertificate | None = None
         self._clock = clock
+        self._tell = tell
         self.pressure: Pressure | None = None  # set if this server has its process for itself
         self.releases: list[Callable[[], object]] = [gc.collect, free_memory.trim_heap]
         self.ports: dict[str, int] = {}  # by the listener's name
@@ -128,29 +134,52 @@ class App:
 
         Raises: ConfigError, DataUnusable, CannotListen.
         """
-        self.failed = asyncio.get_running_loop().create_future()
         try:
-            check_oauth(self.settings)
             for host in self.settings.listening_hosts():
                 await _check_host(host)
-            _check_data(self.settings.data)
-            self.accounts = _served_accounts(self.settings)
-            remote = CopyClient(_source_hosts(self.settings))
-            self.store = await self._open_store()
-            self._closing.append(self.store.close)
-            await self._check_identities()
-            self.tls = self._served_certificate()
-            self.services = Services(self.store, self._clock, self.accounts.switches)
-            self._closing.append(self.services.held.of(CopySources).close)
-            self.services.held.of(CopySources).remote = remote
-            self.services.held.of(CopySources).openers = OPENERS
-            delays = self.services.held.of(RehydrationDelays)
-            delays.standard_s, delays.high_s = self.settings.rehydration_s
-            self.services.held.of(DelegationAccounts).accounts = self.accounts
+            await self._open_services()
             await self._listen()
         except BaseException:
             await self._close()
             raise
+
+    async def set_up(self) -> None:
+        """Apply the setup of the settings without serving. Raises: ConfigError, DataUnusable."""
+        try:
+            await self._open_services()
+        finally:
+            await self._close()
+
+    async def _open_services(self) -> None:
+        """Open all but the listeners, and apply the setup: nobody can reach the server before."""
+        self.failed = asyncio.get_running_loop().create_future()
+        check_oauth(self.settings)
+        _check_data(self.settings.data)
+        given = self.settings
+        setup: SetupRun | None = None
+        if given.setup is not None:
+            from strongroom.setup.run import SetupRun
+
+            setup = SetupRun(given.setup, self._tell)
+            self.settings = setup.completed(given, self._own_directory)
+        self.accounts = served_accounts(self.settings)
+        remote = CopyClient(source_hosts(self.settings))
+        self.store = await self._open_store()
+        self._closing.append(self.store.close)
+        if setup is not None:
+            setup.add_identities(given, self.settings)
+            self.accounts = served_accounts(self.settings)
+        await self._check_identities()
+        self.tls = self._served_certificate()
+        self.services = Services(self.store, self._clock, self.accounts.switches)
+        sources = self.services.held.of(CopySources)
+        self._closing.append(sources.close)
+        sources.remote, sources.openers = remote, OPENERS
+        delays = self.services.held.of(RehydrationDelays)
+        delays.standard_s, delays.high_s = self.settings.rehydration_s
+        self.services.held.of(DelegationAccounts).accounts = self.accounts
+        if setup is not None:
+            await setup.apply(self.services, self.accounts, self._clock)
 
     async def stop(self) -> bool:
         """Drain and close; return whether every request finished.
@@ -274,11 +303,9 @@ class App:
         sources = self.services.held.of(CopySources)
         sources.hold = faults
         sources.locate = CopyLocator(contexts, self.ports, router).locate
-        ports = settings.service_ports()
-        if settings.one_port is not None:
-            ports[one_port.NAME] = settings.one_port
+        ports = wanted_ports(settings.service_ports(), settings.one_port)
         budget = ConnectionBudget(open_files.connections_max())
-        telemetry = Telemetry(self._connections, self._waiters)
+        telemetry = Telemetry(self._connections, self.store.watching)
         telemetry.add(ConnectionMetrics(budget))
         if isinstance(self.store, EmbeddedEngine):
             telemetry.add(StoreMetrics(self.store.facts))
@@ -328,7 +355,7 @@ class App:
         if oauth is None:
             return {}
         try:
-            roles = _served_roles(settings, open_without=oauth.keys is None)
+            roles = served_roles(settings, open_without=oauth.keys is None)
             keys = None if oauth.keys is None else self._token_keys(oauth.keys)
         except (OSError, ValueError) as error:
             raise ConfigError(f"bearer tokens: {error}") from None
@@ -366,7 +393,7 @@ class App:
         except OSError as error:
             reason = error.strerror or str(error)
             refused = RefusedListener(wanted.name, host, wanted.port, reason)
-            raise CannotListen(_not_listening(host, wanted, reason), refused) from error
+            raise CannotListen(not_listening(host, wanted, reason), refused) from error
         self._listeners.append(listener)
 
     def _in_background(self, work: Coroutine[object, object, None]) -> None:
@@ -395,19 +422,13 @@ class App:
         )
 
     def _resets(self) -> Resets:
-        return Resets(
-            self.services,
-            self.accounts.all,
-            self._clock.wall_ticks,
-            is_durable=self.settings.data is not None,
-            requires_signature=self.settings.exposed_host() is not None,
-        )
+        signed = self.settings.exposed_host() is not None
+        durable = self.settings.data is not None
+        wall_ticks = self._clock.wall_ticks
+        return Resets(self.services, self.accounts.all, wall_ticks, durable, signed)
 
     def _connections(self) -> int:
         return sum(listener.connection_count for listener in self._listeners)
-
-    def _waiters(self) -> int:
-        return self.store.watching()
 
 
 async def _check_host(host: str) -> None:
@@ -428,56 +449,13 @@ def _check_data(data: Path | None) -> None:
         raise DataUnusable(f"--data {data} is a file; name a directory, or a path for a new one")
 
 
-def _not_listening(host: str, wanted: RequestedListener, reason: str) -> str:
-    is_one = wanted.name == one_port.NAME
-    flag = "--one-port" if is_one else f"--{wanted.name}-port"
-    what = "all services" if is_one else f"the {wanted.name} service"
-    if wanted.name == smb.NAME:
-        what = "SMB"
-    return (
-        f"cannot listen on {host} port {wanted.port} for {what}: {reason}. Choose another port by "
-        f"{flag}, or {flag} 0 for a free one; --port-base 0 takes free ones for all services."
-    )
-
-
-def _source_hosts(settings: Settings) -> SourceHosts:
-    try:
-        return SourceHosts.parse(settings.copy_source_hosts)
-    except ValueError as error:
-        raise ConfigError(str(error)) from None
-
-
-def _served_roles(settings: Settings, open_without: bool) -> ServedRoles:
-    source = settings.roles
-    if source.must_exist and source.file is not None and not source.file.is_file():
-        raise FileNotFoundError(f"there is no roles file {source.file}")
-    return ServedRoles(source.file, open_without)
-
-
-def _served_accounts(settings: Settings) -> ServedAccounts:
-    sources = settings.accounts
-
-    def admit(accounts: tuple[Account, ...]) -> None:
-        try:
-            check_exposure(settings, accounts)
-        except ConfigError as error:
-            raise AccountsError(str(error)) from None
-
-    if sources.must_exist and sources.file is not None and not sources.file.is_file():
-        raise ConfigError(f"there is no accounts file {sources.file}")
-    try:
-        call_soon = asyncio.get_running_loop().call_soon
-        return ServedAccounts(sources.fixed, sources.file, development_account(), admit, call_soon)
-    except (AccountsError, OSError) as error:
-        raise ConfigError(str(error)) from None
-
-
 async def serve(
     settings: Settings,
     clock: Clock,
     stop: asyncio.Event,
     started: Callable[[App], None],
     give_up: Callable[[str], None],
+    tell: Callable[[str], None] = _log.info,
 ) -> EngineError | None:
     """Serve until `stop` is set or the engine fails.
 
@@ -485,6 +463,7 @@ async def serve(
         started: called when everything is open.
         give_up: ends the process at once if it serves no requests for lack of memory; its argument
             is the reason.
+        tell: see App.
 
     Returns: the error that stopped the engine; None after an orderly end.
     Raises: as App.start and `started`; ConfigError too if this process may open too few files.
@@ -498,7 +477,7 @@ async def serve(
     free_memory.limit_arenas()
     loop = asyncio.get_running_loop()
     loop.set_default_executor(started_pool(_WAITING_THREADS, "strongroom-wait"))
-    app = App(settings, clock)
+    app = App(settings, clock, tell)
     app.pressure = Pressure(loop.time, app.releases, give_up)
     loop.set_exception_handler(app.pressure.handle)
     await app.start()

@@ -133,6 +133,20 @@ class RolesSource:
 
 
 @dataclass(frozen=True, slots=True)
+class SetupSource:
+    """A setup file, which is applied at the start.
+
+    Attributes:
+        overwrites: whether access levels, policies, CORS and roles that differ are set.
+        variables: the environment, in which keys may lie.
+    """
+
+    file: Path
+    overwrites: bool = False
+    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """All settings of a server.
 
@@ -142,10 +156,11 @@ class Settings:
     of the server's own endpoints. `allow_reset`: everything may be removed by one request. `oauth`
     None = bearer tokens are refused. `rehydration_s` is how long archived blobs take to become
     readable, with priority Standard and with High. `ready_file` exists while the server is ready;
-    None = there is no such file. `services` are those that get a port of their own.
-    `memory_max_bytes` bounds what a server without `data` keeps; None = no bound.
-    `allow_unsigned_tokens`: other machines may use the development mode of bearer tokens.
-    `debug_log` is a file for log lines of every level; None = there is none.
+    None = there is no such file. `setup_only`: the server ends when the setup is applied.
+    `services` are those that get a port of their own. `memory_max_bytes` bounds what a server
+    without `data` keeps; None = no bound. `allow_unsigned_tokens`: other machines may use the
+    development mode of bearer tokens. `debug_log` is a file for log lines of every level; None =
+    there is none.
     """
 
     data: Path | None = DEFAULT_DATA
@@ -173,6 +188,8 @@ class Settings:
     oauth: OAuth | None = None
     roles: RolesSource = RolesSource()
     rehydration_s: tuple[float, float] = (0.0, 0.0)
+    setup: SetupSource | None = None
+    setup_only: bool = False
     ready_file: Path | None = None
     hosts: ServiceHosts = ServiceHosts()
     services: tuple[ServiceName, ...] = SERVICE_NAMES

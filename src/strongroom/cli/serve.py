@@ -50,6 +50,7 @@ Examples
   strongroom serve --in-memory --test-clock --port-base 0
   strongroom serve --one-port 8080
   strongroom serve --smb
+  strongroom serve --setup examples/setup.toml
   strongroom serve --config /etc/strongroom.toml
   STRONGROOM_ACCOUNTS='orders:a2V5' strongroom serve --blob-port 11000
 
@@ -70,7 +71,7 @@ def run(settings: Settings) -> None:
     from strongroom.cli.serving.until_signal import Program
     from strongroom.cli.serving.until_signal import run as run_until_signal
 
-    code = run_until_signal(settings, Program("strongroom", _show_banner))
+    code = run_until_signal(settings, Program("strongroom", _show_banner, typer.echo))
     if code:
         raise typer.Exit(code)
 

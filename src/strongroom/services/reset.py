@@ -23,7 +23,7 @@ from strongroom.services.blob.containers import resetting as containers
 from strongroom.services.core.resetting import (
     CheckProtection,
     FoundPlace,
-    MarkLost,
+    ProtectedMeanwhile,
     RemovalOf,
     RemovePlace,
     RemoveProperties,
@@ -182,7 +182,7 @@ class _AccountReset:
             )
             try:
                 return await self.services.commit(removal)
-            except MarkLost:
+            except ProtectedMeanwhile:
                 continue
 
     async def _mark(self, place: FoundPlace, switches: Switches) -> int:

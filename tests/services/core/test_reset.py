@@ -51,9 +51,7 @@ BIG = b"b" * 30_000
 
 def services(allows_reset: bool = True, switches: Switches = KEEPING) -> Services:
     clock = WatchedClock()
-    return Services(
-        MemoryEngine(clock, allows_reset=allows_reset), clock, lambda account: switches
-    )
+    return Services(MemoryEngine(clock, allows_reset=allows_reset), clock, lambda account: switches)
 
 
 async def fill(on: Services) -> None:

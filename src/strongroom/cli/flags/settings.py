@@ -13,7 +13,15 @@ from strongroom import config
 from strongroom.cli.exits import Exit, fail
 from strongroom.cli.flags.flag import Flag
 from strongroom.cli.flags.given import Values
-from strongroom.config import ConfigError, PfxFile, SelfSigned, Settings, SmbFlags, TlsFiles
+from strongroom.config import (
+    ConfigError,
+    PfxFile,
+    SelfSigned,
+    Settings,
+    SetupSource,
+    SmbFlags,
+    TlsFiles,
+)
 
 T = TypeVar("T")
 
@@ -34,6 +42,7 @@ def settings_of(flags: Sequence[Flag], values: Values, environment: Mapping[str,
         oauth=_or_fail(_oauth, values),
         roles=config.roles_source(values.path("roles-file"), data),
         rehydration_s=_rehydration_s(values),
+        setup=_setup(values, environment),
         **as_it_is,
     )
 
@@ -44,6 +53,12 @@ def _or_fail(read: Callable[..., T], *given: object) -> T:
         return read(*given)
     except ConfigError as error:
         fail(Exit.SETTINGS, str(error))
+
+
+def _setup(values: Values, environment: Mapping[str, str]) -> SetupSource | None:
+    file = values.path("setup")
+    overwrites = values.known("setup-overwrite", bool)
+    return None if file is None else SetupSource(file, overwrites, environment)
 
 
 def _smb(values: Values) -> SmbFlags | None:

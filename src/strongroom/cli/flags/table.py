@@ -39,6 +39,30 @@ _DATA: Final = Section(
             excludes=("data",),
             because="keeps nothing",
         ),
+        Flag(
+            "setup",
+            kinds.FILE,
+            "Make what this file (TOML) names and is missing, before the server can be reached: "
+            "accounts, containers, queues, tables, shares, policies, CORS, roles, sample blobs.",
+        ),
+        Flag(
+            "setup-overwrite",
+            kinds.SWITCH,
+            "Set access levels, policies, CORS and roles as the file of --setup says; bytes and "
+            "keys stay.",
+            default=False,
+            needs=("setup",),
+        ),
+        Flag(
+            "setup-only",
+            kinds.SWITCH,
+            "Apply --setup to the data directory, and end.",
+            default=False,
+            needs=("setup",),
+            excludes=("in-memory",),
+            because="changes a data directory",
+            setting="setup_only",
+        ),
     ),
 )
 

@@ -43,6 +43,7 @@ class Program:
     Attributes:
         name: what its errors begin with.
         started: called when everything is open; the ports are `App.ports`.
+        tell: prints a line about what a setup has made.
         stopping: called at the first signal, before requests in flight are finished.
         stopped: called after an orderly end.
         explained: the text of an error of the start, which names the program's own flags. It gets
@@ -51,6 +52,7 @@ class Program:
 
     name: str
     started: Callable[[App], None]
+    tell: Callable[[str], None] = print
     stopping: Callable[[], None] = _nothing
     stopped: Callable[[], None] = _nothing
     explained: Callable[[Exception], str] = str
@@ -107,7 +109,7 @@ def run(settings: Settings, program: Program) -> int:
 
 
 async def _until_signal(settings: Settings, program: Program) -> EngineError | None:
-    from strongroom.app import serve
+    from strongroom.app import App, serve
     from strongroom.cli.serving.announcements import Announcements
     from strongroom.cli.serving.ready_file import ReadyFile
     from strongroom.cli.serving.service_manager import ServiceManager
@@ -115,6 +117,9 @@ async def _until_signal(settings: Settings, program: Program) -> EngineError | N
     from strongroom.platform.event_loops import forget_signal, on_signals
     from strongroom.platform.signals import STOP_SIGNALS
 
+    if settings.setup_only:
+        await App(settings, SystemClock(), program.tell).set_up()
+        return None
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     ready_file = None if settings.ready_file is None else ReadyFile(settings.ready_file)
@@ -139,7 +144,7 @@ async def _until_signal(settings: Settings, program: Program) -> EngineError | N
 
     try:
         give_up = partial(_exit_at_once, program)
-        return await serve(settings, SystemClock(), stop, started, give_up)
+        return await serve(settings, SystemClock(), stop, started, give_up, program.tell)
     finally:
         announce.end()
 

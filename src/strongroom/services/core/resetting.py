@@ -77,10 +77,10 @@ RemovalOf = Callable[[FoundPlace, int], PlaceRemoval | None]
 """(place, stamp) -> how it is removed. None: the record is none of a place. It is pure."""
 CheckProtection = Callable[[FoundPlace, Switches, int], None]
 """(place, the account's switches, the mark that the reset has set) raises ResetRefused for a place
-that is protected, and MarkLost."""
+that is protected, and ProtectedMeanwhile."""
 
 
-class MarkLost(Exception):
+class ProtectedMeanwhile(Exception):
     """Something in the place was protected since the reset looked at it."""
 
 
@@ -105,7 +105,7 @@ class RemovePlace(Decision[bool], frozen=True):
     mark: int
 
     def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[bool]:
-        """See Decision.decide. Raises: ResetRefused, MarkLost."""
+        """See Decision.decide. Raises: ResetRefused, ProtectedMeanwhile."""
         self.right.require()
         if found[0] is None:
             return Commit(False)

@@ -20,8 +20,8 @@ from strongroom.engines.base import Commit, Partition, Position, Record, Step, W
 from strongroom.services.core.decisions import Decision
 from strongroom.services.core.resetting import (
     FoundPlace,
-    MarkLost,
     PlaceRemoval,
+    ProtectedMeanwhile,
     ResetRefused,
     ResetRight,
 )
@@ -70,10 +70,10 @@ def needs_mark(place: FoundPlace, switches: Switches) -> bool:
 
 def check(place: FoundPlace, switches: Switches, mark: int) -> None:
     """Check that a container has no hold and no locked policy of its own, and still has its mark if
-    it needs one. Raises: ResetRefused, MarkLost."""
+    it needs one. Raises: ResetRefused, ProtectedMeanwhile."""
     check_container(place.name, switches)
     if needs_mark(place, switches) and (not mark or _container(place).deleting != mark):
-        raise MarkLost
+        raise ProtectedMeanwhile
 
 
 def check_container(name: str, switches: Switches) -> None:

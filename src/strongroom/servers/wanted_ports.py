@@ -1,0 +1,35 @@
+"""The ports that a server is to listen on, and the error when it cannot.
+
+Lives here: names of listeners with their ports, and that error's text. Must not live here: opening
+them (app.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from strongroom.servers import one_port, smb
+from strongroom.servers.listener import RequestedListener
+
+
+def wanted_ports(of_services: Mapping[str, int], of_all: int | None) -> dict[str, int]:
+    """Return the port of each listener, by the listener's name.
+
+    Arguments:
+        of_services: by the name of the service.
+        of_all: the port of all services; None = there is none.
+    """
+    return dict(of_services) if of_all is None else {**of_services, one_port.NAME: of_all}
+
+
+def not_listening(host: str, wanted: RequestedListener, reason: str) -> str:
+    """Return why a listener cannot be opened, and which flag chooses another port."""
+    is_one = wanted.name == one_port.NAME
+    flag = "--one-port" if is_one else f"--{wanted.name}-port"
+    what = "all services" if is_one else f"the {wanted.name} service"
+    if wanted.name == smb.NAME:
+        what = "SMB"
+    return (
+        f"cannot listen on {host} port {wanted.port} for {what}: {reason}. Choose another port by "
+        f"{flag}, or {flag} 0 for a free one; --port-base 0 takes free ones for all services."
+    )

@@ -1,0 +1,1 @@
+"""What `strongroom serve --setup FILE` makes before the server can be reached."""

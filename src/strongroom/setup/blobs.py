@@ -1,0 +1,88 @@
+"""The sample blobs of a setup: the files of a folder, each uploaded once.
+
+Lives here: the upload and the comparison. Must not live here: the walk through the folder
+(files.py). A blob that exists is never written: each upload says If-None-Match: *, so that the
+server refuses it otherwise.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+from strongroom.auth.request import Service
+from strongroom.setup.document import AccountSetup
+from strongroom.setup.files import FileBody, Sample, content_type, samples
+from strongroom.setup.report import SetupReport
+from strongroom.setup.requests import Answer, OwnRequests
+
+_NOT_FOUND: Final = 404
+
+
+class BlobsSetup:
+    """Uploads the sample blobs of one account.
+
+    Arguments:
+        folder: the folder from which the file's paths are seen.
+    """
+
+    def __init__(self, requests: OwnRequests, report: SetupReport, folder: Path) -> None:
+        self._requests = requests
+        self._report = report
+        self._folder = folder
+
+    async def make_all(self, account: AccountSetup) -> None:
+        """Upload each sample whose blob is missing. Raises: SetupError."""
+        for container in account.containers:
+            if container.folder is None:
+                continue
+            for sample in await asyncio.to_thread(_listed, self._folder / container.folder):
+                what = f"blob {account.name}/{container.name}/{sample.name}"
+                if sample.path is None:
+                    self._report.skipped(f"{what}: its file is a link that leads out of the folder")
+                    continue
+                target = f"/{quote(container.name)}/{quote(sample.name)}"
+                await self._make(account.name, target, what, sample.path)
+
+    async def _make(self, account: str, target: str, what: str, path: Path) -> None:
+        found = await self._requests.ask(Service.BLOB, account, "HEAD", target)
+        if found.status == _NOT_FOUND and await self._upload(account, target, path):
+            self._report.created(what)
+            return
+        self._report.left(what)
+        if not await _is_same(path, found):
+            self._report.differs(f"{what}: the file has other bytes", may_be_set=False)
+
+    async def _upload(self, account: str, target: str, path: Path) -> bool:
+        with closing(FileBody(path)) as body:
+            fields = (
+                ("x-ms-blob-type", "BlockBlob"),
+                ("Content-Type", content_type(path.name)),
+                ("If-None-Match", "*"),
+            )
+            return await self._requests.do(
+                Service.BLOB, account, "PUT", target, fields, body, unless="BlobAlreadyExists"
+            )
+
+
+def _listed(folder: Path) -> list[Sample]:
+    return list(samples(folder))
+
+
+async def _is_same(path: Path, found: Answer) -> bool:
+    """Return whether a blob has the bytes of a file, as far as its length and its MD5 show."""
+    with closing(FileBody(path)) as body:
+        if found.size_bytes != body.size_bytes:
+            return False
+        md5 = found.headers.get("content-md5")
+        if md5 is None:
+            return True
+        digest = hashlib.md5(usedforsecurity=False)
+        async for piece in body:
+            digest.update(piece)
+    return md5 == base64.b64encode(digest.digest()).decode()

@@ -1,0 +1,120 @@
+"""The requests of a setup: signed by the account, and answered by the path of every request.
+
+Lives here: making, signing and answering one request, without a socket. Must not live here: which
+requests there are (places.py and its neighbours).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from strongroom.auth.accounts import Accounts
+from strongroom.auth.canonical import Scheme, StringsToSign
+from strongroom.auth.request import Service
+from strongroom.clock import Clock
+from strongroom.servers.requests.pipeline import respond
+from strongroom.servers.service_listeners import Contexts
+from strongroom.setup.document import SetupError
+from strongroom.setup.files import RequestBytes
+from strongroom.values import rfc1123
+from strongroom.wire.core.http import BodyReader, Headers, Request, Response
+
+_VERSION: Final = "2025-11-05"
+_FAILED: Final = 400
+
+Fields = Sequence[tuple[str, str]]
+
+
+class Answer:
+    """The answer to a request: its status, and its error code if it is a refusal.
+
+    Attributes:
+        size_bytes: the Content-Length, of an answer to HEAD too.
+    """
+
+    def __init__(self, response: Response) -> None:
+        self.status = response.status
+        self.reason = response.reason or ""
+        self.headers = Headers(response.headers)
+        self.size_bytes = response.size_bytes
+
+    @property
+    def code(self) -> str:
+        """The error code; empty if the request was carried out."""
+        return self.headers.get("x-ms-error-code") or ""
+
+
+class OwnRequests:
+    """Sends the requests of a setup.
+
+    Arguments:
+        contexts: the path of requests to each service.
+        accounts: have the keys that sign.
+    """
+
+    def __init__(self, contexts: Contexts, accounts: Accounts, clock: Clock) -> None:
+        self._contexts = contexts
+        self._accounts = accounts
+        self._clock = clock
+
+    async def ask(
+        self,
+        service: Service,
+        account: str,
+        method: str,
+        target: str,
+        fields: Fields = (),
+        body: BodyReader | bytes = b"",
+    ) -> Answer:
+        """Send a request, and return its answer, refused or not.
+
+        Arguments:
+            target: the URL's part behind the account, percent-encoded.
+        """
+        sent = RequestBytes(body) if isinstance(body, bytes) else body
+        all_fields = [
+            ("x-ms-version", _VERSION),
+            ("x-ms-date", rfc1123(self._clock.wall_ticks())),
+            ("Content-Length", str(sent.size_bytes)),
+            *fields,
+        ]
+        request = Request(method, f"/{account}{target}", Headers(all_fields), sent)
+        owner = self._accounts.get(account)
+        if owner is None:
+            raise SetupError(f"the account {account} is not served any more")
+        text = StringsToSign(Scheme.SHARED_KEY, service, request, account).of()
+        signature = owner.signers[0].sign(text).decode()
+        signed = ("Authorization", f"{Scheme.SHARED_KEY.value} {account}:{signature}")
+        request.headers = Headers([*all_fields, signed])
+        response = await respond(self._contexts[service], request)
+        if response.finished is not None:
+            response.finished()
+        return Answer(response)
+
+    async def do(
+        self,
+        service: Service,
+        account: str,
+        method: str,
+        target: str,
+        fields: Fields = (),
+        body: BodyReader | bytes = b"",
+        unless: str = "",
+    ) -> bool:
+        """Send a request that is to succeed. Return whether it did.
+
+        Arguments:
+            unless: the error code with which it may fail.
+
+        Raises: SetupError when it is refused with another one.
+        """
+        answer = await self.ask(service, account, method, target, fields, body)
+        if answer.status < _FAILED:
+            return True
+        if unless and answer.code == unless:
+            return False
+        raise SetupError(
+            f"{service.value} service, {account}{target.partition('?')[0]}: the server refuses it: "
+            f"{answer.status} {answer.code} {answer.reason}"
+        )

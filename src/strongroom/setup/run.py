@@ -1,0 +1,104 @@
+"""One run of a setup, in the steps of a server's start.
+
+Lives here: what happens before the accounts are read, before the store is used, and before the
+server can be reached. Must not live here: the single parts (accounts, places, blobs).
+
+    read the file   ->   add its accounts and roles   ->   make what is missing in the store
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from strongroom.auth.accounts import Account, AccountsError
+from strongroom.clock import Clock
+from strongroom.config import ROLES_FILE_NAME, RolesSource, Settings, SetupSource, check_exposure
+from strongroom.servers.identities.accounts_file import (
+    ServedAccounts,
+    change_accounts,
+    read_accounts,
+)
+from strongroom.servers.service_listeners import contexts
+from strongroom.services.core.runner import Services
+from strongroom.setup import applying
+from strongroom.setup.document import SetupError
+from strongroom.setup.identities import make_roles, missing_accounts, report_accounts
+from strongroom.setup.report import SetupReport, Tell
+
+
+class SetupRun:
+    """A setup file that is being applied.
+
+    Arguments:
+        tell: prints a line.
+
+    Raises: SetupError when the file cannot be read or is wrong. Nothing has changed then.
+    """
+
+    def __init__(self, source: SetupSource, tell: Tell) -> None:
+        self._variables = source.variables
+        self._report = SetupReport(tell, source.overwrites)
+        self._setup = applying.read(source.file)
+
+    def completed(self, settings: Settings, own_directory: Callable[[], Path]) -> Settings:
+        """Return the settings with what has no file of its own: on a server in memory, the
+        accounts, and the place of the roles file.
+
+        Arguments:
+            own_directory: returns a folder that ends with the server.
+
+        Raises: SetupError, ConfigError.
+        """
+        missing = self._missing(settings)  # a key that cannot be read is told before a change
+        check_exposure(settings, missing)
+        if settings.accounts.file is None:
+            fixed = (*settings.accounts.fixed, *missing)
+            settings = replace(settings, accounts=replace(settings.accounts, fixed=fixed))
+        has_roles = any(one.roles is not None for one in self._setup.document.accounts)
+        if has_roles and settings.roles.file is None:
+            file = own_directory() / ROLES_FILE_NAME
+            settings = replace(settings, roles=RolesSource(file, must_exist=False))
+        return settings
+
+    def add_identities(self, before: Settings, settings: Settings) -> None:
+        """Add the accounts and roles that are missing to their files, and say so.
+
+        Arguments:
+            before: the settings as they were before `completed`.
+
+        Raises: SetupError.
+        """
+        missing = self._missing(before)
+        file = settings.accounts.file
+        if missing and file is not None:
+            known = {one.name for one in missing}
+
+            def edit(found: tuple[Account, ...]) -> tuple[Account, ...]:
+                return (*(one for one in found if one.name not in known), *missing)
+
+            try:
+                change_accounts(file, edit)
+            except (OSError, AccountsError) as error:
+                raise SetupError(f"{file}: accounts cannot be added: {error}") from None
+        report_accounts(self._setup.document, missing, self._report)
+        if settings.roles.file is not None:
+            make_roles(self._setup.document, settings.roles.file, self._report)
+
+    def _missing(self, settings: Settings) -> list[Account]:
+        sources = settings.accounts
+        known = {one.name: one for one in sources.fixed}
+        if sources.file is not None and sources.file.exists():
+            try:
+                known |= {one.name: one for one in read_accounts(sources.file)}
+            except (OSError, AccountsError) as error:
+                raise SetupError(str(error)) from None
+        setup = self._setup
+        return missing_accounts(setup.document, setup.located, known, setup.folder, self._variables)
+
+    async def apply(self, services: Services, accounts: ServedAccounts, clock: Clock) -> None:
+        """Make what is missing in the store, as requests of the accounts would. Raises:
+        SetupError, the engine's errors."""
+        own = contexts(services, accounts, clock)
+        await applying.apply(self._setup, services, own, accounts, clock, self._report)
