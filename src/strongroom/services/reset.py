@@ -172,13 +172,13 @@ class _AccountReset:
                 ref.partition,
                 [ref],
                 Purpose.FREEING,
-                place.name,
-                self.began,
-                self.right,
-                switches,
-                self.kind.removal_of,
-                self.kind.check,
-                mark,
+                name=place.name,
+                began=self.began,
+                right=self.right,
+                switches=switches,
+                removal_of=self.kind.removal_of,
+                check=self.kind.check,
+                mark=mark,
             )
             try:
                 return await self.services.commit(removal)

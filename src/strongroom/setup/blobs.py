@@ -19,7 +19,7 @@ from strongroom.auth.request import Service
 from strongroom.setup.document import AccountSetup
 from strongroom.setup.files import FileBody, Sample, content_type, samples
 from strongroom.setup.report import SetupReport
-from strongroom.setup.requests import Answer, OwnRequests
+from strongroom.setup.requests import Answer, Asked, OwnRequests
 
 _NOT_FOUND: Final = 404
 
@@ -50,7 +50,7 @@ class BlobsSetup:
                 await self._make(account.name, target, what, sample.path)
 
     async def _make(self, account: str, target: str, what: str, path: Path) -> None:
-        found = await self._requests.ask(Service.BLOB, account, "HEAD", target)
+        found = await self._requests.ask(Asked(Service.BLOB, account, "HEAD", target))
         if found.status == _NOT_FOUND and await self._upload(account, target, path):
             self._report.created(what)
             return
@@ -65,9 +65,8 @@ class BlobsSetup:
                 ("Content-Type", content_type(path.name)),
                 ("If-None-Match", "*"),
             )
-            return await self._requests.do(
-                Service.BLOB, account, "PUT", target, fields, body, unless="BlobAlreadyExists"
-            )
+            asked = Asked(Service.BLOB, account, "PUT", target, fields, body)
+            return await self._requests.do(asked, unless="BlobAlreadyExists")
 
 
 def _listed(folder: Path) -> list[Sample]:

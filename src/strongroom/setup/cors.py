@@ -11,7 +11,7 @@ from strongroom.services.core.account import properties
 from strongroom.services.core.runner import Services
 from strongroom.setup.document import AccountSetup
 from strongroom.setup.report import SetupReport
-from strongroom.setup.requests import OwnRequests
+from strongroom.setup.requests import Asked, OwnRequests
 from strongroom.wire.core.service_properties_xml import write_service_properties
 
 
@@ -33,5 +33,5 @@ async def make_cors(
         else:
             body = write_service_properties(ServiceProperties(cors=wanted))
             target = "/?restype=service&comp=properties"
-            await requests.do(service, account.name, "PUT", target, (), body)
+            await requests.do(Asked(service, account.name, "PUT", target, (), body))
             (report.set if found else report.created)(what)

@@ -29,7 +29,7 @@ from strongroom.setup.document import (
     TableSetup,
 )
 from strongroom.setup.report import SetupReport
-from strongroom.setup.requests import OwnRequests
+from strongroom.setup.requests import Asked, OwnRequests
 from strongroom.times import parse_iso8601
 from strongroom.values import AccessPolicy, PublicAccess
 from strongroom.wire.core.headers import METADATA_PREFIX
@@ -105,14 +105,11 @@ class PlacesSetup:
     async def _create(self, account: str, kind: _Kind, wanted: PlaceSetup) -> bool:
         if kind is _TABLE:
             body = msgspec.json.encode({"TableName": wanted.name})
-            return await self._requests.do(
-                kind.service, account, "POST", "/Tables", _JSON, body, unless=kind.exists
-            )
-        target = _target(kind, wanted.name)
-        fields = _creation_fields(wanted)
-        return await self._requests.do(
-            kind.service, account, "PUT", target, fields, unless=kind.exists
-        )
+            asked = Asked(kind.service, account, "POST", "/Tables", _JSON, body)
+        else:
+            target, fields = _target(kind, wanted.name), _creation_fields(wanted)
+            asked = Asked(kind.service, account, "PUT", target, fields)
+        return await self._requests.do(asked, unless=kind.exists)
 
     def _compare(self, account: str, kind: _Kind, wanted: PlaceSetup, place: Place | None) -> None:
         """Say that a place was left, and in what it differs that no flag sets."""
@@ -180,7 +177,7 @@ class PlacesSetup:
         fields = ((_PUBLIC_ACCESS, access.value),) if access.value else ()
         target = _target(kind, name, "comp=acl")
         body = write_signed_identifiers(policies)
-        await self._requests.do(kind.service, account, "PUT", target, fields, body)
+        await self._requests.do(Asked(kind.service, account, "PUT", target, fields, body))
 
 
 def _what(kind: _Kind, account: str, wanted: PlaceSetup) -> str:

@@ -7,7 +7,7 @@ requests there are (places.py and its neighbours).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from strongroom.auth.accounts import Accounts
 from strongroom.auth.canonical import Scheme, StringsToSign
@@ -24,6 +24,21 @@ _VERSION: Final = "2025-11-05"
 _FAILED: Final = 400
 
 Fields = Sequence[tuple[str, str]]
+
+
+class Asked(NamedTuple):
+    """A request of a setup.
+
+    Attributes:
+        target: the URL's part behind the account, percent-encoded.
+    """
+
+    service: Service
+    account: str
+    method: str
+    target: str
+    fields: Fields = ()
+    body: BodyReader | bytes = b""
 
 
 class Answer:
@@ -58,20 +73,9 @@ class OwnRequests:
         self._accounts = accounts
         self._clock = clock
 
-    async def ask(
-        self,
-        service: Service,
-        account: str,
-        method: str,
-        target: str,
-        fields: Fields = (),
-        body: BodyReader | bytes = b"",
-    ) -> Answer:
-        """Send a request, and return its answer, refused or not.
-
-        Arguments:
-            target: the URL's part behind the account, percent-encoded.
-        """
+    async def ask(self, asked: Asked) -> Answer:
+        """Send a request, and return its answer, refused or not."""
+        service, account, method, target, fields, body = asked
         sent = RequestBytes(body) if isinstance(body, bytes) else body
         all_fields = [
             ("x-ms-version", _VERSION),
@@ -92,16 +96,7 @@ class OwnRequests:
             response.finished()
         return Answer(response)
 
-    async def do(
-        self,
-        service: Service,
-        account: str,
-        method: str,
-        target: str,
-        fields: Fields = (),
-        body: BodyReader | bytes = b"",
-        unless: str = "",
-    ) -> bool:
+    async def do(self, asked: Asked, unless: str = "") -> bool:
         """Send a request that is to succeed. Return whether it did.
 
         Arguments:
@@ -109,12 +104,12 @@ class OwnRequests:
 
         Raises: SetupError when it is refused with another one.
         """
-        answer = await self.ask(service, account, method, target, fields, body)
+        answer = await self.ask(asked)
         if answer.status < _FAILED:
             return True
         if unless and answer.code == unless:
             return False
         raise SetupError(
-            f"{service.value} service, {account}{target.partition('?')[0]}: the server refuses it: "
-            f"{answer.status} {answer.code} {answer.reason}"
+            f"{asked.service.value} service, {asked.account}{asked.target.partition('?')[0]}: the "
+            f"server refuses it: {answer.status} {answer.code} {answer.reason}"
         )

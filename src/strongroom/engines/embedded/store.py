@@ -115,7 +115,6 @@ class EmbeddedEngine(WaitingEngine):
         reserve: Reserve,
     ) -> None:
         super().__init__()
-        self.allows_reset = directory.allows_reset
         self.gateways = OnlyGateway(time.ceiling, self._why_stopped, self._wait_for_earlier_commits)
         self._directory = directory
         self._writer = writer
@@ -395,7 +394,9 @@ async def open_store(
         ceiling = writer.ceiling()
         await _await_ceiling(clock, ceiling)
         time = DurableTime(clock, ceiling)
-        return EmbeddedEngine(home, writer, time, options, test_clock, reserve)
+        engine = EmbeddedEngine(home, writer, time, options, test_clock, reserve)
+        engine.allows_reset = home.allows_reset
+        return engine
     except BaseException as error:
         if writer is not None:
             writer.close()
