@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from strongroom.app import App
+from strongroom.clock import SystemClock
+from strongroom.config import AccountSources, RolesSource, Settings, SetupSource
 
 # One of them starts a server process and two clients; a busy machine takes its time.
 PATIENCE_S = 300
@@ -53,6 +59,26 @@ SAID = {
 
 def test_every_example_has_its_expected_steps() -> None:
     assert STATUSES.keys() | SAID.keys() == set(SCRIPTS)
+
+
+def test_the_example_of_a_setup_can_be_applied_twice(tmp_path: Path) -> None:
+    """A copy of it: a working copy may be writable by its group, and such a file is refused."""
+    shutil.copytree(EXAMPLES / "setup", tmp_path / "setup")
+    file = tmp_path / "setup.toml"
+    file.write_text((EXAMPLES / "setup.toml").read_text())
+    file.chmod(0o600)
+    source = SetupSource(file)
+    data = tmp_path / "data"
+    accounts = AccountSources(file=data / "accounts.json")
+    settings = Settings(
+        data=data, accounts=accounts, roles=RolesSource(data / "roles.json"), setup=source
+    )
+    lines: list[str] = []
+    for verb in ("created ", "left "):
+        lines.clear()
+        asyncio.run(App(settings, SystemClock(), lines.append).set_up())
+        assert {line[: len(verb)] for line in lines} == {verb}
+    assert "left     blob devstoreaccount1/pictures/dot.svg" in lines
 
 
 def run(script: str) -> str:

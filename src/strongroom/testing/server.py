@@ -31,8 +31,10 @@ from strongroom.platform.event_loops import new_event_loop
 from strongroom.platform.files import pread
 from strongroom.platform.processes import CREATION_FLAGS, ask_to_stop
 from strongroom.servers.own_endpoints import PREFIX
+from strongroom.services.core.resetting import ResetRefused
 from strongroom.testing.faults import FaultControl
 from strongroom.testing.ports import HOST, free_port, is_free
+from strongroom.testing.resets import reset_app
 
 T = TypeVar("T")
 Ports = tuple[int, int, int, int]
@@ -190,7 +192,10 @@ class InProcessServer:
 
     def reset(self) -> None:
         """Remove everything from the store; see docs/testing.md. Raises ServerFailed."""
-        _reset(self.port)
+        try:
+            reset_app(self._app, self.loop, _STOP_TIMEOUT_S)
+        except ResetRefused as refusal:
+            raise ServerFailed(f"the server was not reset: {refusal}") from None
 
     def stop(self) -> None:
         """Drain and stop the server. Idempotent. Raises ServerFailed if it does not end."""
@@ -347,7 +352,9 @@ class Server:
 
     def reset(self) -> None:
         """Remove everything from the store; see docs/testing.md. Raises ServerFailed."""
-        _reset(self.port)
+        status, text = _ask(self.port, "POST", "reset")
+        if status != 200:
+            raise ServerFailed(f"the server was not reset: {text}")
 
     def stop(self) -> None:
         """Ask the server to drain and end, and wait until it has ended. Idempotent."""
@@ -456,12 +463,6 @@ def _ask(port: int, method: str, name: str, body: bytes = b"") -> tuple[int, str
         return answer.status, answer.read().decode("utf-8", "replace")
     finally:
         connection.close()
-
-
-def _reset(port: int) -> None:
-    status, text = _ask(port, "POST", "reset")
-    if status != 200:
-        raise ServerFailed(f"the server was not reset: {text}")
 
 
 def _faults(port: int) -> FaultControl:
