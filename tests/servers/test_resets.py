@@ -8,9 +8,12 @@ from collections.abc import Sequence
 
 import pytest
 
+from strongroom.app import App
 from strongroom.auth.accounts import Account
 from strongroom.clock import ManualClock
+from strongroom.config import Settings
 from strongroom.engines.memory import MemoryEngine
+from strongroom.servers.identities.accounts_file import ServedAccounts
 from strongroom.servers.resets import ResetProblem, Resets
 from strongroom.services.core.runner import Services
 from strongroom.values import TICKS_PER_S, rfc1123
@@ -111,3 +114,15 @@ def test_a_signature_is_valid_for_fifteen_minutes() -> None:
 
 def test_a_header_that_is_given_twice_is_refused() -> None:
     assert refused(f"{TARGET}?account=shop", [SHOP_FIRST], repeats=True) == 400
+
+
+@pytest.mark.parametrize(
+    ("host", "signed"),
+    [("127.0.0.1", False), ("localhost", False), ("::1", False), ("0.0.0.0", True), ("", True)],
+)
+def test_a_server_that_other_machines_reach_requires_signatures(host: str, signed: bool) -> None:
+    clock = ManualClock()
+    app = App(Settings(data=None, host=host, allow_reset=True), clock)
+    app.services = Services(MemoryEngine(clock), clock)
+    app.accounts = ServedAccounts((SHOP,), None, None, lambda accounts: None)
+    assert app._resets().requires_signature is signed
