@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from azure.core.exceptions import HttpResponseError
 from azure.data.tables import TableServiceClient
-from azure.storage.blob import BlobServiceClient
+from azure.storage.blob import AccessPolicy, BlobServiceClient
 from azure.storage.fileshare import ShareServiceClient
 from azure.storage.queue import QueueServiceClient
 
@@ -153,7 +153,7 @@ def test_what_exists_is_left_as_it_is(setup: SetUp) -> None:
     with serving(setup) as connection:
         service = BlobServiceClient.from_connection_string(connection)
         pictures = service.get_container_client("pictures")
-        pictures.set_container_access_policy({"own": None})
+        pictures.set_container_access_policy({"own": AccessPolicy()})
         pictures.set_container_metadata({"team": "ours"})
         pictures.upload_blob("mine", b"bytes")
         service.set_service_properties(cors=[])
@@ -318,15 +318,18 @@ def test_a_setup_that_fails_leaves_no_server(setup: SetUp) -> None:
 
 def test_the_known_key_is_not_served_to_other_machines(setup: SetUp) -> None:
     setup.write("")
+    file = setup.data / "accounts.json"
+    change_accounts(file, lambda before: (Account("shop", (b"own",)),))
+    before = file.read_bytes()
     settings = Settings(
         data=setup.data,
         host="0.0.0.0",
-        accounts=AccountSources(file=setup.data / "accounts.json"),
+        accounts=AccountSources(file=file),
         setup=SetupSource(setup.file),
     )
     with pytest.raises(ConfigError, match="development key"):
         asyncio.run(App(settings, SystemClock()).set_up())
-    assert not (setup.data / "accounts.json").exists()
+    assert file.read_bytes() == before
 
 
 SAMPLES = """

@@ -106,7 +106,6 @@ def samples(folder: Path) -> Iterator[Sample]:
     for place, folders, files in os.walk(root, onerror=_refuse):
         folders.sort()
         links = [name for name in folders if (Path(place) / name).is_symlink()]
-        folders[:] = [name for name in folders if name not in links]
         for name in sorted([*files, *links]):
             path = Path(place) / name
             yield Sample(path.relative_to(root).as_posix(), _inside(root, path))

@@ -17,6 +17,7 @@ from strongroom.app import DataUnusable
 from strongroom.config import Settings
 from strongroom.engines.base import Position
 from strongroom.servers.smb.refusals import SmbError
+from strongroom.services.file.admission import Opens
 from strongroom.store.core import keys
 from strongroom.testing.faults import Fault, FaultRule
 from strongroom.testing.server import InProcessServer
@@ -219,6 +220,10 @@ def test_an_upload_in_flight_gets_404_and_leaves_nothing(own: Running) -> None:
     assert listed(own) == EMPTY
 
 
+def held(running: Running) -> Opens:
+    return running.server._app.services.held.of(Opens)
+
+
 def test_smb_handles_of_the_share_end(own: Running) -> None:
     fill(own)
 
@@ -226,7 +231,9 @@ def test_smb_handles_of_the_share_end(own: Running) -> None:
         async with SmbMount(own.smb_port, "docs") as ann:
             opened = await ann.open("f")
             assert await ann.write(opened.file_id, 0, b"text") == 4
+            assert len(held(own).handles) == 1
             assert (await asyncio.to_thread(reset, own, "?service=file"))[0] == 200
+            assert not held(own).handles
             with pytest.raises(SmbError):
                 await ann.read(opened.file_id, 0, 4)
             with pytest.raises(SmbError):
