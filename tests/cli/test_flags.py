@@ -15,7 +15,7 @@ from strongroom.cli.flags.table import FLAGS
 from strongroom.config import AccountSources, RolesSource, Settings, without_settings
 
 # Fields of Settings that flags make together (flags/settings.py).
-COMPOSED = {"data", "smb", "accounts", "tls", "oauth", "roles", "rehydration_s"}
+COMPOSED = {"setup", "data", "smb", "accounts", "tls", "oauth", "roles", "rehydration_s"}
 # Fields that no flag sets: tests of the server itself do.
 OF_TESTS = {"drain_timeout_s", "strict"}
 

@@ -11,6 +11,7 @@ import asyncio
 import mimetypes
 import os
 import stat
+import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -22,6 +23,11 @@ _KEY_BYTES_MAX: Final = 4096
 _CHUNK_BYTES: Final = 256 * 1024
 _BY_OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
 _READ_BY_OTHERS: Final = stat.S_IRGRP | stat.S_IROTH
+# A pipe in place of a file must not make the server wait. Not every system has all of these.
+_READ: Final = os.O_RDONLY | sum(
+    getattr(os, name, 0) for name in ("O_NONBLOCK", "O_CLOEXEC", "O_BINARY")
+)
+_NO_LINK: Final[int] = getattr(os, "O_NOFOLLOW", 0)
 # The program's own table, so that a folder has the same types on every machine.
 _TYPES: Final = mimetypes.MimeTypes(filenames=())
 _ENCODED: Final = {"gzip": "application/gzip", "bzip2": "application/x-bzip2"}
@@ -64,11 +70,11 @@ def _read(path: Path, bytes_max: int, refused_mode: int, verb: str) -> bytes:
     """Return the content of a file that others have none of the permissions of `refused_mode`
     for."""
     try:
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        with open(os.open(path, _READ), "rb") as file:
             found = os.fstat(file.fileno())
             if not stat.S_ISREG(found.st_mode):
                 raise SetupError(f"{path} is not a file")
-            if found.st_mode & refused_mode or found.st_uid not in (0, os.geteuid()):
+            if _is_open_to_others(found, refused_mode):
                 raise SetupError(
                     f"other users may {verb} {path}; make it yours, and then: chmod go-"
                     f"{'w' if verb == 'write' else 'rw'} {path}"
@@ -79,6 +85,15 @@ def _read(path: Path, bytes_max: int, refused_mode: int, verb: str) -> bytes:
     if len(data) > bytes_max:
         raise SetupError(f"{path} is longer than {bytes_max} bytes")
     return data
+
+
+def _is_open_to_others(found: os.stat_result, refused_mode: int) -> bool:
+    if sys.platform == "win32":
+        is_open = False  # the mode says nothing about other users there
+    else:
+        is_foreign = found.st_uid not in (0, os.geteuid())
+        is_open = is_foreign or bool(found.st_mode & refused_mode)
+    return is_open
 
 
 class Sample(NamedTuple):
@@ -137,10 +152,9 @@ class FileBody:
     """
 
     def __init__(self, path: Path) -> None:
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         try:
             # It is read in pieces of its own size.
-            self._file = open(os.open(path, flags), "rb", buffering=0)  # noqa: SIM115
+            self._file = open(os.open(path, _READ | _NO_LINK), "rb", buffering=0)  # noqa: SIM115
         except OSError as error:
             raise SetupError(f"{path} cannot be read: {error.strerror}") from None
         found = os.fstat(self._file.fileno())

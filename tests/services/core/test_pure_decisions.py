@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from strongroom.account_switches import Switches
 from strongroom.auth.request import Service
 from strongroom.clock import ManualClock
 from strongroom.engines.base import Commit, Key, Partition, Step, Write
@@ -25,6 +26,7 @@ from strongroom.services.file.permissions import CreatePermission
 from strongroom.services.file.shares.shares import CreateShare, SetShareMetadata
 from strongroom.services.queue import queues
 from strongroom.services.queue.queues import SetQueueAcl
+from strongroom.services.reset import reset
 from strongroom.services.table import tables
 from strongroom.services.table.tables import SetTableAcl
 from tests.services import (
@@ -38,6 +40,7 @@ from tests.services import (
 )
 from tests.services.container_calls import call, run
 from tests.services.containers import test_deleted_containers, test_immutability
+from tests.services.core import test_reset
 from tests.services.file import test_deleted_shares, test_file_renames, test_share_snapshots
 from tests.services.handles import test_handle_names
 from tests.services.purity import Impure, WatchedClock, outside_of_decisions, twice
@@ -127,6 +130,13 @@ async def copied_file() -> None:
     await file_copy_calls.copied(on, file_copy_calls.HERE + "file/a", "b")
 
 
+async def reset_store() -> None:
+    """Reset a store whose blobs may be protected."""
+    on = test_reset.services(switches=Switches(immutability=True))
+    await container_calls.create(on)
+    await reset(on, test_reset.ALL)
+
+
 async def protected_during_a_deletion(monkeypatch: pytest.MonkeyPatch) -> None:
     """Protect a blob while its container is being deleted."""
     on = await test_immutability.switched_on()
@@ -154,6 +164,7 @@ def test_every_kind_of_decision_decides_the_same_when_it_runs_again(
     run(lambda: everything(container_calls.services()))
     run(lambda: protected_during_a_deletion(monkeypatch))
     run(copied_file)
+    run(reset_store)
     assert kinds(Decision) - ran == set()
 
 
