@@ -125,9 +125,9 @@ def _program(command: Command, plan: Plan, reworded: Callable[[str], str]) -> Pr
     return Program(
         command.name,
         started,
-        lambda: lines.write_lines(map(lines.closing, command.services)),
-        lambda: lines.write_lines(map(lines.closed, command.services)),
-        lambda error: reworded(_explained(error)),
+        stopping=lambda: lines.write_lines(map(lines.closing, command.services)),
+        stopped=lambda: lines.write_lines(map(lines.closed, command.services)),
+        explained=lambda error: reworded(_explained(error)),
     )
 
 
