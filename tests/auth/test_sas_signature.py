@@ -206,10 +206,11 @@ def _signed(fields: dict[str, str], target: Target, key: str = KEY) -> Sas:
 FIELDS = {"sv": "2021-12-02", "sr": "b", "sp": "r", "se": "2099-01-01"}
 
 
-@pytest.mark.parametrize("key", [KEY, SECOND_KEY])
-def test_both_keys_sign(key: str) -> None:
+@pytest.mark.parametrize(("number", "key"), [(1, KEY), (2, SECOND_KEY)])
+def test_both_keys_sign_and_the_claim_says_which(number: int, key: str) -> None:
     sas = _signed(FIELDS, BLOB, key)
-    assert verify_signature(sas, ACCOUNT, BLOB) == SasClaim(NAME, SasKind.SERVICE, sas, BLOB)
+    claim = SasClaim(NAME, SasKind.SERVICE, sas, BLOB, key=number)
+    assert verify_signature(sas, ACCOUNT, BLOB) == claim
 
 
 def test_another_key_does_not_and_the_detail_shows_the_string() -> None:

@@ -47,9 +47,12 @@ def _get(
     return request("GET", f"/{NAME}/c1/b1?comp=metadata", fields)
 
 
-@pytest.mark.parametrize("key", [KEY, SECOND_KEY])
-def test_both_keys_sign(key: str) -> None:
-    assert is_owner(claim_of(_get(key)))
+@pytest.mark.parametrize(("number", "key"), [(1, KEY), (2, SECOND_KEY)])
+def test_both_keys_sign_and_the_claim_says_which(number: int, key: str) -> None:
+    claim = claim_of(_get(key))
+    assert is_owner(claim)
+    assert isinstance(claim, SharedKeyClaim)
+    assert claim.key == number
 
 
 def test_another_key_does_not_and_the_detail_shows_the_string() -> None:

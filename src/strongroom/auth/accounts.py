@@ -10,8 +10,9 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import hmac
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -63,6 +64,18 @@ class Signer:
         outer = self._outer.copy()
         outer.update(inner.digest())
         return binascii.b2a_base64(outer.digest(), newline=False)
+
+
+def signing_key(signers: Sequence[Signer], message: bytes, given: bytes) -> int:
+    """Return the number, from 1 on, of the key whose signature of `message` is `given`; 0 if none
+    is.
+
+    The texts are compared, not the decoded values, since base64 has several texts for one value.
+    """
+    for number, signer in enumerate(signers, 1):
+        if hmac.compare_digest(signer.sign(message), given):
+            return number
+    return 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,6 @@ from strongroom.auth.claims import (
     Claim,
     SasClaim,
     SasKind,
-    SharedKeyClaim,
 )
 from strongroom.auth.refusals import (
     CHALLENGE,
@@ -29,7 +28,7 @@ from strongroom.auth.refusals import (
     invalid_authentication_info,
 )
 from strongroom.auth.request import RequestParts, Service, Target
-from strongroom.auth.sas import Sas, decode_query, is_sas, parse_sas, token_of
+from strongroom.auth.sas import decode_query, is_sas, parse_sas, token_of
 from strongroom.auth.sas_signature import kind_of, verify_signature
 from strongroom.auth.shared_key import parse_authorization, verify
 from strongroom.errors import StorageError
@@ -69,8 +68,7 @@ def authenticate(
             return _bearer(token, parts, target, account, wall_ticks, identities)
         credential = parse_authorization(authorization)
         account = _account(target, accounts)
-        plus = verify(credential, parts, target.service, account, wall_ticks)
-        return SharedKeyClaim(account.name, plus)
+        return verify(credential, parts, target.service, account, wall_ticks)
     account = _account(target, accounts)
     found = _shared_access(parts.query, parts, target, account, identities) if parts.query else None
     if found is None:
@@ -124,9 +122,9 @@ def _account(target: Target, accounts: Accounts) -> Account:
 
 
 @lru_cache(maxsize=1024)
-def _account_sas(query: str, service: Service, account: Account) -> Sas | None:
-    """Return the account SAS in a query, with a valid signature; None for another kind, or no
-    token.
+def _account_sas(query: str, service: Service, account: Account) -> SasClaim | None:
+    """Return the claim of the account SAS in a query, for the account itself; None for another
+    kind, or no token.
 
     Such a token is signed for the whole account, so a client sends it repeatedly among other
     parameters. The cache keeps only that the signature is valid under these keys, and no refusal.
@@ -136,13 +134,13 @@ def _account_sas(query: str, service: Service, account: Account) -> Sas | None:
 
 
 @lru_cache(maxsize=256)
-def _account_token(token: str, service: Service, account: Account) -> Sas | None:
+def _account_token(token: str, service: Service, account: Account) -> SasClaim | None:
     if not is_sas(token):
         return None
     sas = parse_sas(decode_query(token), service)
     if kind_of(sas) is not SasKind.ACCOUNT:
         return None
-    return verify_signature(sas, account, Target(service, account.name)).sas
+    return verify_signature(sas, account, Target(service, account.name))
 
 
 def _shared_access(
@@ -154,9 +152,9 @@ def _shared_access(
 ) -> SasClaim | None:
     """Return the claim of the token in a query; None if there is none."""
     if is_cacheable(query) and "+" not in query:
-        sas = _account_sas(query, target.service, account)
-        if sas is not None:
-            return SasClaim(account.name, _ACCOUNT, sas, target)
+        known = _account_sas(query, target.service, account)
+        if known is not None:
+            return SasClaim(account.name, _ACCOUNT, known.sas, target, key=known.key)
     if not is_sas(query):
         return None
     try:

@@ -30,11 +30,13 @@ class SasKind(enum.Enum):
 class SharedKeyClaim(msgspec.Struct, frozen=True):
     """The request is signed with a key of `account`. Its sender is the owner and may do everything.
 
-    `plus` is the meaning of a `+` in the query that was signed.
+    `plus` is the meaning of a `+` in the query that was signed. `key` is the number of the key that
+    signed it, from 1 on.
     """
 
     account: str
     plus: PlusSign = PlusSign.UNSIGNED
+    key: int = 1
 
 
 class SasClaim(msgspec.Struct, frozen=True):
@@ -42,7 +44,8 @@ class SasClaim(msgspec.Struct, frozen=True):
 
     `target` is the resource that the signature was checked for. A service or user delegation SAS is
     valid for it only. The signature covers the token's own parameters only, so a `+` in the others
-    is unsigned. `delegator` has the current roles of the user who signed a user delegation SAS.
+    is unsigned. `delegator` has the current roles of the user who signed a user delegation SAS. The
+    account's key number `key`, from 1 on, signed the token or its user delegation key.
     """
 
     plus: ClassVar[PlusSign] = PlusSign.UNSIGNED
@@ -52,6 +55,7 @@ class SasClaim(msgspec.Struct, frozen=True):
     sas: Sas
     target: Target
     delegator: Assignments = ()
+    key: int = 1
 
 
 class BearerClaim(msgspec.Struct, frozen=True):

@@ -8,10 +8,9 @@ decoded text.
 
 from __future__ import annotations
 
-import hmac
 from typing import Final
 
-from strongroom.auth.accounts import Account, Signer
+from strongroom.auth.accounts import Account, Signer, signing_key
 from strongroom.auth.claims import SasClaim, SasKind
 from strongroom.auth.refusals import authentication_failed
 from strongroom.auth.request import HeaderFields, Service, Target
@@ -215,16 +214,12 @@ def verify_signature(
             )
         signers = tuple(Signer(key) for key in delegation_keys)
     text = string_to_sign(sas, target, headers, pairs)
-    if not _is_signed(sas, text, signers):
-        raise authentication_failed(f"Signature did not match. String to sign used was {text}")
-    return SasClaim(account.name, kind, sas, target)
-
-
-def _is_signed(sas: Sas, text: str, signers: tuple[Signer, ...]) -> bool:
-    message = text.encode("utf-8", "surrogatepass")
     # A `+` of the base64 text that a client left unencoded may have been read as a space.
     given = sas.sig.replace(" ", "+").encode("utf-8", "surrogatepass")
-    return any(hmac.compare_digest(signer.sign(message), given) for signer in signers)
+    key = signing_key(signers, text.encode("utf-8", "surrogatepass"), given)
+    if not key:
+        raise authentication_failed(f"Signature did not match. String to sign used was {text}")
+    return SasClaim(account.name, kind, sas, target, key=key)
 
 
 def _refuse_other_resource(sas: Sas, kind: SasKind, target: Target) -> None:

@@ -7,13 +7,12 @@ signed (canonical.py). Source: "Authorize with Shared Key"; the window of 15 min
 
 from __future__ import annotations
 
-import hmac
 import re
 from typing import Final
 
 import msgspec
 
-from strongroom.auth.accounts import Account
+from strongroom.auth.accounts import Account, signing_key
 from strongroom.auth.canonical import (
     DEFAULT_FORM,
     SIGNED_HEADERS,
@@ -21,11 +20,12 @@ from strongroom.auth.canonical import (
     StringsToSign,
     other_forms,
 )
+from strongroom.auth.claims import SharedKeyClaim
 from strongroom.auth.refusals import authentication_failed, invalid_authentication_info
 from strongroom.auth.request import HeaderFields, RequestParts, Service
 from strongroom.errors import invalid_header
 from strongroom.times import parse_rfc1123
-from strongroom.values import TICKS_PER_S, PlusSign, rfc1123
+from strongroom.values import TICKS_PER_S, rfc1123
 
 WINDOW_TICKS: Final = 15 * 60 * TICKS_PER_S
 
@@ -73,9 +73,9 @@ def verify(
     service: Service,
     account: Account,
     wall_ticks: int,
-) -> PlusSign:
+) -> SharedKeyClaim:
     """Verify that `account` signed these parts within 15 minutes of `wall_ticks`. Return the
-    meaning of a `+` in the query, as the client signed it.
+    claim, with the meaning of a `+` in the query as the client signed it.
 
     Raises: StorageError: InvalidHeaderValue for a signed header that was sent twice.
         AuthenticationFailed for another account or a date outside the window. The same, with the
@@ -92,11 +92,13 @@ def verify(
     texts = StringsToSign(credential.scheme, service, parts, account.name)
     try:
         likely = texts.of()
-        if _is_signed(account, likely, given):
-            return texts.plus_sign(DEFAULT_FORM)
+        key = signing_key(account.signers, likely, given)
+        if key:
+            return SharedKeyClaim(account.name, texts.plus_sign(DEFAULT_FORM), key)
         for form in other_forms(parts, account.name):
-            if _is_signed(account, texts.of(form), given):
-                return texts.plus_sign(form)
+            key = signing_key(account.signers, texts.of(form), given)
+            if key:
+                return SharedKeyClaim(account.name, texts.plus_sign(form), key)
     except UnicodeEncodeError:
         raise invalid_authentication_info(
             "The request holds characters that no HTTP message can carry."
@@ -106,11 +108,6 @@ def verify(
         "any computed signature. Server used following string to sign: "
         f"'{likely.decode('utf-8', 'replace')}'."
     )
-
-
-def _is_signed(account: Account, message: bytes, given: bytes) -> bool:
-    # The texts are compared, not the decoded values, since base64 has several texts for one value.
-    return any(hmac.compare_digest(signer.sign(message), given) for signer in account.signers)
 
 
 def refuse_repeated(headers: HeaderFields, besides: tuple[str, ...] = ()) -> None:
