@@ -54,8 +54,8 @@ class Responder:
         "_now",
         "_observe",
         "_render_error",
+        "_response",
         "_sender",
-        "_status",
         "_watch",
         "is_abandoned",
     )
@@ -73,7 +73,7 @@ class Responder:
         self._observe = observe
         self._now = now
         self._watch = watch
-        self._status = 0
+        self._response = Response(0)  # the one that is sent
         self.is_abandoned = False  # whether a cancellation means that the client reads too slowly
 
     def render(self, error: Exception, request: Request | None) -> Response:
@@ -115,7 +115,7 @@ class Responder:
         connection must then be aborted. `response.finished` has been called.
         """
         sender = self._sender
-        self._status = response.status
+        self._response = response
         bytes_before = sender.bytes_out
         plan: Plan | None = None
         try:
@@ -125,28 +125,47 @@ class Responder:
             if response.finished is not None:
                 _finish(response)
             if self._observe is not None:
+                sent = self._response
                 self._report(
                     Exchange(
                         request,
-                        self._status,
+                        sent.status,
                         body.received_bytes,
                         sender.bytes_out - bytes_before,
                         self._now() - started,
                         plan is not None,
-                        response,
+                        sent,
+                        0 if plan is None else len(plan.head),
+                        request.peer,
                     )
                 )
         return plan
 
-    def refuse(self, error: StorageError, *, with_body: bool) -> None:
-        """Refuse bytes that are no request; the connection must end afterwards."""
+    def refuse(self, error: StorageError, peer: str, *, with_body: bool) -> None:
+        """Refuse bytes that are no request; the connection must end afterwards.
+
+        Arguments:
+            peer: the client's address.
+        """
         response = self.render(error, None)
         plan, data = self._whole(response, None, keep_alive=False)
         if not with_body:
             data = plan.head
         self._sender.write_at_once(data, b"")
         if self._observe is not None:
-            self._report(Exchange(None, response.status, 0, len(data), 0.0, True))
+            self._report(
+                Exchange(
+                    None,
+                    response.status,
+                    bytes_in=0,
+                    bytes_out=len(data),
+                    seconds=0.0,
+                    complete=True,
+                    response=response,
+                    head_bytes=len(plan.head),
+                    peer=peer,
+                )
+            )
 
     async def _send(
         self, request: Request, head: Head, response: Response, keep_alive: bool
@@ -189,7 +208,8 @@ class Responder:
         """Send the refusal instead, since no byte of the response has been sent yet."""
         self._sender.discard_buffered()
         response = self.render(error, request)
-        self._status = response.status
+        replaced, self._response = self._response, response
+        response.operation, response.facts = replaced.operation, (replaced.facts, response.facts)
         plan, data = self._whole(response, head, keep_alive=keep_alive)
         self._sender.write_at_once(data, b"")
         return plan

@@ -316,7 +316,7 @@ def _half_close(connection: Connection, error: StorageError | None) -> None:
 
 def _refuse(connection: Connection, error: StorageError | None) -> None:
     with_body = not connection._parser.is_head
-    connection._responder.refuse(_given(error), with_body=with_body)
+    connection._responder.refuse(_given(error), connection._peer, with_body=with_body)
 
 
 _ACTIONS: Final[Mapping[Action, _Do]] = {

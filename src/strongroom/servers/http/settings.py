@@ -71,8 +71,9 @@ class Exchange(msgspec.Struct, frozen=True):
     `request` is None when no request could be read. `bytes_in` counts the body bytes that arrived.
     `bytes_out` counts all bytes that were given to the socket, including the head. `seconds` is the
     time from the complete request head to the last byte that was given to the socket. `complete` is
-    False when the answer could not be sent whole. `response` is the handler's answer, None when the
-    handler was not called.
+    False when the answer could not be sent whole. `response` is the answer that was sent or begun.
+    `head_bytes` is the length of its head, 0 if it was not sent whole. `peer` is the client's
+    address.
     """
 
     request: Request | None
@@ -82,6 +83,8 @@ class Exchange(msgspec.Struct, frozen=True):
     seconds: float
     complete: bool
     response: Response | None = None
+    head_bytes: int = 0
+    peer: str = ""
 
 
 Handler = Callable[[Request], Awaitable[Response]]

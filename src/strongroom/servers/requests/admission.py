@@ -31,6 +31,7 @@ from strongroom.operations.core.endpoint import Endpoint, ResourceAddress
 from strongroom.operations.core.spec import Operation, Resource
 from strongroom.servers.failed_logons import FailedLogons
 from strongroom.servers.identities.identities import IdentitiesSnapshot, ServedIdentities
+from strongroom.servers.requests.facts import Part, Refusal
 from strongroom.services.core import account
 from strongroom.services.core.calls import Call, Place, Reauthorize
 from strongroom.services.core.places import PLACES
@@ -92,7 +93,8 @@ class ParsedRequest(msgspec.Struct):
     `has_valid_names` means that every name in the URL is valid. If it is False, the names are
     checked after the caller is authorized. `authenticated_at` is the wall time in ticks at which
     its credentials were judged. `batch_version` is the version of the batch that contains this
-    request. It is used if the request names none itself.
+    request. It is used if the request names none itself. `claim` is None before the caller is
+    authenticated. `outcome` is the refusal of the request, or the parts of a batch.
     """
 
     request: Request
@@ -104,6 +106,8 @@ class ParsedRequest(msgspec.Struct):
     operation: Operation | None = None
     authenticated_at: int = 0
     batch_version: str | None = None
+    claim: Claim | None = None
+    outcome: Refusal | tuple[Part, ...] | None = None
 
 
 def read(context: ServiceContext, request: Request, full: FullPath | None = None) -> ParsedRequest:
@@ -167,7 +171,7 @@ def identify(context: ServiceContext, parsed: ParsedRequest) -> Claim:
     if parsed.request.method == "OPTIONS":
         return Anonymous(parsed.addressed.target.account)
     parsed.authenticated_at = context.clock.wall_ticks()
-    claim = authenticate(
+    parsed.claim = claim = authenticate(
         parsed.request, parsed.signed, context.accounts, parsed.authenticated_at, context.identities
     )
     if parsed.request.headers.repeats:

@@ -12,6 +12,7 @@ reference section 14.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from strongroom.clock import guid
 from strongroom.errors import StorageError
 from strongroom.operations.core.spec import Operation, Origin, Resource
 from strongroom.servers.requests.admission import ParsedRequest, ServiceContext, read
+from strongroom.servers.requests.facts import Part
 from strongroom.services.core.calls import Call
 from strongroom.wire.core import multipart
 from strongroom.wire.core import path as paths
@@ -173,6 +175,7 @@ async def answer(batch: BatchRequest, respond: RespondToPart) -> Response:
         raise StorageError(blob_errors.EXCEEDS_MAX_BATCH_REQUEST_COUNT)
     parts = await _read_all(batch, requests)
     answers = await _run_concurrently(batch.context, parts, respond)
+    batch.parsed.outcome = tuple(map(_outcome, itertools.count(1), answers))
     # A random boundary, so that no content of an answer can contain it.
     written = multipart.write_independent(
         map(_answered, requests, answers), guid(batch.context.clock)
@@ -266,6 +269,13 @@ async def _in_turn(
     """Return the answer to a part. Each turn of the loop starts some parts, in their order."""
     await context.services.turns.pause()
     return await respond(context, part)
+
+
+def _outcome(number: int, response: Response) -> Part:
+    body = response.body
+    size_bytes = len(body) if isinstance(body, bytes) else 0
+    ids = (value for name, value in response.headers if name == "x-ms-request-id")
+    return Part(number, response.facts, response.status, size_bytes, next(ids, ""))
 
 
 def _answered(request: PartRequest, response: Response) -> PartResponse:

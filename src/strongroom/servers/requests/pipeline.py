@@ -31,6 +31,7 @@ from strongroom.servers.requests.admission import (
     read,
 )
 from strongroom.servers.requests.batches import BatchRequest
+from strongroom.servers.requests.facts import refusal_of
 from strongroom.services.core import account, timeouts
 from strongroom.services.core.calls import Call
 from strongroom.services.core.outcomes import BROKEN
@@ -66,6 +67,7 @@ async def respond(context: ServiceContext, request: Request) -> Response:
             # CORS headers come last, since a rule may expose any other header of the answer.
             await _add_cors(context, parsed, response, origin)
         response.operation = parsed.operation.name if parsed.operation is not None else ""
+        response.facts = parsed
     return response
 
 
@@ -106,6 +108,7 @@ async def _respond_to_part(context: ServiceContext, parsed: ParsedRequest) -> Re
         response = _refusal(context, broken_refusal(error, request), request, request_id, parsed)
     version = parsed.version or parsed.batch_version or DEFAULT_VERSION
     response.headers += _identifying(request, request_id, version)
+    response.facts = parsed
     return response
 
 
@@ -165,6 +168,21 @@ def _refusal(
     """
     if error.row in _FAILED_LOGONS and request is not None and parsed is not None:
         _note_failed_logon(context, error, request, parsed)
+    refusal = refusal_of(error)
+    if parsed is not None:
+        parsed.outcome = refusal
+    response = _rendered(context, error, request, request_id, parsed)
+    response.facts = refusal
+    return response
+
+
+def _rendered(
+    context: ServiceContext,
+    error: StorageError,
+    request: Request | None,
+    request_id: str,
+    parsed: ParsedRequest | None,
+) -> Response:
     headers = list(error.headers)
     version = None if request is None else request.headers.get("x-ms-version")
     if not version or version >= ERROR_CODE_SINCE:

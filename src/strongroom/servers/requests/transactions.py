@@ -26,8 +26,9 @@ from strongroom.operations.core import codec
 from strongroom.operations.core.spec import Operation, Origin, Resource
 from strongroom.operations.table import entity_fields as fields
 from strongroom.semantics.table import entities
-from strongroom.servers.requests.admission import ServiceContext, admit
+from strongroom.servers.requests.admission import ParsedRequest, ServiceContext, admit
 from strongroom.servers.requests.batches import BatchRequest, read_part, with_host
+from strongroom.servers.requests.facts import Part, refusal_of
 from strongroom.services.core.calls import Call
 from strongroom.services.table.entities import PartFailed, WriteEntity
 from strongroom.wire.core import multipart
@@ -45,10 +46,14 @@ _QUERIES: Final = (Resource.TABLE, Resource.ENTITY)
 class _Part(msgspec.Struct, frozen=True):
     """An admitted part."""
 
+    parsed: ParsedRequest
     request: PartRequest
     operation: Operation
     call: Call[Any]
     origin: Origin
+
+
+_AnsweredPart = tuple[_Part, PartResponse]
 
 
 async def answer(batch: BatchRequest, run: Run) -> Response:
@@ -61,11 +66,17 @@ async def answer(batch: BatchRequest, run: Run) -> Response:
     clock = batch.context.clock
     try:
         if batch_input.is_changeset:
-            responses = await _changes(batch, batch_input.requests, run)
+            parts = await _changes(batch, batch_input.requests, run)
         else:
-            responses = [await _query(batch, batch_input.requests[0], run)]
+            parts = [await _query(batch, batch_input.requests[0], run)]
     except PartFailed as failed:
         responses = [_refused(batch, failed)]
+    else:
+        responses = [response for _, response in parts]
+        batch.parsed.outcome = tuple(
+            Part(number, part.parsed, response.status, len(response.body))
+            for number, (part, response) in enumerate(parts, 1)
+        )
     # Random boundaries, so that no content of an answer can contain one.
     batch_id, changeset_id = guid(clock), guid(clock)
     written = multipart.write(responses, batch_input.is_changeset, batch_id, changeset_id)
@@ -75,7 +86,7 @@ async def answer(batch: BatchRequest, run: Run) -> Response:
 
 async def _changes(
     batch: BatchRequest, requests: tuple[PartRequest, ...], run: Run
-) -> list[PartResponse]:
+) -> list[_AnsweredPart]:
     most = limits.BATCH_OPERATIONS_MAX
     if len(requests) > most:
         raise PartFailed(most - 1, StorageError(errors.INVALID_INPUT, TOO_MANY))
@@ -94,7 +105,7 @@ async def _changes(
         _check_declared(batch, parts[failed.index].operation, failed.error)
         raise
     pairs = zip(parts, results, strict=True)
-    return [await _answered(batch, part, result) for part, result in pairs]
+    return [(part, await _answered(batch, part, result)) for part, result in pairs]
 
 
 def _check_declared(batch: BatchRequest, operation: Operation, error: StorageError) -> None:
@@ -104,7 +115,7 @@ def _check_declared(batch: BatchRequest, operation: Operation, error: StorageErr
         raise AssertionError(f"{operation.name} does not declare {error.row.code}") from error
 
 
-async def _query(batch: BatchRequest, request: PartRequest, run: Run) -> PartResponse:
+async def _query(batch: BatchRequest, request: PartRequest, run: Run) -> _AnsweredPart:
     part = await _admitted(batch, 0, request)
     operation = part.operation
     if operation.writes() or operation.resource not in _QUERIES or operation.comp is not None:
@@ -113,7 +124,7 @@ async def _query(batch: BatchRequest, request: PartRequest, run: Run) -> PartRes
         result = await run(batch.context, operation, part.call, batch.parsed.query)
     except StorageError as error:
         raise PartFailed(0, error) from None
-    return await _answered(batch, part, result)
+    return part, await _answered(batch, part, result)
 
 
 async def _admitted(batch: BatchRequest, index: int, request: PartRequest) -> _Part:
@@ -123,12 +134,13 @@ async def _admitted(batch: BatchRequest, index: int, request: PartRequest) -> _P
         # account.
         parsed = read_part(batch, request, _headers(batch, request), lambda _: True)
         parsed.signed = _as_signed(parsed.signed, batch.parsed.signed)
+        parsed.claim = batch.claim
         operation, call = await admit(batch.context, parsed, batch.claim)
     except StorageError as error:
         raise PartFailed(index, error) from None
     outer = batch.origin
     origin = Origin(parsed.query, parsed.request.headers, outer.host, outer.tls, outer.target)
-    return _Part(request, operation, call, origin)
+    return _Part(parsed, request, operation, call, origin)
 
 
 def _as_signed(part: Signed, batch_signed: Signed) -> Signed:
@@ -166,16 +178,19 @@ def _refused(batch: BatchRequest, failed: PartFailed) -> PartResponse:
     In a change set, its text begins with the number of the part.
     """
     context, error = batch.context, failed.error
+    refusal = refusal_of(error)
     if batch.call.input.is_changeset:
         error = StorageError(error.row, f"{failed.index}:{error.message}", error.extras)
-    refusal = context.endpoint.refusal(error, batch.request_id, context.clock.wall_ticks(), None)
+    rendered = context.endpoint.refusal(error, batch.request_id, context.clock.wall_ticks(), None)
     headers = (
         *_preference(batch.call.input.requests[failed.index]),
         *context.endpoint.always,
-        ("Content-Type", refusal.content_type),
+        ("Content-Type", rendered.content_type),
         *failed.error.headers,
     )
-    return PartResponse(error.row.status, headers, refusal.body)
+    status, body = error.row.status, rendered.body
+    batch.parsed.outcome = (Part(failed.index + 1, refusal, status, len(body)),)
+    return PartResponse(status, headers, body)
 
 
 def _preference(part: PartRequest) -> multipart.Fields:

@@ -181,7 +181,8 @@ class Response(msgspec.Struct):
     `body` pieces are sent in order; `size_bytes` is their total length when it is known (None:
     chunked). `close` requests that the connection is closed afterwards. `finished` is called once
     when the body has been sent or abandoned, in every case (it releases pins). `operation` is the
-    operation's name, for telemetry.
+    operation's name, for telemetry. `facts` is what the handler found out about the request; only
+    the observers of its server read it.
     """
 
     status: int
@@ -192,6 +193,7 @@ class Response(msgspec.Struct):
     close: bool = False
     finished: Finished | None = None
     operation: str = ""
+    facts: object = None
 
 
 class Finished(Protocol):
