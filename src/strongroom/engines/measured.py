@@ -1,0 +1,164 @@
+"""An engine that measures how long each caller waits for it.
+
+Lives here: the sum for each request, and what counts. Must not live here: what the sum is for. A
+server that does not need it uses the engine itself, so that nothing is measured.
+
+What counts is the time in which a caller waits for records: reads, scans, and updates with their
+commit and sync. Waits for a change of a record, and bodies, do not count: these depend on clients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextvars import ContextVar
+from typing import Any, Final, TypeVar
+
+from strongroom.engines.base import (
+    SCAN_BYTES_MAX,
+    Contents,
+    Decide,
+    Item,
+    Page,
+    Partition,
+    Position,
+    Record,
+    Ref,
+    StorageEngine,
+)
+from strongroom.engines.conditions import Condition
+from strongroom.engines.gateways import Gateways
+from strongroom.slices import SliceTurns
+from strongroom.values import Health, Purpose
+
+T = TypeVar("T")
+
+
+class _Spent:
+    """The seconds that one request has waited for the engine."""
+
+    __slots__ = ("seconds",)
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+
+_SPENT: Final[ContextVar[_Spent]] = ContextVar("strongroom-engine-spent")
+
+
+def begin() -> None:
+    """Begin a request in the current task: the tasks that it starts add to the same sum."""
+    _SPENT.set(_Spent())
+
+
+def spent_s() -> float:
+    """Return the sum of the current request, in seconds; 0 if none was begun."""
+    spent = _SPENT.get(None)
+    return 0.0 if spent is None else spent.seconds
+
+
+class MeasuredEngine:
+    """An engine whose callers' waits are measured (see StorageEngine for every method).
+
+    Arguments:
+        engine: does the work.
+        now: seconds of a monotonic clock.
+        updating: called with the result of each `update`, before it is awaited; None = nothing.
+    """
+
+    def __init__(
+        self,
+        engine: StorageEngine,
+        now: Callable[[], float],
+        updating: Callable[[Awaitable[Any]], None] | None = None,
+    ) -> None:
+        self._engine = engine
+        self._now = now
+        self._updating = updating
+        self.wait = engine.wait
+        self.watching = engine.watching
+        self.stop_waiting = engine.stop_waiting
+        self.now = engine.now
+        self.advance = engine.advance
+        self.close = engine.close
+
+    @property
+    def turns(self) -> SliceTurns:
+        """See Engine.turns."""
+        return self._engine.turns
+
+    @property
+    def wakes(self) -> int:
+        """See Engine.wakes."""
+        return self._engine.wakes
+
+    @property
+    def contents(self) -> Contents:
+        """See StorageEngine.contents."""
+        return self._engine.contents
+
+    @property
+    def gateways(self) -> Gateways:
+        """See StorageEngine.gateways."""
+        return self._engine.gateways
+
+    def update(
+        self,
+        partition: Partition,
+        reads: Sequence[Ref],
+        decide: Decide[T],
+        purpose: Purpose = Purpose.GROWTH,
+    ) -> Awaitable[T]:
+        """See Engine.update."""
+        began = self._now()
+        result = self._engine.update(partition, reads, decide, purpose)
+        if self._updating is not None:
+            self._updating(result)
+        return self._measured(began, result)
+
+    async def read(self, reads: Sequence[Ref]) -> list[Record | None]:
+        """See Engine.read."""
+        began = self._now()
+        try:
+            return await self._engine.read(reads)
+        finally:
+            self._add(began)
+
+    async def read_range(
+        self,
+        partition: Partition,
+        hidden: bool,
+        first: bytes,
+        until: bytes | None,
+        max_records: int,
+    ) -> list[Item]:
+        """See Engine.read_range."""
+        found = self._engine.read_range(partition, hidden, first, until, max_records)
+        return await self._measured(self._now(), found)
+
+    async def scan(
+        self,
+        keyspace: bytes,
+        first: Position,
+        until: Position | None,
+        max_records: int,
+        max_bytes: int = SCAN_BYTES_MAX,
+        where: Condition | None = None,
+    ) -> Page:
+        """See Engine.scan."""
+        found = self._engine.scan(keyspace, first, until, max_records, max_bytes, where)
+        return await self._measured(self._now(), found)
+
+    async def health(self, timeout_s: float) -> Health:
+        """See Engine.health."""
+        return await self._engine.health(timeout_s)
+
+    async def _measured(self, began: float, result: Awaitable[T]) -> T:
+        try:
+            return await result
+        finally:
+            self._add(began)
+
+    def _add(self, began: float) -> None:
+        spent = _SPENT.get(None)
+        if spent is not None:
+            spent.seconds += self._now() - began
