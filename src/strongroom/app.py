@@ -31,12 +31,18 @@ from strongroom.config import (
     TlsFiles,
     check_oauth,
 )
-from strongroom.engines.base import EngineError
+from strongroom.engines import measured
+from strongroom.engines.base import EngineError, StorageEngine
 from strongroom.engines.checksum import load_soon
 from strongroom.engines.embedded import EmbeddedEngine, open_store
 from strongroom.engines.embedded.threads import started_pool
+from strongroom.engines.measured import MeasuredEngine
 from strongroom.engines.memory import MemoryEngine
 from strongroom.servers import free_memory, service_listeners, smb
+from strongroom.servers.access_log.log import AccessLog, AccessLogMetrics
+from strongroom.servers.access_log.places import Places
+from strongroom.servers.access_log.texts import ObjectNames
+from strongroom.servers.access_log.writer import AccessLogUnusable
 from strongroom.servers.certificates.served import (
     CertificateFiles,
     ServedCertificate,
@@ -57,6 +63,7 @@ from strongroom.servers.identities.start_checks import check_held_accounts, warn
 from strongroom.servers.identities.token_keys import KeyFile, KeyUrl, TokenKeys, fetch
 from strongroom.servers.listener import Listener, RefusedListener, RequestedListener
 from strongroom.servers.memory_pressure import Pressure
+from strongroom.servers.observers import RequestObserver
 from strongroom.servers.one_port import OnePort
 from strongroom.servers.own_endpoints import OwnEndpoints
 from strongroom.servers.own_hosts import OwnHosts
@@ -74,6 +81,7 @@ from strongroom.sources import served_accounts, served_roles, source_hosts
 from strongroom.store.core.held_accounts import PLACE_RANGES, held_accounts
 
 if TYPE_CHECKING:
+    from strongroom.servers.tracing.set_up import Tracing
     from strongroom.setup.run import SetupRun
 
 # How long a thread may keep the interpreter while another waits for it. The commit thread must get
@@ -124,6 +132,8 @@ class App:
         self._clock = clock
         self._tell = tell
         self.pressure: Pressure | None = None  # set if this server has its process for itself
+        self.access_log: AccessLog | None = None
+        self.tracing: Tracing | None = None
         self.releases: list[Callable[[], object]] = [gc.collect, free_memory.trim_heap]
         self.ports: dict[str, int] = {}  # by the listener's name
         self._listeners: list[Listener] = []
@@ -171,7 +181,9 @@ class App:
             self.accounts = served_accounts(self.settings)
         await self._check_identities()
         self.tls = self._served_certificate()
-        self.services = Services(self.store, self._clock, self.accounts.switches)
+        self._open_access_log()
+        self._begin_tracing()
+        self.services = Services(self._engine(), self._clock, self.accounts.switches)
         sources = self.services.held.of(CopySources)
         self._closing.append(sources.close)
         sources.remote, sources.openers = remote, OPENERS
@@ -254,6 +266,39 @@ class App:
         except AccountsError as error:
             raise ConfigError(str(error)) from None
 
+    def _open_access_log(self) -> None:
+        file = self.settings.access_log
+        if file is None:
+            return
+        places = Places(self.accounts, ObjectNames(self.settings.access_log_names))
+        try:
+            self.access_log = AccessLog(file, places, self._clock.wall_ticks, measured)
+        except AccessLogUnusable as error:
+            raise ConfigError(f"--access-log: {error}") from None
+        self._closing.append(self.access_log.close)
+
+    def _begin_tracing(self) -> None:
+        if not self.settings.traces:
+            return
+        try:
+            from strongroom.servers.tracing.set_up import Tracing
+        except ImportError as error:
+            raise ConfigError(
+                f"--otel needs the extra: pip install strongroom[otel] ({error})"
+            ) from None
+        names = ObjectNames(self.settings.access_log_names)
+        self.tracing = Tracing(Places(self.accounts, names))
+        self._closing.append(self.tracing.close)
+        if isinstance(self.store, EmbeddedEngine):
+            self.store.observe_commits(self.tracing.commits)
+
+    def _engine(self) -> StorageEngine:
+        """Return the store for the services, measured if an observer needs that."""
+        if self.access_log is None and self.tracing is None:
+            return self.store
+        updating = None if self.tracing is None else self.tracing.commits.updating
+        return MeasuredEngine(self.store, asyncio.get_running_loop().time, updating)
+
     def _broke(self, error: EngineError) -> None:
         assert self.failed is not None
         if not self.failed.done():
@@ -309,6 +354,8 @@ class App:
         telemetry.add(ConnectionMetrics(budget))
         if isinstance(self.store, EmbeddedEngine):
             telemetry.add(StoreMetrics(self.store.facts))
+        if self.access_log is not None:
+            telemetry.add(AccessLogMetrics(self.access_log.writer))
         shared = Shared(
             self._own_endpoints(telemetry, faults),
             budget,
@@ -317,6 +364,7 @@ class App:
             faults,
             self.pressure,
             requires_https=settings.requires_https,
+            observers=self._observers(),
         )
         for wanted in service_listeners.listeners(contexts, router, shared, ports):
             await self._open(wanted)
@@ -341,9 +389,14 @@ class App:
             self._clock,
             requires_encryption=flags.encryption == "required",
             budget=budget,
+            observers=self._observers(),
         )
         telemetry.add(serving.SmbMetrics(listener))
         await self._open(RequestedListener(smb.NAME, listener, flags.port))
+
+    def _observers(self) -> tuple[RequestObserver, ...]:
+        spans = None if self.tracing is None else self.tracing.requests
+        return tuple(one for one in (spans, self.access_log) if one is not None)
 
     def _identities(self) -> dict[Service, ServedIdentities]:
         """Return the judge of bearer tokens for each service; all use the same keys and roles. The

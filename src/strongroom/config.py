@@ -38,6 +38,7 @@ LogFormat = Literal["text", "json"]
 SmbEncryption = Literal["required", "offered"]
 ServiceName = Literal["blob", "queue", "table", "file"]
 SERVICE_NAMES: Final[tuple[ServiceName, ...]] = ("blob", "queue", "table", "file")
+AccessLogNames = Literal["plain", "hash", "off"]
 
 
 class ConfigError(Exception):
@@ -160,7 +161,9 @@ class Settings:
     `services` are those that get a port of their own. `memory_max_bytes` bounds what a server
     without `data` keeps; None = no bound. `allow_unsigned_tokens`: other machines may use the
     development mode of bearer tokens. `debug_log` is a file for log lines of every level; None =
-    there is none.
+    there is none. `access_log` is the path of the access log, `-` = standard output, None = there
+    is none. `access_log_names` is how the names of objects are shown, in spans too. `traces`: spans
+    are sent as the OTEL_ variables say.
     """
 
     data: Path | None = DEFAULT_DATA
@@ -196,6 +199,9 @@ class Settings:
     memory_max_bytes: int | None = None
     allow_unsigned_tokens: bool = False
     debug_log: Path | None = None
+    access_log: str | None = None
+    access_log_names: AccessLogNames = "plain"
+    traces: bool = False
 
     def host_of(self, name: str) -> str:
         """Return the host of a listener: a service's own, else that of all."""

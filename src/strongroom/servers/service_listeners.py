@@ -31,6 +31,7 @@ from strongroom.servers.http.server import Exchange, HttpServer
 from strongroom.servers.identities.identities import ServedIdentities
 from strongroom.servers.listener import RequestedListener
 from strongroom.servers.memory_pressure import Pressure
+from strongroom.servers.observers import RequestObserver, watched
 from strongroom.servers.one_port import OnePort
 from strongroom.servers.own_endpoints import PREFIX, OwnEndpoints
 from strongroom.servers.requests import pipeline
@@ -68,6 +69,7 @@ class Shared:
             process for itself.
         requires_https: whether requests over plain HTTP are refused. The server's own endpoints
             answer them.
+        observers: are told of each request, beside the telemetry.
     """
 
     own: OwnEndpoints
@@ -77,6 +79,7 @@ class Shared:
     faults: FaultInjector | None = None
     pressure: Pressure | None = None
     requires_https: bool = False
+    observers: tuple[RequestObserver, ...] = ()
 
 
 def suffixes(service: Service, host_suffixes: tuple[str, ...]) -> tuple[str, ...]:
@@ -123,10 +126,10 @@ def listeners(
     wanted = []
     for name, port in ports.items():
         if name == one_port.NAME:
-            made = _server(partial(_routed, contexts, router), contexts[Service.BLOB], shared)
+            made = _server(name, partial(_routed, contexts, router), contexts[Service.BLOB], shared)
         else:
             context = contexts[Service(name)]
-            made = _server(partial(_single_service, context), context, shared)
+            made = _server(name, partial(_single_service, context), context, shared)
         wanted.append(RequestedListener(name, made, port))
     return wanted
 
@@ -140,10 +143,13 @@ def _routed(contexts: Contexts, router: OnePort, request: Request) -> ServiceCon
     return contexts[router.route_request(request)]
 
 
-def _server(context_of: _ContextOf, fallback_context: ServiceContext, shared: Shared) -> HttpServer:
+def _server(
+    name: str, context_of: _ContextOf, fallback_context: ServiceContext, shared: Shared
+) -> HttpServer:
     """Return a server that answers each request in the context that `context_of` returns.
 
     Arguments:
+        name: of the listener.
         fallback_context: the context of refusals if a request names no service or could not be
             read.
     """
@@ -172,23 +178,25 @@ def _server(context_of: _ContextOf, fallback_context: ServiceContext, shared: Sh
         return pipeline.refuse(context, error, request)
 
     return HttpServer(
-        handle,
+        watched(handle, shared.observers),
         render,
-        observe=_observer(shared),
+        observe=_observer(name, shared),
         tls=shared.tls,
         slices=fallback_context.services.turns,
         budget=shared.connections,
     )
 
 
-def _observer(shared: Shared) -> Callable[[Exchange], None]:
-    telemetry, pressure = shared.telemetry, shared.pressure
-    if pressure is None:
+def _observer(name: str, shared: Shared) -> Callable[[Exchange], None]:
+    telemetry, pressure, observers = shared.telemetry, shared.pressure, shared.observers
+    if pressure is None and not observers:
         return telemetry.observe
 
     def observe(exchange: Exchange) -> None:
-        if exchange.complete:
+        if pressure is not None and exchange.complete:
             pressure.request_served()
         telemetry.observe(exchange)
+        for observer in observers:
+            observer.observe(exchange, name)
 
     return observe

@@ -313,6 +313,30 @@ _WATCHING: Final = Section(
             setting="ready_file",
         ),
         Flag(
+            "access-log",
+            kinds.text("FILE"),
+            "A line of JSON for each request goes to FILE, or to standard output if FILE is -. "
+            "SIGHUP opens the file anew.",
+            setting="access_log",
+        ),
+        Flag(
+            "access-log-names",
+            kinds.choice("plain", "hash", "off"),
+            "How the access log and spans show the names of blobs, files, messages and entities. "
+            "hash: an HMAC under the account's first key.",
+            default="plain",
+            setting="access_log_names",
+            needs=("access-log", "otel"),
+        ),
+        Flag(
+            "otel",
+            kinds.SWITCH,
+            "Send spans of requests and commits as OpenTelemetry's OTEL_ variables say. It needs "
+            "the extra strongroom[otel].",
+            default=False,
+            setting="traces",
+        ),
+        Flag(
             "metrics-anywhere",
             kinds.SWITCH,
             "Metrics for other machines too.",

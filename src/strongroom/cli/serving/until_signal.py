@@ -11,6 +11,7 @@ import asyncio
 import gc
 import logging
 import os
+import signal
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -139,6 +140,8 @@ async def _until_signal(settings: Settings, program: Program) -> EngineError | N
         on_signals(loop, (number,), partial(on_signal, number.name))
 
     def started(app: App) -> None:
+        if sys.platform != "win32" and app.access_log is not None:
+            on_signals(loop, (signal.SIGHUP,), app.access_log.writer.reopen)
         announce.ready(app)
         program.started(app)
 

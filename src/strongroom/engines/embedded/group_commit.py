@@ -13,8 +13,8 @@ import asyncio
 import functools
 import itertools
 import logging
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol, TypeVar
 
 import apsw
 
@@ -171,10 +171,27 @@ class GroupTransaction:
             self.discard(group)
 
 
+class CommitObserver(Protocol):
+    """Observes the commits that write, one after the other, on the event loop."""
+
+    def begins(self, results: Iterable[asyncio.Future[Any]]) -> None:
+        """Note that a commit begins, with its sync to the disk.
+
+        Arguments:
+            results: of the updates that it makes durable.
+        """
+        ...
+
+    def ended(self, error: BaseException | None) -> None:
+        """Note that the commit has ended, with an error or None."""
+        ...
+
+
 class Committer:
     """The commits of an embedded store. Used on the event loop.
 
     Attributes:
+        observer: is told of each commit; None = nobody is.
         full_disk: the measures on a full disk.
         turns: the uses of the writing connection.
 
@@ -201,6 +218,7 @@ class Committer:
         on_committed: Callable[[], None],
         on_broken: Callable[[EngineError], None],
     ) -> None:
+        self.observer: CommitObserver | None = None
         self._commit = writer.commit
         self._watchers = watchers
         self._on_committed = on_committed
@@ -283,6 +301,8 @@ class Committer:
     def _end(self, group: Group) -> None:
         if group.wrote:
             self._transaction.prepare(group)
+            if self.observer is not None:
+                self.observer.begins(item.future for item in group.items)
             self.turns.commit(self._commit, functools.partial(self._ended, group))
             return
         try:
@@ -294,6 +314,8 @@ class Committer:
 
     def _ended(self, group: Group, error: BaseException | None) -> None:
         """Answer or undo the group after its commit has ended, with an error or None."""
+        if self.observer is not None:
+            self.observer.ended(error)
         if error is None:
             self._transaction.committed(group)
             self._answer(group)

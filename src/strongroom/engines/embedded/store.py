@@ -49,7 +49,7 @@ from strongroom.engines.embedded.directory import DataDirectory
 from strongroom.engines.embedded.facts import store_facts
 from strongroom.engines.embedded.files import Files, OsFiles
 from strongroom.engines.embedded.futures import retrieve_exception
-from strongroom.engines.embedded.group_commit import Committer
+from strongroom.engines.embedded.group_commit import CommitObserver, Committer
 from strongroom.engines.embedded.health import HealthCheck
 from strongroom.engines.embedded.log.checkpoints import (
     PASSIVE_PAGES,
@@ -176,6 +176,10 @@ class EmbeddedEngine(WaitingEngine):
     def on_fatal(self, callback: Callable[[EngineError], None]) -> None:
         """Register `callback`. It is called once, when an I/O error has stopped the store."""
         self._fatal.append(callback)
+
+    def observe_commits(self, observer: CommitObserver) -> None:
+        """Tell `observer` of each commit from now on."""
+        self._committer.observer = observer
 
     def update(
         self,

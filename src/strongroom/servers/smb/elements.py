@@ -19,6 +19,7 @@ from strongroom.servers.smb import answers
 from strongroom.servers.smb.answers import OutgoingMessage, Sealing, answer_header
 from strongroom.servers.smb.checks import IncomingMessage, check
 from strongroom.servers.smb.declarations import Needs, SmbAnswer, SmbElement
+from strongroom.servers.smb.observed import observed
 from strongroom.servers.smb.refusals import CloseConnection, SmbError
 from strongroom.servers.smb.security.signing import has_valid_signature
 from strongroom.servers.smb.sessions import SmbSession
@@ -101,6 +102,8 @@ class ChainRun:
         loop = asyncio.get_running_loop()
         began = loop.time()
         header = element.header
+        for observer in self._state.shared.observers:
+            observer.begin(None)
         self._ungranted.append(header)
         incoming = await self._incoming(element)
         running: SmbElement | None = None
@@ -127,6 +130,10 @@ class ChainRun:
         self._add(number, header, answer, session, is_signed=incoming.is_signed)
         seconds = loop.time() - began
         self._state.shared.counts.answered(self._state.peer, header, answer.status, seconds)
+        if self._state.shared.observers:
+            exchange = observed(self._state.peer, incoming, running, answer, seconds)
+            for observer in self._state.shared.observers:
+                observer.observe_smb(exchange)
 
     async def _incoming(self, element: CompoundElement) -> IncomingMessage:
         """Return the element, ready for its checks. A thread computes the signature of a large

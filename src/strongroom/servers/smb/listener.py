@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from strongroom.auth.accounts import Accounts
@@ -16,6 +16,7 @@ from strongroom.clock import Clock
 from strongroom.servers.connections.accepting import Acceptor
 from strongroom.servers.connections.budget import ConnectionBudget, WaitingConnection
 from strongroom.servers.connections.settings import AcceptSettings
+from strongroom.servers.observers import RequestObserver
 from strongroom.servers.smb.connection import SmbServerConnection
 from strongroom.servers.smb.declarations import CommandTable
 from strongroom.servers.smb.settings import SmbSettings
@@ -35,6 +36,7 @@ class SmbListener:
         accounts: the accounts that may log on now.
         connect_share: finds a share.
         commands: the rules of the commands beside those that set a connection up.
+        observers: are told of each message.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class SmbListener:
         connect_share: ConnectShare,
         commands: CommandTable,
         budget: ConnectionBudget | None = None,
+        observers: Sequence[RequestObserver] = (),
     ) -> None:
         self.draining = False
         self._threads = ThreadPoolExecutor(_CRYPTO_THREADS, thread_name_prefix="smb-crypto")
@@ -58,6 +61,7 @@ class SmbListener:
             connect_share=connect_share,
             commands={**{rule.command: rule for rule in SETUP_RULES}, **commands},
             threads=self._threads,
+            observers=observers,
         )
         self._settings = settings
         self._connections: dict[SmbServerConnection, str] = {}  # and their clients' addresses

@@ -6,7 +6,7 @@ metrics are in docs/operating.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -14,6 +14,7 @@ from prometheus_client.registry import Collector
 from strongroom.auth.accounts import Accounts
 from strongroom.clock import Clock
 from strongroom.servers.connections.budget import ConnectionBudget
+from strongroom.servers.observers import RequestObserver
 from strongroom.servers.smb.commands.table import FILE_COMMANDS
 from strongroom.servers.smb.listener import SmbListener
 from strongroom.servers.smb.settings import SmbSettings
@@ -29,11 +30,13 @@ def smb_listener(
     *,
     requires_encryption: bool,
     budget: ConnectionBudget,
+    observers: Sequence[RequestObserver] = (),
 ) -> SmbListener:
     """Return a listener for the shares of all accounts.
 
     Arguments:
         budget: the places for connections of all servers of the process.
+        observers: are told of each message.
     """
     return SmbListener(
         services,
@@ -43,6 +46,7 @@ def smb_listener(
         connect_share=connect_share,
         commands=FILE_COMMANDS,
         budget=budget,
+        observers=observers,
     )
 
 

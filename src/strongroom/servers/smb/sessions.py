@@ -65,6 +65,11 @@ class FrameCipher(Protocol):
 class OpenTarget(Protocol):
     """The target of an open: the handle of a file or a directory, or a pipe."""
 
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The names from the share's root down, or the pipe's name."""
+        ...
+
     def begin_wait(self, reason: DisconnectReason) -> bool:
         """Let a durable handle wait for its client to reconnect, after LOGGED_OFF or DISCONNECTED.
         Returns: whether it waits; if not, it must be ended."""

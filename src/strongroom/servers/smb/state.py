@@ -14,6 +14,7 @@ from strongroom.auth.accounts import Accounts
 from strongroom.auth.smb_keys import NO_PREAUTH_HASH, extended_hash
 from strongroom.clock import Clock
 from strongroom.semantics.file.durability import DisconnectReason
+from strongroom.servers.observers import RequestObserver
 from strongroom.servers.smb.declarations import CommandTable, Negotiated
 from strongroom.servers.smb.message_ids import MessageIds
 from strongroom.servers.smb.observing import SmbCounts
@@ -41,6 +42,7 @@ class SmbShared:
         connect_share: finds a share.
         commands: the rules of all commands.
         threads: runs encryption and signatures of large messages.
+        observers: are told of each message.
 
     Attributes:
         sessions: of all connections, by their ids.
@@ -57,6 +59,7 @@ class SmbShared:
         connect_share: ConnectShare,
         commands: CommandTable,
         threads: Executor,
+        observers: Sequence[RequestObserver] = (),
     ) -> None:
         self.services = services
         self.accounts = accounts
@@ -65,6 +68,7 @@ class SmbShared:
         self.connect_share = connect_share
         self.commands = {int(command): rule for command, rule in commands.items()}
         self.threads = threads
+        self.observers = observers
         self.server_guid = clock.random_bytes(16)
         self.delays = LogonDelays()
         self.old_clients = OldClients(requires_encryption=settings.requires_encryption)

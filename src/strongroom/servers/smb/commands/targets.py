@@ -48,6 +48,11 @@ class FileTarget:
         self._services = services
         self.handle = handle
 
+    @property
+    def path(self) -> tuple[str, ...]:
+        """See OpenTarget."""
+        return self.handle.path
+
     def begin_wait(self, reason: DisconnectReason) -> bool:
         """See OpenTarget."""
         return durable.begin_wait(self._services, self.handle, reason)
@@ -83,6 +88,11 @@ class PipeTarget:
         self.pipe = RpcPipe(name)
         self.ended = False
         self.written = asyncio.Event()
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """See OpenTarget."""
+        return (self.name,)
 
     def begin_wait(self, reason: DisconnectReason) -> bool:
         """See OpenTarget. No pipe is durable."""

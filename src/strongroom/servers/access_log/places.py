@@ -1,0 +1,113 @@
+"""The addresses in a line: the URI of a request, and the name of the object that it is for.
+
+Lives here: both, with the names of objects in the form that the operator chose. Must not live here:
+queries and other texts (texts.py). What is hashed is the part of a name below its container, with a
+key that is derived from the first key of the account: who has that key could read the names anyway,
+and nobody else can guess them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from functools import lru_cache
+from typing import Final
+
+import msgspec
+
+from strongroom.auth.accounts import Account, Accounts
+from strongroom.operations.core.endpoint import ResourceAddress
+from strongroom.servers.access_log.texts import HIDDEN, ObjectNames, cut, shown_query
+from strongroom.wire.core.http import Request
+
+_PURPOSE: Final = b"strongroom access log: names"
+_CACHED_MAX: Final = 2048
+_CACHED_CHARS_MAX: Final = 512
+
+
+class Place(msgspec.Struct, frozen=True):
+    """The URI of a request, and the name of its object; "" if it names none."""
+
+    uri: str
+    object_key: str = ""
+
+
+class Places:
+    """Writes addresses.
+
+    Arguments:
+        accounts: have the keys by which names are hashed.
+        names: how the names of objects are shown.
+    """
+
+    def __init__(self, accounts: Accounts, names: ObjectNames) -> None:
+        self._accounts = accounts
+        self._names = names
+
+    def of(self, request: Request, addressed: ResourceAddress | None) -> Place:
+        """Return the place of a request.
+
+        Arguments:
+            addressed: None if its URL could not be read.
+        """
+        scheme = "https" if request.tls else "http"
+        origin, path, query = f"{scheme}://{request.host}", request.path, request.query
+        if self._names is ObjectNames.PLAIN:
+            short = len(origin) + len(path) + len(query or "") <= _CACHED_CHARS_MAX
+            return (_plain_cached if short else _plain)(origin, path, query, addressed)
+        return self._veiled(origin, query, addressed, request.mount)
+
+    def key(self, account: str, container: str, name: str) -> str:
+        """Return the name of an object in the form that the operator chose."""
+        if self._names is ObjectNames.PLAIN:
+            return cut(f"/{account}/{container}/{name}")
+        return cut(f"/{account}/{container}/{self._veil(account, container, name)}")
+
+    def _veiled(
+        self, origin: str, query: str | None, addressed: ResourceAddress | None, mount: str
+    ) -> Place:
+        path, key = f"/{HIDDEN}", ""
+        if addressed is not None:
+            target = addressed.target
+            key = f"/{target.account}" + (f"/{target.container}" if target.container else "")
+            name = name_of(addressed)
+            if name:
+                key += f"/{self._veil(target.account, target.container or '', name)}"
+            path = mount + (key.removeprefix(f"/{target.account}") if target.host_style else key)
+        shown = "" if query is None else f"?{shown_query(query, self._names)}"
+        return Place(cut(f"{origin}{path}{shown}"), cut(key))
+
+    def _veil(self, account: str, container: str, name: str) -> str:
+        if self._names is ObjectNames.OFF:
+            return HIDDEN
+        known = self._accounts.get(account)
+        if known is None:
+            return HIDDEN
+        text = f"/{account}/{container}/{name}".encode("utf-8", "replace")
+        return hmac.digest(_names_key(known), text, hashlib.sha256).hex()
+
+
+def name_of(addressed: ResourceAddress) -> str:
+    """Return the name of an object below its container, "" without one; the keys of an entity are
+    separated by a line end."""
+    if addressed.entity is not None:
+        return "\n".join(addressed.entity)
+    return addressed.target.blob or ""
+
+
+@lru_cache(maxsize=64)
+def _names_key(account: Account) -> bytes:
+    return hmac.digest(account.keys[0], _PURPOSE, hashlib.sha256)
+
+
+def _plain(origin: str, path: str, query: str | None, addressed: ResourceAddress | None) -> Place:
+    shown = "" if query is None else f"?{shown_query(query, ObjectNames.PLAIN)}"
+    if addressed is None:
+        return Place(cut(f"{origin}{path}{shown}"))
+    target = addressed.target
+    parts = [target.account, target.container or "", *(addressed.entity or (target.blob or "",))]
+    key = "/".join(["", *(part for part in parts if part)])
+    return Place(cut(f"{origin}{path}{shown}"), cut(key))
+
+
+_plain_cached: Final = lru_cache(maxsize=_CACHED_MAX)(_plain)
