@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from strongroom.auth.request import Service
-from strongroom.servers.access_log.identities import OAUTH, SAS_KEY, identity_of
+from strongroom.servers.access_log.identities import ANONYMOUS, OAUTH, SAS_KEY, identity_of
 from strongroom.servers.access_log.places import Place, Places
 from strongroom.servers.access_log.record import AccessRecord, IdentityField, Properties
 from strongroom.servers.access_log.texts import cut
@@ -32,7 +32,11 @@ DELETE: Final = "StorageDelete"
 _READING: Final = ("GET", "HEAD", "OPTIONS")
 _DELETING: Final = ("Delete", "Clear")
 _UNKNOWN: Final = "Unknown"
-_SUCCESS: Final = {SAS_KEY: "SASSuccess", OAUTH: "OAuthSuccess", "Anonymous": "AnonymousSuccess"}
+_SUCCESS: Final = {
+    SAS_KEY: "SASSuccess",
+    OAUTH: "OAuthSuccess",
+    ANONYMOUS.type: "AnonymousSuccess",
+}
 # Azure's documentation names this one in the plural.
 _SERVICE_TYPES: Final = {
     service: "files" if service is Service.FILE else service.value for service in Service

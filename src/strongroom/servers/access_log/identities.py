@@ -27,7 +27,7 @@ from strongroom.wire.core.http import Request
 ACCOUNT_KEY: Final = "Account Key"
 SAS_KEY: Final = "SAS Key"
 OAUTH: Final = "OAuth"
-ANONYMOUS: Final = IdentityField()
+ANONYMOUS: Final = IdentityField("Anonymous")
 _CACHED_MAX: Final = 1024
 
 

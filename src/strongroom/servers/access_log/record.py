@@ -38,7 +38,7 @@ class IdentityField(msgspec.Struct, frozen=True, rename="camel", omit_defaults=T
             field).
     """
 
-    type: str = "Anonymous"
+    type: str
     token_hash: str = ""
     sas_kind: str = ""
     sas_identifier: str = ""

@@ -20,7 +20,7 @@ STDOUT: Final = "-"
 QUEUE_BYTES_MAX: Final = 8 * MIB
 # Lines are gathered for so long before they are written, to wake the thread seldom.
 _GATHER_S: Final = 0.05
-_RETRY_S: Final = 1.0
+RETRY_S: Final = 1.0
 _MODE: Final = 0o600
 _log = logging.getLogger(__name__)
 
@@ -93,6 +93,7 @@ class LogWriter:
     Arguments:
         target: has been checked.
         queue_bytes_max: the limit of the lines that wait.
+        retry_s: how long to wait after a failure.
 
     Attributes:
         written: how many lines were written.
@@ -100,10 +101,16 @@ class LogWriter:
         failures: how often writing failed.
     """
 
-    def __init__(self, target: LogTarget, queue_bytes_max: int = QUEUE_BYTES_MAX) -> None:
+    def __init__(
+        self,
+        target: LogTarget,
+        queue_bytes_max: int = QUEUE_BYTES_MAX,
+        retry_s: float = RETRY_S,
+    ) -> None:
         self.written = self.dropped = self.failures = 0
         self._target = target
         self._queue_bytes_max = queue_bytes_max
+        self._retry_s = retry_s
         self._lock = threading.Lock()
         self._lines: list[bytes] = []
         self._lines_bytes = 0
@@ -160,7 +167,7 @@ class LogWriter:
                 self._must_reopen = False
                 self._target.close()
             while not self._flush():
-                if self._stopping.wait(_RETRY_S):
+                if self._stopping.wait(self._retry_s):
                     break
         self._flush()
         self._target.close()
