@@ -302,7 +302,7 @@ class Committer:
         if group.wrote:
             self._transaction.prepare(group)
             if self.observer is not None:
-                self.observer.begins(item.future for item in group.items)
+                self._tell(lambda observer: observer.begins(item.future for item in group.items))
             self.turns.commit(self._commit, functools.partial(self._ended, group))
             return
         try:
@@ -315,7 +315,7 @@ class Committer:
     def _ended(self, group: Group, error: BaseException | None) -> None:
         """Answer or undo the group after its commit has ended, with an error or None."""
         if self.observer is not None:
-            self.observer.ended(error)
+            self._tell(lambda observer: observer.ended(error))
         if error is None:
             self._transaction.committed(group)
             self._answer(group)
@@ -329,6 +329,15 @@ class Committer:
             self._transaction.discard(group)
             group.refuse(CommitUnknown(f"an I/O error left the commit's outcome unknown: {error}"))
             self.fail(error if isinstance(error, Exception) else RuntimeError(error))
+
+    def _tell(self, event: Callable[[CommitObserver], None]) -> None:
+        """Tell the observer of an event. No fault of its own may delay a commit."""
+        if self.observer is None:
+            return
+        try:
+            event(self.observer)
+        except Exception:
+            _log.exception("the observer of commits failed")
 
     def _answer(self, group: Group) -> None:
         group.answer()

@@ -37,7 +37,8 @@ class CommitSpans:
         """See CommitObserver."""
         updates = list(results)
         found = (self._requests.get(result) for result in updates)
-        links = [Link(request) for request in dict.fromkeys(found) if request is not None]
+        requests = {request.span_id: request for request in found if request is not None}
+        links = [Link(request) for request in requests.values()]
         self._span = self._tracer.start_span(
             "commit",
             Context(),  # no parent: several requests wait for it
