@@ -28,6 +28,7 @@ from tests.importing.folders import (
     PeerFolder,
     blob,
     container,
+    database,
     entity,
     message,
     properties,
@@ -319,6 +320,15 @@ def test_what_this_server_refuses_is_reported(
     report = imported(peer)
     assert report.lost_count == 1, report.lost
     assert (report.counts.containers, report.counts.queues, report.counts.tables) == (1, 1, 1)
+
+
+def test_a_queue_gets_no_section_that_only_blobs_have(peer: PeerFolder) -> None:
+    folder_path = peer.write()
+    services = {"accountName": ACCOUNT, "staticWebsite": {"enabled": True}}
+    text = database({documents.SERVICES: [services]})
+    (folder_path / documents.QUEUE_DATABASE).write_text(text)
+    report = import_folder(folder_path, folder_path.parent / "data")
+    assert lost(report) == [("properties", "queue")]
 
 
 def test_the_contents_of_a_refused_place_are_counted_in_one_remark(peer: PeerFolder) -> None:

@@ -48,6 +48,7 @@ from strongroom.values import (
 )
 from strongroom.wire.core.service_properties_xml import (
     read_service_properties,
+    read_shared_properties,
     write_service_properties,
 )
 from strongroom.wire.core.signed_identifiers import (
@@ -305,8 +306,9 @@ def sequence_number(number: int) -> int:
     return number
 
 
-def service_properties(given: documents.ServicesDocument) -> ServiceProperties:
-    """Return the properties of a service. Raises NotConvertible."""
+def service_properties(given: documents.ServicesDocument, is_blob: bool) -> ServiceProperties:
+    """Return the properties of a service. Raises NotConvertible, also for a section that only the
+    Blob service has."""
     cors = None if given.cors is None else tuple(_cors(rule) for rule in given.cors)
     found = ServiceProperties(
         logging=None if given.logging is None else _logging(given.logging),
@@ -318,7 +320,8 @@ def service_properties(given: documents.ServicesDocument) -> ServiceProperties:
         static_website=None if given.static_website is None else _website(given.static_website),
     )
     try:
-        read_service_properties(write_service_properties(found))
+        read = read_service_properties if is_blob else read_shared_properties
+        read(write_service_properties(found))
     except (StorageError, ValueError) as error:
         raise NotConvertible(refusal(error)) from None
     return found

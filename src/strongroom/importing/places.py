@@ -112,7 +112,7 @@ async def import_table(session: ImportSession, given: TableDocument) -> Imported
 async def import_services(session: ImportSession, service: str, given: ServicesDocument) -> None:
     """Import the properties of a service. Raises NotConvertible."""
     conversions.check_account(given.account_name)
-    properties = DEFAULTS[service].updated(conversions.service_properties(given))
+    properties = DEFAULTS[service].updated(conversions.service_properties(given, service == "blob"))
     value = records.PROPERTIES.encode(properties)
     ref = keys.service_properties(given.account_name, service)
 

@@ -46,6 +46,7 @@ SERVICE_NAMES: Final = {
     documents.QUEUE_DATABASE: "queue",
     documents.TABLE_DATABASE: "table",
 }
+_LARGE_RECORD_BYTES: Final = 256 * 1024
 PASSES: Final = (3, 2, 2)
 """How often the databases of blobs, queues and tables are read."""
 _BLOCK: Final = msgspec.json.Decoder(StagedBlockDocument)
@@ -129,6 +130,8 @@ class _Blobs:
                 given = self._decoded(found, are_snapshots)
                 if given is not None and bool(given.snapshot) is are_snapshots:
                     await self._begin(flight, given)
+                if len(found.data or b"") > _LARGE_RECORD_BYTES:
+                    await flight.settle()  # many decoded records of this size would fill memory
                 self.has_snapshots |= given is not None and bool(given.snapshot)
 
     def _decoded(self, found: ScannedRecord, are_snapshots: bool) -> BlobDocument | None:

@@ -114,13 +114,17 @@ class Flight:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
             return
-        await self._wait(asyncio.ALL_COMPLETED)
+        await self.settle()
 
     async def begin(self, kind: str, place: str, work: Awaitable[None]) -> None:
         """Begin work on one thing, once there is room for it."""
         while len(self._tasks) >= IN_FLIGHT_MAX:
             await self._wait(asyncio.FIRST_COMPLETED)
         self._tasks.add(asyncio.ensure_future(self._reported(kind, place, work)))
+
+    async def settle(self) -> None:
+        """Wait until all work has ended."""
+        await self._wait(asyncio.ALL_COMPLETED)
 
     async def _reported(self, kind: str, place: str, work: Awaitable[None]) -> None:
         try:
