@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 from strongroom.auth.accounts import AccountsError
 from strongroom.auth.bearer import Issuer
 from strongroom.auth.request import Service
-from strongroom.clock import Clock
+from strongroom.clock import Clock, elapsed_s
 from strongroom.config import (
     ConfigError,
     PfxFile,
@@ -297,7 +297,7 @@ class App:
         if self.access_log is None and self.tracing is None:
             return self.store
         updating = None if self.tracing is None else self.tracing.commits.updating
-        return MeasuredEngine(self.store, asyncio.get_running_loop().time, updating)
+        return MeasuredEngine(self.store, elapsed_s, updating)
 
     def _broke(self, error: EngineError) -> None:
         assert self.failed is not None

@@ -248,7 +248,7 @@ def test_bytes_that_are_no_request(logged: Logged, sent: bytes, status: int) -> 
 def test_a_client_that_leaves_before_its_answer(logged: Logged) -> None:
     client = logged.client()
     expect(client.put("/box?restype=container"), 201)
-    body = bytes(4 << 20)
+    body = bytes(32 << 20)  # more than the buffers of both ends take
     expect(client.put("/box/large", PUT_BLOB, body), 201)
     token = service_sas(logged.credential, "box", "large")
     with socket.create_connection(("127.0.0.1", logged.settings.blob_port)) as connection:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import base64
+import json
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -46,3 +49,35 @@ def test_level_info_tells_of_start_accounts_and_stop(tmp_path: Path) -> None:
     assert "accounts.json has changed, and is used from now on" in output
     assert "SIGTERM: no new connections; requests in flight may finish" in output
     assert "stopped after " in output
+
+
+@pytest.mark.parametrize("names", ["plain", "off"])
+def test_the_access_log_is_opened_anew_on_sighup_and_when_it_was_renamed(
+    tmp_path: Path, names: str
+) -> None:
+    path = tmp_path / "access.log"
+    flags = ("--access-log", str(path), "--access-log-names", names)
+    with Server.start(flags=flags) as server:
+        ask(server, "/one/secret-plan")
+        os.kill(server.pid, signal.SIGHUP)
+        ask(server, "/two/secret-plan")
+        path.rename(tmp_path / "access.log.1")
+        ask(server, "/three/secret-plan")
+        server.stop()
+        assert server.exit_code == 0
+    written = [(tmp_path / "access.log.1").read_text(), path.read_text()]
+    lines = [json.loads(line) for text in written for line in text.splitlines()]
+    keys = [line["properties"].get("objectKey") for line in lines]
+    shown = "secret-plan" if names == "plain" else "-"
+    assert [key for key in keys if key] == [f"/{name}/{shown}" for name in ("one", "two", "three")]
+    assert json.loads(written[1].splitlines()[0])
+
+
+def test_flags_of_the_access_log_that_cannot_be_used(tmp_path: Path) -> None:
+    log = tmp_path / "missing" / "access.log"
+    refused = in_process("serve", "--in-memory", "--port-base", "0", "--access-log", log)
+    assert refused.code != 0
+    assert "--access-log" in refused.err and "cannot be written" in refused.err
+    alone = in_process("serve", "--in-memory", "--access-log-names", "hash")
+    assert alone.code != 0
+    assert "does nothing without --access-log or --otel" in alone.err

@@ -3,8 +3,9 @@
 Lives here: the sum for each request, and what counts. Must not live here: what the sum is for. A
 server that does not need it uses the engine itself, so that nothing is measured.
 
-What counts is the time in which a caller waits for records: reads, scans, and updates with their
-commit and sync. Waits for a change of a record, and bodies, do not count: these depend on clients.
+What counts is the time in which a caller waits for records: scans, updates with their commit and
+sync, and reads of records that are not in memory. Waits for a change of a record, and bodies, do
+not count: these depend on clients.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ from strongroom.engines.base import (
     Page,
     Partition,
     Position,
-    Record,
     Ref,
     StorageEngine,
 )
@@ -46,8 +46,20 @@ _SPENT: Final[ContextVar[_Spent]] = ContextVar("strongroom-engine-spent")
 
 
 def begin() -> None:
-    """Begin a request in the current task: the tasks that it starts add to the same sum."""
+    """Begin the sum of a request in the current task: the tasks that it starts add to the same sum.
+
+    Without it, the first wait of a task begins a sum of its own.
+    """
     _SPENT.set(_Spent())
+
+
+def add_s(seconds: float) -> None:
+    """Add to the sum of the current request."""
+    spent = _SPENT.get(None)
+    if spent is None:
+        spent = _Spent()
+        _SPENT.set(spent)
+    spent.seconds += seconds
 
 
 def spent_s() -> float:
@@ -74,6 +86,9 @@ class MeasuredEngine:
         self._engine = engine
         self._now = now
         self._updating = updating
+        # The engine itself adds the reads that it cannot answer from memory. A request has several
+        # reads, so a further coroutine for each would cost more than most of them take.
+        self.read = engine.read
         self.wait = engine.wait
         self.watching = engine.watching
         self.stop_waiting = engine.stop_waiting
@@ -115,14 +130,6 @@ class MeasuredEngine:
             self._updating(result)
         return self._measured(began, result)
 
-    async def read(self, reads: Sequence[Ref]) -> list[Record | None]:
-        """See Engine.read."""
-        began = self._now()
-        try:
-            return await self._engine.read(reads)
-        finally:
-            self._add(began)
-
     async def read_range(
         self,
         partition: Partition,
@@ -156,9 +163,4 @@ class MeasuredEngine:
         try:
             return await result
         finally:
-            self._add(began)
-
-    def _add(self, began: float) -> None:
-        spent = _SPENT.get(None)
-        if spent is not None:
-            spent.seconds += self._now() - began
+            add_s(self._now() - began)

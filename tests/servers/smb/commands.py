@@ -30,6 +30,8 @@ CREATE, FAIL, WAIT, CRASH, CUT = b"okay", b"fail", b"wait", b"crsh", b"cut!"
 class Target:
     """The object of an open in the tests."""
 
+    path = ("file",)
+
     def __init__(self) -> None:
         self.reasons: list[DisconnectReason] = []
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()

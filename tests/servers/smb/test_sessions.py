@@ -23,6 +23,8 @@ from strongroom.wire.smb.statuses import (
 class _Target:
     """A target that waits for its client, or ends once `may_end` is set."""
 
+    path = ("file",)
+
     def __init__(self, *, waits: bool = False, may_end: asyncio.Event | None = None) -> None:
         self.reasons: list[DisconnectReason] = []
         self.is_ended = False

@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 
 import apsw
 
-from strongroom.clock import Clock
+from strongroom.clock import Clock, elapsed_s
 from strongroom.engines.base import (
     SCAN_BYTES_MAX,
     Decide,
@@ -75,6 +75,7 @@ from strongroom.engines.embedded.threads import started_pool
 from strongroom.engines.embedded.upgrade.report import LoggedUpgrade
 from strongroom.engines.embedded.upgrade.steps import upgrade_locked
 from strongroom.engines.gateways import OnlyGateway
+from strongroom.engines.measured import add_s
 from strongroom.engines.watchers import WaitingEngine
 from strongroom.slices import Steps, run_to_completion
 from strongroom.values import TICKS_PER_S, Health, Purpose
@@ -202,11 +203,14 @@ class EmbeddedEngine(WaitingEngine):
         if known is not None:
             return known
         check_reads(reads)
+        began = elapsed_s()
         try:
             self._committer.turns.hold_reader()
             found = self._reader.get_all(reads)
         except apsw.Error as error:
             raise unreadable(error) from error
+        finally:
+            add_s(elapsed_s() - began)
         self._cache.keep(reads, found)
         return found
 

@@ -6,25 +6,33 @@ was made. Must not live here: the form of a line (record.py), when it is written
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Sequence
 from functools import lru_cache
 from http import HTTPStatus
 from pathlib import PurePath
 from types import CodeType
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
 from strongroom.auth.request import Service
+from strongroom.operations.core.spec import Operation
 from strongroom.servers.access_log.identities import ANONYMOUS, OAUTH, SAS_KEY, identity_of
 from strongroom.servers.access_log.places import Place, Places
-from strongroom.servers.access_log.record import AccessRecord, IdentityField, Properties
-from strongroom.servers.access_log.texts import cut
+from strongroom.servers.access_log.record import (
+    AccessRecord,
+    IdentityField,
+    Properties,
+    line_of,
+)
+from strongroom.servers.access_log.templates import filled, template_of
+from strongroom.servers.access_log.texts import shown
 from strongroom.servers.http.settings import Exchange
 from strongroom.servers.requests.admission import ParsedRequest
 from strongroom.servers.requests.facts import Part, Refusal
 from strongroom.values import TICKS_PER_S, iso7
-from strongroom.wire.core.http import Request
+from strongroom.wire.core.http import Request, Response
 
 READ: Final = "StorageRead"
 WRITE: Final = "StorageWrite"
@@ -42,14 +50,21 @@ _SERVICE_TYPES: Final = {
     service: "files" if service is Service.FILE else service.value for service in Service
 }
 _PACKAGE: Final = "strongroom"
+_US_PER_S: Final = 1_000_000
+_TEMPLATES_MAX: Final = 1024
+# Neither escaped in JSON, nor a signature: a client's usual id.
+_PLAIN: Final = re.compile(r"[0-9A-Za-z-]{1,64}")
+_NOWHERE: Final = Place("")
 
 
-class _Facts(msgspec.Struct):
-    """What is known of a request or of a part."""
+class _Seen(NamedTuple):
+    """What is known of an exchange beside itself."""
 
-    parsed: ParsedRequest | None = None
-    refusal: Refusal | None = None
-    parts: tuple[Part, ...] = ()
+    parsed: ParsedRequest | None
+    refusal: Refusal | None
+    listener: str
+    ended: int
+    engine_s: float
 
 
 class ExchangeRecords:
@@ -57,88 +72,167 @@ class ExchangeRecords:
 
     Arguments:
         places: writes addresses.
-        now: wall time in ticks.
-        engine_s: returns how long the current request waited for the engine.
     """
 
-    def __init__(
-        self, places: Places, now: Callable[[], int], engine_s: Callable[[], float]
-    ) -> None:
+    def __init__(self, places: Places) -> None:
         self._places = places
-        self._now = now
-        self._engine_s = engine_s
+        self._templates: dict[tuple[object, ...], str] = {}
 
-    def of(self, exchange: Exchange, listener: str) -> Iterator[AccessRecord]:
-        """Yield the record of an exchange, then those of its parts.
+    def lines(
+        self, exchange: Exchange, listener: str, ended: int, engine_s: float
+    ) -> Sequence[bytes]:
+        """Return the lines of the records of an exchange; the arguments are those of `of`."""
+        line = self._usual(exchange, listener, ended, engine_s)
+        if line is not None:
+            return (line,)
+        return [line_of(record) for record in self.of(exchange, listener, ended, engine_s)]
+
+    def _usual(
+        self, exchange: Exchange, listener: str, ended: int, engine_s: float
+    ) -> bytes | None:
+        """Return the line of a usual request, by a template; None for any other.
+
+        Usual is one that succeeded, on one object, with an ETag and a client's request id.
+        """
+        request, response, seconds = exchange.request, exchange.response, exchange.seconds
+        if request is None or response is None or not exchange.complete:
+            return None
+        parsed, fields = response.facts, request.headers.get
+        if type(parsed) is not ParsedRequest or parsed.outcome is not None:
+            return None
+        client, answered = fields("x-ms-client-request-id"), dict(response.headers)
+        etag, operation = answered.get("ETag"), parsed.operation
+        if client is None or _PLAIN.fullmatch(client) is None or etag is None or operation is None:
+            return None
+        place = self._places.of(request, parsed.addressed)
+        if not place.object_key or not place.uri_json:
+            return None
+        identity = identity_of(parsed.claim, request)
+        kind = (
+            listener,
+            parsed.addressed.target.account,
+            operation.name,
+            parsed.version,
+            fields("x-ms-version"),
+            exchange.status,
+            identity,
+            request.tls,
+            fields("user-agent"),
+            fields("referer"),
+            exchange.peer,
+        )
+        template = self._templates.get(kind)
+        if template is None:
+            template = self._new_template(kind, exchange, listener, ended, engine_s)
+        return filled(
+            template,
+            (
+                iso7(ended - int(seconds * TICKS_PER_S)),
+                int(seconds * _US_PER_S) / 1000,
+                answered["x-ms-request-id"],
+                place.uri_json,
+                place.key_json,
+                etag[1:-1],
+                client,
+                int(engine_s * _US_PER_S) / 1000,
+                exchange.bytes_in,
+                exchange.head_bytes,
+                exchange.bytes_out - exchange.head_bytes,
+            ),
+        )
+
+    def _new_template(
+        self,
+        kind: tuple[object, ...],
+        exchange: Exchange,
+        listener: str,
+        ended: int,
+        engine_s: float,
+    ) -> str:
+        if len(self._templates) >= _TEMPLATES_MAX:
+            self._templates.clear()
+        (record,) = self.of(exchange, listener, ended, engine_s)
+        found = self._templates[kind] = template_of(record)
+        return found
+
+    def of(
+        self, exchange: Exchange, listener: str, ended: int, engine_s: float
+    ) -> list[AccessRecord]:
+        """Return the record of an exchange, then those of its parts.
 
         Arguments:
             listener: the name of the port.
+            ended: wall time in ticks.
+            engine_s: how long the request waited for the engine.
         """
         response = exchange.response
-        facts = _facts_of(None if response is None else response.facts)
-        whole = self._whole(exchange, facts, listener)
-        yield whole
-        for part in facts.parts:
-            yield self._part(whole, part)
+        parsed, outcome = _facts_of(None if response is None else response.facts)
+        refusal = outcome if isinstance(outcome, Refusal) else None
+        seen = _Seen(parsed, refusal, listener, ended, engine_s)
+        whole = self._whole(exchange, seen)
+        if isinstance(outcome, tuple):
+            return [whole, *(self._part(whole, part) for part in outcome)]
+        return [whole]
 
-    def _whole(self, exchange: Exchange, facts: _Facts, listener: str) -> AccessRecord:
-        request, response, parsed = exchange.request, exchange.response, facts.parsed
+    def _whole(self, exchange: Exchange, seen: _Seen) -> AccessRecord:
+        # Each request is recorded here, so its cost counts: arguments in order are cheaper than
+        # named ones, and what is not known costs no call.
+        parsed, refusal, listener, ended, engine_s = seen
+        request, response, seconds = exchange.request, exchange.response, exchange.seconds
         answered = {} if response is None else dict(response.headers)
         identity = identity_of(None if parsed is None else parsed.claim, request)
-        named = "" if response is None else response.operation
-        operation, category = _operation(facts, request, named)
-        place = Place("") if request is None else self._place(request, parsed)
-        seconds = exchange.seconds
-        scheme = "HTTPS" if request is not None and request.tls else "HTTP"
+        operation, category = _operation(parsed, request, response)
+        place = _NOWHERE
+        if request is not None:
+            place = self._places.of(request, None if parsed is None else parsed.addressed)
         return AccessRecord(
-            iso7(self._now() - int(seconds * TICKS_PER_S)),
+            iso7(ended - int(seconds * TICKS_PER_S)),
             category,
             operation,
             _version(parsed, request),
             exchange.status,
-            _status_text(exchange.status, facts.refusal, identity),
-            round(seconds * 1000, 3),
+            _status_text(exchange.status, refusal, identity),
+            int(seconds * _US_PER_S) / 1000,
             exchange.peer,
             answered.get("x-ms-request-id", ""),
-            scheme,
+            "HTTPS" if request is not None and request.tls else "HTTP",
             place.uri,
             identity,
             Properties(
-                _account(parsed),
-                _service_type(parsed),
+                "" if parsed is None else shown(parsed.addressed.target.account),
+                "" if parsed is None else _SERVICE_TYPES[parsed.signed.service],
                 listener,
                 place.object_key,
-                cut(answered.get("ETag", "")),
+                answered.get("ETag", ""),
                 _header(request, "user-agent"),
                 _header(request, "referer"),
                 _header(request, "x-ms-client-request-id"),
-                refused_by=_refused_by(facts.refusal, request),
-                engine_ms=round(self._engine_s() * 1000, 3),
-                request_body_size=exchange.bytes_in,
-                response_header_size=exchange.head_bytes,
-                response_body_size=max(0, exchange.bytes_out - exchange.head_bytes),
-                interrupted=not exchange.complete,
+                int(engine_s * _US_PER_S) / 1000,
+                exchange.bytes_in,
+                exchange.head_bytes,
+                max(0, exchange.bytes_out - exchange.head_bytes),
+                "" if refusal is None else _refused_by(refusal, request),
+                not exchange.complete,
             ),
         )
 
-    def _place(self, request: Request, parsed: ParsedRequest | None) -> Place:
-        return self._places.of(request, None if parsed is None else parsed.addressed)
-
     def _part(self, whole: AccessRecord, part: Part) -> AccessRecord:
         """Return the record of a part: what it does not have of its own is the batch's."""
-        facts = _facts_of(part.facts)
-        parsed = facts.parsed
+        parsed, outcome = _facts_of(part.facts)
+        refusal = outcome if isinstance(outcome, Refusal) else None
         request = None if parsed is None else parsed.request
         identity = identity_of(None if parsed is None else parsed.claim, request)
-        operation, category = _operation(facts, request, "")
-        place = Place(whole.uri) if request is None else self._place(request, parsed)
+        operation, category = _operation(parsed, request, None)
+        place = Place(whole.uri)
+        if request is not None and parsed is not None:
+            place = self._places.of(request, parsed.addressed)
         size_bytes = None if request is None else request.body.size_bytes
         return msgspec.structs.replace(
             whole,
             category=category,
             operation_name=operation,
             status_code=part.status,
-            status_text=_status_text(part.status, facts.refusal, identity),
+            status_text=_status_text(part.status, refusal, identity),
             uri=place.uri,
             identity=identity,
             properties=Properties(
@@ -149,42 +243,47 @@ class ExchangeRecords:
                 client_request_id=_header(request, "x-ms-client-request-id"),
                 operation_count=part.number,
                 part_request_id=part.request_id,
-                refused_by=_refused_by(facts.refusal, request),
+                refused_by="" if refusal is None else _refused_by(refusal, request),
                 request_body_size=size_bytes,
                 response_body_size=part.bytes_out,
             ),
         )
 
 
-def _facts_of(given: object) -> _Facts:
-    """Return the facts of a Response or a Part."""
+def _facts_of(given: object) -> tuple[ParsedRequest | None, Refusal | tuple[Part, ...] | None]:
+    """Return what is known of a request, and its outcome, from the facts of its answer."""
     if isinstance(given, ParsedRequest):
-        outcome = given.outcome
-        if outcome is None:
-            return _Facts(given)
-        if isinstance(outcome, Refusal):
-            return _Facts(given, outcome)
-        return _Facts(given, None, outcome)
+        return given, given.outcome
     if isinstance(given, Refusal):
-        return _Facts(None, given)
+        return None, given
     if isinstance(given, tuple):  # of an answer, and of the refusal that was sent in its place
         replaced, sent = map(_facts_of, given)
-        return _Facts(replaced.parsed, sent.refusal, replaced.parts)
-    return _Facts()
+        return replaced[0], sent[1]
+    return None, None
 
 
-def _operation(facts: _Facts, request: Request | None, named: str) -> tuple[str, str]:
+def _operation(
+    parsed: ParsedRequest | None, request: Request | None, response: Response | None
+) -> tuple[str, str]:
     """Return the name of the operation, and its category."""
-    parsed = facts.parsed
-    if parsed is not None and parsed.operation is not None:
-        return _of_operation(parsed.operation.name, parsed.operation.writes())
+    operation = None if parsed is None else parsed.operation
+    if operation is not None:
+        found = _OPERATIONS.get(operation.name)
+        if found is None:
+            # There are no more names than declarations.
+            found = _OPERATIONS[operation.name] = _of_operation(operation)
+        return found
+    named = "" if response is None else response.operation
     method = "" if request is None else request.method
     category = READ if method in _READING else DELETE if method == "DELETE" else WRITE
     return _joined(named) if named else _UNKNOWN, category
 
 
-@lru_cache(maxsize=1024)
-def _of_operation(name: str, writes: bool) -> tuple[str, str]:
+_OPERATIONS: Final[dict[str, tuple[str, str]]] = {}
+
+
+def _of_operation(operation: Operation) -> tuple[str, str]:
+    name, writes = operation.name, operation.writes()
     kind = WRITE if writes else READ
     return _joined(name), DELETE if writes and name.startswith(_DELETING) else kind
 
@@ -206,9 +305,7 @@ def _status_text(status: int, refusal: Refusal | None, identity: IdentityField) 
         return _UNKNOWN
 
 
-def _refused_by(refusal: Refusal | None, request: Request | None) -> str:
-    if refusal is None:
-        return ""
+def _refused_by(refusal: Refusal, request: Request | None) -> str:
     if refusal.rule is None:
         return "connection" if request is None else _UNKNOWN
     return rule_name(refusal.rule)
@@ -229,14 +326,6 @@ def _version(parsed: ParsedRequest | None, request: Request | None) -> str:
     return _header(request, "x-ms-version")
 
 
-def _account(parsed: ParsedRequest | None) -> str:
-    return "" if parsed is None else cut(parsed.addressed.target.account)
-
-
-def _service_type(parsed: ParsedRequest | None) -> str:
-    return "" if parsed is None else _SERVICE_TYPES[parsed.signed.service]
-
-
 def _header(request: Request | None, name: str) -> str:
     value = None if request is None else request.headers.get(name)
-    return "" if value is None else cut(value)
+    return "" if value is None else shown(value)

@@ -7,12 +7,14 @@ a record (exchanges.py, messages.py), files (writer.py).
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterator
 from typing import Final, Protocol
 
 from prometheus_client.metrics_core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from strongroom.limits import KIB
 from strongroom.servers.access_log.exchanges import ExchangeRecords
 from strongroom.servers.access_log.messages import MessageRecords
 from strongroom.servers.access_log.places import Places
@@ -22,8 +24,15 @@ from strongroom.servers.http.settings import Exchange
 from strongroom.servers.observers import SmbExchange
 from strongroom.wire.core.http import Request
 
+# The lines of several requests are made one after the other, while their code and data are in the
+# processor's caches. So few are held that no pass of the garbage collector sees them, and none that
+# has a large body.
+_HELD_MAX: Final = 32
+_HELD_BYTES_MAX: Final = 16 * KIB
+_HELD_S: Final = 0.05
 _STOP_TIMEOUT_S: Final = 5.0
 _SMB: Final = "smb"
+_log = logging.getLogger(__name__)
 
 
 class EngineTime(Protocol):
@@ -47,7 +56,7 @@ class AccessLog:
         now: wall time in ticks.
         engine: measures the waits for the engine.
 
-    Raises: AccessLogUnusable.
+    It is made in the event loop. Raises: AccessLogUnusable.
     """
 
     def __init__(
@@ -60,26 +69,48 @@ class AccessLog:
         target = LogTarget(name)
         target.check()
         self._engine = engine
-        self._exchanges = ExchangeRecords(places, now, engine.spent_s)
-        self._messages = MessageRecords(places, now, engine.spent_s)
+        self._now = now
+        self._exchanges = ExchangeRecords(places)
+        self._messages = MessageRecords(places)
+        self._held: list[tuple[Exchange, str, int, float]] = []
+        self._call_later = asyncio.get_running_loop().call_later
         self.writer = LogWriter(target)
         self.writer.start()
 
     def begin(self, request: Request | None) -> None:
         """See RequestObserver."""
-        self._engine.begin()
+        # Batches and time limits start tasks of their own, which then share the sum of the request.
+        if request is None or request.query is not None:
+            self._engine.begin()
 
     def observe(self, exchange: Exchange, listener: str) -> None:
         """See RequestObserver."""
-        for record in self._exchanges.of(exchange, listener):
-            self.writer.put(line_of(record))
+        held = self._held
+        held.append((exchange, listener, self._now(), self._engine.spent_s()))
+        is_large = exchange.bytes_in + exchange.bytes_out > _HELD_BYTES_MAX
+        if is_large or len(held) >= _HELD_MAX:
+            self._record_held()
+        elif len(held) == 1:
+            self._call_later(_HELD_S, self._record_held)
 
     def observe_smb(self, exchange: SmbExchange) -> None:
         """See RequestObserver."""
-        self.writer.put(line_of(self._messages.of(exchange, _SMB)))
+        record = self._messages.of(exchange, _SMB, self._now(), self._engine.spent_s())
+        self.writer.put(line_of(record))
+
+    def _record_held(self) -> None:
+        """Make the lines of the exchanges that are held."""
+        held, self._held = self._held, []
+        for exchange, listener, now, engine_s in held:
+            try:
+                for line in self._exchanges.lines(exchange, listener, now, engine_s):
+                    self.writer.put(line)
+            except Exception:
+                _log.exception("a request could not be recorded in the access log")
 
     async def close(self) -> None:
         """Write what is queued, within a bounded time."""
+        self._record_held()
         await asyncio.to_thread(self.writer.stop, _STOP_TIMEOUT_S)
 
 

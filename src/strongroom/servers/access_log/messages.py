@@ -6,7 +6,6 @@ monitoring data reference", resource logs; the names beginning with `smb` are Az
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 from strongroom.servers.access_log.exchanges import READ, WRITE
@@ -22,6 +21,7 @@ from strongroom.wire.smb.header import HEADER_BYTES
 _WRITING: Final = frozenset((Command.CREATE, Command.WRITE, Command.SET_INFO, Command.IOCTL))
 _SERVICE_TYPE: Final = "files"
 _SUCCESS: Final = "Success"
+_US_PER_S: Final = 1_000_000
 
 
 class MessageRecords:
@@ -29,35 +29,31 @@ class MessageRecords:
 
     Arguments:
         places: writes addresses.
-        now: wall time in ticks.
-        engine_s: returns how long the current message waited for the engine.
     """
 
-    def __init__(
-        self, places: Places, now: Callable[[], int], engine_s: Callable[[], float]
-    ) -> None:
+    def __init__(self, places: Places) -> None:
         self._places = places
-        self._now = now
-        self._engine_s = engine_s
 
-    def of(self, exchange: SmbExchange, listener: str) -> AccessRecord:
+    def of(self, exchange: SmbExchange, listener: str, ended: int, engine_s: float) -> AccessRecord:
         """Return the record of a message.
 
         Arguments:
             listener: the name of the port.
+            ended: wall time in ticks.
+            engine_s: how long the message waited for the engine.
         """
         header, seconds = exchange.header, exchange.seconds
         command = name_of(header.command)
         is_refused = exchange.status >> 30 == 3  # the severity "error" of MS-ERREF
         key = self._key(exchange)
         return AccessRecord(
-            iso7(self._now() - int(seconds * TICKS_PER_S)),
+            iso7(ended - int(seconds * TICKS_PER_S)),
             WRITE if header.command in _WRITING else READ,
             "".join(word.title() for word in command.split("_")),
             "",
             exchange.status,
             f"0x{exchange.status:08X}" if is_refused else _SUCCESS,
-            round(seconds * 1000, 3),
+            int(seconds * _US_PER_S) / 1000,
             exchange.peer,
             f"{exchange.session_id:016x}-{header.message_id:x}",
             "SMB",
@@ -68,7 +64,7 @@ class MessageRecords:
                 _SERVICE_TYPE,
                 listener,
                 key,
-                engine_ms=round(self._engine_s() * 1000, 3),
+                engine_ms=int(engine_s * _US_PER_S) / 1000,
                 request_body_size=len(exchange.request) - HEADER_BYTES,
                 response_body_size=exchange.bytes_out,
                 smb_session_id=f"0x{exchange.session_id:x}",

@@ -17,6 +17,7 @@ import msgspec
 
 from strongroom.auth.accounts import Account, Accounts
 from strongroom.operations.core.endpoint import ResourceAddress
+from strongroom.servers.access_log.record import json_of
 from strongroom.servers.access_log.texts import HIDDEN, ObjectNames, cut, shown_query
 from strongroom.wire.core.http import Request
 
@@ -26,10 +27,13 @@ _CACHED_CHARS_MAX: Final = 512
 
 
 class Place(msgspec.Struct, frozen=True):
-    """The URI of a request, and the name of its object; "" if it names none."""
+    """The URI of a request, and the name of its object; "" if it names none. The other two are
+    the same in JSON."""
 
     uri: str
     object_key: str = ""
+    uri_json: str = ""
+    key_json: str = ""
 
 
 class Places:
@@ -43,6 +47,7 @@ class Places:
     def __init__(self, accounts: Accounts, names: ObjectNames) -> None:
         self._accounts = accounts
         self._names = names
+        self._plain: dict[tuple[str, str, bool], Place] = {}
 
     def of(self, request: Request, addressed: ResourceAddress | None) -> Place:
         """Return the place of a request.
@@ -50,12 +55,27 @@ class Places:
         Arguments:
             addressed: None if its URL could not be read.
         """
-        scheme = "https" if request.tls else "http"
-        origin, path, query = f"{scheme}://{request.host}", request.path, request.query
+        if self._names is not ObjectNames.PLAIN or addressed is None:
+            return self._new(request, addressed)
+        # What a URL names follows from these three. It is cached, since clients repeat URLs.
+        asked = request.host, request.target, request.tls
+        found = self._plain.get(asked)
+        if found is None:
+            found = self._new(request, addressed)
+            found = Place(
+                found.uri, found.object_key, json_of(found.uri), json_of(found.object_key)
+            )
+            if len(request.target) <= _CACHED_CHARS_MAX:
+                if len(self._plain) >= _CACHED_MAX:
+                    self._plain.clear()
+                self._plain[asked] = found
+        return found
+
+    def _new(self, request: Request, addressed: ResourceAddress | None) -> Place:
+        origin = f"{'https' if request.tls else 'http'}://{request.host}"
         if self._names is ObjectNames.PLAIN:
-            short = len(origin) + len(path) + len(query or "") <= _CACHED_CHARS_MAX
-            return (_plain_cached if short else _plain)(origin, path, query, addressed)
-        return self._veiled(origin, query, addressed, request.mount)
+            return _plain(origin, request.path, request.query, addressed)
+        return self._veiled(origin, request.query, addressed, request.mount)
 
     def key(self, account: str, container: str, name: str) -> str:
         """Return the name of an object in the form that the operator chose."""
@@ -108,6 +128,3 @@ def _plain(origin: str, path: str, query: str | None, addressed: ResourceAddress
     parts = [target.account, target.container or "", *(addressed.entity or (target.blob or "",))]
     key = "/".join(["", *(part for part in parts if part)])
     return Place(cut(f"{origin}{path}{shown}"), cut(key))
-
-
-_plain_cached: Final = lru_cache(maxsize=_CACHED_MAX)(_plain)

@@ -25,7 +25,9 @@ class Requester(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True,
     tenant_id: str = ""
 
 
-class IdentityField(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
+class IdentityField(
+    msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False, cache_hash=True
+):
     """How the request was authenticated.
 
     Attributes:
@@ -68,14 +70,14 @@ class Properties(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True
     user_agent_header: str = ""
     referrer_header: str = ""
     client_request_id: str = ""
-    operation_count: int = 0
-    part_request_id: str = ""
-    refused_by: str = ""
     engine_ms: float | None = None
     request_body_size: int | None = None
     response_header_size: int | None = None
     response_body_size: int | None = None
+    refused_by: str = ""
     interrupted: bool = False
+    operation_count: int = 0
+    part_request_id: str = ""
     smb_session_id: str = msgspec.field(default="", name="smbSessionID")
     smb_tree_connect_id: str = msgspec.field(default="", name="smbTreeConnectID")
     smb_message_id: str = msgspec.field(default="", name="smbMessageID")
@@ -101,15 +103,20 @@ class AccessRecord(msgspec.Struct, frozen=True, rename="camel", gc=False):
     schema_version: str = SCHEMA_VERSION
 
 
-_encoder: Final = msgspec.json.Encoder()
+_encode: Final = msgspec.json.Encoder().encode
 
 
 def line_of(record: AccessRecord) -> bytes:
     """Return the line of a record: JSON in printable ASCII, with its line end."""
-    line = _encoder.encode(record)
-    if not line.isascii() or b"\x7f" in line:
-        line = _NOT_ASCII.sub(_escaped, line.decode("utf-8")).encode("ascii")
-    return line + b"\n"
+    return json_of(record).encode("ascii") + b"\n"
+
+
+def json_of(value: AccessRecord | str) -> str:
+    """Return a value in JSON, in printable ASCII."""
+    found = _encode(value)
+    if found.isascii() and b"\x7f" not in found:
+        return found.decode("ascii")
+    return _NOT_ASCII.sub(_escaped, found.decode("utf-8"))
 
 
 def _escaped(found: re.Match[str]) -> str:

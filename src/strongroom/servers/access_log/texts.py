@@ -20,6 +20,7 @@ HIDDEN: Final = "-"
 # A text of so many characters is never longer in UTF-8 than the limit.
 _SHORT_CHARS: Final = TEXT_BYTES_MAX // 4
 _CACHED_MAX: Final = 1024
+_CACHED_CHARS_MAX: Final = 256
 
 _SHOWN: Final = frozenset(
     (
@@ -52,6 +53,11 @@ class ObjectNames(enum.Enum):
     OFF = "off"
 
 
+def shown(text: str) -> str:
+    """Return the same as `cut`; texts that clients repeat are found in a cache."""
+    return _cut_cached(text) if len(text) <= _CACHED_CHARS_MAX else cut(text)
+
+
 def cut(text: str) -> str:
     """Return a client's text, without signatures, and at most TEXT_BYTES_MAX long in UTF-8.
 
@@ -62,6 +68,9 @@ def cut(text: str) -> str:
     elif not text.isascii():
         text = text.encode("utf-8", "replace").decode("utf-8")
     return without_signatures(text)
+
+
+_cut_cached: Final = lru_cache(maxsize=_CACHED_MAX)(cut)
 
 
 def without_signatures(text: str) -> str:

@@ -11,6 +11,7 @@ import logging
 import os
 import stat
 import threading
+from collections import deque
 from pathlib import Path
 from typing import Final
 
@@ -111,9 +112,10 @@ class LogWriter:
         self._target = target
         self._queue_bytes_max = queue_bytes_max
         self._retry_s = retry_s
-        self._lock = threading.Lock()
-        self._lines: list[bytes] = []
-        self._lines_bytes = 0
+        # Appended to by the loop only, and emptied by the thread only, so there is no lock: each
+        # side has a count of its own.
+        self._lines: deque[bytes] = deque()
+        self._put_bytes = self._taken_bytes = 0
         self._must_reopen = False
         self._left = b""  # taken from the queue, and not written yet
         self._dropped_seen = self._dropped_told = 0  # as of the last write, and of the last warning
@@ -127,15 +129,13 @@ class LogWriter:
 
     def put(self, line: bytes) -> None:
         """Queue a line; it is left out if there is no room."""
-        with self._lock:
-            size_bytes = self._lines_bytes + len(line)
-            if size_bytes > self._queue_bytes_max:
-                self.dropped += 1
-                return
-            was_empty = not self._lines
-            self._lines.append(line)
-            self._lines_bytes = size_bytes
-        if was_empty:
+        put_bytes = self._put_bytes + len(line)
+        if put_bytes - self._taken_bytes > self._queue_bytes_max:
+            self.dropped += 1
+            return
+        self._put_bytes = put_bytes
+        self._lines.append(line)
+        if not self._wake.is_set():
             self._wake.set()
 
     def reopen(self) -> None:
@@ -177,9 +177,10 @@ class LogWriter:
         return self._write(self._left) and self._write(self._take())
 
     def _take(self) -> bytes:
-        with self._lock:
-            lines, self._lines, self._lines_bytes = self._lines, [], 0
-        return b"".join(lines)
+        taken = [self._lines.popleft() for _ in range(len(self._lines))]
+        data = b"".join(taken)
+        self._taken_bytes += len(data)
+        return data
 
     def _write(self, data: bytes) -> bool:
         """Write bytes, and say once when that fails or works again; return whether it worked."""
