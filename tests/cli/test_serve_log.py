@@ -58,18 +58,20 @@ def test_the_access_log_is_opened_anew_on_sighup_and_when_it_was_renamed(
     path = tmp_path / "access.log"
     flags = ("--access-log", str(path), "--access-log-names", names)
     with Server.start(flags=flags) as server:
-        ask(server, "/one/secret-plan")
+        ask(server, "/one/box/secret-plan")
         os.kill(server.pid, signal.SIGHUP)
-        ask(server, "/two/secret-plan")
+        ask(server, "/two/box/secret-plan")
         path.rename(tmp_path / "access.log.1")
-        ask(server, "/three/secret-plan")
+        ask(server, "/three/box/secret-plan")
         server.stop()
         assert server.exit_code == 0
     written = [(tmp_path / "access.log.1").read_text(), path.read_text()]
     lines = [json.loads(line) for text in written for line in text.splitlines()]
     keys = [line["properties"].get("objectKey") for line in lines]
     shown = "secret-plan" if names == "plain" else "-"
-    assert [key for key in keys if key] == [f"/{name}/{shown}" for name in ("one", "two", "three")]
+    assert [key for key in keys if key] == [
+        f"/{name}/box/{shown}" for name in ("one", "two", "three")
+    ]
     assert json.loads(written[1].splitlines()[0])
 
 
