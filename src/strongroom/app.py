@@ -13,7 +13,6 @@ import logging
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Coroutine
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
@@ -21,35 +20,21 @@ from urllib.parse import urlsplit
 from strongroom.auth.accounts import AccountsError
 from strongroom.auth.bearer import Issuer
 from strongroom.auth.request import Service
-from strongroom.clock import Clock, elapsed_s
+from strongroom.clock import Clock
 from strongroom.config import (
     ConfigError,
-    PfxFile,
-    SelfSigned,
     Settings,
     SmbFlags,
-    TlsFiles,
     check_oauth,
 )
-from strongroom.engines import measured
-from strongroom.engines.base import EngineError, StorageEngine
+from strongroom.engines.base import EngineError
 from strongroom.engines.checksum import load_soon
 from strongroom.engines.embedded import EmbeddedEngine, open_store
 from strongroom.engines.embedded.threads import started_pool
-from strongroom.engines.measured import MeasuredEngine
 from strongroom.engines.memory import MemoryEngine
+from strongroom.observation import Observation
 from strongroom.servers import free_memory, service_listeners, smb
-from strongroom.servers.access_log.log import AccessLog, AccessLogMetrics
-from strongroom.servers.access_log.places import Places
-from strongroom.servers.access_log.texts import ObjectNames
-from strongroom.servers.access_log.writer import AccessLogUnusable
-from strongroom.servers.certificates.served import (
-    CertificateFiles,
-    ServedCertificate,
-    pem_files,
-    pfx_file,
-)
-from strongroom.servers.certificates.tls import TlsUnusable
+from strongroom.servers.certificates.served import ServedCertificate
 from strongroom.servers.connections import open_files
 from strongroom.servers.connections.budget import ConnectionBudget
 from strongroom.servers.copies.addresses import SourceHosts
@@ -63,7 +48,6 @@ from strongroom.servers.identities.start_checks import check_held_accounts, warn
 from strongroom.servers.identities.token_keys import KeyFile, KeyUrl, TokenKeys, fetch
 from strongroom.servers.listener import Listener, RefusedListener, RequestedListener
 from strongroom.servers.memory_pressure import Pressure
-from strongroom.servers.observers import RequestObserver
 from strongroom.servers.one_port import OnePort
 from strongroom.servers.own_endpoints import OwnEndpoints
 from strongroom.servers.own_hosts import OwnHosts
@@ -77,11 +61,10 @@ from strongroom.services.core.copies.sources import CopySources
 from strongroom.services.core.delegation import DelegationAccounts
 from strongroom.services.core.runner import Services
 from strongroom.services.sweeper import Sweeper
-from strongroom.sources import served_accounts, served_roles, source_hosts
+from strongroom.sources import served_accounts, served_certificate, served_roles, source_hosts
 from strongroom.store.core.held_accounts import PLACE_RANGES, held_accounts
 
 if TYPE_CHECKING:
-    from strongroom.servers.tracing.set_up import Tracing
     from strongroom.setup.run import SetupRun
 
 # How long a thread may keep the interpreter while another waits for it. The commit thread must get
@@ -121,19 +104,17 @@ class App:
     store: MemoryEngine | EmbeddedEngine
     services: Services
     accounts: ServedAccounts
+    observation: Observation
 
     def __init__(
         self, settings: Settings, clock: Clock, tell: Callable[[str], None] = _log.info
     ) -> None:
         self.settings = settings
         self.failed: asyncio.Future[EngineError] | None = None
-        self.certificate: Path | None = None  # the self-made certificate
         self.tls: ServedCertificate | None = None
         self._clock = clock
         self._tell = tell
         self.pressure: Pressure | None = None  # set if this server has its process for itself
-        self.access_log: AccessLog | None = None
-        self.tracing: Tracing | None = None
         self.releases: list[Callable[[], object]] = [gc.collect, free_memory.trim_heap]
         self.ports: dict[str, int] = {}  # by the listener's name
         self._listeners: list[Listener] = []
@@ -180,10 +161,11 @@ class App:
             setup.add_identities(given, self.settings)
             self.accounts = served_accounts(self.settings)
         await self._check_identities()
-        self.tls = self._served_certificate()
-        self._open_access_log()
-        self._begin_tracing()
-        self.services = Services(self._engine(), self._clock, self.accounts.switches)
+        self.tls = served_certificate(self.settings, self._own_directory, self._clock)
+        self.observation = Observation(self.settings, self.accounts, self._clock)
+        self._closing.append(self.observation.close)
+        engine = self.observation.engine(self.store)
+        self.services = Services(engine, self._clock, self.accounts.switches)
         sources = self.services.held.of(CopySources)
         self._closing.append(sources.close)
         sources.remote, sources.openers = remote, OPENERS
@@ -210,6 +192,12 @@ class App:
             self._listeners = []
         await self._close()
         return finished
+
+    @property
+    def certificate(self) -> Path | None:
+        """The file of the certificate that the server made; None if it made none."""
+        is_own = self.tls is not None and self.tls.files.remake is not None
+        return self.tls.files.paths[0] if self.tls is not None and is_own else None
 
     def description(self) -> str:
         """Return what is served, as a line of the log."""
@@ -266,61 +254,10 @@ class App:
         except AccountsError as error:
             raise ConfigError(str(error)) from None
 
-    def _open_access_log(self) -> None:
-        file = self.settings.access_log
-        if file is None:
-            return
-        places = Places(self.accounts, ObjectNames(self.settings.access_log_names))
-        try:
-            self.access_log = AccessLog(file, places, self._clock.wall_ticks, measured)
-        except AccessLogUnusable as error:
-            raise ConfigError(f"--access-log: {error}") from None
-        self._closing.append(self.access_log.close)
-
-    def _begin_tracing(self) -> None:
-        if not self.settings.traces:
-            return
-        try:
-            from strongroom.servers.tracing.set_up import Tracing
-        except ImportError as error:
-            raise ConfigError(
-                f"--otel needs the extra: pip install strongroom[otel] ({error})"
-            ) from None
-        names = ObjectNames(self.settings.access_log_names)
-        self.tracing = Tracing(Places(self.accounts, names))
-        self._closing.append(self.tracing.close)
-        if isinstance(self.store, EmbeddedEngine):
-            self.store.observe_commits(self.tracing.commits)
-
-    def _engine(self) -> StorageEngine:
-        """Return the store for the services, measured if an observer needs that."""
-        if self.access_log is None and self.tracing is None:
-            return self.store
-        updating = None if self.tracing is None else self.tracing.commits.updating
-        return MeasuredEngine(self.store, elapsed_s, updating)
-
     def _broke(self, error: EngineError) -> None:
         assert self.failed is not None
         if not self.failed.done():
             self.failed.set_result(error)
-
-    def _served_certificate(self) -> ServedCertificate | None:
-        wanted = self.settings.tls
-        try:
-            return None if wanted is None else ServedCertificate(self._certificate_files(wanted))
-        except (TlsUnusable, OSError) as error:
-            raise ConfigError(f"TLS cannot be used: {error}") from None
-
-    def _certificate_files(self, wanted: TlsFiles | PfxFile | SelfSigned) -> CertificateFiles:
-        if isinstance(wanted, TlsFiles):
-            return pem_files(wanted.certificate, wanted.key)
-        if isinstance(wanted, PfxFile):
-            return pfx_file(wanted.file, wanted.password_file, self._clock.random_bytes)
-        from strongroom.servers.certificates.self_signed import self_signed_certificate
-
-        make = partial(self_signed_certificate, self._own_directory(), self._clock)
-        self.certificate, key = make()
-        return pem_files(self.certificate, key, make)
 
     def _own_directory(self) -> Path:
         if self.settings.data is not None:
@@ -354,8 +291,7 @@ class App:
         telemetry.add(ConnectionMetrics(budget))
         if isinstance(self.store, EmbeddedEngine):
             telemetry.add(StoreMetrics(self.store.facts))
-        if self.access_log is not None:
-            telemetry.add(AccessLogMetrics(self.access_log.writer))
+        self.observation.add_metrics(telemetry)
         shared = Shared(
             self._own_endpoints(telemetry, faults),
             budget,
@@ -364,7 +300,7 @@ class App:
             faults,
             self.pressure,
             requires_https=settings.requires_https,
-            observers=self._observers(),
+            observers=self.observation.observers,
         )
         for wanted in service_listeners.listeners(contexts, router, shared, ports):
             await self._open(wanted)
@@ -389,14 +325,10 @@ class App:
             self._clock,
             requires_encryption=flags.encryption == "required",
             budget=budget,
-            observers=self._observers(),
+            observers=self.observation.observers,
         )
         telemetry.add(serving.SmbMetrics(listener))
         await self._open(RequestedListener(smb.NAME, listener, flags.port))
-
-    def _observers(self) -> tuple[RequestObserver, ...]:
-        spans = None if self.tracing is None else self.tracing.requests
-        return tuple(one for one in (spans, self.access_log) if one is not None)
 
     def _identities(self) -> dict[Service, ServedIdentities]:
         """Return the judge of bearer tokens for each service; all use the same keys and roles. The

@@ -21,3 +21,5 @@ STOP_SIGNALS: Final = _named("SIGTERM", "SIGINT", "SIGBREAK")
 """The signals that ask a server to stop."""
 TERMINATING_SIGNALS: Final = _named("SIGTERM", "SIGHUP", "SIGBREAK")
 """The signals besides SIGINT that end a program."""
+REOPENING_SIGNALS: Final = _named("SIGHUP")
+"""The signals that ask a server to open its log files anew; empty on Windows."""

@@ -11,7 +11,6 @@ import asyncio
 import gc
 import logging
 import os
-import signal
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -116,7 +115,7 @@ async def _until_signal(settings: Settings, program: Program) -> EngineError | N
     from strongroom.cli.serving.service_manager import ServiceManager
     from strongroom.clock import SystemClock
     from strongroom.platform.event_loops import forget_signal, on_signals
-    from strongroom.platform.signals import STOP_SIGNALS
+    from strongroom.platform.signals import REOPENING_SIGNALS, STOP_SIGNALS
 
     if settings.setup_only:
         await App(settings, SystemClock(), program.tell).set_up()
@@ -140,8 +139,9 @@ async def _until_signal(settings: Settings, program: Program) -> EngineError | N
         on_signals(loop, (number,), partial(on_signal, number.name))
 
     def started(app: App) -> None:
-        if sys.platform != "win32" and app.access_log is not None:
-            on_signals(loop, (signal.SIGHUP,), app.access_log.writer.reopen)
+        access_log = app.observation.access_log
+        if access_log is not None:
+            on_signals(loop, REOPENING_SIGNALS, access_log.writer.reopen)
         announce.ready(app)
         program.started(app)
 
