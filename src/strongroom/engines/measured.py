@@ -3,9 +3,8 @@
 Lives here: the sum for each request, and what counts. Must not live here: what the sum is for. A
 server that does not need it uses the engine itself, so that nothing is measured.
 
-What counts is the time in which a caller waits for records: scans, updates with their commit and
-sync, and reads of records that are not in memory. Waits for a change of a record, and bodies, do
-not count: these depend on clients.
+Scans count, and reads of records that are not in memory. Updates count with their commit and sync.
+Waits for a change of a record, and bodies, do not count: these depend on clients.
 """
 
 from __future__ import annotations

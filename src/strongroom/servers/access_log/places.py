@@ -1,9 +1,9 @@
 """The addresses in a line: the URI of a request, and the name of the object that it is for.
 
 Lives here: both, with the names of objects in the form that the operator chose. Must not live here:
-queries and other texts (texts.py). What is hashed is the part of a name below its container, with a
-key that is derived from the first key of the account: who has that key could read the names anyway,
-and nobody else can guess them.
+queries and other texts (texts.py). The part of a name below its container is
+hashed, with a key that is derived from the first key of the account. Who has that key could read
+the names anyway, and nobody else can guess them.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The line of one request: its fields, and its bytes.
 
 Lives here: the fields with their names in JSON. Must not live here: where their values come from
-(exchanges.py, messages.py), which of a client's texts may be shown (texts.py). Source: "Azure Blob
-Storage monitoring data reference", resource logs: names and meanings are Azure's where Azure has
-the field. docs/access-log.md lists them, and marks our own.
+(exchanges.py, messages.py), which of a client's texts may be shown (texts.py). Source: "Azure
+Blob Storage monitoring data reference". Names and meanings are Azure's where Azure has the field.
+docs/access-log.md lists them, and marks our own.
 """
 
 from __future__ import annotations
