@@ -32,7 +32,7 @@ from strongroom.engines.checksum import load_soon
 from strongroom.engines.embedded import EmbeddedEngine, open_store
 from strongroom.engines.embedded.threads import started_pool
 from strongroom.engines.memory import MemoryEngine
-from strongroom.observation import Observation
+from strongroom.observation import ServerObservers
 from strongroom.servers import free_memory, service_listeners, smb
 from strongroom.servers.certificates.served import ServedCertificate
 from strongroom.servers.connections import open_files
@@ -104,7 +104,7 @@ class App:
     store: MemoryEngine | EmbeddedEngine
     services: Services
     accounts: ServedAccounts
-    observation: Observation
+    observation: ServerObservers
 
     def __init__(
         self, settings: Settings, clock: Clock, tell: Callable[[str], None] = _log.info
@@ -162,7 +162,7 @@ class App:
             self.accounts = served_accounts(self.settings)
         await self._check_identities()
         self.tls = served_certificate(self.settings, self._own_directory, self._clock)
-        self.observation = Observation(self.settings, self.accounts, self._clock)
+        self.observation = ServerObservers(self.settings, self.accounts, self._clock)
         self._closing.append(self.observation.close)
         engine = self.observation.engine(self.store)
         self.services = Services(engine, self._clock, self.accounts.switches)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from strongroom.servers.tracing.set_up import Tracing
 
 
-class Observation:
+class ServerObservers:
     """The observers that the settings want. Without any, requests use the engine itself.
 
     Raises: ConfigError.

@@ -19,7 +19,7 @@ import msgspec
 from strongroom.auth.request import Service
 from strongroom.operations.core.spec import Operation
 from strongroom.servers.access_log.identities import ANONYMOUS, OAUTH, SAS_KEY, identity_of
-from strongroom.servers.access_log.places import Place, Places
+from strongroom.servers.access_log.places import Places, ShownPlace
 from strongroom.servers.access_log.record import (
     AccessRecord,
     IdentityField,
@@ -30,7 +30,7 @@ from strongroom.servers.access_log.templates import filled, template_of
 from strongroom.servers.access_log.texts import shown
 from strongroom.servers.http.settings import Exchange
 from strongroom.servers.requests.admission import ParsedRequest
-from strongroom.servers.requests.facts import Part, Refusal
+from strongroom.servers.requests.facts import PartOutcome, Refusal
 from strongroom.values import TICKS_PER_S, iso7
 from strongroom.wire.core.http import Request, Response
 
@@ -54,7 +54,7 @@ _US_PER_S: Final = 1_000_000
 _TEMPLATES_MAX: Final = 1024
 # Neither escaped in JSON, nor a signature: a client's usual id.
 _PLAIN: Final = re.compile(r"[0-9A-Za-z-]{1,64}")
-_NOWHERE: Final = Place("")
+_NOWHERE: Final = ShownPlace("")
 
 
 class _Seen(NamedTuple):
@@ -216,14 +216,14 @@ class ExchangeRecords:
             ),
         )
 
-    def _part(self, whole: AccessRecord, part: Part) -> AccessRecord:
+    def _part(self, whole: AccessRecord, part: PartOutcome) -> AccessRecord:
         """Return the record of a part: what it does not have of its own is the batch's."""
         parsed, outcome = _facts_of(part.facts)
         refusal = outcome if isinstance(outcome, Refusal) else None
         request = None if parsed is None else parsed.request
         identity = identity_of(None if parsed is None else parsed.claim, request)
         operation, category = _operation(parsed, request, None)
-        place = Place(whole.uri)
+        place = ShownPlace(whole.uri)
         if request is not None and parsed is not None:
             place = self._places.of(request, parsed.addressed)
         size_bytes = None if request is None else request.body.size_bytes
@@ -250,7 +250,9 @@ class ExchangeRecords:
         )
 
 
-def _facts_of(given: object) -> tuple[ParsedRequest | None, Refusal | tuple[Part, ...] | None]:
+def _facts_of(
+    given: object,
+) -> tuple[ParsedRequest | None, Refusal | tuple[PartOutcome, ...] | None]:
     """Return what is known of a request, and its outcome, from the facts of its answer."""
     if isinstance(given, ParsedRequest):
         return given, given.outcome

@@ -26,7 +26,7 @@ _CACHED_MAX: Final = 2048
 _CACHED_CHARS_MAX: Final = 512
 
 
-class Place(msgspec.Struct, frozen=True):
+class ShownPlace(msgspec.Struct, frozen=True):
     """The URI of a request, and the name of its object; "" if it names none. The other two are
     the same in JSON."""
 
@@ -47,9 +47,9 @@ class Places:
     def __init__(self, accounts: Accounts, names: ObjectNames) -> None:
         self._accounts = accounts
         self._names = names
-        self._plain: dict[tuple[str, str, bool], Place] = {}
+        self._plain: dict[tuple[str, str, bool], ShownPlace] = {}
 
-    def of(self, request: Request, addressed: ResourceAddress | None) -> Place:
+    def of(self, request: Request, addressed: ResourceAddress | None) -> ShownPlace:
         """Return the place of a request.
 
         Arguments:
@@ -62,7 +62,7 @@ class Places:
         found = self._plain.get(asked)
         if found is None:
             found = self._new(request, addressed)
-            found = Place(
+            found = ShownPlace(
                 found.uri, found.object_key, json_of(found.uri), json_of(found.object_key)
             )
             if len(request.target) <= _CACHED_CHARS_MAX:
@@ -71,7 +71,7 @@ class Places:
                 self._plain[asked] = found
         return found
 
-    def _new(self, request: Request, addressed: ResourceAddress | None) -> Place:
+    def _new(self, request: Request, addressed: ResourceAddress | None) -> ShownPlace:
         origin = f"{'https' if request.tls else 'http'}://{request.host}"
         if self._names is ObjectNames.PLAIN:
             return _plain(origin, request.path, request.query, addressed)
@@ -85,7 +85,7 @@ class Places:
 
     def _veiled(
         self, origin: str, query: str | None, addressed: ResourceAddress | None, mount: str
-    ) -> Place:
+    ) -> ShownPlace:
         path, key = f"/{HIDDEN}", ""
         if addressed is not None:
             target = addressed.target
@@ -95,7 +95,7 @@ class Places:
                 key += f"/{self._veil(target.account, target.container or '', name)}"
             path = mount + (key.removeprefix(f"/{target.account}") if target.host_style else key)
         shown = "" if query is None else f"?{shown_query(query, self._names)}"
-        return Place(cut(f"{origin}{path}{shown}"), cut(key))
+        return ShownPlace(cut(f"{origin}{path}{shown}"), cut(key))
 
     def _veil(self, account: str, container: str, name: str) -> str:
         if self._names is ObjectNames.OFF:
@@ -120,11 +120,13 @@ def _names_key(account: Account) -> bytes:
     return hmac.digest(account.keys[0], _PURPOSE, hashlib.sha256)
 
 
-def _plain(origin: str, path: str, query: str | None, addressed: ResourceAddress | None) -> Place:
+def _plain(
+    origin: str, path: str, query: str | None, addressed: ResourceAddress | None
+) -> ShownPlace:
     shown = "" if query is None else f"?{shown_query(query, ObjectNames.PLAIN)}"
     if addressed is None:
-        return Place(cut(f"{origin}{path}{shown}"))
+        return ShownPlace(cut(f"{origin}{path}{shown}"))
     target = addressed.target
     parts = [target.account, target.container or "", *(addressed.entity or (target.blob or "",))]
     key = "/".join(["", *(part for part in parts if part)])
-    return Place(cut(f"{origin}{path}{shown}"), cut(key))
+    return ShownPlace(cut(f"{origin}{path}{shown}"), cut(key))

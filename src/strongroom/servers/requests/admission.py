@@ -31,7 +31,7 @@ from strongroom.operations.core.endpoint import Endpoint, ResourceAddress
 from strongroom.operations.core.spec import Operation, Resource
 from strongroom.servers.failed_logons import FailedLogons
 from strongroom.servers.identities.identities import IdentitiesSnapshot, ServedIdentities
-from strongroom.servers.requests.facts import Part, Refusal
+from strongroom.servers.requests.facts import PartOutcome, Refusal
 from strongroom.services.core import account
 from strongroom.services.core.calls import Call, Place, Reauthorize
 from strongroom.services.core.places import PLACES
@@ -107,7 +107,7 @@ class ParsedRequest(msgspec.Struct):
     authenticated_at: int = 0
     batch_version: str | None = None
     claim: Claim | None = None
-    outcome: Refusal | tuple[Part, ...] | None = None
+    outcome: Refusal | tuple[PartOutcome, ...] | None = None
 
 
 def read(context: ServiceContext, request: Request, full: FullPath | None = None) -> ParsedRequest:

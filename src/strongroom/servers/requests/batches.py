@@ -27,7 +27,7 @@ from strongroom.clock import guid
 from strongroom.errors import StorageError
 from strongroom.operations.core.spec import Operation, Origin, Resource
 from strongroom.servers.requests.admission import ParsedRequest, ServiceContext, read
-from strongroom.servers.requests.facts import Part
+from strongroom.servers.requests.facts import PartOutcome
 from strongroom.services.core.calls import Call
 from strongroom.wire.core import multipart
 from strongroom.wire.core import path as paths
@@ -271,11 +271,11 @@ async def _in_turn(
     return await respond(context, part)
 
 
-def _outcome(number: int, response: Response) -> Part:
+def _outcome(number: int, response: Response) -> PartOutcome:
     body = response.body
     size_bytes = len(body) if isinstance(body, bytes) else 0
     ids = (value for name, value in response.headers if name == "x-ms-request-id")
-    return Part(number, response.facts, response.status, size_bytes, next(ids, ""))
+    return PartOutcome(number, response.facts, response.status, size_bytes, next(ids, ""))
 
 
 def _answered(request: PartRequest, response: Response) -> PartResponse:

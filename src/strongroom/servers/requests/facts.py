@@ -26,7 +26,7 @@ class Refusal(msgspec.Struct, frozen=True):
     rule: CodeType | None
 
 
-class Part(msgspec.Struct, frozen=True):
+class PartOutcome(msgspec.Struct, frozen=True):
     """The outcome of one part of a batch.
 
     Attributes:

@@ -28,7 +28,7 @@ from strongroom.operations.table import entity_fields as fields
 from strongroom.semantics.table import entities
 from strongroom.servers.requests.admission import ParsedRequest, ServiceContext, admit
 from strongroom.servers.requests.batches import BatchRequest, read_part, with_host
-from strongroom.servers.requests.facts import Part, refusal_of
+from strongroom.servers.requests.facts import PartOutcome, refusal_of
 from strongroom.services.core.calls import Call
 from strongroom.services.table.entities import PartFailed, WriteEntity
 from strongroom.wire.core import multipart
@@ -74,7 +74,7 @@ async def answer(batch: BatchRequest, run: Run) -> Response:
     else:
         responses = [response for _, response in parts]
         batch.parsed.outcome = tuple(
-            Part(number, part.parsed, response.status, len(response.body))
+            PartOutcome(number, part.parsed, response.status, len(response.body))
             for number, (part, response) in enumerate(parts, 1)
         )
     # Random boundaries, so that no content of an answer can contain one.
@@ -189,7 +189,7 @@ def _refused(batch: BatchRequest, failed: PartFailed) -> PartResponse:
         *failed.error.headers,
     )
     status, body = error.row.status, rendered.body
-    batch.parsed.outcome = (Part(failed.index + 1, refusal, status, len(body)),)
+    batch.parsed.outcome = (PartOutcome(failed.index + 1, refusal, status, len(body)),)
     return PartResponse(status, headers, body)
 
 
