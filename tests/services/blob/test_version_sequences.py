@@ -81,7 +81,9 @@ class Play:
     A step that a blob's kind or state forbids does nothing.
     """
 
-    def __init__(self, on: Services, model: Model, step: tuple[str, str, str, int], count: int):
+    def __init__(
+        self, on: Services, model: Model, step: tuple[str, str, str, int], count: int
+    ) -> None:
         self.on, self.model = on, model
         _, self.name, self.other, self.number = step
         self.count = count

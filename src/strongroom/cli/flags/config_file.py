@@ -19,6 +19,7 @@ from strongroom.cli.exits import Exit, fail
 from strongroom.cli.flags.flag import Flag
 from strongroom.cli.flags.given import Given, ValueSource, read_texts
 from strongroom.cli.flags.kinds import text_of
+from strongroom.platform import IS_POSIX
 
 _BYTES_MAX: Final = 1024 * 1024
 _OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
@@ -64,7 +65,7 @@ def _refuse_writable(path: Path, number: int) -> None:
     """Refuse a file that others may write: they could give the server other keys and folders."""
     mode = stat.S_IMODE(os.fstat(number).st_mode)
     # Windows has no such mode: there, the access list of the folder decides.
-    if os.name == "posix" and mode & _OTHERS_WRITE:
+    if IS_POSIX and mode & _OTHERS_WRITE:
         fail(
             Exit.SETTINGS,
             f"{path} can be written by other users (mode {mode:03o}), so it is not used. Take that "
