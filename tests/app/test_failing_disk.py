@@ -38,10 +38,8 @@ def served(disk: Disk, patch: pytest.MonkeyPatch) -> Iterator[InProcessServer]:
             disk, vfs, LARGE_BODY_BYTES, BALLAST_BYTES, compact=False, log_ahead=False
         )
 
-        async def open_here(
-            directory: Path, clock: Clock, *, test_clock: bool = False
-        ) -> EmbeddedEngine:
-            return await open_store(directory, clock, test_clock=test_clock, options=options)
+        async def open_here(directory: Path, clock: Clock, **marks: bool) -> EmbeddedEngine:
+            return await open_store(directory, clock, options=options, **marks)
 
         patch.setattr(app, "open_store", open_here)
         with InProcessServer.start(data=Path(disk.root, "data"), test_clock=False) as server:

@@ -23,6 +23,7 @@ from strongroom.auth.accounts import Account
 from strongroom.auth.request import Service
 from strongroom.clock import SystemClock
 from strongroom.config import AccountSources, ConfigError, Settings, SetupSource
+from strongroom.engines.base import Unavailable
 from strongroom.servers.identities.accounts_file import change_accounts, read_accounts
 from strongroom.services.core.account import properties
 from strongroom.setup import applying
@@ -414,12 +415,14 @@ def test_an_upload_that_another_one_wins_is_left(
     setup.write(SAMPLES)
     setup.apply()
     (tmp_path / "files" / "a").write_text("second")
-    ask = OwnRequests.ask
+    ask, looks = OwnRequests.ask, 0
 
     async def blind(self: OwnRequests, asked: Any) -> Any:
+        nonlocal looks
         answer = await ask(self, asked)
         if asked.method == "HEAD":
-            answer.status = 404
+            looks += 1
+            answer.status = 404 if looks == 1 else answer.status
         return answer
 
     monkeypatch.setattr(OwnRequests, "ask", blind)
@@ -430,3 +433,30 @@ def test_an_upload_that_another_one_wins_is_left(
         with pytest.raises(HttpResponseError):
             service.get_blob_client("samples", "b").download_blob()
         assert service.get_blob_client("samples", "a").download_blob().readall() == b"first"
+
+
+def test_a_store_that_cannot_serve_ends_the_start_with_a_text(
+    setup: SetUp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    setup.write(ALL)
+
+    async def broken(*given: Any) -> None:
+        raise Unavailable("the disk is gone")
+
+    monkeypatch.setattr(applying, "apply", broken)
+    with pytest.raises(SetupError, match="cannot be completed: the disk is gone"):
+        setup.apply()
+
+
+def test_a_request_that_is_refused_ends_the_start_with_its_error(setup: SetUp) -> None:
+    """Somebody has a lease on the share, so its policies cannot be changed."""
+    share = '[[accounts.shares]]\nname = "docs"\n'
+    setup.write(share)
+    setup.apply()
+    with serving(setup) as connection:
+        ShareServiceClient.from_connection_string(connection).get_share_client(
+            "docs"
+        ).acquire_lease()
+    setup.write(share + 'policies = [{ id = "staff" }]\n')
+    with pytest.raises(SetupError, match=r"file service, devstoreaccount1/docs: .* 412 LeaseId"):
+        setup.apply()

@@ -12,7 +12,6 @@ import base64
 import hashlib
 from contextlib import closing
 from pathlib import Path
-from typing import Final
 from urllib.parse import quote
 
 from strongroom.auth.request import Service
@@ -20,8 +19,6 @@ from strongroom.setup.document import AccountSetup
 from strongroom.setup.files import FileBody, Sample, content_type, samples
 from strongroom.setup.report import SetupReport
 from strongroom.setup.requests import Answer, Asked, OwnRequests
-
-_NOT_FOUND: Final = 404
 
 
 class BlobsSetup:
@@ -50,12 +47,14 @@ class BlobsSetup:
                 await self._make(account.name, target, what, sample.path)
 
     async def _make(self, account: str, target: str, what: str, path: Path) -> None:
-        found = await self._requests.ask(Asked(Service.BLOB, account, "HEAD", target))
-        if found.status == _NOT_FOUND and await self._upload(account, target, path):
+        head = Asked(Service.BLOB, account, "HEAD", target)
+        found = await self._requests.look(head)
+        if found is None and await self._upload(account, target, path):
             self._report.created(what)
             return
         self._report.left(what)
-        if not await _is_same(path, found):
+        found = found or await self._requests.look(head)
+        if found is not None and not await _is_same(path, found):
             self._report.differs(f"{what}: the file has other bytes", may_be_set=False)
 
     async def _upload(self, account: str, target: str, path: Path) -> bool:

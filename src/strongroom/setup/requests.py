@@ -22,6 +22,7 @@ from strongroom.wire.core.http import BodyReader, Headers, Request, Response
 
 _VERSION: Final = "2025-11-05"
 _FAILED: Final = 400
+_NOT_FOUND: Final = 404
 
 Fields = Sequence[tuple[str, str]]
 
@@ -109,7 +110,24 @@ class OwnRequests:
             return True
         if unless and answer.code == unless:
             return False
-        raise SetupError(
-            f"{asked.service.value} service, {asked.account}{asked.target.partition('?')[0]}: the "
-            f"server refuses it: {answer.status} {answer.code} {answer.reason}"
-        )
+        raise _refused(asked, answer)
+
+    async def look(self, asked: Asked) -> Answer | None:
+        """Send a request that reads. Return its answer; None = there is no such thing.
+
+        Raises: SetupError when it is refused for another reason.
+        """
+        answer = await self.ask(asked)
+        if answer.status == _NOT_FOUND:
+            return None
+        if answer.status < _FAILED:
+            return answer
+        raise _refused(asked, answer)
+
+
+def _refused(asked: Asked, answer: Answer) -> SetupError:
+    target = asked.target.partition("?")[0]
+    return SetupError(
+        f"{asked.service.value} service, {asked.account}{target}: the server refuses it: "
+        f"{answer.status} {answer.code} {answer.reason}"
+    )

@@ -21,6 +21,7 @@ from strongroom.servers.identities.accounts_file import (
     read_accounts,
 )
 from strongroom.servers.service_listeners import contexts
+from strongroom.services.core.outcomes import BROKEN
 from strongroom.services.core.runner import Services
 from strongroom.setup import applying
 from strongroom.setup.document import SetupError
@@ -99,6 +100,9 @@ class SetupRun:
 
     async def apply(self, services: Services, accounts: ServedAccounts, clock: Clock) -> None:
         """Make what is missing in the store, as requests of the accounts would. Raises:
-        SetupError, the engine's errors."""
+        SetupError."""
         own = contexts(services, accounts, clock)
-        await applying.apply(self._setup, services, own, accounts, clock, self._report)
+        try:
+            await applying.apply(self._setup, services, own, accounts, clock, self._report)
+        except BROKEN as error:
+            raise SetupError(f"the setup cannot be completed: {error}") from None
