@@ -51,7 +51,6 @@ from strongroom.servers.memory_pressure import Pressure
 from strongroom.servers.one_port import OnePort
 from strongroom.servers.own_endpoints import OwnEndpoints
 from strongroom.servers.own_hosts import OwnHosts
-from strongroom.servers.resets import Resets
 from strongroom.servers.service_listeners import ENDPOINTS, Shared
 from strongroom.servers.telemetry import ConnectionMetrics, StoreMetrics, Telemetry
 from strongroom.servers.wanted_ports import not_listening, wanted_ports
@@ -65,6 +64,7 @@ from strongroom.sources import served_accounts, served_certificate, served_roles
 from strongroom.store.core.held_accounts import PLACE_RANGES, held_accounts
 
 if TYPE_CHECKING:
+    from strongroom.servers.resets import Resets
     from strongroom.setup.run import SetupRun
 
 # How long a thread may keep the interpreter while another waits for it. The commit thread must get
@@ -402,11 +402,13 @@ class App:
             now=self.store.now,
             advance=self.store.advance if settings.test_clock else None,
             faults=faults,
-            resets=self._resets() if settings.may_be_reset() else None,
+            resets=self._resets().answer if settings.may_be_reset() else None,
             hosts=OwnHosts(frozenset(names), settings.host_suffixes),
         )
 
     def _resets(self) -> Resets:
+        from strongroom.servers.resets import Resets
+
         signed = self.settings.exposed_host() is not None
         durable = self.settings.data is not None
         wall_ticks = self._clock.wall_ticks

@@ -12,6 +12,7 @@ from strongroom.app import App
 from strongroom.auth.accounts import Account
 from strongroom.clock import ManualClock
 from strongroom.config import Settings
+from strongroom.engines.base import Unavailable
 from strongroom.engines.memory import MemoryEngine
 from strongroom.servers.identities.accounts_file import ServedAccounts
 from strongroom.servers.resets import ResetProblem, Resets
@@ -126,3 +127,19 @@ def test_a_server_that_other_machines_reach_requires_signatures(host: str, signe
     app.services = Services(MemoryEngine(clock), clock)
     app.accounts = ServedAccounts((SHOP,), None, None, lambda accounts: None)
     assert app._resets().requires_signature is signed
+
+
+def test_a_store_that_cannot_serve_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = ManualClock()
+    services = Services(MemoryEngine(clock, allows_reset=True), clock)
+    answer = Resets(services, lambda: (SHOP,), clock.wall_ticks, True, False).answer
+    request = Request("POST", TARGET, Headers(()), Bytes(b""))
+    assert asyncio.run(answer(request)) == (200, {"removed": ALL})
+
+    async def unavailable() -> int:
+        raise Unavailable("the disk is gone")
+
+    monkeypatch.setattr(services.store, "now", unavailable)
+    status, facts = asyncio.run(answer(request))
+    assert status == 503
+    assert "the disk is gone" in str(facts["error"])

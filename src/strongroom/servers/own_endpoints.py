@@ -21,8 +21,6 @@ from strongroom import __version__
 from strongroom.errors import StorageError
 from strongroom.servers.faults import FaultInjector, FaultPlan
 from strongroom.servers.own_hosts import OwnHosts
-from strongroom.servers.resets import ResetProblem, Resets
-from strongroom.services.core.outcomes import BROKEN
 from strongroom.values import Health, datetime_of
 from strongroom.wire.core.http import Request, Response
 
@@ -34,6 +32,11 @@ _PLAN_BYTES_MAX: Final = 256 * 1024
 _JSON: Final = "application/json"
 # The answer shows a year with four digits.
 _LAST_YEAR: Final = 9000
+
+
+Facts = Mapping[str, str | bool | Mapping[str, int]]
+"""The content of an answer, as JSON."""
+AnswerReset = Callable[[Request], Awaitable[tuple[int, Facts]]]
 
 
 class ClockControl(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -56,7 +59,8 @@ class OwnEndpoints:
         advance: moves store time; None on a server without a test clock.
         hosts: the host names by which clients may reach these endpoints.
         faults: injects faults for tests; None on a server without a test clock.
-        resets: removes everything; None on a server that is not to be reset.
+        resets: removes everything, and returns status and content of the answer; None on a server
+            that is not to be reset.
     """
 
     is_ready: Callable[[], bool]
@@ -68,7 +72,7 @@ class OwnEndpoints:
     advance: Callable[[float], None] | None
     hosts: OwnHosts
     faults: FaultInjector | None = None
-    resets: Resets | None = None
+    resets: AnswerReset | None = None
 
     async def respond(self, request: Request) -> Response:
         """Return the answer: 403 for a refused `Host` or `Origin` header, 404 for an unknown
@@ -109,7 +113,7 @@ class OwnEndpoints:
             status = engine.value
         else:
             status = "ready" if self.is_ready() else "draining"
-        facts: dict[str, str | bool] = {
+        facts: dict[str, str | bool | Mapping[str, int]] = {
             "status": status,
             "durable": self.is_durable,
             "version": __version__,
@@ -164,13 +168,9 @@ class OwnEndpoints:
             return _wrong_method("POST")
         try:
             await request.body.read_all(_BODY_BYTES_MAX)
-            return _json(200, {"removed": await self.resets.run(request)})
-        except ResetProblem as problem:
-            return _problem(problem.status, str(problem))
         except StorageError as error:
             return _problem(error.row.status, error.message)
-        except BROKEN as error:
-            return _problem(503, f"The reset is not complete, and can be repeated: {error}")
+        return _json(*await self.resets(request))
 
     async def _move(self, request: Request, advance: Callable[[float], None]) -> Response | None:
         try:
@@ -197,7 +197,7 @@ def _is_local(peer: str) -> bool:
         return False
 
 
-def _json(status: int, facts: Mapping[str, str | bool | Mapping[str, int]]) -> Response:
+def _json(status: int, facts: Facts) -> Response:
     body = msgspec.json.encode(facts) + b"\n"
     return Response(status, [("Content-Type", _JSON)], body, len(body))
 

@@ -11,7 +11,8 @@ leaves out the query, which says what is reset.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import parse_qsl
@@ -21,12 +22,14 @@ from strongroom.auth.canonical import Scheme
 from strongroom.auth.request import Service
 from strongroom.auth.shared_key import parse_authorization, verify
 from strongroom.errors import StorageError
+from strongroom.services.core.outcomes import BROKEN
 from strongroom.services.core.resetting import ResetRefused
 from strongroom.services.core.runner import Services
 from strongroom.services.reset import ResetScope, reset
 from strongroom.wire.core.http import Request
 
 _PARAMETERS: Final = ("account", "service")
+_log = logging.getLogger(__name__)
 _NAMES: Final = tuple(service.value for service in Service)
 
 
@@ -54,6 +57,18 @@ class Resets:
     wall_ticks: Callable[[], int]
     is_durable: bool
     requires_signature: bool
+
+    async def answer(self, request: Request) -> tuple[int, Mapping[str, str | Mapping[str, int]]]:
+        """Carry out a reset. Return the status and the content of its answer."""
+        try:
+            removed = await self.run(request)
+        except ResetProblem as problem:
+            return problem.status, {"error": str(problem)}
+        except BROKEN as error:
+            text = f"The reset is not complete, and can be repeated: {error}"
+            return 503, {"error": text}
+        _log.info("reset by %s: %s", request.peer, removed)
+        return 200, {"removed": removed}
 
     async def run(self, request: Request) -> dict[str, int]:
         """Carry out a reset. Return how many containers, queues, tables and shares it removed.
