@@ -75,8 +75,7 @@ HEADINGS = (
             "doctor": "Check that a data directory or a backup is whole.",
             "upgrade": "Convert a data directory or a backup from the previous format to the "
             "present one.",
-            "import-azurite": "Make a data directory from a folder of Azurite, which stays as it "
-            "is.",
+            "import-azurite": "Make a new data directory from a folder that Azurite wrote.",
         },
     ),
     Heading(
