@@ -29,7 +29,7 @@ PAGES = $(wildcard *.md docs/*.md docs/*/*.md benchmarks/README.md tests/README.
 # Where it is set, each of the hundreds of processes that tests start would compile all it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run install format check test coverage interop proof bench docs dist installed lowest $(CHECKS)
+.PHONY: help run install format check test coverage interop proof bench docs dist image installed lowest $(CHECKS)
 
 help: ## Show these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s%s\n", $$1, $$2}' Makefile
@@ -101,6 +101,9 @@ installed: $(VENV)/.dev ## Build the distributions, install them into empty envi
 lowest: ## Run the tests with the lowest version of each dependency, in .venv-lowest
 	@$(MAKE) --no-print-directory VENV=.venv-lowest .venv-lowest/.lowest
 	@$(MAKE) --no-print-directory VENV=.venv-lowest test
+
+image: $(VENV)/.created ## Build the container image in build/, of the wheels in dist/ if any are there (ARCH=arm64, ARGS=--lock)
+	@$(BIN)/python -m deploy.image.build $(if $(ARCH),--arch $(ARCH)) $(ARGS)
 
 $(VENV)/.created:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Strongroom needs Python 3.11 or later, and '$(PYTHON)' is not. Name one: make run PYTHON=python3.12" >&2; exit 1; }

@@ -12,7 +12,10 @@ from pathlib import Path, PurePosixPath
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = PurePosixPath("src/strongroom")
 
-_FOLDERS = (".ci", ".github", "benchmarks", "distributions", "docs", "examples", "src", "tests")
+_FOLDERS = (
+    *(".ci", ".github", "benchmarks", "deploy", "distributions", "docs", "examples", "src"),
+    "tests",
+)
 _FOREIGN = {"__pycache__", "node_modules"}
 # In a linked worktree, git's own folder is a file.
 _NOT_OURS = {".coverage", ".git"}
