@@ -121,8 +121,9 @@ def _index(manifest: bytes, settings: Settings) -> dict[str, object]:
             {
                 **_descriptor(_MANIFEST, manifest),
                 "platform": where,
-                "annotations": {"org.opencontainers.image.ref.name": settings.names[0]},
+                "annotations": {"org.opencontainers.image.ref.name": name},
             }
+            for name in settings.names
         ],
     }
 

@@ -163,6 +163,12 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--output", type=Path, default=ROOT / "build", help="where the image goes (default: build)"
     )
+    parser.add_argument(
+        "--packages",
+        type=Path,
+        default=ROOT / "build" / "image-packages",
+        help="where downloaded packages are kept (default: build/image-packages)",
+    )
     return parser.parse_args()
 
 
@@ -180,7 +186,7 @@ def main() -> None:
 
 def _tools(arguments: argparse.Namespace, architecture: str) -> tuple[Apt, Pip]:
     chosen = contents()
-    folder = arguments.output / "image-packages" / architecture
+    folder = arguments.packages / architecture
     apt = Apt(folder.resolve(), chosen.release, architecture, arguments.mirror)
     return apt, Pip(folder.resolve(), architecture, chosen.python)
 

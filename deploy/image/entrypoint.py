@@ -32,6 +32,7 @@ _DATA_FLAGS = ("--data", "--location", "-l")
 _IN_MEMORY_FLAGS = ("--in-memory", "--inMemoryPersistence")
 _SILENT_FLAGS = ("--silent", "-s")
 _NOT_SERVING_FLAGS = ("--help", "-h", "--version")
+_AZURITES = "strongroom-data"  # where the commands of the emulator keep data, below their folder
 # What the server itself writes in a data directory; a folder may hold more.
 _SERVERS_OWN = ("FORMAT", "LOCK", "records.sqlite", "segments")
 _FILE_BYTES_MAX = 16 * 1024 * 1024
@@ -183,7 +184,7 @@ def _data_of(command: list[str]) -> str | None:
         flag, separator, value = word.partition("=")
         if flag in _DATA_FLAGS:
             folder = value if separator else (words[place + 1 : place + 2] or [folder])[0]
-    return os.path.abspath(folder)
+    return os.path.abspath(folder if name == "strongroom" else os.path.join(folder, _AZURITES))
 
 
 def _unwritable(folder: str, place: str) -> str:

@@ -67,9 +67,9 @@ def test_a_command_that_is_called_by_its_name_is_executed(commands: Path) -> Non
 @pytest.mark.parametrize(
     ("command", "data"),
     [
-        ("azurite -l /elsewhere", "/elsewhere"),
-        ("azurite --location=/elsewhere", "/elsewhere"),
-        ("azurite-blob --silent", os.getcwd()),
+        ("azurite -l /elsewhere", "/elsewhere/strongroom-data"),
+        ("azurite --location=/elsewhere", "/elsewhere/strongroom-data"),
+        ("azurite-blob --silent", f"{os.getcwd()}/strongroom-data"),
         ("azurite --inMemoryPersistence", None),
         ("azurite --version", None),
         ("strongroom serve", "/data"),

@@ -18,7 +18,7 @@ import yaml
 from strongroom.config import Settings
 from strongroom.testing.ports import free_port
 from tests.proof.podman import Podman
-from tests.proof.test_image import build
+from tests.proof.test_image import image_file
 from tests.tidy.sources import ROOT
 
 _DEPLOY = ROOT / "deploy"
@@ -34,7 +34,7 @@ def _output(*command: str | Path, **more: Any) -> str:
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **more
     )
     assert done.returncode == 0, f"{command[0]} ended with {done.returncode}:\n{done.stdout}"
-    return done.stdout
+    return str(done.stdout)
 
 
 # Helm.
@@ -177,7 +177,7 @@ def test_the_unit_waits_longer_than_the_server_drains() -> None:
 @pytest.fixture(scope="module")
 def podman(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Podman]:
     with Podman() as found:
-        found.load(build(tmp_path_factory.mktemp("image")))
+        found.load(image_file(tmp_path_factory.mktemp("image")))
         yield found
 
 

@@ -21,15 +21,17 @@ import pytest
 from strongroom.clock import SystemClock
 from strongroom.servers.certificates.self_signed import self_signed_certificate
 from tests.proof.podman import Podman
-from tests.proof.test_image import build
+from tests.proof.test_image import image_file
 from tests.tidy.sources import ROOT
 
 _PROGRAMS = ROOT / "tests" / "proof" / "testcontainers"
 _NAME = "mcr.microsoft.com/azure-storage/azurite:latest"
 _NETWORK = f"strongroom-{os.getpid()}"
 _WITHIN = ("ip", "netns", "exec", _NETWORK)
-_PYTHON_PACKAGES = ("testcontainers==4.15.0", "azure-storage-blob", "azure-storage-queue")
-_PYTHON_PACKAGES += ("azure-data-tables",)
+_PYTHON_PACKAGES = (
+    *("testcontainers==4.15.0", "azure-storage-blob", "azure-storage-queue"),
+    "azure-data-tables",
+)
 
 pytestmark = pytest.mark.timeout(1800)
 
@@ -39,7 +41,7 @@ def docker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, st
     """The environment in which Docker's clients find the image; they run inside of `_WITHIN`."""
     _need("ip", "iproute2")
     with Podman() as podman:
-        podman.load(build(tmp_path_factory.mktemp("image")))
+        podman.load(image_file(tmp_path_factory.mktemp("image")))
         podman.run("tag", "localhost/strongroom:latest", _NAME)
         _checked("ip", "netns", "add", _NETWORK)
         try:

@@ -14,7 +14,8 @@ def main() -> None:
         assert box.download_blob("b").readall() == b"hello"
         queue = QueueServiceClient.from_connection_string(connection).create_queue("queue")
         queue.send_message("hello")
-        assert queue.receive_message().content == "hello"
+        message = queue.receive_message()
+        assert message is not None and message.content == "hello"
         table = TableServiceClient.from_connection_string(connection).create_table("table")
         table.create_entity({"PartitionKey": "p", "RowKey": "r", "n": 1})
         assert table.get_entity("p", "r")["n"] == 1
