@@ -84,7 +84,7 @@ class Podman:
         """Run a command of podman; return its exit code and its output.
 
         Arguments:
-            within: a command that runs podman, such as `ip netns exec NAME`.
+            within: a command that runs podman, such as `nsenter --net=FILE`.
         """
         done = subprocess.run(
             (*within, "podman", *arguments),

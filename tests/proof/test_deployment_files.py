@@ -146,12 +146,11 @@ def _serves(flags: list[str]) -> None:
 
 @pytest.fixture
 def unit(tmp_path: Path) -> Path:
-    """The unit with the program of this virtual environment, and a user that is here."""
+    """The unit with the program of this virtual environment."""
     program = Path(sys.executable).with_name("strongroom")
     text = (_DEPLOY / "systemd" / "strongroom.service").read_text(encoding="utf-8")
-    text = text.replace("/opt/strongroom/bin/strongroom", str(program))
     path = tmp_path / "strongroom.service"
-    path.write_text(text.replace("User=strongroom", "User=nobody"), encoding="utf-8")
+    path.write_text(text.replace("/opt/strongroom/bin/strongroom", str(program)), encoding="utf-8")
     return path
 
 

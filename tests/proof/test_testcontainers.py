@@ -27,7 +27,8 @@ from tests.tidy.sources import ROOT
 _PROGRAMS = ROOT / "tests" / "proof" / "testcontainers"
 _NAME = "mcr.microsoft.com/azure-storage/azurite:latest"
 _NETWORK = f"strongroom-{os.getpid()}"
-_WITHIN = ("ip", "netns", "exec", _NETWORK)
+# `ip netns exec` would hide the control groups.
+_WITHIN = ("nsenter", f"--net=/run/netns/{_NETWORK}")
 _PYTHON_PACKAGES = (
     *("testcontainers==4.15.0", "azure-storage-blob", "azure-storage-queue"),
     "azure-data-tables",
@@ -49,6 +50,7 @@ def docker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, st
             with podman.service(_WITHIN) as address:
                 yield os.environ | {
                     "DOCKER_HOST": address,
+                    "TESTCONTAINERS_HOST_OVERRIDE": "127.0.0.1",
                     "TESTCONTAINERS_RYUK_DISABLED": "true",
                     "TESTCONTAINERS_CHECKS_DISABLE": "true",
                     "TESTCONTAINERS_DOCKER_SOCKET_OVERRIDE": address.removeprefix("unix://"),
