@@ -126,7 +126,8 @@ def test_two_builds_are_equal_and_small(archive: Path, tmp_path: Path) -> None:
 def test_the_commands_that_others_rely_on_are_there(podman: Podman) -> None:
     commands = ["sh", "grep", "awk", "nc", "wget", "cat", "python3", "strongroom"]
     commands += ["azurite", "azurite-blob", "azurite-queue", "azurite-table"]
-    found = podman.run("run", "--rm", _IMAGE, "sh", "-c", f"command -v {' '.join(commands)}")
+    each = f"for one in {' '.join(commands)}; do command -v $one; done"
+    found = podman.run("run", "--rm", _IMAGE, "sh", "-c", each)
     assert [os.path.basename(line) for line in found.split()] == commands
 
 
@@ -226,6 +227,23 @@ def test_a_key_that_only_root_can_read_is_used_and_said_once(
     assert logs.count(f"only root can read /tls/{key.name}") == 1
     assert f"only root can read /tls/{certificate.name}" not in logs
     assert key.read_text().splitlines()[1] not in logs + visible
+
+
+def test_without_a_command_it_serves_as_the_emulator_does(podman: Podman, port: int) -> None:
+    with _serving(podman, port, _IMAGE) as name:
+        _blobs(port).create_container("box").upload_blob("b", b"1")
+        status = _status(podman, name)
+        podman.run("stop", "--time=30", name)
+        assert podman.inspect(name)["State"]["ExitCode"] == 0
+        logs = podman.logs(name)
+    for line in (
+        "Azurite Blob service is successfully listening at http://0.0.0.0:10000",
+        "Azurite Queue service is successfully listening at http://0.0.0.0:10001",
+        "Azurite Table service is successfully listening at http://0.0.0.0:10002",
+        "Azurite Blob service successfully closed",
+    ):
+        assert line in logs
+    assert status["Uid"].split() == [str(USER)] * 4 and _has_no_rights(status)
 
 
 # The data.

@@ -50,6 +50,8 @@ def docker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, st
             with podman.service(_WITHIN) as address:
                 yield os.environ | {
                     "DOCKER_HOST": address,
+                    # Where the tests run in a container, the modules would look for its network.
+                    "TESTCONTAINERS_CONNECTION_MODE": "docker_host",
                     "TESTCONTAINERS_HOST_OVERRIDE": "127.0.0.1",
                     "TESTCONTAINERS_RYUK_DISABLED": "true",
                     "TESTCONTAINERS_CHECKS_DISABLE": "true",
