@@ -28,6 +28,7 @@ _FILE_FLAGS = (
     *("--cert", "--key", "--pfx", "--pfx-password-file", "--accounts-file", "--roles-file"),
     *("--oauth-keys", "--setup", "--config"),
 )
+_FILE_VARIABLES = ["STRONGROOM_" + flag[2:].replace("-", "_").upper() for flag in _FILE_FLAGS]
 _DATA_FLAGS = ("--data", "--location", "-l")
 _IN_MEMORY_FLAGS = ("--in-memory", "--inMemoryPersistence")
 _SILENT_FLAGS = ("--silent", "-s")
@@ -99,10 +100,16 @@ def _file_flags(command: list[str]) -> list[tuple[int, str, str]]:
     return found
 
 
+def _named_files(command: list[str]) -> list[str]:
+    """Return the path of each file that a command is to read, by a flag or by its variable."""
+    by_variables = [os.environ[name] for name in _FILE_VARIABLES if name in os.environ]
+    return [path for _, _, path in _file_flags(command)] + by_variables
+
+
 def _open_files(command: list[str]) -> dict[str, int]:
     """Open, as root, the files that a command is to read."""
     opened = {}
-    for _, _, path in _file_flags(command):
+    for path in _named_files(command):
         try:
             opened[path] = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError:
@@ -111,21 +118,25 @@ def _open_files(command: list[str]) -> dict[str, int]:
 
 
 def _with_private_copies(command: list[str], opened: dict[str, int]) -> list[str]:
-    """Return the command with a copy in memory for each file that its user cannot read.
+    """Return the command with a copy in memory for each file that its user cannot read. Variables
+    that name such a file are changed too.
 
     Arguments:
         opened: descriptors of the files, opened by root.
     """
     changed = list(command)
     copies: dict[str, str] = {}
-    for place, prefix, path in _file_flags(command):
-        if path not in opened or os.access(path, os.R_OK):
-            continue
-        if path not in copies:
-            copies[path] = _private_copy(opened[path], path)
+    for path, descriptor in opened.items():
+        if not os.access(path, os.R_OK):
+            copies[path] = _private_copy(descriptor, path)
             if not set(_SILENT_FLAGS) & set(command):
                 _say(f"only root can read {path}. It was read now; a new one needs a restart")
-        changed[place] = prefix + copies[path]
+    for place, prefix, path in _file_flags(command):
+        if path in copies:
+            changed[place] = prefix + copies[path]
+    for name in _FILE_VARIABLES:
+        if os.environ.get(name) in copies:
+            os.environ[name] = copies[os.environ[name]]
     return changed
 
 

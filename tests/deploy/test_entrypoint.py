@@ -97,6 +97,31 @@ def test_files_of_flags_are_found_in_both_forms() -> None:
     assert found == [(2, "", "/c"), (3, "--key=", "/k")]
 
 
+def test_files_of_variables_are_found_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STRONGROOM_KEY", "/k")
+    monkeypatch.setenv("STRONGROOM_PFX_PASSWORD_FILE", "/p")
+    assert entrypoint._named_files(["x", "--cert", "/c"]) == ["/c", "/k", "/p"]
+
+
+def test_what_only_root_can_read_is_replaced_by_its_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("key", "cert"):
+        (tmp_path / name).write_text(name)
+    key, certificate = str(tmp_path / "key"), str(tmp_path / "cert")
+    monkeypatch.setenv("STRONGROOM_PFX", key)
+    monkeypatch.setattr(os, "access", lambda path, _: path != key)
+    command = ["x", f"--key={key}", "--cert", certificate]
+    opened = entrypoint._open_files(command)
+    changed = entrypoint._with_private_copies(command, opened)
+    flag, _, copy = changed[1].partition("=")
+    assert (flag, changed[2:], os.environ["STRONGROOM_PFX"]) == ("--key", command[2:], copy)
+    assert Path(copy).read_text() == "key"
+    assert capfd.readouterr().err.count(f"only root can read {key}") == 1
+    for descriptor in (*opened.values(), int(copy.rpartition("/")[2])):
+        os.close(descriptor)
+
+
 def test_a_copy_in_memory_is_read_by_the_command_and_cannot_be_changed(tmp_path: Path) -> None:
     key = tmp_path / "key.pem"
     key.write_bytes(b"secret" * 1000)
