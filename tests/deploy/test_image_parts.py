@@ -139,8 +139,11 @@ def test_an_image_is_the_same_each_time_and_holds_what_its_digests_say() -> None
     assert config["config"]["Cmd"] == ["azurite"]
     assert config["config"]["Volumes"] == {"/data": {}}
     assert "User" not in config["config"], "root must be able to read a key of mode 0600"
-    [manifest] = json.loads(blobs["index.json"])["manifests"]
-    assert f"blobs/sha256/{manifest['digest'][7:]}" in blobs
+    manifests = json.loads(blobs["index.json"])["manifests"]
+    names = [one["annotations"]["org.opencontainers.image.ref.name"] for one in manifests]
+    assert names == listed["RepoTags"]
+    [digest] = {one["digest"] for one in manifests}
+    assert f"blobs/sha256/{digest[7:]}" in blobs
 
 
 def _read(packed: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
