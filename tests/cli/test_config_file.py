@@ -122,7 +122,7 @@ def test_a_key_in_an_error_is_never_a_secret(tmp_path: Path) -> None:
 @pytest.mark.parametrize("mode", [0o666, 0o664, 0o602])
 def test_a_file_that_others_may_write_is_refused(tmp_path: Path, mode: int) -> None:
     path = written(tmp_path, "", mode)
-    assert f"can be written by other users (mode {mode:03o})" in refused(path)
+    assert f"other users may write {path}: chmod go-w {path}" in refused(path)
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:

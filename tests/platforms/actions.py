@@ -23,6 +23,7 @@ from strongroom.engines.embedded.store import EmbeddedEngine, EmbeddedOptions, o
 from strongroom.platform import IS_POSIX
 from strongroom.platform import files as system
 from strongroom.platform.event_loops import new_event_loop
+from strongroom.platform.file_of_bytes import file_of_bytes
 from strongroom.testing.contract.engines import EmbeddedSubject, MemorySubject
 from strongroom.testing.contract.subject import Subject, commit, content, pieces, place
 from strongroom.testing.engine_contract import (
@@ -164,6 +165,20 @@ def _plain_open_keeps_a_name(path: str) -> None:
         except PermissionError:
             return
     raise AssertionError("Windows would not remove a file that Python has open")
+
+
+def bytes_as_files(directory: str) -> None:
+    """Let a library that reads files only read bytes, and print who else may use them."""
+    with file_of_bytes(b"secret") as path:
+        assert Path(path).read_bytes() == Path(path).read_bytes() == b"secret"
+        assert not os.stat(path).st_mode & 0o077 or path.startswith("/proc/self/fd/")
+    assert not os.path.exists(path)
+    mine = Path(directory, "mine")
+    mine.touch(0o600)
+    with mine.open("rb") as file:
+        assert system.rights_of_others(file.fileno()) == ""
+        mine.chmod(0o642)
+        assert system.rights_of_others(file.fileno()) == ("rw" if IS_POSIX else "")
 
 
 def hold(directory: str) -> None:

@@ -70,6 +70,11 @@ def test_files_in_use_are_renamed_and_removed(system: str, tmp_path: Path) -> No
     _whole(system, "files_in_use", tmp_path)
 
 
+@SYSTEMS
+def test_bytes_become_a_file_that_others_cannot_use(system: str, tmp_path: Path) -> None:
+    _whole(system, "bytes_as_files", tmp_path)
+
+
 def _holder(system: str, data: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(
         _command(system, "hold", data),

@@ -28,6 +28,8 @@ calls raise OSError, and may be made from any thread.
     refuse_unsafe_volume(path)      raise UnsupportedSystem if the volume can break a promise
     free_bytes(path)                how many more bytes this user may write there
     give_to_owner_of(path, made)    see its callers; only for root
+    rights_of_others(descriptor)    what its group and other users may do with a file: "r", "w",
+                                    "rw" or "". On Windows "": its mode says nothing of them there
 """
 
 from __future__ import annotations
@@ -49,6 +51,7 @@ if IS_POSIX:
         pwritev,
         refuse_unsafe_volume,
         rename,
+        rights_of_others,
         start_write_back,
         sync_data,
         sync_directory,
@@ -71,6 +74,7 @@ else:
         pwritev,
         refuse_unsafe_volume,
         rename,
+        rights_of_others,
         start_write_back,
         sync_data,
         sync_directory,
@@ -93,6 +97,7 @@ __all__ = [
     "pwritev",
     "refuse_unsafe_volume",
     "rename",
+    "rights_of_others",
     "start_write_back",
     "sync_data",
     "sync_directory",

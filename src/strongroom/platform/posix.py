@@ -12,6 +12,7 @@ import errno
 import fcntl
 import importlib
 import os
+import stat
 from collections.abc import Callable, Sequence
 from typing import Any, BinaryIO, Final
 
@@ -167,6 +168,14 @@ def give_to_owner_of(path: str, made: int | str) -> None:
         _os.fchown(made, found.st_uid, found.st_gid)
     else:
         _os.chown(made, found.st_uid, found.st_gid, follow_symlinks=False)
+
+
+def rights_of_others(descriptor: int) -> str:
+    """See files.py."""
+    mode = os.fstat(descriptor).st_mode
+    reads = "r" if mode & (stat.S_IRGRP | stat.S_IROTH) else ""
+    writes = "w" if mode & (stat.S_IWGRP | stat.S_IWOTH) else ""
+    return reads + writes
 
 
 def lock(descriptor: int, *, shared: bool, wait: bool) -> bool:

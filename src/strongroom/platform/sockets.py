@@ -2,7 +2,7 @@
 
 Must not live here: what is waited for, connections. Python for Windows has no `select.poll`, and
 its `select.select` accepts sockets only, which is all that is asked about here. Sources: poll(2),
-socket(7); "Using SO_REUSEADDR and SO_EXCLUSIVEADDRUSE" in the documentation of Winsock.
+socket(7), unix(7); "Using SO_REUSEADDR and SO_EXCLUSIVEADDRUSE" in the documentation of Winsock.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import socket
 import sys
 from typing import Final, Protocol
 
+from strongroom.platform import UnsupportedSystem
+
 POLLIN: Final[int] = getattr(select, "POLLIN", 0x1)
 POLLOUT: Final[int] = getattr(select, "POLLOUT", 0x4)
 POLLERR: Final[int] = getattr(select, "POLLERR", 0x8)
@@ -20,6 +22,9 @@ POLLHUP: Final[int] = getattr(select, "POLLHUP", 0x10)
 
 # Windows: nobody else may listen on the address. What SO_REUSEADDR permits there is just that.
 _EXCLUSIVE: Final[int | None] = getattr(socket, "SO_EXCLUSIVEADDRUSE", None)
+
+# Python for Windows has no local sockets.
+_LOCAL: Final[int | None] = getattr(socket, "AF_UNIX", None)
 
 RESERVES_PORTS: Final = sys.platform == "linux"
 """Whether a bound socket that does not listen keeps a port for a listener that shares it."""
@@ -90,6 +95,21 @@ def take_address_of_ended_server(listener: socket.socket) -> None:
     address. Call it before `bind`."""
     option = socket.SO_REUSEADDR if _EXCLUSIVE is None else _EXCLUSIVE
     listener.setsockopt(socket.SOL_SOCKET, option, 1)
+
+
+def send_datagram(name: str, data: bytes) -> None:
+    """Send one message to a local socket, without waiting.
+
+    Arguments:
+        name: the socket's path; an abstract name begins with a zero character.
+
+    Raises: OSError, also where Python has no local sockets.
+    """
+    if _LOCAL is None:
+        raise UnsupportedSystem("Python has no local sockets on this system")
+    with socket.socket(_LOCAL, socket.SOCK_DGRAM) as sender:
+        sender.setblocking(False)
+        sender.sendto(data, name)
 
 
 def new_poll() -> Poll:

@@ -11,18 +11,16 @@ import asyncio
 import mimetypes
 import os
 import stat
-import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from strongroom.platform.files import rights_of_others
 from strongroom.setup.document import SetupError
 
 FILE_BYTES_MAX: Final = 4 * 1024 * 1024
 _KEY_BYTES_MAX: Final = 4096
 _CHUNK_BYTES: Final = 256 * 1024
-_BY_OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
-_READ_BY_OTHERS: Final = stat.S_IRGRP | stat.S_IROTH
 # A pipe in place of a file must not make the server wait. Not every system has all of these.
 _READ: Final = os.O_RDONLY | sum(
     getattr(os, name, 0) for name in ("O_NONBLOCK", "O_CLOEXEC", "O_BINARY")
@@ -37,7 +35,7 @@ _ANY_TYPE: Final = "application/octet-stream"
 def read_setup(path: Path) -> str:
     """Return the text of a setup file. Raises: SetupError."""
     try:
-        return _read(path, FILE_BYTES_MAX, _BY_OTHERS, "write").decode()
+        return _read(path, FILE_BYTES_MAX, "w").decode()
     except UnicodeDecodeError as error:
         raise SetupError(f"{path}: it is not UTF-8 ({error.reason})") from None
 
@@ -60,40 +58,28 @@ def read_key(given: str, below: Path, environment: Mapping[str, str]) -> str:
             raise SetupError(f"the environment variable {name} is not set")
         return found
     if source == "file":
-        others = _BY_OTHERS | _READ_BY_OTHERS
-        data = _read(below / name, _KEY_BYTES_MAX, others, "read or write")
+        data = _read(below / name, _KEY_BYTES_MAX, "rw")
         return data.decode("ascii", "replace").strip()
     raise SetupError("a key is base64, env:NAME or file:PATH")
 
 
-def _read(path: Path, bytes_max: int, refused_mode: int, verb: str) -> bytes:
-    """Return the content of a file that others have none of the permissions of `refused_mode`
-    for."""
+def _read(path: Path, bytes_max: int, refused: str) -> bytes:
+    """Return the content of a file for which others have none of the refused rights, "w" or
+    "rw"."""
     try:
         with open(os.open(path, _READ), "rb") as file:
             found = os.fstat(file.fileno())
             if not stat.S_ISREG(found.st_mode):
                 raise SetupError(f"{path} is not a file")
-            if _is_open_to_others(found, refused_mode):
-                raise SetupError(
-                    f"other users may {verb} {path}; make it yours, and then: chmod go-"
-                    f"{'w' if verb == 'write' else 'rw'} {path}"
-                )
+            if set(refused) & set(rights_of_others(file.fileno())):
+                verb = "write" if refused == "w" else "read or write"
+                raise SetupError(f"other users may {verb} {path}: chmod go-{refused} {path}")
             data = file.read(bytes_max + 1)
     except OSError as error:
         raise SetupError(f"{path} cannot be read: {error.strerror or error}") from None
     if len(data) > bytes_max:
         raise SetupError(f"{path} is longer than {bytes_max} bytes")
     return data
-
-
-def _is_open_to_others(found: os.stat_result, refused_mode: int) -> bool:
-    if sys.platform == "win32":
-        is_open = False  # the mode says nothing about other users there
-    else:
-        is_foreign = found.st_uid not in (0, os.geteuid())
-        is_open = is_foreign or bool(found.st_mode & refused_mode)
-    return is_open
 
 
 class Sample(NamedTuple):

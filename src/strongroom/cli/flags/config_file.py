@@ -7,9 +7,7 @@ mean. Source: TOML 1.0.0.
 from __future__ import annotations
 
 import difflib
-import os
 import re
-import stat
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,10 +17,9 @@ from strongroom.cli.exits import Exit, fail
 from strongroom.cli.flags.flag import Flag
 from strongroom.cli.flags.given import Given, ValueSource, read_texts
 from strongroom.cli.flags.kinds import text_of
-from strongroom.platform import IS_POSIX
+from strongroom.platform.files import rights_of_others
 
 _BYTES_MAX: Final = 1024 * 1024
-_OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 _NAMES: Final = {str: 'a text, such as "{}"', int: "a number", bool: "true or false"}
 
 
@@ -63,14 +60,8 @@ def _text(path: Path) -> str:
 
 def _refuse_writable(path: Path, number: int) -> None:
     """Refuse a file that others may write: they could give the server other keys and folders."""
-    mode = stat.S_IMODE(os.fstat(number).st_mode)
-    # Windows has no such mode: there, the access list of the folder decides.
-    if IS_POSIX and mode & _OTHERS_WRITE:
-        fail(
-            Exit.SETTINGS,
-            f"{path} can be written by other users (mode {mode:03o}), so it is not used. Take that "
-            f"right away: chmod go-w {path}",
-        )
+    if "w" in rights_of_others(number):
+        fail(Exit.SETTINGS, f"other users may write {path}: chmod go-w {path}")
 
 
 def _line(text: str, key: str) -> str:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
-import sys
 from collections.abc import Mapping
 from typing import Final
+
+from strongroom.platform.sockets import send_datagram
 
 _START_BEAT_S: Final = 10.0
 _START_GRACE_S: Final = 60.0
@@ -80,12 +80,10 @@ class ServiceManager:
 
     def tell(self, state: str) -> None:
         """Send one message. A manager that does not take it is no reason to fail."""
-        if self.address is None or sys.platform == "win32":
+        if self.address is None:
             return
         name = "\0" + self.address[1:] if self.address.startswith("@") else self.address
         try:
-            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
-                sender.setblocking(False)
-                sender.sendto(state.encode(), name)
+            send_datagram(name, state.encode())
         except OSError as error:
             _log.warning("the service manager at %s was not told %s: %s", name, state, error)

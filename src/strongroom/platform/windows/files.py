@@ -166,6 +166,11 @@ def give_to_owner_of(path: str, made: int | str) -> None:
     """See platform/files.py. Administrators may use every file anyway."""
 
 
+def rights_of_others(descriptor: int) -> str:
+    """See platform/files.py. The access list of the folder decides, and its mode tells nothing."""
+    return ""
+
+
 def _patiently(act: Callable[[], T]) -> T:
     """Call `act`, and again for two seconds while another program keeps it from the file.
 

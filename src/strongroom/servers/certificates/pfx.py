@@ -7,12 +7,7 @@ large. Source: RFC 7292.
 
 from __future__ import annotations
 
-import os
 import ssl
-import sys
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -24,6 +19,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
 
+from strongroom.platform.file_of_bytes import file_of_bytes
 from strongroom.servers.certificates.tls import FILE_BYTES_MAX, TlsUnusable, new_context
 
 _PASSWORD_BYTES_MAX: Final = 4096
@@ -45,7 +41,7 @@ class Pfx:
         Raises: TlsUnusable, OSError.
         """
         context = new_context()
-        with _readable(self.key + self.certificates) as path:
+        with file_of_bytes(self.key + self.certificates) as path:
             try:
                 context.load_cert_chain(path, password=password)
             except ssl.SSLError as error:
@@ -92,23 +88,3 @@ def _read(path: Path, bytes_max: int) -> bytes:
     if len(content) > bytes_max:
         raise TlsUnusable(f"{path} has more than {bytes_max} bytes: is it the right file?")
     return content
-
-
-@contextmanager
-def _readable(content: bytes) -> Iterator[str]:
-    """Yield a path from which OpenSSL, which reads files only, can read the content once.
-
-    On Linux it lies in memory, since a container may have no folder that can be written.
-    """
-    if sys.platform == "linux":
-        number = os.memfd_create("strongroom-tls")
-        with os.fdopen(number, "wb") as file:
-            file.write(content)
-            file.flush()
-            yield f"/proc/self/fd/{number}"
-    else:
-        with tempfile.TemporaryDirectory(prefix="strongroom-") as folder:
-            path = Path(folder) / "pair.pem"
-            path.touch(0o600)
-            path.write_bytes(content)
-            yield str(path)
