@@ -36,4 +36,4 @@ await use("in memory", new AzuriteContainer(image).withInMemoryPersistence().wit
 await use("an account of one's own", new AzuriteContainer(image)
   .withAccountName("orders").withAccountKey(Buffer.from("a key of one's own").toString("base64")));
 await use("PEM, OAuth", new AzuriteContainer(image).withSsl(certificate, key).withOAuth());
-await use("PFX", new AzuriteContainer(image).withSsl(pfx, "secret"));
+await use("PFX", new AzuriteContainer(image).withSslPfx(pfx, "secret"));
