@@ -207,7 +207,9 @@ def _build_one(arguments: argparse.Namespace) -> None:
     arguments.output.mkdir(parents=True, exist_ok=True)
     version = wheels.read(own[0]).version
     path = arguments.output / f"strongroom-image-{version}-{architecture}.tar"
-    path.write_bytes(made.data)
+    part = path.with_suffix(".part")
+    part.write_bytes(made.data)
+    part.replace(path)  # whoever loads the image sees a whole one
     path.with_suffix(".cdx.json").write_bytes(bill)
     print(f"{path}: {made.compressed_bytes / 1e6:.1f} MB compressed")
     for layer in made.layers:
