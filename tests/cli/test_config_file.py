@@ -105,6 +105,8 @@ def refused(path: Path, *flags: str, **environment: str) -> str:
         ('account = ["orders:a2V5"]', "F:1: account cannot be given here: keys of accounts"),
         ('config = "other.toml"', "F:1: config cannot be given here"),
         ("tls = x\n", "F is not TOML: Invalid value (at line 1, column 7)"),
+        ("tls = " + "[" * 3000, "F is not TOML: maximum recursion depth"),
+        ("blob-port = " + "9" * 5000, "F is not TOML: Exceeds the limit"),
         ('tls = true\ncert = "c"\nkey = "k"', "F:1: tls makes a certificate; it does not go with "),
         ("smb-port = 1", "F:1: smb-port does nothing without --smb"),
         ("blob-port = 7\nqueue-port = 7", "F:2: queue-port gives port 7, and so does F:1: blob"),

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from strongroom.setup import lines
+from strongroom.setup.applying import read
 from strongroom.setup.document import SetupError, parse
 from strongroom.setup.files import FILE_BYTES_MAX, content_type, read_key, read_setup
 from strongroom.setup.lines import line_of
@@ -81,6 +85,8 @@ CORS = '[[accounts.cors]]\norigins = ["*"]\nmethods = ["GET"]'
         (account(CONTAINER, 'policies = [{ id = "a", permission = "z" }]'), 5, ".*Permission|.*z"),
         (account(CONTAINER, 'policies = [{ id = "a", start = "soon" }]'), 5, ".*UTC time"),
         (account(CONTAINER, 'policies = [{ id = "a", start = 2026-01-01T00:00:00 }]'), 5, ".*UTC"),
+        (account(CONTAINER, "policies = [{id='a', start=0001-01-01T00:00:00+14:00}]"), 5, ".*UTC"),
+        (account(CONTAINER, r'policies = [{ id = "a\u0001" }]'), 5, "id: .*XML does not permit"),
         (account(QUEUE, 'policies = [{ id = "a", permission = "l" }]'), 5, ".*r, a, u and p"),
         (account(CONTAINER, f"policies = [{SIX}]"), 5, ".*more than five"),
         (account('[[accounts.tables]]\nname = "Tables"'), 4, "name: .*"),
@@ -101,6 +107,43 @@ def test_a_mistake_is_named_with_its_line_and_key(text: str, line: int, message:
 def test_a_file_that_is_not_toml_is_refused_with_the_line() -> None:
     with pytest.raises(SetupError, match=r"setup\.toml: .*line 2"):
         parse("setup.toml", "a = 1\nb = = 2\n")
+
+
+@pytest.mark.parametrize("text", ["a = " + "[" * 3000 + "]" * 3000, "a = " + "9" * 5000])
+def test_toml_that_the_parser_gives_up_on_is_refused(text: str) -> None:
+    with pytest.raises(SetupError, match=r"^setup\.toml: "):
+        parse("setup.toml", text)
+
+
+def test_an_error_behind_a_long_array_is_found_without_parsing_each_line_of_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    parsed_chars = []
+    loads = tomllib.loads
+
+    def counted(text: str) -> dict[str, Any]:
+        parsed_chars.append(len(text))
+        return loads(text)
+
+    monkeypatch.setattr(tomllib, "loads", counted)
+    names = "".join(f'  {{ name = "queue{number}" }},\n' for number in range(2000))
+    text = account("queues = [", f"{names}]", "other = 1")
+    with pytest.raises(SetupError, match=r"line 2005: .*other: there is no such key"):
+        parse("setup.toml", text)
+    assert sum(parsed_chars) < 20 * len(text)
+
+
+def test_the_search_for_a_line_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "_PARSED_CHARS_MAX", 100)
+    assert 1 <= line_of(TEXT, ("accounts", 0, "containers", 1, "metadata")) <= 16
+
+
+def test_a_folder_whose_name_no_system_has_is_no_folder(tmp_path: Path) -> None:
+    path = tmp_path / "setup.toml"
+    path.write_text(account(CONTAINER, f'folder = "{"a" * 5000}"'))
+    path.chmod(0o600)
+    with pytest.raises(SetupError, match=r"line 5: .*folder: .*is not a folder"):
+        read(path)
 
 
 def test_an_empty_file_sets_up_nothing() -> None:
@@ -160,6 +203,7 @@ def test_a_key_comes_from_the_file_the_environment_or_a_file_of_its_own(tmp_path
         ("env:KEY", "KEY is not set"),
         ("file:missing", "cannot be read"),
         ("vault:shop", "base64, env:NAME or file:PATH"),
+        ("file:a\0b", "is no path"),
     ],
 )
 def test_a_key_that_cannot_be_found_is_said(given: str, message: str, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ Lives here: that order. Must not live here: the single parts. See docs/setup.md.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,7 +41,7 @@ def read(path: Path) -> ReadSetup:
     folder = path.resolve().parent
     for number, account in enumerate(document.accounts):
         for index, container in enumerate(account.containers):
-            if container.folder is not None and not (folder / container.folder).is_dir():
+            if container.folder is not None and not os.path.isdir(folder / container.folder):
                 at: list[str | int] = ["accounts", number, "containers", index, "folder"]
                 raise located.error(at, f"{folder / container.folder} is not a folder")
     return ReadSetup(document, located, folder)

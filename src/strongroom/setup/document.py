@@ -11,6 +11,7 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import Any, Final, Literal
 
 import msgspec
@@ -28,6 +29,7 @@ from strongroom.wire.core.signed_identifiers import (
     read_signed_identifiers,
     write_signed_identifiers,
 )
+from strongroom.wire.core.xml import has_illegal
 
 ServiceName = Literal["blob", "queue", "table", "file"]
 ALL_SERVICES: Final[tuple[ServiceName, ...]] = ("blob", "queue", "table", "file")
@@ -195,7 +197,7 @@ def parse(path: str, text: str) -> tuple[SetupDocument, Located]:
     """Parse and check the text of a setup file. Raises: SetupError."""
     try:
         found = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also a number too long, and too deep nesting
         raise SetupError(f"{path}: {error}") from None
     located = Located(path, text)
     try:
@@ -214,8 +216,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list):
         return [_plain(one) for one in value]
     if isinstance(value, datetime.datetime) and value.tzinfo is not None:
-        utc = value.astimezone(datetime.UTC).replace(tzinfo=None)
-        return f"{utc.isoformat()}Z"
+        with suppress(OverflowError):  # before year 1 or after 9999 in UTC; its check refuses it
+            utc = value.astimezone(datetime.UTC).replace(tzinfo=None)
+            return f"{utc.isoformat()}Z"
     return value.isoformat() if isinstance(value, datetime.date | datetime.time) else value
 
 
@@ -271,6 +274,8 @@ def _of_policies(at: list[str | int], places: str, policies: tuple[PolicySetup, 
     read = read_queue_identifiers if places == "queues" else read_signed_identifiers
     yield from _repeated(at, (one.id for one in policies), "id")
     for number, one in enumerate(policies):
+        if has_illegal(one.id):
+            yield [*at, number, "id"], "it has a character that XML does not permit"
         yield from _refused([*at, number], read, write_signed_identifiers([one.policy()]))
     document = write_signed_identifiers([one.policy() for one in policies])
     yield from _refused(at, read, document)

@@ -77,6 +77,8 @@ def _read(path: Path, bytes_max: int, refused: str) -> bytes:
             data = file.read(bytes_max + 1)
     except OSError as error:
         raise SetupError(f"{path} cannot be read: {error.strerror or error}") from None
+    except ValueError as error:
+        raise SetupError(f"{str(path)!r} is no path: {error}") from None
     if len(data) > bytes_max:
         raise SetupError(f"{path} is longer than {bytes_max} bytes")
     return data

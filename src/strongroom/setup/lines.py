@@ -3,59 +3,57 @@
 Lives here: the search for it. Must not live here: what keys there may be (document.py).
 
 The standard library's parser gives no lines. But a file can be cut after any line, and whatever can
-be parsed then shows which keys have come. So the search needs no second parser.
+be parsed then shows which keys have come. So the search needs no second parser. It cuts only before
+lines that look like a key or a header, and stops after a bounded work.
 """
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 Path = Sequence[str | int]
 """The keys and indexes that lead to a value."""
+
+_KEY: Final = r"""(?:[\w-]+|"(?:[^"\\]|\\.)*"|'[^']*')"""
+_STATEMENT: Final = re.compile(rf"\s*(?:\[|{_KEY}(?:\s*\.\s*{_KEY})*\s*=)")
+# A search that reaches it ends at an earlier line. The file has been refused already.
+_PARSED_CHARS_MAX: Final = 8 * 1024 * 1024
 
 
 def line_of(text: str, path: Path) -> int:
     """Return the line, from 1, on which the value at this path begins. A path that does not exist
     counts as its nearest parent that does."""
-    lines = text.splitlines(keepends=True)
     whole = tomllib.loads(text)
     while path and not _has(whole, path):
         path = path[:-1]
     if not path:
         return 1
-    first, last = 0, len(lines)  # cut after `first` lines, it is not there; after `last`, it is
-    while last - first > 1:
-        middle = _parsable(lines, (first + last) // 2)
-        if middle <= first:
-            middle = _parsable_after(lines, (first + last) // 2, last)
-            if middle == last:
-                break
-        found = tomllib.loads("".join(lines[:middle]))
-        first, last = (first, middle) if _has(found, path) else (middle, last)
-    return first + 1
+    lines = text.splitlines(keepends=True)
+    cuts = [number for number, line in enumerate(lines) if _STATEMENT.match(line)]
+    begin, low, high, left = 0, 0, len(cuts), _PARSED_CHARS_MAX
+    while low < high and left > 0:
+        at = middle = (low + high) // 2
+        found = None
+        while found is None and at < high and left > 0:
+            part = "".join(lines[: cuts[at]])
+            left -= len(part)
+            found = _parsed(part)  # None inside of an array or a text of several lines
+            at += 1
+        if found is None or _has(found, path):
+            high = middle
+        else:
+            begin, low = cuts[at - 1], at
+    return begin + 1
 
 
-def _parsable(lines: Sequence[str], most: int) -> int:
-    """Return how many of the first `most` lines can be parsed as a file."""
-    while most and not _can_parse(lines[:most]):
-        most -= 1
-    return most
-
-
-def _parsable_after(lines: Sequence[str], least: int, most: int) -> int:
-    while least < most and not _can_parse(lines[:least]):
-        least += 1
-    return least
-
-
-def _can_parse(lines: Sequence[str]) -> bool:
+def _parsed(text: str) -> dict[str, Any] | None:
     try:
-        tomllib.loads("".join(lines))
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError:
-        return False
-    return True
+        return None
 
 
 def _has(value: Any, path: Path) -> bool:

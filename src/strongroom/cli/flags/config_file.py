@@ -29,7 +29,7 @@ def values_of_file(path: Path, flags: Sequence[Flag]) -> Mapping[str, Given]:
     text = _text(path)
     try:
         document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also a number too long, and too deep nesting
         fail(Exit.SETTINGS, f"{path} is not TOML: {error}")
     known = {flag.name: flag for flag in flags}
     found = {}
