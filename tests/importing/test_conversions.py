@@ -24,6 +24,15 @@ def properties(**members: Any) -> BlobPropertiesDocument:
 
 
 @pytest.mark.parametrize(
+    "progress", [f"0/{2**63}", f"{2**64}/1", f"{'9' * 4000}/1", f"{'9' * 5000}/1", "-1/1", "1"]
+)
+def test_a_copy_s_progress_that_no_record_can_have_is_refused(progress: str) -> None:
+    given = {"copyId": LEASE_ID, "copyStatus": "success", "copyCompletionTime": "2024-01-01"}
+    with pytest.raises(NotConvertible, match="progress"):
+        conversions.copy(properties(**given, copyProgress=progress))
+
+
+@pytest.mark.parametrize(
     "stored",
     [
         {"type": "Buffer", "data": list(range(16))},

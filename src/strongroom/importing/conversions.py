@@ -63,6 +63,7 @@ _HEADER: Final = re.compile(r"[\t\x20-\x7e\xa0-\xff]{0,8192}")
 _ETAG: Final = re.compile(r'"?([0-9A-Za-z._:+/=-]{1,100})"?')
 _KINDS: Final = {kind.type_text: kind for kind in BlobKind}
 _MD5_BYTES: Final = 16
+_BYTES_MAX: Final = 2**63 - 1
 _ENDED: Final = ("broken", "expired")
 _TICKS_PER_MS: Final = TICKS_PER_S // 1000
 
@@ -261,7 +262,7 @@ def copy(given: BlobPropertiesDocument) -> Copy | None:
         numbers = int(done), int(total)
     except ValueError:
         raise NotConvertible("its copy's status or progress is not known") from None
-    if not _GUID.fullmatch(given.copy_id) or not min(numbers) >= 0:
+    if not _GUID.fullmatch(given.copy_id) or not 0 <= min(numbers) <= max(numbers) <= _BYTES_MAX:
         raise NotConvertible("its copy's id or progress is malformed")
     return Copy(
         given.copy_id.lower(),
