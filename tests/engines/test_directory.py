@@ -47,6 +47,12 @@ def test_a_new_directory_is_stamped_with_its_parents(tmp_path: Path) -> None:
     asyncio.run(_touch(path))
 
 
+def test_a_path_that_is_not_utf_8_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(b"\xff") / "data"
+    _refuses(path, NotADataDirectory, "only paths in UTF-8")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_only_its_owner_can_read_what_is_in_a_directory_that_others_may_enter(
     tmp_path: Path,
 ) -> None:

@@ -137,9 +137,18 @@ def parse_format(text: str, path: str) -> Format:
 
 @dataclass(frozen=True, slots=True)
 class DirectoryLayout:
-    """The paths of the files in a data directory."""
+    """The paths of the files in a data directory. Raises NotADataDirectory for a path that SQLite
+    cannot open."""
 
     path: str
+
+    def __post_init__(self) -> None:
+        try:
+            self.path.encode()
+        except UnicodeEncodeError:
+            raise NotADataDirectory(
+                f"{self.path!r} cannot be a data directory: SQLite opens only paths in UTF-8"
+            ) from None
 
     @property
     def format(self) -> str:
