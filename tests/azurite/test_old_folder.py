@@ -15,6 +15,7 @@ from strongroom.cli.exits import Exit
 from strongroom.config import DEFAULT_DATA
 from strongroom_azurite import main, old_folder, serving
 from strongroom_azurite.commands import AZURITE, AZURITE_QUEUE, COMMANDS, Command
+from strongroom_azurite.password_file import password_file
 from tests.azurite.installed import DISTRIBUTION
 
 OLD = "__azurite_db_blob__.json"
@@ -36,6 +37,30 @@ class Ran:
     def _import(self, command: list[str], **options: object) -> subprocess.CompletedProcess[bytes]:
         self.calls.append(" ".join(command[1:]))
         return subprocess.CompletedProcess(command, self._import_code)
+
+
+def test_a_location_that_no_folder_can_have_is_refused_with_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ran = Ran(monkeypatch)
+    code = main.run(AZURITE, ["--location", str(tmp_path / ("a" * 300))], {})
+    assert (code, ran.calls) == (Exit.DATA, [])
+    assert "cannot be used: File name too long\n" in capsys.readouterr().err
+
+
+def test_ctrl_c_before_the_server_runs_is_no_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(settings: object, program: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(serving, "run", interrupted)
+    assert main.run(AZURITE, ["--location", str(tmp_path)], {}) == Exit.INTERRUPTED
+
+
+def test_a_password_in_another_encoding_keeps_its_bytes() -> None:
+    with password_file(os.fsdecode(b"p\xff")) as path:
+        assert path.read_bytes() == b"p\xff"
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda one: one.name)

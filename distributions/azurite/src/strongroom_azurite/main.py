@@ -24,7 +24,9 @@ from strongroom_azurite.commands import (
 )
 from strongroom_azurite.help import VERSION_NOTE, help_text
 
-_USAGE: Final = 2  # as strongroom.cli.exits has it, whose import would delay --version
+# As strongroom.cli.exits has them, whose import would delay --version.
+_USAGE: Final = 2
+_INTERRUPTED: Final = 130
 _UNKNOWN_MEMORY_BYTES: Final = 4 * 1024**3
 # What Azurite reads beside AZURITE_ACCOUNTS.
 _IGNORED: Final = ("AZURITE_DB", "AZURITE_SKIP_API_VERSION_CHECK")
@@ -65,6 +67,8 @@ def run(command: Command, arguments: Sequence[str], environment: Mapping[str, st
     except UsageError as error:
         print(f"{command.name}: {error}. {command.name} --help lists all flags.", file=sys.stderr)
         return _USAGE
+    except KeyboardInterrupt:  # before the server has its own way to end
+        return _INTERRUPTED
 
 
 def _serve(command: Command, given: Given, environment: Mapping[str, str]) -> int:

@@ -15,5 +15,5 @@ from strongroom.platform.file_of_bytes import file_of_bytes
 @contextmanager
 def password_file(password: str) -> Iterator[Path]:
     """Provide the file."""
-    with file_of_bytes(password.encode()) as path:
+    with file_of_bytes(os.fsencode(password)) as path:  # the bytes that were typed
         yield Path(path)

@@ -56,7 +56,11 @@ def _prepare(command: Command, plan: Plan) -> int:
     """Make the folders, and import what Azurite left if that is asked for; return 0 if all is
     there."""
     location, debug_log = plan.location, plan.settings.debug_log
-    code = 0 if location is None else _look_at(command, location, plan.imports)
+    try:
+        code = 0 if location is None else _look_at(command, location, plan.imports)
+    except OSError as error:
+        say(command, f"the folder {location} cannot be used: {error.strerror}")
+        return Exit.DATA.value
     if code:
         return code
     for folder in (location, None if debug_log is None else debug_log.parent):
