@@ -38,6 +38,7 @@ def ask(
     age_s: float = 0,
     repeats: bool = False,
     requires_signature: bool = True,
+    proxy: tuple[str, str] | None = None,
 ) -> dict[str, int]:
     """Send a reset to a server of the accounts `shop` and `bank`.
 
@@ -45,6 +46,7 @@ def ask(
         signers: whose keys sign it.
         sent_to: the target that is sent; empty = the one that is signed.
         age_s: how long ago it was signed.
+        proxy: a field that a proxy adds.
     """
     clock = ManualClock()
     services = Services(MemoryEngine(clock, allows_reset=True), clock)
@@ -63,6 +65,7 @@ def ask(
         for account, key in signers
     )
     fields += [("Authorization", signed)] * (1 + repeats) if signers else []
+    fields += [proxy] if proxy else []
     request = Request("POST", sent_to or target, Headers(fields), Bytes(b""), "192.0.2.1")
     return asyncio.run(resets.run(request))
 
@@ -97,6 +100,21 @@ def test_the_signature_of_another_account_does_not_count() -> None:
 def test_a_request_without_a_signature_is_refused() -> None:
     assert refused(TARGET, []) == 403
     assert ask(TARGET, [], requires_signature=False) == ALL
+
+
+@pytest.mark.parametrize(
+    "proxy",
+    [
+        ("X-Forwarded-For", "192.0.2.7"),
+        ("Forwarded", "for=192.0.2.7"),
+        ("Via", "1.1 proxy"),
+        ("X-Real-IP", "192.0.2.7"),
+        ("X-Forwarded-Host", ""),
+    ],
+)
+def test_what_a_proxy_forwards_is_signed_on_loopback_too(proxy: tuple[str, str]) -> None:
+    assert refused(TARGET, [], requires_signature=False, proxy=proxy) == 403
+    assert ask(TARGET, [SHOP_FIRST, BANK_FIRST], requires_signature=False, proxy=proxy) == ALL
 
 
 def test_what_is_reset_is_signed_too() -> None:

@@ -3,7 +3,8 @@
 Lives here: the query, and the signatures that a server needs which other machines can reach. Must
 not live here: what a reset does (services/reset.py), `Host` and `Origin` (own_hosts.py).
 
-Without the header Authorization a reset needs no key, so only a server on loopback accepts that.
+Without the header Authorization a reset needs no key, so only a server on loopback accepts that,
+and only if no proxy says that it forwards the request: other machines may reach the proxy.
 Elsewhere the header has one SharedKey signature for each account that would be reset, separated by
 commas. Each covers the whole request, as for the Blob service. SharedKeyLite is refused, since it
 leaves out the query, which says what is reset.
@@ -30,6 +31,7 @@ from strongroom.wire.core.http import Request
 
 _PARAMETERS: Final = ("account", "service")
 _log = logging.getLogger(__name__)
+_OF_PROXIES: Final = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
 _NAMES: Final = tuple(service.value for service in Service)
 
 
@@ -77,7 +79,7 @@ class Resets:
         """
         served = self.accounts()
         accounts, chosen = _scope(request.query, served)
-        if self.requires_signature:
+        if self.requires_signature or _is_forwarded(request):
             self._require_signatures(request, accounts)
         scope = ResetScope(
             tuple(one.name for one in accounts),
@@ -96,7 +98,8 @@ class Resets:
             names = ", ".join(one.name for one in accounts)
             raise ResetProblem(
                 403,
-                "This server can be reached from other machines, so a reset must be signed: "
+                "Other machines can reach this server, or the proxy before it, so a reset must be "
+                "signed: "
                 f"Authorization: SharedKey ACCOUNT:SIGNATURE, for each of {names}, with commas "
                 "between them.",
             )
@@ -111,6 +114,10 @@ class Resets:
                 verify(credential, request, Service.BLOB, account, self.wall_ticks())
         except StorageError as error:
             raise ResetProblem(error.row.status, error.message) from None
+
+
+def _is_forwarded(request: Request) -> bool:
+    return any(request.headers.get(name) is not None for name in _OF_PROXIES)
 
 
 def _scope(

@@ -5,6 +5,7 @@ Lives here: where that file lies. Must not live here: what it protects (strongro
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
