@@ -16,8 +16,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import pytest
+
 from strongroom.cli.exits import Exit
 from strongroom.cli.serving.ready_file import ReadyFile
+from strongroom.config import ConfigError
 from strongroom.testing.ports import HOST, free_port
 from tests.cli.command import TIMEOUT_S, in_process, strongroom
 
@@ -46,7 +49,7 @@ def served(path: Path, *flags: str) -> Iterator[subprocess.Popen[str]]:
 
 def test_the_file_has_the_endpoints_and_goes_with_the_server(tmp_path: Path) -> None:
     path = tmp_path / "ready.json"
-    path.write_text("of an earlier server")
+    path.write_text('{"pid": 1, "version": "0.0.1"}')
     with served(path, "--smb", "--one-port", "0") as process:
         facts = json.loads(path.read_bytes())
         assert facts["pid"] == process.pid
@@ -91,12 +94,36 @@ def test_a_file_that_cannot_be_written_is_seen_before_the_start(tmp_path: Path) 
 def test_a_file_of_another_server_stays(tmp_path: Path) -> None:
     path = tmp_path / "ready.json"
     ours = ReadyFile(path)
-    ours.publish(b"ours")
-    assert path.read_bytes() == b"ours"
+    ours.publish(b'{"pid": "ours"}')
+    assert path.read_bytes() == b'{"pid": "ours"}'
     theirs = ReadyFile(path)
-    theirs.publish(b"theirs")
+    theirs.publish(b'{"pid": "theirs"}')
     ours.withdraw()
-    assert path.read_bytes() == b"theirs"
+    assert path.read_bytes() == b'{"pid": "theirs"}'
     theirs.withdraw()
     theirs.withdraw()
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", ["ready.json", "ready.json.new"])
+@pytest.mark.parametrize("kind", ["file", "link", "folder"])
+def test_what_no_server_has_left_there_stays(name: str, kind: str, tmp_path: Path) -> None:
+    (tmp_path / "kept").write_text("[1, 2]")
+    path = tmp_path / name
+    if kind == "file":
+        path.write_text("[1, 2]")
+    elif kind == "link":
+        path.symlink_to(tmp_path / "kept")
+    else:
+        path.mkdir()
+    with pytest.raises(ConfigError, match="is left as it is"):
+        ReadyFile(tmp_path / "ready.json")
+    assert path.is_dir() or path.read_text() == "[1, 2]"
+    assert path.is_symlink() is (kind == "link")
+
+
+@pytest.mark.parametrize("content", [b"", b'{"p'])
+def test_a_file_that_a_server_began_is_removed(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "ready.json.new").write_bytes(content)
+    ReadyFile(tmp_path / "ready.json").withdraw()
     assert os.listdir(tmp_path) == []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -21,12 +22,13 @@ if TYPE_CHECKING:
     from strongroom.app import App
 
 _MODE: Final = 0o644
+_BEGIN: Final = b'{"pid": '
 
 
 class ReadyFile:
-    """One file. A file that an earlier server left behind is removed at once.
+    """One file. A file that an earlier server left behind is removed at once, and no other.
 
-    Raises: ConfigError: its folder cannot be written.
+    Raises: ConfigError: its folder cannot be written, or something else has its name.
     """
 
     def __init__(self, path: Path) -> None:
@@ -35,7 +37,7 @@ class ReadyFile:
         self._content: bytes | None = None  # as it was published
         try:
             for old in (path, self._new):
-                old.unlink(missing_ok=True)
+                _remove_left(old)
             # An error is seen before the server starts, not after.
             self._number = os.open(self._new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _MODE)
         except OSError as error:
@@ -60,6 +62,26 @@ class ReadyFile:
                 self._path.unlink()
         except OSError:
             return  # it is gone, or so is the right to remove it
+
+
+def _remove_left(path: Path) -> None:
+    """Remove the file of an earlier server, or an empty one. Raises: ConfigError, OSError."""
+    try:
+        is_file = stat.S_ISREG(os.lstat(path).st_mode)
+    except FileNotFoundError:
+        return
+    if not is_file or not _is_left(path):
+        raise ConfigError(
+            f"--ready-file: {path} is no file of an earlier server, and is left as it is. Choose "
+            "another name, or remove it."
+        )
+    path.unlink()
+
+
+def _is_left(path: Path) -> bool:
+    """Whether a file begins as ours do; one that was not written to its end counts too."""
+    with path.open("rb") as file:
+        return _BEGIN.startswith(file.read(len(_BEGIN)))
 
 
 def _unwritable(path: Path, error: OSError) -> ConfigError:
