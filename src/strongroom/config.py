@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -380,6 +381,20 @@ def check_oauth(settings: Settings) -> None:
             "tokens that anybody can write. Say whose tokens are accepted by --oauth-issuer and "
             "--oauth-keys."
         )
+
+
+def check_logs(settings: Settings) -> None:
+    """Refuse a log inside the data directory, whose files it could damage. Raises: ConfigError."""
+    data = settings.data
+    access_log = None if settings.access_log == "-" else settings.access_log
+    for log in (access_log, settings.debug_log):
+        if data is None or log is None:
+            continue
+        if Path(os.path.realpath(log)).is_relative_to(os.path.realpath(data)):
+            raise ConfigError(
+                f"the log {log} would lie in the data directory {data}, which has no other files "
+                "than its own. Name a file outside of it."
+            )
 
 
 def is_loopback(host: str) -> bool:

@@ -13,6 +13,7 @@ from azure.core.exceptions import HttpResponseError
 from azure.storage.blob import BlobServiceClient
 
 from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_NAME
+from strongroom.cli.exits import Exit
 from strongroom.testing import Server
 from strongroom.testing.ports import HOST
 from tests.cli.command import in_process
@@ -83,3 +84,18 @@ def test_flags_of_the_access_log_that_cannot_be_used(tmp_path: Path) -> None:
     alone = in_process("serve", "--in-memory", "--access-log-names", "hash")
     assert alone.code != 0
     assert "does nothing without --access-log or --otel" in alone.err
+
+
+@pytest.mark.parametrize("name", ["accounts.json", "segments/access.log"])
+@pytest.mark.parametrize("through_link", [False, True])
+def test_a_log_inside_the_data_directory_is_refused_before_it_is_opened(
+    name: str, through_link: bool, tmp_path: Path
+) -> None:
+    data = tmp_path / "data"
+    (data / name).parent.mkdir(parents=True)
+    (tmp_path / "link").symlink_to(data)
+    log = tmp_path / ("link" if through_link else "data") / name
+    ran = in_process("serve", "--data", data, "--port-base", "0", "--access-log", log)
+    assert ran.code == Exit.SETTINGS
+    assert f"the log {log} would lie in the data directory {data}" in ran.err
+    assert not log.exists()

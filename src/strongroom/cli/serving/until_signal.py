@@ -67,14 +67,17 @@ def run(settings: Settings, program: Program) -> int:
     gc.disable()  # a pass while modules load frees nothing, since what they make stays
     from strongroom.app import CannotListen, DataUnusable
     from strongroom.cli.event_loop import run as run_to_end
-    from strongroom.config import ConfigError
+    from strongroom.config import ConfigError, check_logs
     from strongroom.servers.telemetry import set_up_logging
 
     try:
+        check_logs(settings)
         set_up_logging(settings.log_level, settings.log_format, settings.debug_log)
     except OSError as error:
         why = f"the debug log {settings.debug_log} cannot be written: {error.strerror}"
         return _failed(program, Exit.SETTINGS, why)
+    except ConfigError as error:
+        return _failed(program, Exit.SETTINGS, program.explained(error))
     # Python's default would start a pass at every 700 new objects, most of which live briefly. The
     # objects of the program itself need no pass at all.
     gc.set_threshold(*GC_THRESHOLDS)
