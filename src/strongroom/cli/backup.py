@@ -132,6 +132,7 @@ def exit_on_data_errors(directory: Path) -> Iterator[None]:
     """End the command with exit code 4 if a data directory or backup cannot be used."""
     import apsw
 
+    from strongroom.cli.imports.advice import explained
     from strongroom.engines.base import EngineError
     from strongroom.engines.embedded.directory import RECORDS_NAME
     from strongroom.engines.embedded.records.checksummed_pages import reason
@@ -139,7 +140,7 @@ def exit_on_data_errors(directory: Path) -> Iterator[None]:
     try:
         yield
     except (EngineError, OSError) as error:
-        fail(Exit.DATA, str(error))
+        fail(Exit.DATA, explained(error, directory))
     except apsw.Error as error:
         # The error says what is wrong, but does not name the file.
         fail(Exit.DATA, f"{directory / RECORDS_NAME} cannot be read: {reason(error)}")

@@ -71,7 +71,13 @@ def run(settings: Settings) -> None:
     from strongroom.cli.serving.until_signal import Program
     from strongroom.cli.serving.until_signal import run as run_until_signal
 
-    code = run_until_signal(settings, Program("strongroom", _show_banner, typer.echo))
+    def why(error: Exception) -> str:
+        from strongroom.cli.imports.advice import explained
+
+        return explained(error, settings.data)
+
+    program = Program("strongroom", _show_banner, typer.echo, explained=why)
+    code = run_until_signal(settings, program)
     if code:
         raise typer.Exit(code)
 
