@@ -10,7 +10,9 @@ import pytest
 NODE_DIR = Path(__file__).parent / "node"
 
 _INSTALL = {
+    "caddy": "install Caddy (Debian: apt install caddy)",
     "curl": "install curl (Debian: apt install curl)",
+    "nginx": "install nginx (Debian: apt install nginx-light)",
     "node": "install Node.js 18 or later (Debian: apt install nodejs npm)",
     "npm": "install npm (Debian: apt install npm)",
     "rclone": "install rclone (Debian: apt install rclone)",
