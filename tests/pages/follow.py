@@ -100,7 +100,7 @@ class Follower:
 
     def _run(self, block: Block, where: str) -> str:
         self._number += 1
-        if block.language == "sh":
+        if block.language == "sh" and not block.name:
             return self._commands(block.code, where)
         end = "py" if block.language == "python" else "mjs"
         script = self.folder / (block.name or f"block{self._number}.{end}")
