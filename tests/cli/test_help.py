@@ -37,6 +37,7 @@ COMMANDS = [
     ["files"],
     ["files", "handles"],
     ["files", "close"],
+    ["status"],
     ["backup"],
     ["restore"],
     ["doctor"],

@@ -16,9 +16,11 @@ def _server() -> typer.Typer:
     from strongroom.cli import backup, doctor, serve, upgrade
     from strongroom.cli.flags.command import FlagsCommand
     from strongroom.cli.imports import azurite
+    from strongroom.cli.watching import status
 
     app = typer.Typer()
     app.command("serve", help=serve.HELP, cls=FlagsCommand)(serve.serve)
+    app.command("status", help=status.HELP)(status.status)
     app.command("backup", help=backup.BACKUP_HELP)(backup.backup)
     app.command("restore", help=backup.RESTORE_HELP)(backup.restore)
     app.command("doctor", help=doctor.HELP)(doctor.doctor)
@@ -70,6 +72,7 @@ HEADINGS = (
         _server,
         {
             "serve": "Serve until SIGTERM or SIGINT.",
+            "status": "Say how a running server is.",
             "backup": "Copy a data directory, also while a server has it open.",
             "restore": "Make a new data directory from a backup, which stays as it is.",
             "doctor": "Check that a data directory or a backup is whole.",

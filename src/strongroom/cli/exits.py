@@ -30,7 +30,8 @@ class Exit(enum.IntEnum):
 
 MEANINGS = {
     Exit.DONE: "done; for serve: stopped by SIGTERM or SIGINT, everything answered is kept",
-    Exit.REFUSED: "refused, or doctor, check-store, sim or import-azurite found something wrong",
+    Exit.REFUSED: "refused, or doctor, status, check-store, sim or import-azurite found something "
+    "wrong",
     Exit.USAGE: "wrong flags or arguments",
     Exit.SETTINGS: "settings that cannot be used: accounts, TLS, a key that everybody knows, too "
     "few open files",
