@@ -28,11 +28,14 @@ def made_key(ran: Ran) -> str:
     return key
 
 
-def works(server: Server, name: str, key: str) -> bool:
+def _client(server: Server, name: str, key: str) -> BlobServiceClient:
     credential = {"account_name": name, "account_key": key}
-    client = BlobServiceClient(f"{server.url}/{name}", credential, retry_total=0)
+    return BlobServiceClient(f"{server.url}/{name}", credential, retry_total=0)
+
+
+def works(server: Server, name: str, key: str) -> bool:
     try:
-        client.get_service_properties()
+        _client(server, name, key).get_service_properties()
     except ClientAuthenticationError:
         return False
     return True
@@ -224,19 +227,66 @@ def test_immutability_and_last_access_are_switched(tmp_path: Path) -> None:
     assert text == "orders  one key  immutability on\n"
 
 
-def test_a_removed_account_is_not_served_and_keeps_its_data(tmp_path: Path) -> None:
+def test_an_account_that_has_data_is_removed_only_if_told(tmp_path: Path) -> None:
     data = tmp_path / "data"
     kept = made_key(in_process("account", "add", "kept", "--data", data))
     gone = made_key(in_process("account", "add", "gone", "--data", data))
     with Server.start(data=data, test_clock=False) as server:
-        assert works(server, "gone", gone)
+        _client(server, "gone", gone).create_container("box")
         ran = in_process("account", "remove", "gone", "--data", data)
+        assert (ran.code, "account 'gone' has data in" in ran.err) == (Exit.REFUSED, True)
+        assert "--leave-data" in ran.err
+        assert works(server, "gone", gone)
+        ran = in_process("account", "remove", "gone", "--data", data, "--leave-data")
         assert ran.code == 0, ran.err
-        assert "Its data stays, and is not served." in ran.out
+        assert "Data that it has stays, and is not served." in ran.out
         assert not works(server, "gone", gone)
         assert works(server, "kept", kept)
     ran = in_process("account", "remove", "gone", "--data", data)
     assert (ran.code, "no account 'gone'; there are: kept" in ran.err) == (Exit.REFUSED, True)
+
+
+def test_an_account_without_data_is_removed_beside_a_server_and_without_one(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    for name in ("kept", "one", "two"):
+        in_process("account", "add", name, "--data", data)
+    with Server.start(data=data, test_clock=False):
+        assert in_process("account", "remove", "one", "--data", data).code == 0
+    ran = in_process("account", "remove", "two", "--data", data)
+    assert (ran.code, "stays" in ran.out) == (0, False)
+
+
+def test_an_account_with_a_deleted_container_that_is_kept_has_data(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    in_process("account", "add", "kept", "--data", data)
+    gone = made_key(in_process("account", "add", "gone", "--data", data))
+    in_process("account", "set", "gone", "--container-retention", "7d", "--data", data)
+    with Server.start(data=data, test_clock=False) as server:
+        client = _client(server, "gone", gone)
+        client.create_container("box")
+        client.delete_container("box")
+    ran = in_process("account", "remove", "gone", "--data", data)
+    assert (ran.code, "deleted ones that are kept" in ran.err) == (Exit.REFUSED, True)
+
+
+def test_where_data_cannot_be_looked_for_an_account_stays(tmp_path: Path) -> None:
+    file = tmp_path / "elsewhere.json"
+    for name in ("kept", "gone"):
+        in_process("account", "add", name, "--accounts-file", file)
+    ran = in_process(
+        "account", "remove", "gone", "--accounts-file", file, "--data", tmp_path / "none"
+    )
+    assert (ran.code, "cannot be told" in ran.err) == (Exit.REFUSED, True)
+    ran = in_process(
+        "account", "remove", "gone", "--accounts-file", file, "--data", tmp_path, "--leave-data"
+    )
+    assert ran.code == 0
+    data = tmp_path / "data"
+    for name in ("kept", "gone"):
+        in_process("account", "add", name, "--data", data)
+    (data / "FORMAT").write_text("something else")
+    ran = in_process("account", "remove", "gone", "--data", data)
+    assert (ran.code, "cannot be told" in ran.err) == (Exit.REFUSED, True)
 
 
 def test_the_last_account_and_a_protected_one_are_not_removed(tmp_path: Path) -> None:

@@ -29,8 +29,8 @@ A running server sees a change with the next request.
 
 Both keys of an account sign: rotate makes a new first key and keeps the one
 before as the second, so that clients can change over; remove-old-key then
-ends it. remove ends both keys; the data of the account stays. set changes what
-Azure switches for a whole account.
+ends it. remove ends both keys, and refuses if the account has data, which would not be
+served any more. set changes what Azure switches for a whole account.
 
 Examples
 
@@ -38,6 +38,7 @@ Examples
   strongroom account rotate orders
   strongroom account remove-old-key orders
   strongroom account remove orders
+  strongroom account remove orders --leave-data
   strongroom account set orders --container-retention 7d
   strongroom account set orders --versioning on
   strongroom account set orders --immutability on
@@ -57,6 +58,7 @@ KeyStdin = Annotated[
     typer.Option("--key-stdin", help="Read the key (base64) from standard input, don't make one."),
 ]
 _DATA = Path("strongroom-data")
+_LEAVE_DATA = "Remove it even if it has data, which then stays and is not served."
 
 
 @app.command("add")
@@ -86,8 +88,17 @@ def add(
 
 
 @app.command("remove")
-def remove(name: Name, data: Data = _DATA, accounts_file: File = None) -> None:
-    """Remove an account and its keys. Its data stays, and is not served any more."""
+def remove(
+    name: Name,
+    data: Data = _DATA,
+    accounts_file: File = None,
+    leave_data: Annotated[bool, typer.Option("--leave-data", help=_LEAVE_DATA)] = False,
+) -> None:
+    """Remove an account and its keys, if it has no data. The data directory is read for that,
+    beside a running server too."""
+    from strongroom.cli.private_files import held_data_problem
+
+    problem = held_data_problem(data, name, accounts_file is None)
 
     def edit(accounts: tuple[Account, ...]) -> tuple[Account, ...]:
         found = next((account for account in accounts if account.name == name), None)
@@ -105,10 +116,13 @@ def remove(name: Name, data: Data = _DATA, accounts_file: File = None) -> None:
                 f"{name!r} is the last account: without any, the development account would be "
                 "served, whose key everybody knows. Add another account first.",
             )
+        if problem is not None and not leave_data:
+            fail(Exit.REFUSED, f"{problem}. --leave-data removes the account all the same")
         return tuple(account for account in accounts if account.name != name)
 
     path = change_file(data, accounts_file, edit)
-    typer.echo(f"Account {name} is not in {path} any more. Its data stays, and is not served.")
+    left = "" if problem is None else " Data that it has stays, and is not served."
+    typer.echo(f"Account {name} is not in {path} any more.{left}")
 
 
 def _known(accounts: tuple[Account, ...]) -> str:

@@ -1,11 +1,13 @@
-"""What `doctor` says of the accounts and roles in a data directory.
+"""The accounts and roles in a data directory, beside the data itself.
 
-Lives here: whether these files can be read, and which accounts with data have no keys. Must not
-live here: the files' formats (auth/), what accounts have data (store/core/held_accounts.py).
+Lives here: whether these files can be read, which accounts with data have no keys, and whether an
+account has data. Must not live here: the files' formats (auth/), how a store names the accounts
+that have data (store/core/held_accounts.py).
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -51,4 +53,38 @@ def accounts_without_keys(directory: Path, held: Sequence[str]) -> str | None:
         f"{ACCOUNTS_FILE_NAME} does not have these accounts, which have data here: "
         f"{', '.join(missing)}. Put your copy of the file back, unless the server gets them by "
         "--account, --accounts-file or STRONGROOM_ACCOUNTS."
+    )
+
+
+def held_data_problem(directory: Path, name: str, is_own_file: bool) -> str | None:
+    """Return why an account may have data in a directory; None if it has none.
+
+    The directory is read as a backup reads it, so a running server does not matter. It may create
+    something for the account while this reads.
+
+    Arguments:
+        is_own_file: whether the accounts file is that of the directory. Then a directory that no
+            server has opened yet holds no data.
+    """
+    import apsw
+
+    from strongroom.engines.base import EngineError
+    from strongroom.engines.embedded.check import Inspection
+    from strongroom.engines.embedded.directory import DirectoryLayout
+    from strongroom.store.core.held_accounts import PLACE_RANGES, held_accounts
+
+    layout = DirectoryLayout(str(directory))
+    marks = (layout.format, layout.unfinished, layout.unfinished_copy, layout.records)
+    if is_own_file and not any(map(os.path.lexists, marks)):
+        return None
+    try:
+        with Inspection(directory) as inspection:
+            found = [one for bounds in PLACE_RANGES for one in inspection.keyspaces(*bounds)]
+    except (EngineError, OSError, apsw.Error) as error:
+        return f"whether account {name!r} has data cannot be told: {error}"
+    if name not in held_accounts(found):
+        return None
+    return (
+        f"account {name!r} has data in {directory}: containers, queues, tables or shares, or "
+        "deleted ones that are kept"
     )
