@@ -1,6 +1,7 @@
 """Backups and restores of a data directory, beside a running server or without one.
 
-Lives here: copying. Must not live here: checking the copy (check.py). A backup shows one point in
+Lives here: copying. Must not live here: checking the copy (check.py), how a segment gets into it
+(upkeep/segment_copies.py). A backup shows one point in
 time: a snapshot of the records, and the segments that it names. While it is made, the server
 deletes no segment (the BACKUP lock). Bytes that the server appends in the meantime lie after those
 that the snapshot names. An interrupted copy is never mistaken for a complete one (copy_target.py).
@@ -11,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import os
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 import apsw
@@ -34,16 +35,30 @@ from strongroom.engines.embedded.records.bound_pages import PAGE_BYTES, masked
 from strongroom.engines.embedded.records.checksummed_pages import is_damage
 from strongroom.engines.embedded.records.record_copy import RecordCopier
 from strongroom.engines.embedded.upgrade.steps import lock_settled, settled_format
+from strongroom.engines.embedded.upkeep.segment_copies import (
+    CopiedSegments,
+    Progress,
+    SegmentSum,
+    copy_anew,
+    copy_file,
+    copy_segments,
+)
 from strongroom.platform.files import sync_file
-
-Progress = Callable[[int, int], None]
-"""progress(bytes copied, total bytes)."""
 
 _log = logging.getLogger(__name__)
 _MARK: Final = b"a backup was complete when this file was written\n"
-_PIECE_BYTES: Final = 4 * 1024 * 1024
-
 _StrPath = str | os.PathLike[str]
+
+
+@dataclass(frozen=True, slots=True)
+class BackupReport:
+    """What a backup took. Lengths of segments: reused of the base, linked to the data directory's
+    own, and copied."""
+
+    records_bytes: int
+    reused_bytes: int
+    linked_bytes: int
+    copied_bytes: int
 
 
 def backup(
@@ -52,7 +67,8 @@ def backup(
     progress: Progress | None = None,
     with_private: bool = False,
     verify: bool = True,
-) -> None:
+    base: _StrPath | None = None,
+) -> BackupReport:
     """Copy the current data directory `source` to `target`.
 
     The copy contains every write that was acknowledged before the call. Sealed segments are hard
@@ -63,13 +79,18 @@ def backup(
         target: a directory that does not exist, is empty, or holds the rest of a killed backup.
         progress: called with the number of segment bytes that are done, and of all.
         with_private: copy the files of PRIVATE_NAMES too; a restore brings them back.
-        verify: check all pages of the records and the checksums of all bodies. Without it, the
-            pages that are copied are verified, and no body is.
+        verify: check all pages of the records and the checksums of all bodies, as the copy has
+            them. Without it, the pages that are copied are verified, and no body is.
+        base: a complete backup of the same directory, whose segments are reused where they are
+            long enough. What it has is verified, and copied anew if it is damaged.
 
-    Raises: NotADataDirectory, UnknownFormat, FileExistsError, Damaged (nothing is left in
-        `target`), OSError, apsw.Error.
+    Raises: ValueError (a base, and `verify` is False), NotADataDirectory, UnknownFormat,
+        FileExistsError, Damaged (nothing is left in `target`), OSError, apsw.Error.
     """
+    if base is not None and not verify:
+        raise ValueError("what comes from an earlier backup has to be verified")
     home = DirectoryLayout(os.path.abspath(source))
+    earlier = None if base is None else DirectoryLayout(os.path.abspath(base))
     if settled_format(home).backup:
         raise UnknownFormat(f"{home.path} is a backup already; copy it as it is")
     refuse_damaged_idle_log(home)
@@ -79,15 +100,18 @@ def backup(
         stamp = dataclasses.replace(found, version=FORMAT_VERSION, backup=True)
         with CopyTarget(target, stamp) as making:
             segments = _copy_records(home, making.layout, found, verify)
-            _copy_segments(home, making.layout, segments, progress)
+            copied = copy_segments(home, making.layout, earlier, segments, progress)
             if verify:
-                _refuse_damaged_bodies(home, making.layout, stamp)
+                copied = _verified(home, making.layout, stamp, copied)
             if with_private:
                 _copy_private(home, making)
             making.finish()
+            records_bytes = os.path.getsize(making.layout.records)
     finally:
         lock.release()
     _mark_complete(home)
+    reused_bytes = sum(copied.reused.values())
+    return BackupReport(records_bytes, reused_bytes, copied.linked_bytes, copied.copied_bytes)
 
 
 def _mark_complete(home: DirectoryLayout) -> None:
@@ -101,7 +125,7 @@ def _mark_complete(home: DirectoryLayout) -> None:
 
 def _copy_records(
     home: DirectoryLayout, copy: DirectoryLayout, found: Format, verify: bool
-) -> list[tuple[int, int, int, int, bool]]:
+) -> list[SegmentSum]:
     """Copy the records. Return their segments, from the same snapshot. Raises Damaged."""
     copier = RecordCopier(home.records, OsFiles(), is_bound=found.is_current)
     try:
@@ -109,7 +133,7 @@ def _copy_records(
         problems = list(copier.findings()) if verify else []
         if problems:
             raise Damaged(_damaged_source_text(home, Finding(RECORDS_NAME, problems[0])))
-        segments = copier.segment_sums()
+        segments = [SegmentSum(*one) for one in copier.segment_sums()]
         copier.copy()
     except (apsw.IOError, apsw.CorruptError) as error:
         if not is_damage(error) and not isinstance(error, apsw.CorruptError):
@@ -121,10 +145,23 @@ def _copy_records(
     return segments
 
 
-def _refuse_damaged_bodies(home: DirectoryLayout, copy: DirectoryLayout, stamp: Format) -> None:
+def _verified(
+    home: DirectoryLayout, copy: DirectoryLayout, stamp: Format, copied: CopiedSegments
+) -> CopiedSegments:
+    """Read the copy back. Return how its segments got there in the end. Raises: Damaged."""
+    finding = _first_finding(copy, stamp)
+    if finding is not None and copied.reused:
+        _log.warning("the earlier backup lacks what is needed (%s), so all is copied", finding)
+        copied = copy_anew(home, copy, copied)
+        finding = _first_finding(copy, stamp)
+    if finding is not None:
+        raise Damaged(_damaged_source_text(home, finding))
+    return copied
+
+
+def _first_finding(copy: DirectoryLayout, stamp: Format) -> Finding | None:
     with Inspection(copy.path, stamp=stamp) as inspection:
-        for finding in inspection.body_findings():
-            raise Damaged(_damaged_source_text(home, finding))
+        return next(inspection.findings(), None)
 
 
 def _damaged_source_text(home: DirectoryLayout, finding: Finding) -> str:
@@ -166,7 +203,7 @@ def restore(
     with CopyTarget(target, stamp) as making:
         copy = making.layout
         if found.is_current:
-            _copy_file(home.records, copy.records, os.path.getsize(home.records))
+            copy_file(home.records, copy.records, os.path.getsize(home.records))
         else:
             _bind_records(home, copy)
         _restore_segments(home, copy, progress)
@@ -198,7 +235,7 @@ def _restore_segments(
     sizes = [os.path.getsize(home.segment(one)) for one in segment_ids]
     done = 0
     for segment_id, size_bytes in zip(segment_ids, sizes, strict=True):
-        _copy_file(home.segment(segment_id), copy.segment(segment_id), size_bytes)
+        copy_file(home.segment(segment_id), copy.segment(segment_id), size_bytes)
         done += size_bytes
         if progress is not None:
             progress(done, sum(sizes))
@@ -225,26 +262,6 @@ def _damaged_backup_text(home: DirectoryLayout, findings: list[Finding]) -> str:
     )
 
 
-def _copy_segments(
-    home: DirectoryLayout,
-    copy: DirectoryLayout,
-    segments: list[tuple[int, int, int, int, bool]],
-    progress: Progress | None,
-) -> None:
-    total = sum(end for _, _, end, _, _ in segments)
-    done = 0
-    for segment_id, _, end, _, sealed in segments:
-        if end:
-            source, target = home.segment(segment_id), copy.segment(segment_id)
-            if os.path.getsize(source) < end:
-                raise OSError(f"{source} is shorter than its records say")
-            if not (sealed and _link(source, target)):
-                _copy_file(source, target, end)
-        done += end
-        if progress is not None:
-            progress(done, total)
-
-
 def _copy_private(home: DirectoryLayout, making: CopyTarget) -> None:
     for name in PRIVATE_NAMES:
         path = os.path.join(home.path, name)
@@ -252,25 +269,3 @@ def _copy_private(home: DirectoryLayout, making: CopyTarget) -> None:
             # Opened once: another command may replace the file at any time.
             with open(path, "rb") as file:
                 write_file(OsFiles(), making.private_path(name), file.read())
-
-
-def _link(source: str, target: str) -> bool:
-    try:
-        os.link(source, target)
-    except OSError:  # another file system, or one without links
-        return False
-    return True
-
-
-def _copy_file(source: str, target: str, size_bytes: int) -> None:
-    descriptor = OsFiles().create(target)
-    with os.fdopen(descriptor, "wb") as writing, open(source, "rb") as reading:
-        left = size_bytes
-        while left:
-            piece = reading.read(min(_PIECE_BYTES, left))
-            if not piece:
-                raise OSError(f"{source} is shorter than its records say")
-            writing.write(piece)
-            left -= len(piece)
-        writing.flush()
-        sync_file(writing.fileno())

@@ -32,7 +32,6 @@ from strongroom.engines.base import (
 )
 from strongroom.engines.bounds import check_partition, check_reads
 from strongroom.engines.conditions import Condition
-from strongroom.engines.embedded.backup import Progress
 from strongroom.engines.embedded.backup import backup as back_up
 from strongroom.engines.embedded.bodies.compaction import Compactor
 from strongroom.engines.embedded.bodies.intake import BodyWriter
@@ -74,6 +73,7 @@ from strongroom.engines.embedded.store_time import ContentIds, DurableTime
 from strongroom.engines.embedded.threads import started_pool
 from strongroom.engines.embedded.upgrade.report import LoggedUpgrade
 from strongroom.engines.embedded.upgrade.steps import upgrade_locked
+from strongroom.engines.embedded.upkeep.segment_copies import Progress
 from strongroom.engines.gateways import OnlyGateway
 from strongroom.engines.measured import add_s
 from strongroom.engines.watchers import WaitingEngine

@@ -1,0 +1,1 @@
+"""What an operator has done again and again: backups that build on earlier ones, and their end."""
