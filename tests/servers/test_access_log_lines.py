@@ -60,10 +60,17 @@ def exchange(path: str, agent: str, client: str | None, etag: str | None, status
         ("/box/blob", "agent", 'a "quoted" %s id'),
         ("/box/blob", "agent", "x" * 5000),
         ("/box/blob", "agent", None),
+        ("/box/blob", "agent", ""),
         ("/box?restype=container&comp=list", "agent", "a"),
+        ("/$web/a.b/c~d_e-f?sv=2020-08-04&sig=SECRET&prefix=%22%5c", "agent", None),
+        ("/box/sig=SECRET/a?timeout=9", "agent", "a"),
+        ("/box/" + "x" * 1500, "agent", "a"),
+        ("/box/blob", "x" * 5000, "a"),
     ],
 )
-@pytest.mark.parametrize("etag", ['"0x8DF4CEC38B2AB09"', None])
+@pytest.mark.parametrize(
+    "etag", ['"0x8DF4CEC38B2AB09"', "W/\"datetime'2026-01-02T03%3A04%3A05.6Z'\"", '"a\\b"', None]
+)
 def test_a_template_changes_no_line(
     names: ObjectNames, path: str, agent: str, client: str | None, etag: str | None
 ) -> None:
@@ -73,5 +80,6 @@ def test_a_template_changes_no_line(
         (line,) = records.lines(given, "blob", ENDED, 0.000123)
         (record,) = records.of(given, "blob", ENDED, 0.000123)
         assert line == line_of(record)
+        assert b"SECRET" not in line
         assert json.loads(line)["properties"]["engineMs"] == 0.123
         assert json.loads(line)["identity"]["tokenHash"] == "key2"

@@ -171,6 +171,28 @@ def test_a_queue_that_is_full_leaves_lines_out_and_that_is_said_when_writing_res
     assert [one for one in log.records if "lacks" in one.getMessage()] == log.records[-1:]
 
 
+def test_lines_that_are_left_out_together_are_all_counted(path: Path) -> None:
+    disk = Disk(path)
+    disk.is_full = True
+    writer = started(disk, queue_bytes_max=100)
+    writer.put(b"123456789\n" * 11)
+    assert writer.dropped == 11
+    disk.is_full = False
+    assert writer.stop(PATIENCE_S)
+    assert path.read_text() == ""
+
+
+def test_lines_are_written_early_when_much_of_the_queue_is_full(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("strongroom.servers.access_log.writer._GATHER_S", 2 * PATIENCE_S)
+    writer = started(LogTarget(str(path)), queue_bytes_max=100)
+    for _ in range(3):
+        writer.put(b"123456789\n")
+    until(lambda: writer.written == 3)
+    assert writer.stop(PATIENCE_S)
+
+
 def test_a_target_that_hangs_delays_the_end_by_the_given_time_only(
     path: Path, log: pytest.LogCaptureFixture
 ) -> None:

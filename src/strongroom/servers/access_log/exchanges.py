@@ -17,16 +17,24 @@ from typing import Final, NamedTuple
 import msgspec
 
 from strongroom.auth.request import Service
+from strongroom.limits import KIB
 from strongroom.operations.core.spec import Operation
-from strongroom.servers.access_log.identities import ANONYMOUS, OAUTH, SAS_KEY, identity_of
+from strongroom.servers.access_log.identities import (
+    ANONYMOUS,
+    OAUTH,
+    SAS_KEY,
+    identity_key,
+    identity_of,
+)
 from strongroom.servers.access_log.places import Places, ShownPlace
 from strongroom.servers.access_log.record import (
     AccessRecord,
     IdentityField,
     Properties,
+    json_of,
     line_of,
 )
-from strongroom.servers.access_log.templates import filled, template_of
+from strongroom.servers.access_log.templates import Template, filled, template_of
 from strongroom.servers.access_log.texts import shown
 from strongroom.servers.http.settings import Exchange
 from strongroom.servers.requests.admission import ParsedRequest
@@ -52,8 +60,10 @@ _SERVICE_TYPES: Final = {
 _PACKAGE: Final = "strongroom"
 _US_PER_S: Final = 1_000_000
 _TEMPLATES_MAX: Final = 1024
-# Neither escaped in JSON, nor a signature: a client's usual id.
-_PLAIN: Final = re.compile(r"[0-9A-Za-z-]{1,64}")
+_TEMPLATE_CHARS_MAX: Final = 4 * KIB
+# Neither escaped in JSON, nor a signature: a client's usual id, and the usual ETag.
+_PLAIN_ID: Final = re.compile(r"[0-9A-Za-z-]{1,64}")
+_PLAIN_ETAG: Final = re.compile(r'"[0-9A-Za-z]{1,64}"')
 _NOWHERE: Final = ShownPlace("")
 
 
@@ -76,7 +86,7 @@ class ExchangeRecords:
 
     def __init__(self, places: Places) -> None:
         self._places = places
-        self._templates: dict[tuple[object, ...], str] = {}
+        self._templates: dict[tuple[object, ...], Template] = {}
 
     def lines(
         self, exchange: Exchange, listener: str, ended: int, engine_s: float
@@ -92,52 +102,58 @@ class ExchangeRecords:
     ) -> bytes | None:
         """Return the line of a usual request, by a template; None for any other.
 
-        Usual is one that succeeded, on one object, with an ETag and a client's request id.
+        Usual is one that succeeded, and has no parts.
         """
-        request, response, seconds = exchange.request, exchange.response, exchange.seconds
+        request, response = exchange.request, exchange.response
         if request is None or response is None or not exchange.complete:
             return None
-        parsed, fields = response.facts, request.headers.get
+        parsed = response.facts
         if type(parsed) is not ParsedRequest or parsed.outcome is not None:
             return None
-        client, answered = fields("x-ms-client-request-id"), dict(response.headers)
-        etag, operation = answered.get("ETag"), parsed.operation
-        if client is None or _PLAIN.fullmatch(client) is None or etag is None or operation is None:
+        addressed, operation, fields = parsed.addressed, parsed.operation, request.headers.get
+        if operation is None:
             return None
-        place = self._places.of(request, parsed.addressed)
-        if not place.object_key or not place.uri_json:
-            return None
-        identity = identity_of(parsed.claim, request)
+        answered, seconds, head_bytes = (
+            dict(response.headers),
+            exchange.seconds,
+            exchange.head_bytes,
+        )
+        etag, client = answered.get("ETag", ""), fields("x-ms-client-request-id") or ""
+        # All that the line's other fields follow from.
         kind = (
             listener,
-            parsed.addressed.target.account,
+            addressed.target.account,
+            parsed.signed.service,
             operation.name,
             parsed.version,
             fields("x-ms-version"),
             exchange.status,
-            identity,
+            identity_key(parsed.claim, request),
             request.tls,
             fields("user-agent"),
             fields("referer"),
             exchange.peer,
+            not etag,
+            not client,
         )
         template = self._templates.get(kind)
         if template is None:
             template = self._new_template(kind, exchange, listener, ended, engine_s)
+        uri, key = self._places.in_json(request, addressed)
         return filled(
             template,
             (
                 iso7(ended - int(seconds * TICKS_PER_S)),
                 int(seconds * _US_PER_S) / 1000,
-                answered["x-ms-request-id"],
-                place.uri_json,
-                place.key_json,
-                etag[1:-1],
-                client,
+                answered.get("x-ms-request-id", ""),
+                uri,
+                key,
+                _etag_in_json(etag) if etag else "",
+                _id_in_json(client) if client else "",
                 int(engine_s * _US_PER_S) / 1000,
                 exchange.bytes_in,
-                exchange.head_bytes,
-                exchange.bytes_out - exchange.head_bytes,
+                head_bytes,
+                exchange.bytes_out - head_bytes,
             ),
         )
 
@@ -148,11 +164,13 @@ class ExchangeRecords:
         listener: str,
         ended: int,
         engine_s: float,
-    ) -> str:
-        if len(self._templates) >= _TEMPLATES_MAX:
-            self._templates.clear()
+    ) -> Template:
         (record,) = self.of(exchange, listener, ended, engine_s)
-        found = self._templates[kind] = template_of(record)
+        found = template_of(record)
+        if sum(map(len, found)) <= _TEMPLATE_CHARS_MAX:
+            if len(self._templates) >= _TEMPLATES_MAX:
+                self._templates.clear()
+            self._templates[kind] = found
         return found
 
     def of(
@@ -248,6 +266,14 @@ class ExchangeRecords:
                 response_body_size=part.bytes_out,
             ),
         )
+
+
+def _etag_in_json(etag: str) -> str:
+    return f'"\\"{etag[1:-1]}\\""' if _PLAIN_ETAG.fullmatch(etag) else json_of(etag)
+
+
+def _id_in_json(client_id: str) -> str:
+    return f'"{client_id}"' if _PLAIN_ID.fullmatch(client_id) else json_of(shown(client_id))
 
 
 def _facts_of(

@@ -7,6 +7,7 @@ secret: a signature appears as its SHA-256 only, from which it cannot be guessed
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Hashable
 from functools import lru_cache
 from typing import Final
 
@@ -48,6 +49,15 @@ def identity_of(claim: Claim | None, request: Request | None) -> IdentityField:
     if isinstance(claim, Anonymous) or request is None:
         return ANONYMOUS
     return _unverified(request)
+
+
+def identity_key(claim: Claim | None, request: Request) -> Hashable:
+    """Return a value from which the field follows; it costs less than the field."""
+    if type(claim) is SasClaim:
+        return claim.sas, claim.account, claim.key
+    if type(claim) is SharedKeyClaim:
+        return claim.account, claim.key
+    return identity_of(claim, request)
 
 
 @lru_cache(maxsize=_CACHED_MAX)

@@ -73,6 +73,7 @@ class AccessLog:
         self._exchanges = ExchangeRecords(places)
         self._messages = MessageRecords(places)
         self._held: list[tuple[Exchange, str, int, float]] = []
+        self._is_due = False  # whether a call is arranged that empties the list
         self._call_later = asyncio.get_running_loop().call_later
         self.writer = LogWriter(target)
         self.writer.start()
@@ -90,8 +91,9 @@ class AccessLog:
         is_large = exchange.bytes_in + exchange.bytes_out > _HELD_BYTES_MAX
         if is_large or len(held) >= _HELD_MAX:
             self._record_held()
-        elif len(held) == 1:
-            self._call_later(_HELD_S, self._record_held)
+        elif not self._is_due:
+            self._is_due = True
+            self._call_later(_HELD_S, self._record_due)
 
     def observe_smb(self, exchange: SmbExchange) -> None:
         """See RequestObserver."""
@@ -101,12 +103,18 @@ class AccessLog:
     def _record_held(self) -> None:
         """Make the lines of the exchanges that are held."""
         held, self._held = self._held, []
+        lines: list[bytes] = []
         for exchange, listener, now, engine_s in held:
             try:
-                for line in self._exchanges.lines(exchange, listener, now, engine_s):
-                    self.writer.put(line)
+                lines += self._exchanges.lines(exchange, listener, now, engine_s)
             except Exception:
                 _log.exception("a request could not be recorded in the access log")
+        if lines:
+            self.writer.put(b"".join(lines))
+
+    def _record_due(self) -> None:
+        self._is_due = False
+        self._record_held()
 
     async def close(self) -> None:
         """Write what is queued, within a bounded time."""

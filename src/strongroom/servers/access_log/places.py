@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 from functools import lru_cache
 from typing import Final
 
@@ -22,18 +23,19 @@ from strongroom.servers.access_log.texts import HIDDEN, ObjectNames, cut, shown_
 from strongroom.wire.core.http import Request
 
 _PURPOSE: Final = b"strongroom access log: names"
-_CACHED_MAX: Final = 2048
-_CACHED_CHARS_MAX: Final = 512
+_CACHED_MAX: Final = 1024
+# Addresses up to this length are never cut.
+_SHORT_CHARS: Final = 1024
+# What appears in a line as the client sent it, in the name of the object too.
+_UNCHANGED_PATH: Final = re.compile(r"/[0-9A-Za-z/._~$-]*")
+_UNCHANGED_HOST: Final = re.compile(r"[0-9A-Za-z.:\[\]-]{1,256}")
 
 
 class ShownPlace(msgspec.Struct, frozen=True):
-    """The URI of a request, and the name of its object; "" if it names none. The other two are
-    the same in JSON."""
+    """The URI of a request, and the name of its object; "" if it names none."""
 
     uri: str
     object_key: str = ""
-    uri_json: str = ""
-    key_json: str = ""
 
 
 class Places:
@@ -47,7 +49,6 @@ class Places:
     def __init__(self, accounts: Accounts, names: ObjectNames) -> None:
         self._accounts = accounts
         self._names = names
-        self._plain: dict[tuple[str, str, bool], ShownPlace] = {}
 
     def of(self, request: Request, addressed: ResourceAddress | None) -> ShownPlace:
         """Return the place of a request.
@@ -55,27 +56,29 @@ class Places:
         Arguments:
             addressed: None if its URL could not be read.
         """
-        if self._names is not ObjectNames.PLAIN or addressed is None:
-            return self._new(request, addressed)
-        # What a URL names follows from these three. It is cached, since clients repeat URLs.
-        asked = request.host, request.target, request.tls
-        found = self._plain.get(asked)
-        if found is None:
-            found = self._new(request, addressed)
-            found = ShownPlace(
-                found.uri, found.object_key, json_of(found.uri), json_of(found.object_key)
-            )
-            if len(request.target) <= _CACHED_CHARS_MAX:
-                if len(self._plain) >= _CACHED_MAX:
-                    self._plain.clear()
-                self._plain[asked] = found
-        return found
-
-    def _new(self, request: Request, addressed: ResourceAddress | None) -> ShownPlace:
         origin = f"{'https' if request.tls else 'http'}://{request.host}"
         if self._names is ObjectNames.PLAIN:
             return _plain(origin, request.path, request.query, addressed)
         return self._veiled(origin, request.query, addressed, request.mount)
+
+    def in_json(self, request: Request, addressed: ResourceAddress) -> tuple[str, str]:
+        """Return the URI and the name of the object, each as text of JSON."""
+        path, query, host = request.path, request.query, request.host
+        if (
+            self._names is ObjectNames.PLAIN
+            and addressed.entity is None
+            and len(request.target) <= _SHORT_CHARS
+            and _UNCHANGED_PATH.fullmatch(path)
+            and _UNCHANGED_HOST.fullmatch(host)
+        ):
+            # Most requests: only the query can have anything to cut or to escape.
+            target, scheme = addressed.target, "https" if request.tls else "http"
+            shown = "" if query is None else _query_in_json(query)
+            container = f"/{target.container}" if target.container else ""
+            name = f"/{target.blob}" if target.blob else ""
+            return f'"{scheme}://{host}{path}{shown}"', f'"/{target.account}{container}{name}"'
+        place = self.of(request, addressed)
+        return json_of(place.uri), json_of(place.object_key)
 
     def key(self, account: str, container: str, name: str) -> str:
         """Return the name of an object in the form that the operator chose."""
@@ -113,6 +116,12 @@ def name_of(addressed: ResourceAddress) -> str:
     if addressed.entity is not None:
         return "\n".join(addressed.entity)
     return addressed.target.blob or ""
+
+
+@lru_cache(maxsize=_CACHED_MAX)
+def _query_in_json(query: str) -> str:
+    """Return what is shown of a query, with its question mark, as text of JSON without quotes."""
+    return json_of(cut(f"?{shown_query(query, ObjectNames.PLAIN)}"))[1:-1]
 
 
 @lru_cache(maxsize=64)
