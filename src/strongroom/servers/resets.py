@@ -3,8 +3,8 @@
 Lives here: the query, and the signatures that a server needs which other machines can reach. Must
 not live here: what a reset does (services/reset.py), `Host` and `Origin` (own_hosts.py).
 
-Without the header Authorization a reset needs no key, so only a server on loopback accepts that,
-and only if no proxy says that it forwards the request: other machines may reach the proxy.
+Without the header Authorization a reset needs no key, so only a server on loopback accepts that.
+It refuses if a proxy says that it forwards the request, since other machines may reach the proxy.
 Elsewhere the header has one SharedKey signature for each account that would be reset, separated by
 commas. Each covers the whole request, as for the Blob service. SharedKeyLite is refused, since it
 leaves out the query, which says what is reset.

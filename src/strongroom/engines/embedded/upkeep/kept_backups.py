@@ -3,8 +3,8 @@
 Lives here: what counts as a complete backup, the names of those that `--keep` makes, and how one is
 deleted. Must not live here: making a backup (backup.py).
 
-Only a whole backup that this program has made is ever deleted: its name is one of ours, its FORMAT
-says that it is a complete backup, nobody reads it, and it holds nothing but the files of a backup.
+Only a whole backup that this program has made is ever deleted. Its name is one of ours, its FORMAT
+says that it is a complete backup, and nobody reads it. It holds nothing but the files of a backup.
 Its FORMAT is renamed to UNFINISHED first. So a deletion that is killed leaves no directory that
 passes for a backup.
 """
@@ -28,6 +28,7 @@ from strongroom.engines.embedded.directory import (
     Format,
 )
 from strongroom.engines.embedded.files import OsFiles
+from strongroom.platform import files as system
 
 _NAME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d{6}Z", re.ASCII)
 _FILES: Final = frozenset(
@@ -76,7 +77,7 @@ def delete_backup(path: str) -> None:
         raise NotDeleted(f"{path} is being read")
     try:
         files = list(_own_files(layout))
-        os.rename(layout.format, layout.unfinished_copy)
+        system.rename(layout.format, layout.unfinished_copy)
         OsFiles().sync_directory(path)
         for file in files:
             if file not in (layout.format, layout.backup_lock):
