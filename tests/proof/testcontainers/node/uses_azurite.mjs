@@ -1,12 +1,13 @@
 // Testcontainers' module for Node starts the image in each way that it offers, and Azure's clients use it.
 // Arguments: a certificate and its key (PEM), and a PFX file whose password is `secret`.
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { TableClient } from "@azure/data-tables";
 import { BlobServiceClient } from "@azure/storage-blob";
 import { QueueServiceClient } from "@azure/storage-queue";
 import { AzuriteContainer } from "@testcontainers/azurite";
 
-const [certificate, key, pfx] = process.argv.slice(2);
+const [certificate, key, pfx] = process.argv.slice(2).map((path) => readFileSync(path));
 const image = "mcr.microsoft.com/azure-storage/azurite:latest";
 
 async function use(what, container) {
