@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -78,7 +79,17 @@ class Podman:
         """Remove every container, volume and image."""
         self.attempt("rm", "--all", "--force", "--volumes", "--time=0")
         self.attempt("network", "prune", "--force")
+        self._end_monitors()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _end_monitors(self) -> None:
+        """End what watches commands that were run through the API; each would stay 5 minutes."""
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                if str(self.folder).encode() in path.read_bytes():
+                    os.kill(int(path.parent.name), signal.SIGKILL)
+            except (FileNotFoundError, ProcessLookupError):
+                continue  # it has just ended
 
     def attempt(self, *arguments: str, within: Sequence[str] = ()) -> tuple[int, str]:
         """Run a command of podman; return its exit code and its output.
