@@ -406,6 +406,22 @@ def test_links_out_of_the_folder_are_not_followed(setup: SetUp, tmp_path: Path) 
     assert skipped == {f"devstoreaccount1/samples/{name}:" for name in names}
 
 
+def test_a_file_whose_name_no_blob_can_have_is_passed_over(setup: SetUp, tmp_path: Path) -> None:
+    files = tmp_path / "files"
+    files.mkdir()
+    for name in (b"own.txt", b"two\nlines", b"red\x1b[31m", b"not utf-8 \xff"):
+        (files / os.fsdecode(name)).write_text("text")
+    setup.write(SAMPLES)
+    made = [line for line in setup.apply() if " blob " in line]
+    where = "blob devstoreaccount1/samples"
+    assert sorted(made) == [
+        f"created  {where}/own.txt",
+        rf"skipped  {where}/not utf-8 \udcff: no blob can have this name",
+        rf"skipped  {where}/red\x1b[31m: no blob can have this name",
+        rf"skipped  {where}/two\nlines: no blob can have this name",
+    ]
+
+
 def test_an_upload_that_another_one_wins_is_left(
     setup: SetUp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

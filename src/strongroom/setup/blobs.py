@@ -15,6 +15,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 from strongroom.auth.request import Service
+from strongroom.errors import StorageError
+from strongroom.semantics.core import names
 from strongroom.setup.document import AccountSetup
 from strongroom.setup.files import FileBody, Sample, content_type, samples
 from strongroom.setup.report import SetupReport
@@ -41,7 +43,10 @@ class BlobsSetup:
             for sample in await asyncio.to_thread(_listed, self._folder / container.folder):
                 what = f"blob {account.name}/{container.name}/{sample.name}"
                 if sample.path is None:
-                    self._report.skipped(f"{what}: its file is a link that leads out of the folder")
+                    self._report.skipped(f"{what}: it is a link out of the folder, or no file")
+                    continue
+                if not _can_be_named(sample.name, container.name):
+                    self._report.skipped(f"{what}: no blob can have this name")
                     continue
                 target = f"/{quote(container.name)}/{quote(sample.name)}"
                 await self._make(account.name, target, what, sample.path)
@@ -66,6 +71,14 @@ class BlobsSetup:
             )
             asked = Asked(Service.BLOB, account, "PUT", target, fields, body)
             return await self._requests.do(asked, unless="BlobAlreadyExists")
+
+
+def _can_be_named(name: str, container: str) -> bool:
+    try:
+        names.check_blob(name, container)
+    except StorageError:
+        return False
+    return True
 
 
 def _listed(folder: Path) -> list[Sample]:

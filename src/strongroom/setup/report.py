@@ -51,4 +51,12 @@ class SetupReport:
         self._line("skipped", what)
 
     def _line(self, verb: str, what: str) -> None:
-        self._tell(f"{verb:<{_WIDTH}}{what}")
+        self._tell(f"{verb:<{_WIDTH}}{_shown(what)}")
+
+
+def _shown(text: str) -> str:
+    """Return a text without characters that begin a line, control a terminal or are no UTF-8."""
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape", "surrogatepass").decode()
+        for char in text
+    )
