@@ -172,7 +172,8 @@ class EmbeddedEngine(WaitingEngine):
             self._segments, self._reader, writer, self._committer, self._io_threads, time.now
         )
         self._segments.load(writer.segments())
-        self._compacting = asyncio.create_task(self._compactor.run()) if options.compact else None
+        if options.compact:
+            self._compactor.start()
 
     def on_fatal(self, callback: Callable[[EngineError], None]) -> None:
         """Register `callback`. It is called once, when an I/O error has stopped the store."""
@@ -306,9 +307,7 @@ class EmbeddedEngine(WaitingEngine):
             return
         self._closed = True
         self.watchers.stop()
-        if self._compacting is not None:
-            self._compacting.cancel()
-            await asyncio.gather(self._compacting, return_exceptions=True)
+        await self._compactor.stop()
         self._segments.stop()
         # Stop the threads before the committer is drained: their last results may add work to it.
         await asyncio.to_thread(self._io_threads.shutdown)

@@ -66,12 +66,23 @@ class Compactor:
         self._due = asyncio.Event()
         self._turn = asyncio.Lock()
         self._buffer = memoryview(new_buffer(_PIECE_BYTES))
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Compact in the background from now on."""
+        self._task = asyncio.create_task(self._run())
+
+    async def stop(self) -> None:
+        """End what runs in the background. Idempotent."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
 
     def wake(self) -> None:
         """Signal that a segment may need compaction."""
         self._due.set()
 
-    async def run(self) -> None:
+    async def _run(self) -> None:
         """Compact whenever a segment needs it, until cancelled."""
         is_waiting = False
         while True:
