@@ -141,30 +141,63 @@ class SetupSource:
     Attributes:
         overwrites: whether access levels, policies, CORS and roles that differ are set.
         variables: the environment, in which keys may lie.
+        only: whether the server ends when the setup is applied.
     """
 
     file: Path
     overwrites: bool = False
     variables: Mapping[str, str] = field(default_factory=dict, repr=False)
+    only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    """The program's own log, on standard error.
+
+    Attributes:
+        debug_file: a file for lines of every level; None = there is none.
+    """
+
+    level: LogLevel = "warning"
+    format: LogFormat = "text"
+    debug_file: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ObservationSettings:
+    """What is recorded of each request.
+
+    Attributes:
+        access_log: the path of the access log, `-` = standard output; None = there is none.
+        names: how the names of objects are shown, in the access log and in spans.
+        traces: whether spans are sent as the OTEL_ variables say.
+    """
+
+    access_log: str | None = None
+    names: AccessLogNames = "plain"
+    traces: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """All settings of a server.
 
-    `data` None = in memory. `host_suffixes` are domains below which a label is an account, besides
-    blob.localhost etc. `one_port` is the port of all services; None = no such port. `smb` None =
-    SMB is not served. `requires_https`: plain HTTP is refused. `own_hosts` are further host names
-    of the server's own endpoints. `allow_reset`: everything may be removed by one request. `oauth`
-    None = bearer tokens are refused. `rehydration_s` is how long archived blobs take to become
-    readable, with priority Standard and with High. `ready_file` exists while the server is ready;
-    None = there is no such file. `setup_only`: the server ends when the setup is applied.
-    `services` are those that get a port of their own. `memory_max_bytes` bounds what a server
-    without `data` keeps; None = no bound. `allow_unsigned_tokens`: other machines may use the
-    development mode of bearer tokens. `debug_log` is a file for log lines of every level; None =
-    there is none. `access_log` is the path of the access log, `-` = standard output, None = there
-    is none. `access_log_names` is how the names of objects are shown, in spans too. `traces`: spans
-    are sent as the OTEL_ variables say.
+    Attributes:
+        data: the data directory; None = in memory.
+        one_port: the port of all services; None = no such port.
+        smb: None = SMB is not served.
+        requires_https: plain HTTP is refused.
+        allow_reset: everything may be removed by one request.
+        host_suffixes: domains below which a label is an account, besides blob.localhost etc.
+        own_hosts: further host names of the server's own endpoints.
+        oauth: None = bearer tokens are refused.
+        rehydration_s: how long archived blobs take to become readable, with priority Standard and
+            with High.
+        setup: None = nothing is set up.
+        ready_file: exists while the server is ready; None = there is no such file.
+        services: those that get a port of their own.
+        memory_max_bytes: bounds what a server without `data` keeps; None = no bound.
+        allow_unsigned_tokens: other machines may use the development mode of bearer tokens.
     """
 
     data: Path | None = DEFAULT_DATA
@@ -185,24 +218,19 @@ class Settings:
     copy_source_hosts: tuple[str, ...] = ()
     metrics_anywhere: bool = False
     own_hosts: tuple[str, ...] = ()
-    log_level: LogLevel = "warning"
-    log_format: LogFormat = "text"
+    log: LogSettings = LogSettings()
+    observation: ObservationSettings = ObservationSettings()
     drain_timeout_s: float = 20.0
     strict: bool = False
     oauth: OAuth | None = None
     roles: RolesSource = RolesSource()
     rehydration_s: tuple[float, float] = (0.0, 0.0)
     setup: SetupSource | None = None
-    setup_only: bool = False
     ready_file: Path | None = None
     hosts: ServiceHosts = ServiceHosts()
     services: tuple[ServiceName, ...] = SERVICE_NAMES
     memory_max_bytes: int | None = None
     allow_unsigned_tokens: bool = False
-    debug_log: Path | None = None
-    access_log: str | None = None
-    access_log_names: AccessLogNames = "plain"
-    traces: bool = False
 
     def host_of(self, name: str) -> str:
         """Return the host of a listener: a service's own, else that of all."""
@@ -386,8 +414,8 @@ def check_oauth(settings: Settings) -> None:
 def check_logs(settings: Settings) -> None:
     """Refuse a log inside the data directory, whose files it could damage. Raises: ConfigError."""
     data = settings.data
-    access_log = None if settings.access_log == "-" else settings.access_log
-    for log in (access_log, settings.debug_log):
+    access_log = settings.observation.access_log
+    for log in (None if access_log == "-" else access_log, settings.log.debug_file):
         if data is None or log is None:
             continue
         if Path(os.path.realpath(log)).is_relative_to(os.path.realpath(data)):

@@ -34,8 +34,8 @@ class ServerObservers:
     """
 
     def __init__(self, settings: Settings, accounts: ServedAccounts, clock: Clock) -> None:
-        places = Places(accounts, ObjectNames(settings.access_log_names))
-        self.tracing = _tracing(places) if settings.traces else None
+        places = Places(accounts, ObjectNames(settings.observation.names))
+        self.tracing = _tracing(places) if settings.observation.traces else None
         self.access_log = _access_log(settings, places, clock)
 
     @property
@@ -67,10 +67,11 @@ class ServerObservers:
 
 
 def _access_log(settings: Settings, places: Places, clock: Clock) -> AccessLog | None:
-    if settings.access_log is None:
+    target = settings.observation.access_log
+    if target is None:
         return None
     try:
-        return AccessLog(settings.access_log, places, clock.wall_ticks, measured)
+        return AccessLog(target, places, clock.wall_ticks, measured)
     except AccessLogUnusable as error:
         raise ConfigError(f"--access-log: {error}") from None
 

@@ -13,7 +13,14 @@ from strongroom.auth.accounts import (
     Account,
     development_account,
 )
-from strongroom.config import AccessLogNames, AccountSources, OAuth, Settings, SmbFlags
+from strongroom.config import (
+    AccessLogNames,
+    AccountSources,
+    OAuth,
+    ObservationSettings,
+    Settings,
+    SmbFlags,
+)
 from strongroom.testing.ports import free_port
 from strongroom.testing.server import InProcessServer
 from tests.conformance.client import Client, Credential
@@ -34,7 +41,12 @@ class Logged:
     """
 
     def __init__(
-        self, folder: Path, names: AccessLogNames = "plain", smb: bool = False, **more: Any
+        self,
+        folder: Path,
+        names: AccessLogNames = "plain",
+        smb: bool = False,
+        traces: bool = False,
+        **more: Any,
     ) -> None:
         self.path = folder / "access.log"
         (key,) = development_account().keys
@@ -49,8 +61,7 @@ class Logged:
             smb=SmbFlags(free_port()) if smb else None,
             accounts=AccountSources((account,)),
             oauth=OAuth(),
-            access_log=str(self.path),
-            access_log_names=names,
+            observation=ObservationSettings(str(self.path), names, traces),
             **more,
         )
         self.server = InProcessServer(self.settings)

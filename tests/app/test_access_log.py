@@ -18,7 +18,7 @@ import pytest
 from strongroom.app import App
 from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_KEY, DEVELOPMENT_ACCOUNT_NAME
 from strongroom.clock import SystemClock
-from strongroom.config import ConfigError, Settings
+from strongroom.config import ConfigError, ObservationSettings, Settings
 from tests.app.logged import SECOND_KEY, Logged
 from tests.auth.tokens import claims, unsigned
 from tests.conformance import blob_batches
@@ -445,7 +445,12 @@ def test_a_log_that_cannot_be_opened_is_an_error_at_the_start(
     data = tmp_path / more["data"] if more else None
     log = str(tmp_path / "missing" / "log")
     settings = Settings(
-        data=data, blob_port=0, queue_port=0, table_port=0, file_port=0, access_log=log
+        data=data,
+        blob_port=0,
+        queue_port=0,
+        table_port=0,
+        file_port=0,
+        observation=ObservationSettings(log),
     )
 
     async def start() -> None:

@@ -115,7 +115,7 @@ EFFECTS = (
     ),
     Effect("oauth", ("--oauth", "BASIC"), lambda p: p.settings.oauth == OAuth()),
     Effect("silent", ("-s", "--loose"), lambda p: p.is_silent and p.remarks == ()),
-    Effect("debug", ("-d", "log/f"), lambda p: p.settings.debug_log == HERE / "log" / "f"),
+    Effect("debug", ("-d", "log/f"), lambda p: p.settings.log.debug_file == HERE / "log" / "f"),
     Effect(
         "loose",
         ("-L",),

@@ -15,11 +15,14 @@ from strongroom.cli.flags.table import FLAGS
 from strongroom.config import AccountSources, RolesSource, Settings, without_settings
 
 # Fields of Settings that flags make together (flags/settings.py).
-COMPOSED = {"setup", "data", "smb", "accounts", "tls", "oauth", "roles", "rehydration_s"}
+COMPOSED = {
+    "setup", "data", "smb", "accounts", "tls", "oauth", "roles", "rehydration_s", "log",
+    "observation",
+}  # fmt: skip
 # Fields that no flag sets: tests of the server itself do.
 OF_TESTS = {"drain_timeout_s", "strict"}
 # Fields that other programs set (docs/reference/serving.md): `serve` has no flags for them.
-OF_PROGRAMS = {"hosts", "services", "memory_max_bytes", "allow_unsigned_tokens", "debug_log"}
+OF_PROGRAMS = {"hosts", "services", "memory_max_bytes", "allow_unsigned_tokens"}
 
 
 def settings(typed: dict[str, Sequence[str]], **environment: str) -> Settings:
@@ -74,7 +77,7 @@ def test_the_environment_counts_where_no_flag_is_given() -> None:
     }
     found = settings({}, **variables)
     assert (found.blob_port, found.tls is not None, found.metrics_anywhere) == (20001, True, True)
-    assert (found.test_clock, found.log_level) == (False, "warning")
+    assert (found.test_clock, found.log.level) == (False, "warning")
     assert found.own_hosts == ("one.example.net", "two.example.net")
     assert found.rehydration_s == (54_000.0, 54_000.0)
     found = settings({"blob-port": ["20002"], "tls": ["false"]}, **variables)

@@ -16,6 +16,7 @@ from typing import Final
 from strongroom.auth.accounts import Account
 from strongroom.config import (
     AccountSources,
+    LogSettings,
     OAuth,
     ServiceHosts,
     Settings,
@@ -117,7 +118,7 @@ def plan(command: Command, given: Given, environment: Environment) -> Plan:
         allow_unsigned_tokens=True,
         oauth=_oauth(given),
         memory_max_bytes=_memory_bytes(given, environment) if in_memory else None,
-        debug_log=_debug_log(given, environment.here),
+        log=LogSettings(debug_file=_debug_log(given, environment.here)),
     )
     _check_ports(settings)
     silent = given.has("silent")

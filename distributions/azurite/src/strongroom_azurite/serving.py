@@ -55,7 +55,7 @@ def say(command: Command, text: str) -> None:
 def _prepare(command: Command, plan: Plan) -> int:
     """Make the folders, and import what Azurite left if that is asked for; return 0 if all is
     there."""
-    location, debug_log = plan.location, plan.settings.debug_log
+    location, debug_log = plan.location, plan.settings.log.debug_file
     try:
         code = 0 if location is None else _look_at(command, location, plan.imports)
     except OSError as error:

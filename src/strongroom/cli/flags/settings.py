@@ -15,6 +15,8 @@ from strongroom.cli.flags.flag import Flag
 from strongroom.cli.flags.given import Values
 from strongroom.config import (
     ConfigError,
+    LogSettings,
+    ObservationSettings,
     PfxFile,
     SelfSigned,
     Settings,
@@ -43,6 +45,8 @@ def settings_of(flags: Sequence[Flag], values: Values, environment: Mapping[str,
         roles=config.roles_source(values.path("roles-file"), data),
         rehydration_s=_rehydration_s(values),
         setup=_setup(values, environment),
+        log=_log(values),
+        observation=_observation(values),
         **as_it_is,
     )
 
@@ -58,7 +62,18 @@ def _or_fail(read: Callable[..., T], *given: object) -> T:
 def _setup(values: Values, environment: Mapping[str, str]) -> SetupSource | None:
     file = values.path("setup")
     overwrites = values.known("setup-overwrite", bool)
-    return None if file is None else SetupSource(file, overwrites, environment)
+    only = values.known("setup-only", bool)
+    return None if file is None else SetupSource(file, overwrites, environment, only)
+
+
+def _log(values: Values) -> LogSettings:
+    level = cast("config.LogLevel", values.known("log-level", str))
+    return LogSettings(level, cast("config.LogFormat", values.known("log-format", str)))
+
+
+def _observation(values: Values) -> ObservationSettings:
+    names = cast("config.AccessLogNames", values.known("access-log-names", str))
+    return ObservationSettings(values.one("access-log", str), names, values.known("otel", bool))
 
 
 def _smb(values: Values) -> SmbFlags | None:

@@ -61,7 +61,6 @@ _DATA: Final = Section(
             needs=("setup",),
             excludes=("in-memory",),
             because="changes a data directory",
-            setting="setup_only",
         ),
     ),
 )
@@ -297,14 +296,12 @@ _WATCHING: Final = Section(
             kinds.choice("debug", "info", "warning", "error"),
             "How much is logged; info: starts, stops, new accounts; debug: each request.",
             default="warning",
-            setting="log_level",
         ),
         Flag(
             "log-format",
             kinds.choice("text", "json"),
             "Form of the log on standard error.",
             default="text",
-            setting="log_format",
         ),
         Flag(
             "ready-file",
@@ -317,7 +314,6 @@ _WATCHING: Final = Section(
             kinds.text("FILE"),
             "A line of JSON for each request goes to FILE, or to standard output if FILE is -. "
             "SIGHUP opens the file anew.",
-            setting="access_log",
         ),
         Flag(
             "access-log-names",
@@ -325,7 +321,6 @@ _WATCHING: Final = Section(
             "How the access log and spans show the names of blobs, files, messages and entities. "
             "hash: an HMAC under the account's first key.",
             default="plain",
-            setting="access_log_names",
             needs=("access-log", "otel"),
         ),
         Flag(
@@ -334,7 +329,6 @@ _WATCHING: Final = Section(
             "Send spans of requests and commits as OpenTelemetry's OTEL_ variables say. It needs "
             "the extra strongroom[otel].",
             default=False,
-            setting="traces",
         ),
         Flag(
             "metrics-anywhere",

@@ -72,9 +72,9 @@ def run(settings: Settings, program: Program) -> int:
 
     try:
         check_logs(settings)
-        set_up_logging(settings.log_level, settings.log_format, settings.debug_log)
+        set_up_logging(settings.log.level, settings.log.format, settings.log.debug_file)
     except OSError as error:
-        why = f"the debug log {settings.debug_log} cannot be written: {error.strerror}"
+        why = f"the debug log {settings.log.debug_file} cannot be written: {error.strerror}"
         return _failed(program, Exit.SETTINGS, why)
     except ConfigError as error:
         return _failed(program, Exit.SETTINGS, program.explained(error))
@@ -120,7 +120,7 @@ async def _until_signal(settings: Settings, program: Program) -> EngineError | N
     from strongroom.platform.event_loops import forget_signal, on_signals
     from strongroom.platform.signals import REOPENING_SIGNALS, STOP_SIGNALS
 
-    if settings.setup_only:
+    if settings.setup is not None and settings.setup.only:
         await App(settings, SystemClock(), program.tell).set_up()
         return None
     loop = asyncio.get_running_loop()
