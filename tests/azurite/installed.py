@@ -1,22 +1,22 @@
-"""The wheels of strongroom and strongroom-azurite, built and installed in an empty environment.
+"""The wheels of strongroom and strongroom-azurite, built and installed in an environment.
 
-It is made once for all processes of a test run: they share the folder above their own.
+It is made once for all processes of a test run: they share the folder above their own. The two
+projects come from their wheels, and what they need from the packages of this process: nothing is
+fetched. `tests/installed` installs the wheels into an empty environment with all that they need.
 """
 
 from __future__ import annotations
 
 import fcntl
-import shutil
+import os
 import subprocess
 import sys
+import sysconfig
 import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 DISTRIBUTION = ROOT / "distributions" / "azurite"
-_LEFT_OUT = shutil.ignore_patterns(
-    ".*", "node_modules", "build", "tests", "docs", "*.egg-info", "__pycache__"
-)
 TIMEOUT_S = 600
 
 
@@ -26,32 +26,35 @@ def install(shared: Path) -> Path:
     with open(shared / "azurite-environment.lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (environment / "complete").exists():
-            wheels = build_wheels(shared)
-            venv.create(environment, clear=True, with_pip=True)
-            pip = environment / "bin" / "python"
-            constraints = ROOT / "constraints.txt"
-            _run([pip, "-m", "pip", "install", "--quiet", "--constraint", constraints, *wheels])
+            venv.create(environment, clear=True)
+            _lend_packages(environment)
+            pip = [sys.executable, "-m", "pip", "--python", environment / "bin" / "python"]
+            flags = ["--quiet", "--no-deps", "--no-index", "--force-reinstall"]
+            _run([*pip, "install", *flags, *build_wheels(shared)], ROOT)
             (environment / "complete").touch()
     return environment / "bin"
 
 
 def build_wheels(shared: Path) -> list[Path]:
-    """Return both wheels, built from copies, so that nothing is left in the working tree."""
-    sources, wheels = shared / "azurite-sources", shared / "azurite-wheels"
-    for folder in (sources, wheels):
-        shutil.rmtree(folder, ignore_errors=True)
-    wheels.mkdir()
-    shutil.copytree(ROOT, sources / "strongroom", ignore=_LEFT_OUT)
-    shutil.copytree(DISTRIBUTION, sources / "azurite", ignore=_LEFT_OUT)
-    for name in ("strongroom", "azurite"):
-        command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir"]
-        _run([*command, wheels, sources / name])
+    """Return both wheels; nothing is left in the working tree."""
+    wheels = shared / "azurite-wheels"
+    for project in (ROOT, DISTRIBUTION):
+        _run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", wheels], project)
     return sorted(wheels.glob("*.whl"))
 
 
-def _run(command: list[Path | str]) -> None:
+def _lend_packages(environment: Path) -> None:
+    """Put this process's packages behind the environment's own; the checkout is not among them."""
+    [packages] = environment.glob("lib/*/site-packages")
+    lent = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
+    (packages / "lent.pth").write_text("\n".join(sorted(lent)), encoding="utf-8")
+
+
+def _run(command: list[Path | str], folder: Path) -> None:
     done = subprocess.run(
         [str(word) for word in command],
+        cwd=folder,
+        env={name: text for name, text in os.environ.items() if name != "PYTHONPATH"},
         capture_output=True,
         text=True,
         timeout=TIMEOUT_S,

@@ -66,6 +66,7 @@ class Workload:
         switches: the account's switches; the account is then in an accounts file.
         flags: further flags of `strongroom serve`.
         progress: a number that grows with the work; no server is killed before it has grown.
+            None: the number of acknowledged writes.
     """
 
     flag: str
@@ -162,12 +163,10 @@ def kill_rounds(
         key = base64.b64decode(DEVELOPMENT_ACCOUNT_KEY)
         account = Account(DEVELOPMENT_ACCOUNT_NAME, (key,), workload.switches)
         change_accounts(data / ACCOUNTS_FILE_NAME, lambda before: (account,))
-    with serving(data, *flags):
-        client = workload.client(port, CREDENTIAL)
-        workload.prepare(client)
-        client.close()
     for number in range(rounds):
         with serving(data, *flags) as process:
+            if number == 0:
+                _prepare(workload, port)
             lost += _verify(workload, workers, port)
             _write_and_kill(workload, workers, process, port, rng)
         print(
@@ -179,6 +178,12 @@ def kill_rounds(
         lost += _verify(workload, workers, port)
     lost += [worker.failure for worker in workers if worker.failure]
     return sum(worker.acknowledged for worker in workers), lost
+
+
+def _prepare(workload: Workload, port: int) -> None:
+    client = workload.client(port, CREDENTIAL)
+    workload.prepare(client)
+    client.close()
 
 
 def _verify(workload: Workload, workers: Sequence[AnyWorker], port: int) -> list[str]:
@@ -197,8 +202,8 @@ def _write_and_kill(
     rng: random.Random,
 ) -> None:
     stop = threading.Event()
-    progress = workload.progress or (lambda: 0)
-    before = -1 if workload.progress is None else progress()
+    progress = workload.progress or (lambda: sum(one.acknowledged for one in workers))
+    before = progress()
     threads = []
     for worker in workers:
         worker.seed = rng.getrandbits(32)

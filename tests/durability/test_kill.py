@@ -21,7 +21,7 @@ from tests.durability.smb_workload import MixedWorker
 
 
 def test_nothing_acknowledged_is_lost_when_the_server_is_killed(tmp_path: Path) -> None:
-    acknowledged, lost = kill_rounds(tmp_path / "data", rounds=3, seed=1)
+    acknowledged, lost = kill_rounds(tmp_path / "data", rounds=2, seed=1)
     assert lost == []
     assert acknowledged > 0
 
@@ -50,21 +50,21 @@ def test_what_is_deleted_and_kept_comes_back_after_kills(tmp_path: Path) -> None
 
 def test_no_message_is_lost_when_the_server_is_killed(tmp_path: Path) -> None:
     """Q-GET-07, Q-POP-05: put ones are there, deleted ones are not, got ones come back."""
-    acknowledged, lost = kill_rounds(tmp_path / "data", rounds=3, seed=2, workload=QUEUES)
+    acknowledged, lost = kill_rounds(tmp_path / "data", rounds=2, seed=2, workload=QUEUES)
     assert lost == []
     assert acknowledged > 0
 
 
 def test_no_entity_is_lost_or_torn_when_the_server_is_killed(tmp_path: Path) -> None:
     """T-BAT-02, T-WRI-07: a transaction in progress was applied completely or not at all."""
-    acknowledged, lost = kill_rounds(tmp_path / "data", rounds=3, seed=3, workload=TABLES)
+    acknowledged, lost = kill_rounds(tmp_path / "data", rounds=2, seed=3, workload=TABLES)
     assert lost == []
     assert acknowledged > 0
 
 
 def test_no_file_is_lost_or_torn_when_the_server_is_killed(tmp_path: Path) -> None:
     """F-CRA-01, F-CPY-05: a change or copy in progress was applied completely or not at all."""
-    acknowledged, lost = kill_rounds(tmp_path / "data", rounds=3, seed=4, workload=FILES)
+    acknowledged, lost = kill_rounds(tmp_path / "data", rounds=2, seed=4, workload=FILES)
     assert lost == []
     assert acknowledged > 0
     with Inspection(tmp_path / "data") as inspection:
@@ -75,7 +75,7 @@ def test_no_file_is_lost_or_torn_when_both_protocols_write(tmp_path: Path) -> No
     """F-CRA-01: over SMB too, each answered write is durable, and doctor finds nothing."""
     workers: list[MixedWorker] = []
     data, workload = tmp_path / "data", files_of_both_protocols(workers)
-    acknowledged, lost = kill_rounds(data, rounds=3, seed=6, workload=workload)
+    acknowledged, lost = kill_rounds(data, rounds=2, seed=6, workload=workload)
     assert lost == []
     over_smb = sum(worker.smb_acknowledged for worker in workers)
     assert 0 < over_smb < acknowledged
