@@ -28,7 +28,8 @@ def install(shared: Path) -> Path:
         if not (environment / "complete").exists():
             venv.create(environment, clear=True)
             _lend_packages(environment)
-            pip = [sys.executable, "-m", "pip", "--python", environment / "bin" / "python"]
+            pip: list[Path | str] = [sys.executable, "-m", "pip", "--python"]
+            pip += [environment / "bin" / "python"]
             flags = ["--quiet", "--no-deps", "--no-index", "--force-reinstall"]
             _run([*pip, "install", *flags, *build_wheels(shared)], ROOT)
             (environment / "complete").touch()

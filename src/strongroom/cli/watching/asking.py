@@ -26,7 +26,7 @@ class NoAnswer(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpAnswer:
     """An answer of the server."""
 
     status: int
@@ -65,9 +65,9 @@ class ServerAddress:
             return cls(parts.hostname, port or 80, None)
         return cls(parts.hostname, port or 443, _trusting(ca_file))
 
-    def get(self, path: str, timeout_s: float) -> Answer:
+    def get(self, path: str, timeout_s: float) -> HttpAnswer:
         """Return the answer to one GET. Raises: NoAnswer."""
-        found: list[Answer | Exception] = []
+        found: list[HttpAnswer | Exception] = []
 
         def ask() -> None:
             try:
@@ -85,7 +85,7 @@ class ServerAddress:
             raise NoAnswer(_reason(found[0]))
         return found[0]
 
-    def _get(self, path: str, timeout_s: float) -> Answer:
+    def _get(self, path: str, timeout_s: float) -> HttpAnswer:
         connection = (
             http.client.HTTPConnection(self.host, self.port, timeout=timeout_s)
             if self.tls is None
@@ -99,7 +99,7 @@ class ServerAddress:
             body = response.read(_ANSWER_BYTES_MAX + 1)
             if len(body) > _ANSWER_BYTES_MAX:
                 raise ValueError(f"an answer of more than {_ANSWER_BYTES_MAX} bytes")
-            return Answer(response.status, body)
+            return HttpAnswer(response.status, body)
         finally:
             connection.close()
 

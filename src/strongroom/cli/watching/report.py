@@ -64,7 +64,7 @@ class Measured(msgspec.Struct, frozen=True):
     scrub: ScrubRound | None
 
 
-class Report(msgspec.Struct, frozen=True):
+class StatusReport(msgspec.Struct, frozen=True):
     """What `strongroom status` found.
 
     Attributes:

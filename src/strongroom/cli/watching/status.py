@@ -19,7 +19,7 @@ from strongroom.cli.plain import plain
 
 if TYPE_CHECKING:
     from strongroom.cli.watching.asking import ServerAddress
-    from strongroom.cli.watching.report import Measured, Report
+    from strongroom.cli.watching.report import Measured, StatusReport
 
 HELP = """
 Say how a running server is.
@@ -87,7 +87,7 @@ def status(
 
 def _asked(
     url: str, address: ServerAddress, timeout_s: float, backup_within_s: float | None
-) -> Report:
+) -> StatusReport:
     """Return what the server says. Raises: NoAnswer, NotAStrongroom."""
     from strongroom.cli.watching import report
     from strongroom.clock import SystemClock
@@ -101,10 +101,10 @@ def _asked(
         text = answer.body.decode("utf-8", "replace")
         measured = report.measured_of(text, now_s)
     found = tuple(report.findings(health, measured, backup_within_s, now_s))
-    return report.Report(url, health, measured, found)
+    return report.StatusReport(url, health, measured, found)
 
 
-def _lines(report: Report) -> Iterator[str]:
+def _lines(report: StatusReport) -> Iterator[str]:
     health = report.health
     yield f"{report.url}: {health.status}, version {health.version}"
     yield _row("durable", "yes" if health.durable else "no: it keeps nothing")

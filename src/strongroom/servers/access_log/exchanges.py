@@ -193,8 +193,6 @@ class ExchangeRecords:
         return [whole]
 
     def _whole(self, exchange: Exchange, seen: _Seen) -> AccessRecord:
-        # Each request is recorded here, so its cost counts: arguments in order are cheaper than
-        # named ones, and what is not known costs no call.
         parsed, refusal, listener, ended, engine_s = seen
         request, response, seconds = exchange.request, exchange.response, exchange.seconds
         answered = {} if response is None else dict(response.headers)
@@ -204,33 +202,33 @@ class ExchangeRecords:
         if request is not None:
             place = self._places.of(request, None if parsed is None else parsed.addressed)
         return AccessRecord(
-            iso7(ended - int(seconds * TICKS_PER_S)),
-            category,
-            operation,
-            _version(parsed, request),
-            exchange.status,
-            _status_text(exchange.status, refusal, identity),
-            int(seconds * _US_PER_S) / 1000,
-            exchange.peer,
-            answered.get("x-ms-request-id", ""),
-            "HTTPS" if request is not None and request.tls else "HTTP",
-            place.uri,
-            identity,
-            Properties(
-                "" if parsed is None else shown(parsed.addressed.target.account),
-                "" if parsed is None else _SERVICE_TYPES[parsed.signed.service],
-                listener,
-                place.object_key,
-                answered.get("ETag", ""),
-                _header(request, "user-agent"),
-                _header(request, "referer"),
-                _header(request, "x-ms-client-request-id"),
-                int(engine_s * _US_PER_S) / 1000,
-                exchange.bytes_in,
-                exchange.head_bytes,
-                max(0, exchange.bytes_out - exchange.head_bytes),
-                "" if refusal is None else _refused_by(refusal, request),
-                not exchange.complete,
+            time=iso7(ended - int(seconds * TICKS_PER_S)),
+            category=category,
+            operation_name=operation,
+            operation_version=_version(parsed, request),
+            status_code=exchange.status,
+            status_text=_status_text(exchange.status, refusal, identity),
+            duration_ms=int(seconds * _US_PER_S) / 1000,
+            caller_ip_address=exchange.peer,
+            correlation_id=answered.get("x-ms-request-id", ""),
+            protocol="HTTPS" if request is not None and request.tls else "HTTP",
+            uri=place.uri,
+            identity=identity,
+            properties=Properties(
+                account_name="" if parsed is None else shown(parsed.addressed.target.account),
+                service_type="" if parsed is None else _SERVICE_TYPES[parsed.signed.service],
+                listener=listener,
+                object_key=place.object_key,
+                etag=answered.get("ETag", ""),
+                user_agent_header=_header(request, "user-agent"),
+                referrer_header=_header(request, "referer"),
+                client_request_id=_header(request, "x-ms-client-request-id"),
+                engine_ms=int(engine_s * _US_PER_S) / 1000,
+                request_body_size=exchange.bytes_in,
+                response_header_size=exchange.head_bytes,
+                response_body_size=max(0, exchange.bytes_out - exchange.head_bytes),
+                refused_by="" if refusal is None else _refused_by(refusal, request),
+                interrupted=not exchange.complete,
             ),
         )
 

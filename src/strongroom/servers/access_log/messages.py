@@ -47,23 +47,25 @@ class MessageRecords:
         is_refused = exchange.status >> 30 == 3  # the severity "error" of MS-ERREF
         key = self._key(exchange)
         return AccessRecord(
-            iso7(ended - int(seconds * TICKS_PER_S)),
-            WRITE if header.command in _WRITING else READ,
-            "".join(word.title() for word in command.split("_")),
-            "",
-            exchange.status,
-            f"0x{exchange.status:08X}" if is_refused else _SUCCESS,
-            int(seconds * _US_PER_S) / 1000,
-            exchange.peer,
-            f"{exchange.session_id:016x}-{header.message_id:x}",
-            "SMB",
-            "",
-            IdentityField("NTLM", account=exchange.account) if exchange.account else ANONYMOUS,
-            Properties(
-                exchange.account,
-                _SERVICE_TYPE,
-                listener,
-                key,
+            time=iso7(ended - int(seconds * TICKS_PER_S)),
+            category=WRITE if header.command in _WRITING else READ,
+            operation_name="".join(word.title() for word in command.split("_")),
+            operation_version="",
+            status_code=exchange.status,
+            status_text=f"0x{exchange.status:08X}" if is_refused else _SUCCESS,
+            duration_ms=int(seconds * _US_PER_S) / 1000,
+            caller_ip_address=exchange.peer,
+            correlation_id=f"{exchange.session_id:016x}-{header.message_id:x}",
+            protocol="SMB",
+            uri="",
+            identity=IdentityField("NTLM", account=exchange.account)
+            if exchange.account
+            else ANONYMOUS,
+            properties=Properties(
+                account_name=exchange.account,
+                service_type=_SERVICE_TYPE,
+                listener=listener,
+                object_key=key,
                 engine_ms=int(engine_s * _US_PER_S) / 1000,
                 request_body_size=len(exchange.request) - HEADER_BYTES,
                 response_body_size=exchange.bytes_out,
