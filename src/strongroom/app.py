@@ -52,7 +52,7 @@ from strongroom.servers.one_port import OnePort
 from strongroom.servers.own_endpoints import OwnEndpoints
 from strongroom.servers.own_hosts import OwnHosts
 from strongroom.servers.service_listeners import ENDPOINTS, Shared
-from strongroom.servers.telemetry import ConnectionMetrics, StoreMetrics, Telemetry
+from strongroom.servers.telemetry import ConnectionMetrics, JobMetrics, StoreMetrics, Telemetry
 from strongroom.servers.wanted_ports import not_listening, wanted_ports
 from strongroom.services.blob.decisions.rehydration import RehydrationDelays
 from strongroom.services.copy_openers import OPENERS
@@ -291,6 +291,8 @@ class App:
         telemetry.add(ConnectionMetrics(budget))
         if isinstance(self.store, EmbeddedEngine):
             telemetry.add(StoreMetrics(self.store.facts))
+        sweeper = Sweeper(self.services)
+        telemetry.add(JobMetrics(sweeper.facts))
         self.observation.add_metrics(telemetry)
         shared = Shared(
             self._own_endpoints(telemetry, faults),
@@ -309,7 +311,7 @@ class App:
         if self.tls is not None:
             self._in_background(self.tls.watch())
         self._in_background(load_soon())
-        self._in_background(Sweeper(self.services).run())
+        self._in_background(sweeper.run())
         self._in_background(MemoryReturn().run())
         if self.pressure is not None:
             self._in_background(self.pressure.watch(lambda: self.store.health(_HEALTH_TIMEOUT_S)))

@@ -310,6 +310,8 @@ class StoreFacts:
         commits: how many commits took up to so many seconds, by that bound, in its order; each
             count includes those of the bounds below. The last bound is infinite.
         commits_s: how long all commits took together.
+        segment_syncs: the same of the syncs of segments, in the form of `commits`.
+        segment_syncs_s: how long they took together.
         damaged_reads: how often this process has read damaged data.
         backup_ended_s: when the last backup was complete, in seconds since 1970; None = there was
             none.
@@ -325,8 +327,25 @@ class StoreFacts:
     live_bytes: int
     commits: tuple[tuple[float, int], ...]
     commits_s: float
+    segment_syncs: tuple[tuple[float, int], ...]
+    segment_syncs_s: float
     damaged_reads: int
     backup_ended_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class JobFacts:
+    """What an operator watches of the jobs in the background.
+
+    Attributes:
+        running: how many run now.
+        failing: how many have failed and will be tried again.
+        done: how many this process has finished.
+    """
+
+    running: int
+    failing: int
+    done: int
 
 
 class Purpose(enum.IntEnum):

@@ -59,6 +59,8 @@ def test_a_server_shows_its_disk_its_commits_and_its_last_backup(tmp_path: Path)
     assert found[count] > before[count]
     assert found['strongroom_commit_seconds_bucket{le="+Inf"}'] == found[count]
     assert found["strongroom_commit_seconds_sum"] > before["strongroom_commit_seconds_sum"]
+    assert found["strongroom_segment_sync_seconds_count"] >= 1
+    assert found["strongroom_segment_sync_seconds_sum"] > 0
     assert begun - 5 <= after["strongroom_last_backup_timestamp_seconds"] <= time.time() + 5
 
 

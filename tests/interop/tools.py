@@ -15,6 +15,8 @@ _INSTALL = {
     "nginx": "install nginx (Debian: apt install nginx-light)",
     "node": "install Node.js 18 or later (Debian: apt install nodejs npm)",
     "npm": "install npm (Debian: apt install npm)",
+    "prometheus": "install Prometheus (Debian: apt install prometheus)",
+    "promtool": "install Prometheus (Debian: apt install prometheus)",
     "rclone": "install rclone (Debian: apt install rclone)",
     "restic": "install restic (Debian: apt install restic)",
     "smbclient": "install smbclient (Debian: apt install smbclient)",

@@ -52,7 +52,7 @@ Examples
   strongroom backup ./strongroom-data ./backups/monday
   strongroom backup ./strongroom-data ./backups/quick --no-verify
   strongroom backup ./strongroom-data ./backups/monday --with-accounts
-  strongroom backup ./strongroom-data ./backups --keep 14 --incremental --quiet
+  strongroom backup ./strongroom-data ./backups --keep 14 --incremental -q
 """
 RESTORE_HELP = """
 Make a new data directory from a backup, which stays as it is.

@@ -34,7 +34,7 @@ from prometheus_client.utils import floatToGoString
 
 from strongroom.servers.connections.budget import ConnectionBudget
 from strongroom.servers.http.settings import Exchange
-from strongroom.values import StoreFacts
+from strongroom.values import JobFacts, StoreFacts
 from strongroom.wire.core.http import Response
 
 REQUEST_LOG: Final = "strongroom.requests"
@@ -186,13 +186,18 @@ class StoreMetrics(Collector):
         sizes.add_metric(("segments",), facts.segments_bytes)
         yield sizes
         yield _gauge("live_bytes", "What is needed of the segments.", facts.live_bytes)
-        seconds = HistogramMetricFamily(
-            "strongroom_commit_seconds", "Commits of records, with their sync to the disk."
+        yield _histogram(
+            "commit_seconds",
+            "Commits of records, with their sync to the disk.",
+            facts.commits,
+            facts.commits_s,
         )
-        bounds, counts = zip(*facts.commits, strict=True)
-        buckets = list(zip(map(floatToGoString, bounds), map(float, counts), strict=True))
-        seconds.add_metric((), buckets, facts.commits_s)
-        yield seconds
+        yield _histogram(
+            "segment_sync_seconds",
+            "Syncs of larger bodies to the disk.",
+            facts.segment_syncs,
+            facts.segment_syncs_s,
+        )
         yield _counter("damaged_reads", "Reads that found damaged data.", facts.damaged_reads)
         if facts.backup_ended_s is not None:
             yield GaugeMetricFamily(
@@ -200,6 +205,34 @@ class StoreMetrics(Collector):
                 "When the last backup was complete.",
                 value=facts.backup_ended_s,
             )
+
+
+class JobMetrics(Collector):
+    """The jobs in the background as metrics.
+
+    Arguments:
+        facts: returns the present facts.
+    """
+
+    def __init__(self, facts: Callable[[], JobFacts]) -> None:
+        self._facts = facts
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield all metrics with their present values."""
+        facts = self._facts()
+        yield _gauge("jobs_running", "Jobs that run now.", facts.running)
+        yield _gauge("jobs_failing", "Jobs that failed and are tried again.", facts.failing)
+        yield _counter("jobs_done", "Jobs that were finished.", facts.done)
+
+
+def _histogram(
+    name: str, what: str, by_bound: tuple[tuple[float, int], ...], sum_s: float
+) -> Metric:
+    bounds, counts = zip(*by_bound, strict=True)
+    buckets = list(zip(map(floatToGoString, bounds), map(float, counts), strict=True))
+    found = HistogramMetricFamily(f"strongroom_{name}", what)
+    found.add_metric((), buckets, sum_s)
+    return found
 
 
 def _counter(name: str, what: str, count: int) -> Metric:

@@ -51,7 +51,7 @@ from strongroom.services.queue.sweep import expire_messages, sweep_messages
 from strongroom.services.table.sweep import sweep_table
 from strongroom.store.core import keys, records
 from strongroom.store.core.records import DamagedRecord, Job, JobKind
-from strongroom.values import Purpose
+from strongroom.values import JobFacts, Purpose
 
 _PAGE: Final = 64
 _POLL_INTERVAL_S: Final = 1.0
@@ -85,6 +85,11 @@ class Sweeper:
         self._next = _FIRST
         self._waiting_sweeps: dict[bytes, WaitingSweep] = {}
         self._failures: dict[bytes, tuple[int, float]] = {}
+        self._done = 0
+
+    def facts(self) -> JobFacts:
+        """Return what an operator watches."""
+        return JobFacts(len(self._running), len(self._failures), self._done)
 
     async def run(self) -> None:
         """Run due jobs until cancelled.
@@ -225,6 +230,7 @@ class Sweeper:
             return False
         self._waiting_sweeps.pop(name, None)
         self._failures.pop(name, None)
+        self._done += 1
         return True
 
     async def _takes_share(self, share: int) -> bool:

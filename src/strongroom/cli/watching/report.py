@@ -7,7 +7,7 @@ terminal (status.py). The names of the metrics are those of servers/telemetry.py
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
@@ -29,20 +29,6 @@ class HealthAnswer(msgspec.Struct, frozen=True):
     disk: str = ""
 
 
-class ScrubRound(msgspec.Struct, frozen=True):
-    """How far the scrub in the background has come.
-
-    Attributes:
-        share: of the present round, from 0 to 1.
-        ended_s: when the last whole round ended, in seconds since 1970; None = none yet.
-        findings: what is known to be damaged now.
-    """
-
-    share: float
-    ended_s: float | None
-    findings: int
-
-
 class Measured(msgspec.Struct, frozen=True):
     """The facts of the metrics. A fact that this server does not measure is None.
 
@@ -60,8 +46,8 @@ class Measured(msgspec.Struct, frozen=True):
     ballast_whole_bytes: int | None
     damaged_reads: int | None
     last_backup_s: float | None
-    jobs: int | None
-    scrub: ScrubRound | None
+    jobs_running: int | None
+    jobs_failing: int | None
 
 
 class StatusReport(msgspec.Struct, frozen=True):
@@ -111,8 +97,8 @@ def measured_of(text: str, now_s: float) -> Measured:
         ballast_whole_bytes=number("ballast_whole_bytes"),
         damaged_reads=number("damaged_reads_total"),
         last_backup_s=sums.get(f"{_PREFIX}last_backup_timestamp_seconds"),
-        jobs=number("jobs"),
-        scrub=_scrub(sums),
+        jobs_running=number("jobs_running"),
+        jobs_failing=number("jobs_failing"),
     )
 
 
@@ -144,8 +130,6 @@ def _measured_findings(measured: Measured) -> Iterator[str]:
         yield "the ballast is in use: the disk was full, or is"
     if measured.damaged_reads:
         yield "reads found damaged data: strongroom doctor names it"
-    if measured.scrub is not None and measured.scrub.findings:
-        yield "the scrub found damaged data: the log and strongroom doctor name it"
 
 
 def _backup_findings(measured: Measured | None, within_s: float, now_s: float) -> Iterator[str]:
@@ -159,14 +143,6 @@ def _backup_findings(measured: Measured | None, within_s: float, now_s: float) -
 
 def _uptime_s(started_s: float | None, now_s: float) -> float | None:
     return None if started_s is None else max(0.0, now_s - started_s)
-
-
-def _scrub(sums: Mapping[str, float]) -> ScrubRound | None:
-    share = sums.get(f"{_PREFIX}scrub_round_share")
-    if share is None:
-        return None
-    ended_s = sums.get(f"{_PREFIX}scrub_last_round_timestamp_seconds")
-    return ScrubRound(share, ended_s, int(sums.get(f"{_PREFIX}scrub_findings", 0)))
 
 
 def _sums(text: str) -> dict[str, float]:

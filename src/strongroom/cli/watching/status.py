@@ -121,8 +121,8 @@ def _measured_lines(measured: Measured) -> Iterator[str]:
         yield _row("uptime", str(datetime.timedelta(seconds=int(measured.uptime_s))))
     yield _row("connections", _number(measured.connections))
     yield _row("requests", _number(measured.requests))
-    if measured.jobs is not None:
-        yield _row("jobs", _number(measured.jobs))
+    failing = _number(measured.jobs_failing)
+    yield _row("jobs", f"{_number(measured.jobs_running)} running, {failing} failing")
     if measured.disk_free_bytes is None:
         return  # in memory, or its disk cannot be asked
     data = (measured.records_bytes, measured.log_bytes, measured.segments_bytes)
@@ -134,9 +134,6 @@ def _measured_lines(measured: Measured) -> Iterator[str]:
     yield _row("ballast", f"{_size(measured.ballast_bytes)} of {_size(whole)}")
     yield _row("damaged reads", _number(measured.damaged_reads))
     yield _row("last backup", _moment(measured.last_backup_s))
-    if measured.scrub is not None:
-        yield _row("scrub", f"{measured.scrub.share:.0%} of this round")
-        yield _row("last round", _moment(measured.scrub.ended_s))
 
 
 def _row(name: str, text: str) -> str:

@@ -33,6 +33,8 @@ def store_facts(
         live_bytes=live_bytes,
         commits=times.by_bound(),
         commits_s=times.sum_s,
+        segment_syncs=segments.sync_times.by_bound(),
+        segment_syncs_s=segments.sync_times.sum_s,
         damaged_reads=DataDamaged.found,
         backup_ended_s=_backup_ended_s(layout),
     )

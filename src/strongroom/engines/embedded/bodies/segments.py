@@ -88,9 +88,9 @@ class SegmentStore:
             self.failures,
             on_dead_space,
         )
-        self.durable: Final = Syncs(
-            layout.segments, executor, self.handles, self.failures, self.release
-        ).durable
+        syncs = Syncs(layout.segments, executor, self.handles, self.failures, self.release)
+        self.durable: Final = syncs.durable
+        self.sync_times: Final = syncs.times
         self._layout = layout
         self._files = files
         self._new_id = new_id

@@ -14,6 +14,7 @@ from strongroom.engines.base import EngineError
 from strongroom.engines.embedded.bodies.failures import Failures
 from strongroom.engines.embedded.bodies.handles import Handles
 from strongroom.engines.embedded.bodies.segment import Segment
+from strongroom.engines.embedded.commit_thread import CommitTimes
 from strongroom.engines.embedded.files import is_too_many_open_files
 from strongroom.engines.embedded.futures import retrieve_exception
 
@@ -24,6 +25,9 @@ class Syncs:
     Arguments:
         directory: the directory of the segments. It is synced once after a segment was created.
         on_ended: called at the end of each sync, which has kept its segment busy.
+
+    Attributes:
+        times: how long the syncs took that succeeded.
     """
 
     def __init__(
@@ -40,6 +44,7 @@ class Syncs:
         self._failures = failures
         self._on_ended = on_ended
         self._loop = asyncio.get_running_loop()
+        self.times = CommitTimes()
 
     def durable(self, segment: Segment) -> asyncio.Future[None]:
         """Return a future that is done when everything written to `segment` before is durable.
@@ -76,14 +81,17 @@ class Syncs:
             lambda done: self._loop.call_soon_threadsafe(self._synced, segment, waiting, done)
         )
 
-    def _sync(self, segment: Segment, descriptor: int) -> None:
+    def _sync(self, segment: Segment, descriptor: int) -> float:
+        """Return how many seconds it took."""
+        began_s = self._loop.time()
         files = self._handles.files
         files.sync(descriptor)
         if not segment.named:
             files.sync_directory(self._directory)
             segment.named = True
+        return self._loop.time() - began_s
 
-    def _synced(self, segment: Segment, waiting: asyncio.Future[None], job: Future[None]) -> None:
+    def _synced(self, segment: Segment, waiting: asyncio.Future[None], job: Future[float]) -> None:
         segment.syncing = False
         error = job.exception()
         if isinstance(error, OSError) and is_too_many_open_files(error):
@@ -98,6 +106,7 @@ class Syncs:
                 segment.next_sync = None
             return
         else:
+            self.times.note(job.result())
             waiting.set_result(None)
         if segment.next_sync is not None:
             self._start(segment)
