@@ -185,7 +185,7 @@ def exit_on_data_errors(directory: Path) -> Iterator[None]:
     """End the command with exit code 4 if a data directory or backup cannot be used."""
     import apsw
 
-    from strongroom.cli.imports.advice import explained
+    from strongroom.cli.import_advice import explained
     from strongroom.engines.base import EngineError
     from strongroom.engines.embedded.directory import RECORDS_NAME
     from strongroom.engines.embedded.records.checksummed_pages import reason

@@ -72,7 +72,7 @@ def run(settings: Settings) -> None:
     from strongroom.cli.serving.until_signal import run as run_until_signal
 
     def why(error: Exception) -> str:
-        from strongroom.cli.imports.advice import explained
+        from strongroom.cli.import_advice import explained
 
         return explained(error, settings.data)
 
