@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from strongroom.cli.exits import Exit
+from strongroom.cli.serving import service_manager
 from strongroom.cli.serving.service_manager import ServiceManager
 from tests.cli.command import TIMEOUT_S
 
@@ -59,6 +60,18 @@ def test_a_manager_hears_of_the_start_of_life_and_of_the_end(
     finally:
         process.kill()
         process.wait(TIMEOUT_S)
+
+
+def test_a_long_start_that_keeps_the_loop_still_asks_for_time(
+    manager: tuple[socket.socket, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hearing, address = manager
+    monkeypatch.setattr(service_manager, "START_BEAT_S", 0.01)
+    told = ServiceManager(address, watchdog_s=None)
+    told.begin()
+    for _ in range(3):  # no event loop runs
+        assert hearing.recv(4096) == b"EXTEND_TIMEOUT_USEC=60000000"
+    told.end()
 
 
 def test_a_loop_that_hangs_gives_no_sign_of_life(manager: tuple[socket.socket, str]) -> None:

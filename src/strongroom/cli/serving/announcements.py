@@ -28,7 +28,7 @@ class Announcements:
         self._manager = manager
         self._ready_file = ready_file
         self._is_stopping = False
-        self._manager.begin(asyncio.get_running_loop())
+        self._manager.begin()
 
     def ready(self, app: App) -> None:
         """Announce that all ports are open. Raises: ConfigError: the file cannot be written."""

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import Mapping
 from typing import Final
 
 from strongroom.platform.sockets import send_datagram
 
-_START_BEAT_S: Final = 10.0
+START_BEAT_S: Final = 10.0
 _START_GRACE_S: Final = 60.0
 _US_PER_S: Final = 1_000_000
 _log = logging.getLogger(__name__)
@@ -23,7 +24,8 @@ _log = logging.getLogger(__name__)
 class ServiceManager:
     """Tells a service manager the state of this process.
 
-    The signs of life come from the event loop, so a loop that hangs is noticed.
+    The signs of life come from the event loop, so a loop that hangs is noticed. While the server
+    starts, they come from a thread: the upgrade of its data keeps the loop, and may be long.
 
     Arguments:
         address: the socket; one that begins with @ is abstract. None = there is no manager.
@@ -33,7 +35,7 @@ class ServiceManager:
     def __init__(self, address: str | None, watchdog_s: float | None) -> None:
         self.address = address
         self.watchdog_s = watchdog_s
-        self._is_ready = False
+        self._has_started = threading.Event()
         self._timer: asyncio.TimerHandle | None = None
 
     @classmethod
@@ -46,16 +48,15 @@ class ServiceManager:
         watchdog_s = int(microseconds) / _US_PER_S if wanted else 0.0
         return cls(address if address[:1] in ("/", "@") else None, watchdog_s or None)
 
-    def begin(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Ask for more time while the server starts, since an upgrade of its data may be long."""
+    def begin(self) -> None:
+        """Ask for more time until the server is ready, or ends."""
         if self.address is not None:
-            self._beat(loop)
+            threading.Thread(target=self._extend, name="strongroom-start", daemon=True).start()
 
     def ready(self, loop: asyncio.AbstractEventLoop) -> None:
         """Say that the server serves, and give signs of life from now on."""
-        self._is_ready = True
+        self._has_started.set()
         self.tell("READY=1")
-        self.end()
         if self.address is not None and self.watchdog_s is not None:
             self._beat(loop)
 
@@ -65,18 +66,19 @@ class ServiceManager:
 
     def end(self) -> None:
         """Give no more signs of life."""
+        self._has_started.set()
         if self._timer is not None:
             self._timer.cancel()
 
-    def _beat(self, loop: asyncio.AbstractEventLoop) -> None:
-        if not self._is_ready:
+    def _extend(self) -> None:
+        while not self._has_started.is_set():
             self.tell(f"EXTEND_TIMEOUT_USEC={round(_START_GRACE_S * _US_PER_S)}")
-            pause_s = _START_BEAT_S
-        else:
-            assert self.watchdog_s is not None
-            self.tell("WATCHDOG=1")
-            pause_s = self.watchdog_s / 2
-        self._timer = loop.call_later(pause_s, self._beat, loop)
+            self._has_started.wait(START_BEAT_S)
+
+    def _beat(self, loop: asyncio.AbstractEventLoop) -> None:
+        assert self.watchdog_s is not None
+        self.tell("WATCHDOG=1")
+        self._timer = loop.call_later(self.watchdog_s / 2, self._beat, loop)
 
     def tell(self, state: str) -> None:
         """Send one message. A manager that does not take it is no reason to fail."""
