@@ -12,7 +12,7 @@ create meanwhile stays. The contents are removed later by the jobs that each com
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -153,8 +153,7 @@ class _AccountReset:
             async for places in _pages(self.services, self.account, self.kind):
                 old = [one for one in places if self._is_old(one)]
                 has_found |= bool(old)
-                outcomes = await asyncio.gather(*map(self._remove, old))
-                removed += sum(outcomes)
+                removed += sum(await _all_ended(map(self._remove, old)))
                 await self._end_handles(old)
         return removed
 
@@ -196,3 +195,13 @@ class _AccountReset:
     async def _end_handles(self, gone: Sequence[FoundPlace]) -> None:
         if self.kind.removal_of is shares.removal_of:
             await shares.close_handles(self.services, {shares.generation_of(one) for one in gone})
+
+
+async def _all_ended(removals: Iterable[Awaitable[bool]]) -> list[bool]:
+    """Return the outcomes of removals once all of them have ended, so that none goes on after a
+    reset that is refused. Raises the first error of any."""
+    outcomes = await asyncio.gather(*removals, return_exceptions=True)
+    for outcome in outcomes:
+        if isinstance(outcome, BaseException):
+            raise outcome
+    return [outcome is True for outcome in outcomes]

@@ -288,6 +288,32 @@ def test_a_crash_in_a_commit_leaves_a_place_whole_or_gone(steps: int) -> None:
     run(test)
 
 
+def test_a_reset_that_fails_ends_after_all_of_its_removals(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    commit, ended = Services.commit, []
+
+    async def commit_of(on: Services, decision: Any) -> Any:
+        if isinstance(decision, RemovePlace) and decision.name.endswith("/first"):
+            raise CommitUnknown("a fault")
+        for _ in range(5):
+            await asyncio.sleep(0)
+        made = await commit(on, decision)
+        ended.append(decision)
+        return made
+
+    async def test() -> None:
+        on = services()
+        for name in ("first", "second"):
+            await create(on, name)
+        monkeypatch.setattr(Services, "commit", commit_of)
+        with pytest.raises(CommitUnknown):
+            await reset(on, ALL)
+        assert [one.name for one in ended] == [f"{ACCOUNT}/second"]
+
+    run(test)
+
+
 def test_a_queue_that_is_reset_leaves_one_job() -> None:
     async def test() -> None:
         on = services()
