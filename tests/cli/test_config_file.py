@@ -97,6 +97,7 @@ def refused(path: Path, *flags: str, **environment: str) -> str:
         ("blob-port = true", "F:1: blob-port must be a number"),
         ("blob-port = 70000", "F:1: blob-port '70000': give a port from 0 to 65535"),
         ("# tls\ntls = 1", "F:2: tls must be true or false"),
+        ('data = """\ntls = 1\n"""\ntls = 1', "F:4: tls must be true or false"),
         ("host = 1", 'F:1: host must be a text, such as "HOST"'),
         ('own-host = "a"', "F:1: own-host must be an array"),
         ("own-host = [1]", "F:1: own-host must be a text"),

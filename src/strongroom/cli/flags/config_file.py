@@ -7,7 +7,6 @@ mean. Source: TOML 1.0.0.
 from __future__ import annotations
 
 import difflib
-import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,6 +17,7 @@ from strongroom.cli.flags.flag import Flag
 from strongroom.cli.flags.given import Given, ValueSource, read_texts
 from strongroom.cli.flags.kinds import text_of
 from strongroom.platform.files import rights_of_others
+from strongroom.setup.lines import line_of
 
 _BYTES_MAX: Final = 1024 * 1024
 _NAMES: Final = {str: 'a text, such as "{}"', int: "a number", bool: "true or false"}
@@ -34,7 +34,7 @@ def values_of_file(path: Path, flags: Sequence[Flag]) -> Mapping[str, Given]:
     known = {flag.name: flag for flag in flags}
     found = {}
     for key, value in document.items():
-        label = f"{path}{_line(text, key)}: {key}"
+        label = f"{path}:{line_of(text, [key])}: {key}"
         flag = known.get(key)
         if flag is None:
             _refuse_unknown(label, key, [flag.name for flag in flags if not flag.not_in_file])
@@ -62,14 +62,6 @@ def _refuse_writable(path: Path, number: int) -> None:
     """Refuse a file that others may write: they could give the server other keys and folders."""
     if "w" in rights_of_others(number):
         fail(Exit.SETTINGS, f"other users may write {path}: chmod go-w {path}")
-
-
-def _line(text: str, key: str) -> str:
-    """Return `:3` if the key stands in line 3; empty if it is not found."""
-    begin = re.compile(rf"""\s*\[*\s*["']?{re.escape(key)}["']?\s*[=.\]]""")
-    lines = (number for number, line in enumerate(text.splitlines(), 1) if begin.match(line))
-    number = next(lines, None)
-    return "" if number is None else f":{number}"
 
 
 def _refuse_unknown(label: str, key: str, names: Sequence[str]) -> NoReturn:
