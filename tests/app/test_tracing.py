@@ -22,7 +22,7 @@ from strongroom.engines.embedded import open_store
 from strongroom.testing.ports import free_port
 from tests.app.logged import Logged
 from tests.conformance.answer import expect
-from tests.conformance.client import PUT_BLOB
+from tests.conformance.client import PUT_BLOB, raw
 from tests.conformance.sas import service_sas
 
 PATIENCE_S = 30.0
@@ -137,6 +137,25 @@ def test_a_span_of_a_request_continues_the_trace_of_its_client(
         "strongroom.operation": "Create Container",
     }
     assert collector.resource["service.name"] == "strongroom"
+
+
+@pytest.mark.parametrize(
+    ("host", "address", "port"),
+    [
+        ("[::1]:10000", "::1", 10000),
+        ("[::1]", "::1", None),
+        ("store.example.net", "store.example.net", None),
+        ("127.0.0.1:123456", "127.0.0.1:123456", None),
+    ],
+)
+def test_the_header_host_gives_the_address_and_the_port(
+    traced: Logged, collector: Collector, host: str, address: str, port: int | None
+) -> None:
+    asked = f"GET /.strongroom/health HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+    raw(traced.client().port, asked.encode())
+    (span,) = requests(collector.wait(lambda spans: len(requests(spans)) == 1))
+    found = attributes(span)
+    assert (found["server.address"], found.get("server.port")) == (address, port)
 
 
 def test_a_request_without_a_trace_begins_one(traced: Logged, collector: Collector) -> None:

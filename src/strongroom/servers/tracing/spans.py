@@ -9,6 +9,7 @@ log.
 
 from __future__ import annotations
 
+import re
 from contextvars import ContextVar
 from typing import Final
 from urllib.parse import urlsplit
@@ -30,6 +31,9 @@ from strongroom.wire.core.http import Headers, Request
 _SPAN: Final[ContextVar[Span | None]] = ContextVar("strongroom-span", default=None)
 # Methods of a client that is no HTTP client would be names of spans without end.
 _METHODS: Final = frozenset(("GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS", "PATCH", "MERGE"))
+_HOST: Final = re.compile(
+    r"(?:\[(?P<bracketed>[^\]]*)\]|(?P<name>[^:]*))(?::(?P<port>[0-9]{1,5}))?"
+)
 _OTHER: Final = "_OTHER"
 _SERVER_ERROR: Final = 500
 
@@ -83,7 +87,7 @@ class RequestSpans:
         facts = None if exchange.response is None else exchange.response.facts
         parsed = facts if isinstance(facts, ParsedRequest) else None
         addressed = None if parsed is None else parsed.addressed
-        host, _, port = request.host.partition(":")
+        host, port = _address(request.host)
         found: dict[str, AttributeValue] = {
             "http.request.method": _method(request),
             "url.scheme": "https" if request.tls else "http",
@@ -96,8 +100,8 @@ class RequestSpans:
             "http.response.status_code": exchange.status,
             "http.response.body.size": max(0, exchange.bytes_out - exchange.head_bytes),
         }
-        if port.isascii() and port.isdigit():
-            found["server.port"] = int(port[:5])
+        if port is not None:
+            found["server.port"] = port
         if parsed is not None and parsed.operation is not None:
             found["strongroom.operation"] = parsed.operation.name
         if addressed is not None:
@@ -121,6 +125,14 @@ def current_context() -> SpanContext | None:
 
 def _method(request: Request) -> str:
     return request.method if request.method in _METHODS else _OTHER
+
+
+def _address(host: str) -> tuple[str, int | None]:
+    """Return the name or address of a header Host without brackets, and its port."""
+    named = _HOST.fullmatch(host)
+    if named is None:
+        return host, None
+    return named["bracketed"] or named["name"] or "", int(named["port"]) if named["port"] else None
 
 
 def _route(addressed: ResourceAddress) -> str:
