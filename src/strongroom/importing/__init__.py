@@ -1,7 +1,7 @@
 """Imports of another server's data: the folder of Azurite becomes a data directory.
 
 Lives here: the public names. Must not live here: the folder's format (documents.py, scanning.py),
-the writes (blobs.py, queues.py, tables.py), the order of the steps (run.py).
+the writes (places.py, blobs.py, messages.py, entities.py), the order of the steps (run.py).
 
     from strongroom.importing import import_folder
 

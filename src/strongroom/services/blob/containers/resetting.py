@@ -143,7 +143,8 @@ async def set_mark(services: Services, place: FoundPlace, right: ResetRight) -> 
 
 
 class _Mark(Decision[int], frozen=True):
-    """Set the mark of a deletion, unless the container has one or is another by now."""
+    """Set the mark of a deletion, unless the container is another by now. A mark that is there
+    already is replaced, so whoever has set it looks at the blobs again."""
 
     right: ResetRight
     generation: int
