@@ -74,10 +74,12 @@ class SetupRun:
         missing = self._missing(before)
         file = settings.accounts.file
         if missing and file is not None:
-            known = {one.name for one in missing}
 
             def edit(found: tuple[Account, ...]) -> tuple[Account, ...]:
-                return (*(one for one in found if one.name not in known), *missing)
+                # One that was added meanwhile keeps its keys.
+                there = {one.name for one in found}
+                missing[:] = [one for one in missing if one.name not in there]
+                return (*found, *missing)
 
             try:
                 change_accounts(file, edit)
