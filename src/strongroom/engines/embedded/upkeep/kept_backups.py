@@ -3,9 +3,9 @@
 Lives here: what counts as a complete backup, the names of those that `--keep` makes, and how one is
 deleted. Must not live here: making a backup (backup.py).
 
-Only a whole backup that this program has made is ever deleted. Its name is one of ours, its FORMAT
-says that it is a complete backup, and nobody reads it. It holds nothing but the files of a backup.
-Its FORMAT is renamed to UNFINISHED first. So a deletion that is killed leaves no directory that
+Only a whole backup that this program has made is ever deleted. Its name is one of ours, and its
+FORMAT says that it is a complete backup. Nobody reads it, and it holds only files of a backup. Its
+FORMAT is renamed to UNFINISHED first. So a deletion that is killed leaves no directory that
 passes for a backup.
 """
 
@@ -28,7 +28,6 @@ from strongroom.engines.embedded.directory import (
     Format,
 )
 from strongroom.engines.embedded.files import OsFiles
-from strongroom.platform import files as system
 
 _NAME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d{6}Z", re.ASCII)
 _FILES: Final = frozenset(
@@ -76,18 +75,21 @@ def delete_backup(path: str) -> None:
     if not lock.acquire():
         raise NotDeleted(f"{path} is being read")
     try:
-        files = list(_own_files(layout))
-        system.rename(layout.format, layout.unfinished_copy)
+        files = [
+            one for one in _own_files(layout) if one not in (layout.format, layout.backup_lock)
+        ]
+        OsFiles().rename(layout.format, layout.unfinished_copy)
         OsFiles().sync_directory(path)
         for file in files:
-            if file not in (layout.format, layout.backup_lock):
-                os.unlink(file)
+            os.unlink(file)
         os.rmdir(layout.segments)
-        os.unlink(layout.backup_lock)
-        os.unlink(layout.unfinished_copy)
-        os.rmdir(path)
     finally:
         lock.release()
+    # Not every system deletes a file that is open. From the rename on, nobody takes this for a
+    # backup, so the lock is not needed any more.
+    os.unlink(layout.backup_lock)
+    os.unlink(layout.unfinished_copy)
+    os.rmdir(path)
 
 
 def _backups(folder: str) -> Iterator[str]:
