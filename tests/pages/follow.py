@@ -27,7 +27,7 @@ from tests.pages.python_runs import PythonRuns
 
 _TIMEOUT_S = 100
 # Where a page keeps things; they lie in the folder of the test instead.
-_PLACES = re.compile(r"(?<![\w.])/(srv|backups)/")
+_PLACES = re.compile(r"(?<![\w.])/(srv|backups)(?![\w.-])")
 _OWN_PROGRAM = re.compile(r"(?:^|-- |&& )\./([\w.-]+)", re.MULTILINE)
 _PORTS = (10000, 10001, 10002, 10003)
 _SMB_PORT = 4450
@@ -80,7 +80,7 @@ class Follower:
 
     def here(self, code: str) -> str:
         """Return the same code for this machine: this server, and folders of the test."""
-        code = _PLACES.sub(rf"{self.folder}/\1/", code)
+        code = _PLACES.sub(rf"{self.folder}/\1", code)
         for port, url in zip(_PORTS, self._urls(), strict=True):
             code = re.sub(rf"\b{port}\b", url.rpartition(":")[2], code)
         code = re.sub(rf"\b{_SMB_PORT}\b", str(self._smb_port), code)
