@@ -45,7 +45,10 @@ def import_azurite(
     folder: Annotated[
         Path, typer.Argument(metavar="FOLDER", help="The folder that Azurite used (--location).")
     ],
-    data: Annotated[Path, typer.Option("--data", help="The new data directory: absent or empty.")],
+    data: Annotated[
+        Path,
+        typer.Option("--data", help="The new data directory: absent, empty, or FOLDER itself."),
+    ],
     as_json: Annotated[bool, typer.Option("--json", help="The report as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no report.")] = False,
 ) -> None:
