@@ -13,7 +13,9 @@ import pytest
 from azure.storage.blob import BlobServiceClient
 
 from strongroom.cli.exits import Exit
-from strongroom.engines.embedded.directory import DirectoryLayout, FileLock
+from strongroom.engines.embedded.directory import RECORDS_NAME, DirectoryLayout, FileLock
+from strongroom.engines.embedded.records.bound_pages import PAGE_BYTES
+from strongroom.engines.embedded.records.record_copy import RecordCopier
 from strongroom.engines.embedded.upkeep.kept_backups import (
     NotDeleted,
     delete_backup,
@@ -108,6 +110,24 @@ def test_a_damaged_earlier_backup_is_not_built_on(data: Path, tmp_path: Path) ->
     assert (made["base"], made["reused_bytes"]) == (None, 0)
     assert in_process("doctor", tmp_path / "backups" / "two").code == 0
     assert in_process("doctor", tmp_path / "backups" / "one").code == Exit.REFUSED
+
+
+def test_records_that_the_copy_has_damaged_are_no_backup(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = RecordCopier.copy
+
+    def damaging(copier: RecordCopier) -> None:
+        copy(copier)
+        with (tmp_path / "x" / RECORDS_NAME).open("r+b") as file:
+            file.seek(PAGE_BYTES + 200)
+            byte = file.read(1)
+            file.seek(PAGE_BYTES + 200)
+            file.write(bytes((byte[0] ^ 1,)))
+
+    monkeypatch.setattr(RecordCopier, "copy", damaging)
+    assert in_process("backup", data, tmp_path / "x").code == Exit.DATA
+    assert not (tmp_path / "x").exists()
 
 
 def test_what_is_reused_is_always_verified(data: Path, tmp_path: Path) -> None:
