@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import random
 import shutil
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -233,4 +234,9 @@ def test_a_wrong_signature_is_refused(server: Server, rclone: Rclone, tmp_path: 
     )
     forger = with_sas(f"{server.url}/{DEVELOPMENT_ACCOUNT_NAME}/tree?{token}", tmp_path)
     forger.run("lsjson", REMOTE, code=1)
+    # The line is logged after the answer.
+    for _ in range(100):
+        if "status=403" in server.output():
+            break
+        time.sleep(0.1)
     assert "status=403" in server.output()

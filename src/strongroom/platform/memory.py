@@ -6,6 +6,7 @@ Must not live here: who uses memory. Sources: mmap(2); "CreateFileMapping" of Wi
 from __future__ import annotations
 
 import ctypes
+import functools
 import mmap
 from collections.abc import Callable
 from typing import Final
@@ -24,6 +25,7 @@ def new_memory(size_bytes: int) -> mmap.mmap:
     return _new_mapping(-1, size_bytes, *kind)
 
 
+@functools.cache  # each one made would leave a cycle of objects
 def c_library() -> ctypes.CDLL | None:
     """Return the C library of this process; None if its functions cannot be reached by name."""
     try:

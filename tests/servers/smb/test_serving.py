@@ -81,7 +81,7 @@ def test_requests_and_connections_are_freed_without_the_garbage_collector() -> N
         assert left() == {"ConnectionState"}
         client.transport.close()
         await client.closed()
-        for _ in range(10):  # the end of the connection is still on the stack
+        for _ in range(40):  # the end of the connection is still on the stack
             await asyncio.sleep(0)
         assert left() == set()
 
