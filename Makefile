@@ -13,7 +13,8 @@ NODE_DIR := tests/interop/node
 # The long proofs, and the tests that repeat less in `make test` (tests/effort.py).
 PROOFS := tests/proof tests/fuzz tests/conformance/concurrency/test_races.py tests/conformance/concurrency/test_body_histories.py \
 	tests/conformance/file/test_smb_breaks.py tests/conformance/file/test_smb_histories.py \
-	tests/services tests/engines/test_power_cuts.py tests/engines/test_reserve.py tests/testing/test_search.py
+	tests/services tests/engines/test_power_cuts.py tests/engines/test_reserve.py tests/testing/test_search.py \
+	tests/durability/test_reset.py
 # What `make test` leaves out: it needs other programs, takes hours, or is in `make check`.
 ELSEWHERE := --ignore=tests/installed --ignore=tests/interop --ignore=tests/proof --ignore=tests/tidy
 # Where the distributions are built. They carry the time of the last commit, so two builds are equal.

@@ -98,3 +98,13 @@ def test_every_module_is_there_with_what_it_needs(environment: Environment, tmp_
 
 def test_what_is_installed_fits_together(environment: Environment, tmp_path: Path) -> None:
     assert "No broken requirements found" in environment.pip("check", cwd=tmp_path)
+
+
+def test_the_emulators_commands_come_with_all_that_they_need(
+    built: Path, wheel: Path, tmp_path: Path
+) -> None:
+    """Elsewhere the tests of these commands borrow what they need from the checkout's packages."""
+    own = built / f"strongroom_azurite-{__version__}-py3-none-any.whl"
+    made = Environment.create(tmp_path / "venv", wheel, own)
+    made.pip("check", cwd=tmp_path)
+    assert "--blobPort" in made.run("azurite", "--help", cwd=tmp_path)
