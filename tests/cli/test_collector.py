@@ -31,6 +31,7 @@ def test_a_pass_of_a_young_generation_looks_at_few_objects() -> None:
             generations = range(info["generation"] + 1)
             looked_at.append(sum(len(gc.get_objects(one)) for one in generations))
 
+    gc.collect()  # objects of tests before it may wait here for a pass
     gc.callbacks.append(count)
     try:
         living = [[number] for number in range(100_000)]

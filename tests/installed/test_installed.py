@@ -16,7 +16,7 @@ from strongroom.testing.ports import port_flags
 from tests.installed.environments import TIMEOUT_S, Environment, outside
 
 # What only tests or an extra need; the modules that import these are used with them.
-_OPTIONAL = frozenset({"pytest", "hypothesis", "azure", "nats", "pika", "psycopg"})
+_OPTIONAL = frozenset({"pytest", "hypothesis", "azure", "nats", "opentelemetry", "pika", "psycopg"})
 _IMPORT_ALL = """
 import importlib, json, pkgutil, strongroom
 missing = {}

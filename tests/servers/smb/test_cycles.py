@@ -41,8 +41,9 @@ from tests.servers.smb.client import KEY, Client, OneAccount
 from tests.services import container_calls, file_calls
 
 CONNECTIONS = 1_000
-# What the test itself and the interpreter may add meanwhile; one object each would be 1,000.
-OBJECTS_MAX = 200
+# What the test itself and the interpreter may add meanwhile, such as an abstract class's cache of
+# the classes that it has seen. One object a connection would be 1,000.
+OBJECTS_MAX = 500
 BLOCKS_MAX = 3_000
 FRAMES = 3_000
 FILE_BYTES_MAX = 1 << 42
