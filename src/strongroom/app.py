@@ -30,7 +30,7 @@ from strongroom.config import (
 from strongroom.engines.base import EngineError
 from strongroom.engines.checksum import load_soon
 from strongroom.engines.embedded import EmbeddedEngine, open_store
-from strongroom.engines.embedded.threads import started_pool
+from strongroom.engines.embedded.disk.threads import started_pool
 from strongroom.engines.memory import MemoryEngine
 from strongroom.observation import ServerObservers
 from strongroom.servers import free_memory, service_listeners, smb

@@ -17,7 +17,7 @@ from strongroom import app
 from strongroom.clock import Clock
 from strongroom.engines.embedded import EmbeddedEngine, open_store
 from strongroom.engines.embedded.bodies.segments import LARGE_BODY_BYTES
-from strongroom.engines.embedded.check import check
+from strongroom.engines.embedded.upkeep.check import check
 from strongroom.testing.disks.disk import Disk
 from strongroom.testing.disks.sqlite import DiskVfs
 from strongroom.testing.ports import HOST

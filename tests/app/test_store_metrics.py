@@ -10,7 +10,7 @@ from pathlib import Path
 from azure.storage.blob import BlobServiceClient
 
 from strongroom.engines.base import DataDamaged
-from strongroom.engines.embedded.backup import backup
+from strongroom.engines.embedded.upkeep.backup import backup
 from strongroom.servers.telemetry import StoreMetrics, Telemetry
 from strongroom.testing import InProcessServer
 from strongroom.testing.contract.subject import hidden, put, put_until_full

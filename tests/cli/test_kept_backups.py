@@ -13,7 +13,7 @@ import pytest
 from azure.storage.blob import BlobServiceClient
 
 from strongroom.cli.exits import Exit
-from strongroom.engines.embedded.directory import RECORDS_NAME, DirectoryLayout, FileLock
+from strongroom.engines.embedded.disk.directory import RECORDS_NAME, DirectoryLayout, FileLock
 from strongroom.engines.embedded.records.bound_pages import PAGE_BYTES
 from strongroom.engines.embedded.records.record_copy import RecordCopier
 from strongroom.engines.embedded.upkeep.kept_backups import (

@@ -425,7 +425,7 @@ def test_a_host_suffix_makes_labels_accounts() -> None:
 
 FAILING_DISK = """
 import errno, os, sys
-from strongroom.engines.embedded.files import OsFiles
+from strongroom.engines.embedded.disk.files import OsFiles
 flag, sync = sys.argv.pop(1), OsFiles.sync
 def failing(self, descriptor):
     if os.path.exists(flag):

@@ -10,7 +10,7 @@ from pathlib import Path
 from azure.storage.blob import BlobServiceClient
 from prometheus_client.parser import text_string_to_metric_families
 
-from strongroom.engines.embedded.backup import backup
+from strongroom.engines.embedded.upkeep.backup import backup
 from strongroom.testing import InProcessServer
 from tests.tidy.sources import ROOT
 

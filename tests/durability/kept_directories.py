@@ -17,8 +17,8 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from strongroom.engines.embedded.backup import backup
-from strongroom.engines.embedded.directory import FORMAT_VERSION
+from strongroom.engines.embedded.disk.directory import FORMAT_VERSION
+from strongroom.engines.embedded.upkeep.backup import backup
 from strongroom.testing import InProcessServer
 from tests.durability.kept_data import Services, fill
 

@@ -19,10 +19,10 @@ import pytest
 
 from strongroom.app import DataUnusable
 from strongroom.engines.base import EngineError
-from strongroom.engines.embedded.backup import backup, restore
-from strongroom.engines.embedded.check import check
 from strongroom.engines.embedded.records.bound_pages import PAGE_BYTES
 from strongroom.engines.embedded.records.checksummed_pages import connect
+from strongroom.engines.embedded.upkeep.backup import backup, restore
+from strongroom.engines.embedded.upkeep.check import check
 from strongroom.testing import InProcessServer
 from tests.conformance.answer import expect
 from tests.durability.kept_data import Services, fill, questions, text_of

@@ -25,8 +25,8 @@ from strongroom.auth.accounts import (
 from strongroom.auth.request import Service
 from strongroom.clock import ManualClock
 from strongroom.engines.base import EngineError
-from strongroom.engines.embedded.check import Inspection
 from strongroom.engines.embedded.store import EmbeddedOptions, open_store
+from strongroom.engines.embedded.upkeep.check import Inspection
 from strongroom.servers.requests.admission import ServiceContext
 from strongroom.servers.requests.pipeline import respond
 from strongroom.servers.service_listeners import ENDPOINTS

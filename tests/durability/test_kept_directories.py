@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from strongroom.engines.embedded.backup import restore
-from strongroom.engines.embedded.check import Inspection
-from strongroom.engines.embedded.directory import FORMAT_VERSION
+from strongroom.engines.embedded.disk.directory import FORMAT_VERSION
+from strongroom.engines.embedded.upkeep.backup import restore
+from strongroom.engines.embedded.upkeep.check import Inspection
 from strongroom.store.integrity import Integrity
 from strongroom.testing import InProcessServer
 from tests.durability.kept_data import Services, questions

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from strongroom.engines.embedded.check import Inspection
+from strongroom.engines.embedded.upkeep.check import Inspection
 from strongroom.store.integrity import Integrity
 from tests.cli.command import in_process
 from tests.durability.rounds import (

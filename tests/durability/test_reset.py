@@ -19,8 +19,8 @@ from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_NAME
 from strongroom.auth.request import Service
 from strongroom.clock import ManualClock
 from strongroom.engines.base import EngineError
-from strongroom.engines.embedded.check import Inspection
 from strongroom.engines.embedded.store import EmbeddedOptions, open_store
+from strongroom.engines.embedded.upkeep.check import Inspection
 from strongroom.services import reset as services_reset
 from strongroom.services.core.runner import Services
 from strongroom.services.reset import ResetScope, reset

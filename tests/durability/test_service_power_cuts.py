@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from strongroom.engines.embedded.directory import Damaged
-from strongroom.engines.embedded.serial_point import SerialPoint
+from strongroom.engines.embedded.commit.serial_point import SerialPoint
+from strongroom.engines.embedded.disk.directory import Damaged
 from strongroom.testing.disks.disk import Disk
 from tests.durability import power_cuts
 from tests.durability.power_cut_kept import KeptPlay

@@ -15,7 +15,7 @@ from typing import Final
 
 from strongroom.clock import Clock, ManualClock
 from strongroom.engines.embedded.bodies import segments
-from strongroom.engines.embedded.files import Files
+from strongroom.engines.embedded.disk.files import Files
 from strongroom.engines.embedded.store import EmbeddedEngine, EmbeddedOptions, open_store
 from strongroom.testing.disks.disk import Disk, DiskFiles
 from strongroom.testing.disks.sqlite import DiskVfs

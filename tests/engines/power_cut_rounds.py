@@ -27,8 +27,8 @@ from strongroom.engines.base import (
     StorageEngine,
     Write,
 )
-from strongroom.engines.embedded.check import check
 from strongroom.engines.embedded.store import EmbeddedEngine, EmbeddedOptions, open_store
+from strongroom.engines.embedded.upkeep.check import check
 from strongroom.testing.contract.subject import content, face, hidden, pieces, value
 from strongroom.testing.disks.disk import Disk, DiskFiles
 from strongroom.testing.disks.sqlite import DiskVfs

@@ -13,11 +13,11 @@ import pytest
 
 from strongroom.clock import ManualClock
 from strongroom.engines.base import EngineError, Ref, Step, StorageEngine
-from strongroom.engines.embedded.backup import backup, restore
-from strongroom.engines.embedded.check import Inspection, check
-from strongroom.engines.embedded.directory import NotADataDirectory, UnknownFormat
+from strongroom.engines.embedded.disk.directory import NotADataDirectory, UnknownFormat
 from strongroom.engines.embedded.records.checksummed_pages import CHECKSUM_VFS
 from strongroom.engines.embedded.store import EmbeddedOptions, open_store
+from strongroom.engines.embedded.upkeep.backup import backup, restore
+from strongroom.engines.embedded.upkeep.check import Inspection, check
 from strongroom.testing.contract.subject import (
     commit,
     content,
@@ -115,7 +115,7 @@ def test_another_process_can_back_up_a_served_directory(tmp_path: Path) -> None:
         for number in range(10):
             await _write(store, number)
         code = (
-            "import sys; from strongroom.engines.embedded.backup import backup; "
+            "import sys; from strongroom.engines.embedded.upkeep.backup import backup; "
             "backup(*sys.argv[1:])"
         )
         process = await asyncio.create_subprocess_exec(

@@ -29,9 +29,9 @@ from strongroom.engines.embedded.bodies.buffers import (
     aligned,
 )
 from strongroom.engines.embedded.bodies.segments import LARGE_BODY_BYTES
-from strongroom.engines.embedded.check import check
-from strongroom.engines.embedded.files import OsFiles
+from strongroom.engines.embedded.disk.files import OsFiles
 from strongroom.engines.embedded.store import EmbeddedEngine, EmbeddedOptions, open_store
+from strongroom.engines.embedded.upkeep.check import check
 from strongroom.testing.contract.subject import commit, content, pieces, place
 
 _SIZES = (

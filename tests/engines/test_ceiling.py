@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from strongroom.clock import ManualClock
-from strongroom.engines.embedded.store_time import ContentIds, DurableTime
+from strongroom.engines.embedded.commit.store_time import ContentIds, DurableTime
 from strongroom.testing.disks.disk import Disk
 from strongroom.values import TICKS_PER_S
 from tests.engines.embedded_stores import store_on

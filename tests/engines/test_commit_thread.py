@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from strongroom.engines.base import CommitUnknown, EngineError
-from strongroom.engines.embedded import commit_thread
-from strongroom.engines.embedded.commit_thread import CommitThread
+from strongroom.engines.embedded.commit import commit_thread
+from strongroom.engines.embedded.commit.commit_thread import CommitThread
 from strongroom.testing.contract.subject import face, put, value
 from strongroom.testing.disks.disk import Disk
 from tests.engines.embedded_stores import store_on

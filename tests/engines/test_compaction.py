@@ -17,9 +17,9 @@ import pytest
 from strongroom.engines.base import DataDamaged, Full, Step, StorageEngine
 from strongroom.engines.embedded import EmbeddedEngine
 from strongroom.engines.embedded.bodies.segments import SegmentStore
-from strongroom.engines.embedded.check import check
-from strongroom.engines.embedded.directory import DirectoryLayout, FileLock
+from strongroom.engines.embedded.disk.directory import DirectoryLayout, FileLock
 from strongroom.engines.embedded.records.sqlite import Reader
+from strongroom.engines.embedded.upkeep.check import check
 from strongroom.testing.contract.subject import body_of, commit, content, pieces, place
 from strongroom.testing.disks.disk import Disk
 from tests.engines import embedded_stores

@@ -24,7 +24,6 @@ from strongroom.engines.base import (
     Step,
     Unavailable,
 )
-from strongroom.engines.embedded.check import Inspection, check
 from strongroom.engines.embedded.records import bound_pages
 from strongroom.engines.embedded.records.bound_pages import PAGE_BYTES
 from strongroom.engines.embedded.records.checksummed_pages import (
@@ -33,6 +32,7 @@ from strongroom.engines.embedded.records.checksummed_pages import (
 from strongroom.engines.embedded.records.face_scan import ScanRequest
 from strongroom.engines.embedded.records.sqlite import Reader
 from strongroom.engines.embedded.store import EmbeddedEngine, EmbeddedOptions, open_store
+from strongroom.engines.embedded.upkeep.check import Inspection, check
 from strongroom.slices import run_to_completion
 from strongroom.testing.contract.subject import (
     commit,

@@ -10,8 +10,7 @@ import pytest
 
 from strongroom.clock import ManualClock
 from strongroom.engines.base import EngineError
-from strongroom.engines.embedded.backup import backup, restore
-from strongroom.engines.embedded.directory import (
+from strongroom.engines.embedded.disk.directory import (
     Damaged,
     DirectoryInUse,
     Format,
@@ -22,6 +21,7 @@ from strongroom.engines.embedded.directory import (
 )
 from strongroom.engines.embedded.log.gate import cut_damaged_log
 from strongroom.engines.embedded.store import EmbeddedOptions, open_store
+from strongroom.engines.embedded.upkeep.backup import backup, restore
 from strongroom.testing.contract.subject import face, put, value
 
 _OPTIONS = EmbeddedOptions(ballast_bytes=64 * 1024)

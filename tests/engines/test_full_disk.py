@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from strongroom.engines.base import Full, Step
-from strongroom.engines.embedded.check import check
+from strongroom.engines.embedded.upkeep.check import check
 from strongroom.testing.contract.subject import (
     Refused,
     commit,

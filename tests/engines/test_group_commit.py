@@ -24,10 +24,10 @@ from strongroom.engines.base import (
     StorageEngine,
     Unavailable,
 )
-from strongroom.engines.embedded import writer_turns
 from strongroom.engines.embedded.bodies import segments
+from strongroom.engines.embedded.commit import writer_turns
+from strongroom.engines.embedded.commit.serial_point import Group, QueuedWork, SerialPoint
 from strongroom.engines.embedded.log import checkpoints
-from strongroom.engines.embedded.serial_point import Group, QueuedWork, SerialPoint
 from strongroom.limits import KIB, MIB
 from strongroom.testing.contract.subject import (
     Refused,

@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 
 from strongroom.clock import ManualClock
-from strongroom.engines.embedded.files import OsFiles
+from strongroom.engines.embedded.disk.files import OsFiles
 from strongroom.engines.embedded.store import EmbeddedOptions, open_store
 from strongroom.testing.contract.subject import face, put
 from strongroom.values import Health

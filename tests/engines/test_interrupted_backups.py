@@ -13,11 +13,11 @@ import pytest
 
 from strongroom.clock import ManualClock
 from strongroom.engines.base import Step
-from strongroom.engines.embedded.backup import backup, restore
-from strongroom.engines.embedded.check import check
-from strongroom.engines.embedded.copy_target import CopyTarget
-from strongroom.engines.embedded.directory import Damaged, Format, NotADataDirectory
+from strongroom.engines.embedded.disk.directory import Damaged, Format, NotADataDirectory
 from strongroom.engines.embedded.store import EmbeddedOptions, open_store
+from strongroom.engines.embedded.upkeep.backup import backup, restore
+from strongroom.engines.embedded.upkeep.check import check
+from strongroom.engines.embedded.upkeep.copy_target import CopyTarget
 from strongroom.testing.contract.subject import commit, content, face, pieces, place, value, writes
 
 _OPTIONS = EmbeddedOptions(segment_bytes=100_000, ballast_bytes=64 * 1024)
@@ -34,7 +34,7 @@ def hook(event, arguments):
             left -= 1
             if not left:
                 os.kill(os.getpid(), signal.SIGKILL)
-from strongroom.engines.embedded import backup
+from strongroom.engines.embedded.upkeep import backup
 sys.addaudithook(hook)
 getattr(backup, copy)(source, target)
 """
@@ -43,7 +43,7 @@ getattr(backup, copy)(source, target)
 # A process that kills itself when some of the records are copied.
 _KILLED_IN_SQLITE = """
 import os, signal, sys
-from strongroom.engines.embedded import backup
+from strongroom.engines.embedded.upkeep import backup
 from strongroom.engines.embedded.records.record_copy import RecordCopier
 def copy(copier, progress=None):
     copier._execute("INSERT INTO copy.face SELECT * FROM main.face")

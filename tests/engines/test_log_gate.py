@@ -10,13 +10,18 @@ from pathlib import Path
 import pytest
 
 from strongroom.clock import ManualClock
-from strongroom.engines.embedded.backup import backup
-from strongroom.engines.embedded.check import check
-from strongroom.engines.embedded.directory import Damaged, DirectoryInUse, DirectoryLayout, FileLock
+from strongroom.engines.embedded.disk.directory import (
+    Damaged,
+    DirectoryInUse,
+    DirectoryLayout,
+    FileLock,
+)
 from strongroom.engines.embedded.log.gate import cut_damaged_log
 from strongroom.engines.embedded.records.bound_pages import PAGE_BYTES
 from strongroom.engines.embedded.records.sqlite import Reader
 from strongroom.engines.embedded.store import EmbeddedOptions, open_store
+from strongroom.engines.embedded.upkeep.backup import backup
+from strongroom.engines.embedded.upkeep.check import check
 from strongroom.testing.contract.subject import face, put, value
 from tests.engines.full_log_rounds import roll_back_and_cut_power
 from tests.engines.logs import flipped, frame_at, judged

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from strongroom.engines.embedded.files import OsFiles
+from strongroom.engines.embedded.disk.files import OsFiles
 from strongroom.engines.embedded.log.checkpoints import PASSIVE_PAGES
 from strongroom.engines.embedded.log.space import STEP_BYTES, LogSpace
 from strongroom.engines.embedded.records.bound_pages import PAGE_BYTES

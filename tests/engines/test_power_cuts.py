@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from strongroom.engines.embedded import commit_thread
+from strongroom.engines.embedded.commit import commit_thread
 from strongroom.engines.embedded.log import checkpoints
 from strongroom.engines.embedded.log.checkpoints import Checkpointer
 from strongroom.testing.disks.disk import Disk, DiskFiles

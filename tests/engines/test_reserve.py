@@ -15,10 +15,10 @@ import pytest
 
 from strongroom.engines.base import EngineError, Full, Step
 from strongroom.engines.embedded import EmbeddedEngine
-from strongroom.engines.embedded.check import check
-from strongroom.engines.embedded.files import OsFiles
+from strongroom.engines.embedded.disk.files import OsFiles
 from strongroom.engines.embedded.space.ballast import Ballast
 from strongroom.engines.embedded.space.reserve import Reserve, is_full
+from strongroom.engines.embedded.upkeep.check import check
 from strongroom.testing.contract.subject import (
     commit,
     content,

@@ -9,13 +9,13 @@ import pytest
 
 from strongroom.clock import SystemClock
 from strongroom.engines.embedded import open_store
-from strongroom.engines.embedded.backup import backup, restore
-from strongroom.engines.embedded.directory import (
+from strongroom.engines.embedded.disk.directory import (
     DirectoryLayout,
     Format,
     ResetNotAllowed,
     parse_format,
 )
+from strongroom.engines.embedded.upkeep.backup import backup, restore
 
 
 def opened(data: Path, *, allow_reset: bool, test_clock: bool = False) -> bool:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from strongroom.engines.embedded.bodies.segments import SegmentStore
 from strongroom.engines.embedded.bodies.unadopted import Unadopted
-from strongroom.engines.embedded.directory import DataDirectory
-from strongroom.engines.embedded.files import OsFiles
-from strongroom.engines.embedded.threads import started_pool
+from strongroom.engines.embedded.disk.directory import DataDirectory
+from strongroom.engines.embedded.disk.files import OsFiles
+from strongroom.engines.embedded.disk.threads import started_pool
 
 
 def test_a_content_is_forgotten_once_and_never_under_a_commit(tmp_path: Path) -> None:

@@ -12,9 +12,7 @@ import apsw
 import pytest
 
 from strongroom.engines.base import Unavailable
-from strongroom.engines.embedded.backup import backup, restore
-from strongroom.engines.embedded.check import check
-from strongroom.engines.embedded.directory import (
+from strongroom.engines.embedded.disk.directory import (
     Damaged,
     DirectoryInUse,
     DirectoryLayout,
@@ -23,10 +21,12 @@ from strongroom.engines.embedded.directory import (
     UnknownFormat,
     parse_format,
 )
-from strongroom.engines.embedded.files import OsFiles
+from strongroom.engines.embedded.disk.files import OsFiles
 from strongroom.engines.embedded.records.bound_pages import PAGE_BYTES
 from strongroom.engines.embedded.records.checksummed_pages import connect
-from strongroom.engines.embedded.upgrade.steps import upgrade
+from strongroom.engines.embedded.upkeep.backup import backup, restore
+from strongroom.engines.embedded.upkeep.check import check
+from strongroom.engines.embedded.upkeep.upgrade.steps import upgrade
 from strongroom.testing.disks.disk import Disk
 from tests.durability.kept_directories import unpack
 from tests.effort import stride

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from strongroom.engines.embedded.writer_turns import GroupPace, WorkQueue, WriterTurns
+from strongroom.engines.embedded.commit.writer_turns import GroupPace, WorkQueue, WriterTurns
 from strongroom.slices import SliceTurns
 from strongroom.values import Purpose
 

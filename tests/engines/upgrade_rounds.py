@@ -18,8 +18,8 @@ import pytest
 
 from strongroom.clock import SystemClock
 from strongroom.engines.base import EngineError, Record, Ref
-from strongroom.engines.embedded.check import Inspection, check
 from strongroom.engines.embedded.store import EmbeddedOptions, open_store
+from strongroom.engines.embedded.upkeep.check import Inspection, check
 from strongroom.testing.disks.disk import Disk, Fault
 from strongroom.testing.disks.sqlite import DiskVfs
 from tests.durability.kept_directories import unpack

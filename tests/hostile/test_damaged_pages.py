@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from strongroom.engines.embedded.backup import backup
-from strongroom.engines.embedded.check import check
+from strongroom.engines.embedded.upkeep.backup import backup
+from strongroom.engines.embedded.upkeep.check import check
 from tests.durability import page_sweep as sweep
 from tests.effort import stride
 

@@ -10,8 +10,8 @@ import pytest
 
 from strongroom.clock import ManualClock
 from strongroom.engines.base import Full, Step
-from strongroom.engines.embedded.check import check
 from strongroom.engines.embedded.store import EmbeddedEngine, EmbeddedOptions, open_store
+from strongroom.engines.embedded.upkeep.check import check
 from strongroom.testing.contract.subject import commit, content, pieces, place
 from strongroom.testing.disks.disk import Disk, DiskFiles
 from strongroom.testing.disks.sqlite import DiskVfs

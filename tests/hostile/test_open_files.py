@@ -21,7 +21,7 @@ import pytest
 from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_KEY, DEVELOPMENT_ACCOUNT_NAME
 from strongroom.clock import ManualClock
 from strongroom.engines.base import Busy
-from strongroom.engines.embedded.files import OsFiles
+from strongroom.engines.embedded.disk.files import OsFiles
 from strongroom.engines.embedded.store import EmbeddedOptions, open_store
 from strongroom.servers.connections.open_files import connections_for
 from strongroom.testing.contract.subject import pieces

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from strongroom.cli.exits import Exit
-from strongroom.engines.embedded.directory import UnknownFormat, parse_format
+from strongroom.engines.embedded.disk.directory import UnknownFormat, parse_format
 from strongroom.importing import ImportUnsound, import_folder, run
 from strongroom.testing.ports import port_flags
 from tests.cli.command import in_process, strongroom

@@ -17,7 +17,7 @@ from urllib.parse import quote
 import pytest
 from azure.storage.blob import BlobServiceClient
 
-from strongroom.engines.embedded.backup import backup
+from strongroom.engines.embedded.upkeep.backup import backup
 from strongroom.testing import InProcessServer
 from strongroom.testing.ports import HOST, free_port
 from tests.interop.tools import require_tool

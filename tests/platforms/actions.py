@@ -16,10 +16,10 @@ from typing import Final
 import strongroom
 from strongroom.clock import SystemClock
 from strongroom.engines.base import Step
-from strongroom.engines.embedded.backup import backup, restore
-from strongroom.engines.embedded.check import check
-from strongroom.engines.embedded.directory import DirectoryInUse, DirectoryLayout, FileLock
+from strongroom.engines.embedded.disk.directory import DirectoryInUse, DirectoryLayout, FileLock
 from strongroom.engines.embedded.store import EmbeddedEngine, EmbeddedOptions, open_store
+from strongroom.engines.embedded.upkeep.backup import backup, restore
+from strongroom.engines.embedded.upkeep.check import check
 from strongroom.platform import IS_POSIX
 from strongroom.platform import files as system
 from strongroom.platform.event_loops import new_event_loop

@@ -12,7 +12,7 @@ from azure.core.exceptions import HttpResponseError
 from azure.storage.blob import BlobServiceClient
 
 from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_KEY, DEVELOPMENT_ACCOUNT_NAME
-from strongroom.engines.embedded.check import Inspection
+from strongroom.engines.embedded.upkeep.check import Inspection
 from strongroom.limits import COMMITTED_BLOCKS_MAX
 from strongroom.store.integrity import Integrity
 from strongroom.testing import InProcessServer

@@ -15,7 +15,7 @@ from typing import BinaryIO
 import pytest
 
 from strongroom.clock import ManualClock
-from strongroom.engines.embedded.directory import Damaged, DirectoryLayout
+from strongroom.engines.embedded.disk.directory import Damaged, DirectoryLayout
 from strongroom.engines.embedded.log import checkpoints
 from strongroom.engines.embedded.log import gate as log_gate
 from strongroom.engines.embedded.log.check import LogVerdict, examine_log

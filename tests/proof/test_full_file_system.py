@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from strongroom.engines.embedded.check import check
 from strongroom.engines.embedded.space.ballast import BALLAST_BYTES
+from strongroom.engines.embedded.upkeep.check import check
 from strongroom.testing.server import Server
 from tests.conformance.answer import expect
 from tests.conformance.client import PUT_BLOB

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from strongroom.engines.embedded.check import Inspection
+from strongroom.engines.embedded.upkeep.check import Inspection
 from strongroom.store.integrity import Integrity
 from tests.durability.rounds import (
     BLOBS,

@@ -17,7 +17,8 @@ from tests.engines import upgrade_rounds as rounds
 _KILLED = """
 import os, signal, sys
 path, step = sys.argv[1], int(sys.argv[2])
-from strongroom.engines.embedded.upgrade import report, steps
+from strongroom.engines.embedded.upkeep.upgrade import report
+from strongroom.engines.embedded.upkeep.upgrade import steps
 left = step
 def hook(event, arguments):
     global left

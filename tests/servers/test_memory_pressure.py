@@ -9,7 +9,7 @@ import os
 
 import pytest
 
-from strongroom.engines.embedded.threads import started_pool
+from strongroom.engines.embedded.disk.threads import started_pool
 from strongroom.errors import StorageError
 from strongroom.servers import memory_pressure
 from strongroom.servers.connections.accepting import Acceptor

@@ -7,8 +7,8 @@ import random
 from pathlib import Path
 
 from strongroom.clock import ManualClock
-from strongroom.engines.embedded.check import Inspection
 from strongroom.engines.embedded.store import open_store
+from strongroom.engines.embedded.upkeep.check import Inspection
 from strongroom.store.core import extents
 from strongroom.store.core.extents.model import LEAF_BYTES, SECTOR_BYTES
 from tests.store.volumes import Model, Volume

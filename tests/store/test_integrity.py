@@ -14,8 +14,8 @@ from azure.storage.blob import BlobBlock, BlobServiceClient
 
 from strongroom.clock import SystemClock
 from strongroom.engines.base import Commit, Key, Partition, Position, Ref, Step, Write
-from strongroom.engines.embedded.check import Inspection
 from strongroom.engines.embedded.store import EmbeddedEngine, EmbeddedOptions, open_store
+from strongroom.engines.embedded.upkeep.check import Inspection
 from strongroom.semantics.core import copies
 from strongroom.store.blob import blob_records, tag_index
 from strongroom.store.blob.bodies.appended import appended_contents

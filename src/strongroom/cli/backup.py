@@ -1,7 +1,7 @@
 """`strongroom backup` and `strongroom restore`: copies of a data directory.
 
 Lives here: flags and messages. Must not live here: one run of a backup (backups/made.py), copying
-(engines/embedded/backup.py).
+(engines/embedded/upkeep/backup.py).
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ def restore(
 ) -> None:
     """Make a data directory from a backup; say what it lacks."""
     from strongroom.config import ACCOUNTS_FILE_NAME
-    from strongroom.engines.embedded.backup import restore as put_back
+    from strongroom.engines.embedded.upkeep.backup import restore as put_back
 
     with exit_on_data_errors(source), progress_bar("Restoring", quiet) as progress:
         put_back(source, target, progress, accept_damage)
@@ -187,7 +187,7 @@ def exit_on_data_errors(directory: Path) -> Iterator[None]:
 
     from strongroom.cli.import_advice import explained
     from strongroom.engines.base import EngineError
-    from strongroom.engines.embedded.directory import RECORDS_NAME
+    from strongroom.engines.embedded.disk.directory import RECORDS_NAME
     from strongroom.engines.embedded.records.checksummed_pages import reason
 
     try:

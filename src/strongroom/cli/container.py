@@ -102,7 +102,7 @@ def _may_exist(place: str, data: Path) -> bool:
     import apsw
 
     from strongroom.engines.base import EngineError
-    from strongroom.engines.embedded.check import Inspection
+    from strongroom.engines.embedded.upkeep.check import Inspection
     from strongroom.store.core import keys
 
     account, _, container = place.partition("/")

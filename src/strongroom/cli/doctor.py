@@ -1,7 +1,7 @@
 """`strongroom doctor`: checks that a data directory or a backup is whole.
 
-Lives here: flags and the report. Must not live here: what is checked (engines/embedded/check.py,
-store/integrity.py).
+Lives here: flags and the report. Must not live here: what is checked (store/integrity.py,
+engines/embedded/upkeep/check.py).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from strongroom.cli.exits import Exit
 from strongroom.cli.progress import progress_bar
 
 if TYPE_CHECKING:
-    from strongroom.engines.embedded.check import Finding, Inspection
+    from strongroom.engines.embedded.upkeep.check import Finding, Inspection
     from strongroom.store.integrity import Progress
 
 HELP = """
@@ -60,7 +60,7 @@ def doctor(
 ) -> None:
     """Check a directory; end with 1 if something is wrong."""
     from strongroom.cli.private_files import damaged_files
-    from strongroom.engines.embedded.check import Inspection
+    from strongroom.engines.embedded.upkeep.check import Inspection
 
     if cut_log:
         _cut_log(directory)
@@ -124,8 +124,8 @@ def _examine(
     there is."""
     import apsw
 
-    from strongroom.engines.embedded.check import Finding
-    from strongroom.engines.embedded.directory import RECORDS_NAME
+    from strongroom.engines.embedded.disk.directory import RECORDS_NAME
+    from strongroom.engines.embedded.upkeep.check import Finding
     from strongroom.store.found_names import named
     from strongroom.store.integrity import Integrity
 

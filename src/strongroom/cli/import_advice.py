@@ -9,7 +9,7 @@ import shlex
 from contextlib import suppress
 from pathlib import Path
 
-from strongroom.engines.embedded.directory import NotADataDirectory
+from strongroom.engines.embedded.disk.directory import NotADataDirectory
 
 
 def explained(error: BaseException, directory: Path | None) -> str:

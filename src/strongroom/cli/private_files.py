@@ -13,7 +13,7 @@ from pathlib import Path
 
 from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_NAME
 from strongroom.config import ACCOUNTS_FILE_NAME, ROLES_FILE_NAME
-from strongroom.engines.embedded.check import Finding
+from strongroom.engines.embedded.upkeep.check import Finding
 from strongroom.servers.identities.accounts_file import read_accounts
 from strongroom.servers.identities.roles_file import read_roles
 
@@ -69,8 +69,8 @@ def held_data_problem(directory: Path, name: str, is_own_file: bool) -> str | No
     import apsw
 
     from strongroom.engines.base import EngineError
-    from strongroom.engines.embedded.check import Inspection
-    from strongroom.engines.embedded.directory import DirectoryLayout
+    from strongroom.engines.embedded.disk.directory import DirectoryLayout
+    from strongroom.engines.embedded.upkeep.check import Inspection
     from strongroom.store.core.held_accounts import PLACE_RANGES, held_accounts
 
     layout = DirectoryLayout(str(directory))

@@ -1,6 +1,6 @@
 """`strongroom upgrade`: brings a data directory or a backup to the present format.
 
-Lives here: flags and messages. Must not live here: the steps (engines/embedded/upgrade/).
+Lives here: flags and messages. Must not live here: the steps (engines/embedded/upkeep/upgrade/).
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def upgrade(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing.")] = False,
 ) -> None:
     """Convert a directory, unless it has the present format already."""
-    from strongroom.engines.embedded.directory import FORMAT_VERSION
-    from strongroom.engines.embedded.upgrade.steps import upgrade as convert
+    from strongroom.engines.embedded.disk.directory import FORMAT_VERSION
+    from strongroom.engines.embedded.upkeep.upgrade.steps import upgrade as convert
 
     with exit_on_data_errors(directory), progress_bar("Upgrading", quiet) as progress:
         was_old = convert(directory, _Printed(quiet, progress))
@@ -52,7 +52,7 @@ class _Printed:
         self._quiet, self._progress = quiet, progress
 
     def begins(self, path: str, needed_bytes: int, free_bytes: int) -> None:
-        from strongroom.engines.embedded.upgrade.report import begin_text
+        from strongroom.engines.embedded.upkeep.upgrade.report import begin_text
 
         self._say(begin_text(path, needed_bytes, free_bytes))
 
@@ -61,7 +61,7 @@ class _Printed:
             self._progress(done_bytes, total_bytes)
 
     def ended(self, path: str, duration_s: float) -> None:
-        from strongroom.engines.embedded.upgrade.report import end_text
+        from strongroom.engines.embedded.upkeep.upgrade.report import end_text
 
         self._say(end_text(path, duration_s))
 

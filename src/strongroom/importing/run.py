@@ -22,10 +22,10 @@ from collections.abc import Callable
 from typing import Final
 
 from strongroom.clock import Clock, SystemClock, elapsed_s
-from strongroom.engines.embedded.check import Inspection
-from strongroom.engines.embedded.copy_target import PRIVATE_NAMES, CopyTarget
-from strongroom.engines.embedded.directory import Format
+from strongroom.engines.embedded.disk.directory import Format
 from strongroom.engines.embedded.store import EmbeddedOptions, open_store
+from strongroom.engines.embedded.upkeep.check import Inspection
+from strongroom.engines.embedded.upkeep.copy_target import PRIVATE_NAMES, CopyTarget
 from strongroom.importing import documents, services
 from strongroom.importing.folder import PEER_NAMES, Folder, ImportRefused
 from strongroom.importing.report import ImportReport, ReportDraft

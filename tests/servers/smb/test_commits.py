@@ -13,7 +13,7 @@ import pytest
 
 from strongroom.auth.accounts import Account
 from strongroom.clock import ManualClock
-from strongroom.engines.embedded import writer_turns
+from strongroom.engines.embedded.commit import writer_turns
 from strongroom.operations.file import share
 from strongroom.semantics.file.accesses import Disposition
 from strongroom.servers.smb.commands.table import FILE_COMMANDS

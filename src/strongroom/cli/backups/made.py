@@ -13,9 +13,9 @@ from pathlib import Path
 from strongroom.cli.progress import Progress
 from strongroom.clock import SystemClock
 from strongroom.engines.base import EngineError
-from strongroom.engines.embedded.backup import backup
-from strongroom.engines.embedded.directory import DirectoryLayout
+from strongroom.engines.embedded.disk.directory import DirectoryLayout
 from strongroom.engines.embedded.upkeep import kept_backups
+from strongroom.engines.embedded.upkeep.backup import backup
 from strongroom.values import datetime_of
 
 

@@ -32,8 +32,8 @@ from strongroom.engines.base import (
 )
 from strongroom.engines.bounds import check_partition, check_reads
 from strongroom.engines.conditions import Condition
-from strongroom.engines.embedded.backup import backup as back_up
 from strongroom.engines.embedded.bodies.compaction import Compactor
+from strongroom.engines.embedded.bodies.contents import EmbeddedContents
 from strongroom.engines.embedded.bodies.intake import BodyWriter
 from strongroom.engines.embedded.bodies.segments import (
     LARGE_BODY_BYTES,
@@ -41,15 +41,15 @@ from strongroom.engines.embedded.bodies.segments import (
     SegmentStore,
 )
 from strongroom.engines.embedded.bodies.unadopted import Unadopted
-from strongroom.engines.embedded.ceiling import Ceiling
-from strongroom.engines.embedded.commit_thread import CommitThread
-from strongroom.engines.embedded.contents import EmbeddedContents
-from strongroom.engines.embedded.directory import DataDirectory
-from strongroom.engines.embedded.facts import store_facts
-from strongroom.engines.embedded.files import Files, OsFiles
-from strongroom.engines.embedded.futures import retrieve_exception
-from strongroom.engines.embedded.group_commit import CommitObserver, Committer
-from strongroom.engines.embedded.health import HealthCheck
+from strongroom.engines.embedded.commit.ceiling import Ceiling
+from strongroom.engines.embedded.commit.commit_thread import CommitThread
+from strongroom.engines.embedded.commit.futures import retrieve_exception
+from strongroom.engines.embedded.commit.group_commit import CommitObserver, Committer
+from strongroom.engines.embedded.commit.health import HealthCheck
+from strongroom.engines.embedded.commit.store_time import ContentIds, DurableTime
+from strongroom.engines.embedded.disk.directory import DataDirectory
+from strongroom.engines.embedded.disk.files import Files, OsFiles
+from strongroom.engines.embedded.disk.threads import started_pool
 from strongroom.engines.embedded.log.checkpoints import (
     PASSIVE_PAGES,
     Checkpointer,
@@ -65,15 +65,15 @@ from strongroom.engines.embedded.records.checksummed_pages import (
 )
 from strongroom.engines.embedded.records.face_scan import ScanRequest
 from strongroom.engines.embedded.records.record_cache import RecordCache
+from strongroom.engines.embedded.records.scans import Scans
 from strongroom.engines.embedded.records.sqlite import Reader, Writer
-from strongroom.engines.embedded.scans import Scans
 from strongroom.engines.embedded.space.ballast import BALLAST_BYTES, Ballast
 from strongroom.engines.embedded.space.reserve import Reserve
-from strongroom.engines.embedded.store_time import ContentIds, DurableTime
-from strongroom.engines.embedded.threads import started_pool
-from strongroom.engines.embedded.upgrade.report import LoggedUpgrade
-from strongroom.engines.embedded.upgrade.steps import upgrade_locked
+from strongroom.engines.embedded.upkeep.backup import backup as back_up
+from strongroom.engines.embedded.upkeep.facts import store_facts
 from strongroom.engines.embedded.upkeep.segment_copies import Progress
+from strongroom.engines.embedded.upkeep.upgrade.report import LoggedUpgrade
+from strongroom.engines.embedded.upkeep.upgrade.steps import upgrade_locked
 from strongroom.engines.gateways import OnlyGateway
 from strongroom.engines.measured import add_s
 from strongroom.engines.watchers import WaitingEngine

@@ -15,7 +15,7 @@ from typing import Final
 
 from strongroom.clock import ManualClock
 from strongroom.engines.base import StorageEngine
-from strongroom.engines.embedded.directory import DirectoryLayout
+from strongroom.engines.embedded.disk.directory import DirectoryLayout
 from strongroom.engines.embedded.records.sqlite import Reader
 from strongroom.engines.embedded.store import EmbeddedOptions, open_store
 from strongroom.engines.memory import MemoryEngine

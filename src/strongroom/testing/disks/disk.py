@@ -21,7 +21,7 @@ from typing import Final
 
 from strongroom.clock import ManualClock
 from strongroom.engines.embedded.bodies.buffers import ALIGNMENT_BYTES
-from strongroom.engines.embedded.files import OsFiles
+from strongroom.engines.embedded.disk.files import OsFiles
 
 SECTORS_BYTES: Final = (512, 4096)
 

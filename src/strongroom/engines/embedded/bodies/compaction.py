@@ -23,11 +23,11 @@ from strongroom.engines.checksum import crc64
 from strongroom.engines.embedded.bodies.buffers import ALIGNMENT_BYTES, aligned, new_buffer
 from strongroom.engines.embedded.bodies.segment import Reservation, Segment
 from strongroom.engines.embedded.bodies.segments import SegmentStore
-from strongroom.engines.embedded.futures import retrieve_exception
-from strongroom.engines.embedded.group_commit import Committer
+from strongroom.engines.embedded.commit.futures import retrieve_exception
+from strongroom.engines.embedded.commit.group_commit import Committer
+from strongroom.engines.embedded.commit.serial_point import Group
 from strongroom.engines.embedded.records.checksummed_pages import unreadable
 from strongroom.engines.embedded.records.sqlite import Location, Reader, Writer
-from strongroom.engines.embedded.serial_point import Group
 
 _ROWS_MAX: Final = 512
 _PAGE_BYTES: Final = 32 * 1024 * 1024

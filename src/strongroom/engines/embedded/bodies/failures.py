@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from strongroom.engines.base import Busy, EngineError, Full, Unavailable
-from strongroom.engines.embedded.files import is_no_space, is_too_many_open_files
+from strongroom.engines.embedded.disk.files import is_no_space, is_too_many_open_files
 
 
 class Failures:

@@ -11,7 +11,7 @@ from typing import BinaryIO, Final
 
 from strongroom.engines.base import Busy, Unavailable
 from strongroom.engines.embedded.bodies.segment import Segment
-from strongroom.engines.embedded.files import Files, is_too_many_open_files
+from strongroom.engines.embedded.disk.files import Files, is_too_many_open_files
 from strongroom.platform.files import open_reader
 
 _READERS_MAX: Final = 64

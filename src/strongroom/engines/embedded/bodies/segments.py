@@ -25,8 +25,8 @@ from strongroom.engines.embedded.bodies.segment import Reservation, Segment
 from strongroom.engines.embedded.bodies.segment_content import SegmentContent
 from strongroom.engines.embedded.bodies.syncs import Syncs
 from strongroom.engines.embedded.bodies.unlinking import Unlinking
-from strongroom.engines.embedded.directory import DirectoryLayout, FileLock
-from strongroom.engines.embedded.files import Files
+from strongroom.engines.embedded.disk.directory import DirectoryLayout, FileLock
+from strongroom.engines.embedded.disk.files import Files
 from strongroom.engines.embedded.records.sqlite import Location, SegmentRow
 from strongroom.values import TICKS_PER_S
 

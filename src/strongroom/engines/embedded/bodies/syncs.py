@@ -14,9 +14,9 @@ from strongroom.engines.base import EngineError
 from strongroom.engines.embedded.bodies.failures import Failures
 from strongroom.engines.embedded.bodies.handles import Handles
 from strongroom.engines.embedded.bodies.segment import Segment
-from strongroom.engines.embedded.commit_thread import CommitTimes
-from strongroom.engines.embedded.files import is_too_many_open_files
-from strongroom.engines.embedded.futures import retrieve_exception
+from strongroom.engines.embedded.commit.commit_thread import CommitTimes
+from strongroom.engines.embedded.commit.futures import retrieve_exception
+from strongroom.engines.embedded.disk.files import is_too_many_open_files
 
 
 class Syncs:

@@ -14,7 +14,7 @@ from concurrent.futures import Executor, Future
 from strongroom.engines.embedded.bodies.failures import Failures
 from strongroom.engines.embedded.bodies.handles import Handles
 from strongroom.engines.embedded.bodies.segment import Segment
-from strongroom.engines.embedded.directory import FileLock
+from strongroom.engines.embedded.disk.directory import FileLock
 
 _log = logging.getLogger(__name__)
 

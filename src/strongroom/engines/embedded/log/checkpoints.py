@@ -17,8 +17,9 @@ from typing import Final
 
 import apsw
 
-from strongroom.engines.embedded.files import Files
-from strongroom.engines.embedded.group_commit import Committer
+from strongroom.engines.embedded.commit.group_commit import Committer
+from strongroom.engines.embedded.disk.files import Files
+from strongroom.engines.embedded.disk.threads import started_pool
 from strongroom.engines.embedded.log.space import LogSpace, is_scarce
 from strongroom.engines.embedded.records.bound_pages import PAGE_BYTES
 from strongroom.engines.embedded.records.checksummed_pages import (
@@ -27,7 +28,6 @@ from strongroom.engines.embedded.records.checksummed_pages import (
 )
 from strongroom.engines.embedded.records.sqlite import Writer
 from strongroom.engines.embedded.space.reserve import Reserve
-from strongroom.engines.embedded.threads import started_pool
 
 PASSIVE_PAGES: Final = 16 * 1024 * 1024 // PAGE_BYTES
 # On a full disk, checkpoint this often, so that the log restarts before it uses up the reserve.

@@ -15,14 +15,14 @@ import logging
 import os
 from typing import Final
 
-from strongroom.engines.embedded.directory import (
+from strongroom.engines.embedded.disk.directory import (
     Damaged,
     DirectoryInUse,
     DirectoryLayout,
     FileLock,
     ServerLock,
 )
-from strongroom.engines.embedded.files import Files, OsFiles, write_file
+from strongroom.engines.embedded.disk.files import Files, OsFiles, write_file
 from strongroom.engines.embedded.log.check import LogVerdict, examine_log
 from strongroom.engines.embedded.log.wal_format import FRAME_HEAD_BYTES, HEADER_BYTES
 from strongroom.engines.embedded.records.bound_pages import PAGE_BYTES

@@ -15,7 +15,7 @@ import logging
 import os
 from typing import Final
 
-from strongroom.engines.embedded.files import Files
+from strongroom.engines.embedded.disk.files import Files
 from strongroom.engines.embedded.records.bound_pages import PAGE_BYTES
 
 _log = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable
 from typing import Final
 
-from strongroom.engines.embedded.files import Files
+from strongroom.engines.embedded.disk.files import Files
 from strongroom.engines.embedded.records.bound_pages import PAGE_BYTES
 from strongroom.engines.embedded.records.checksummed_pages import (
     connect,

@@ -14,7 +14,7 @@ import hashlib
 import os
 from typing import Final
 
-from strongroom.engines.embedded.files import Files, is_no_space
+from strongroom.engines.embedded.disk.files import Files, is_no_space
 
 BALLAST_BYTES: Final = 32 * 1024 * 1024
 

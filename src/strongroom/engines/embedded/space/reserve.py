@@ -25,7 +25,7 @@ from typing import Final, TypeVar
 import apsw
 
 from strongroom.engines.base import Full
-from strongroom.engines.embedded.files import is_no_space
+from strongroom.engines.embedded.disk.files import is_no_space
 from strongroom.engines.embedded.records import checksummed_pages
 from strongroom.engines.embedded.space.ballast import Ballast
 from strongroom.values import Purpose

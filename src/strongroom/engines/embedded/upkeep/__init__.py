@@ -1,1 +1,1 @@
-"""What an operator has done again and again: backups that build on earlier ones, and their end."""
+"""An operator's work on a data directory: its facts, checks, upgrades, and backups."""

@@ -19,15 +19,15 @@ from collections.abc import Iterator
 from typing import Final
 
 from strongroom.engines.base import EngineError
-from strongroom.engines.embedded.copy_target import PRIVATE_NAMES
-from strongroom.engines.embedded.directory import (
+from strongroom.engines.embedded.disk.directory import (
     RECORDS_NAME,
     SEGMENT_NAME,
     DirectoryLayout,
     FileLock,
     Format,
 )
-from strongroom.engines.embedded.files import OsFiles
+from strongroom.engines.embedded.disk.files import OsFiles
+from strongroom.engines.embedded.upkeep.copy_target import PRIVATE_NAMES
 
 _NAME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d{6}Z", re.ASCII)
 _FILES: Final = frozenset(

@@ -17,8 +17,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from strongroom.engines.embedded.directory import DirectoryLayout
-from strongroom.engines.embedded.files import OsFiles
+from strongroom.engines.embedded.disk.directory import DirectoryLayout
+from strongroom.engines.embedded.disk.files import OsFiles
 from strongroom.platform.files import sync_file
 
 Progress = Callable[[int, int], None]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from typing import Protocol
 
-from strongroom.engines.embedded.directory import FORMAT_VERSION
+from strongroom.engines.embedded.disk.directory import FORMAT_VERSION
 
 _log = logging.getLogger(__name__)
 

@@ -14,9 +14,9 @@ from typing import Final, Protocol
 
 import apsw
 
+from strongroom.engines.embedded.commit.serial_point import QueuedWork
 from strongroom.engines.embedded.records.checksummed_pages import checkpoint
 from strongroom.engines.embedded.records.sqlite import Writer
-from strongroom.engines.embedded.serial_point import QueuedWork
 from strongroom.engines.embedded.space.reserve import Reserve, is_full
 from strongroom.values import Purpose
 

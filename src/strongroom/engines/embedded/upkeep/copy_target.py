@@ -21,13 +21,13 @@ from collections.abc import Collection
 from types import TracebackType
 from typing import Final
 
-from strongroom.engines.embedded.directory import (
+from strongroom.engines.embedded.disk.directory import (
     RECORDS_NAME,
     SEGMENT_NAME,
     DirectoryLayout,
     Format,
 )
-from strongroom.engines.embedded.files import OsFiles
+from strongroom.engines.embedded.disk.files import OsFiles
 from strongroom.platform import files as system
 from strongroom.platform.locks import lock
 

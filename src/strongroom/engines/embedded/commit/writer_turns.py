@@ -19,10 +19,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from strongroom.engines.base import Decide, EngineError, Ref
-from strongroom.engines.embedded.commit_thread import CommitThread, Done, Work
-from strongroom.engines.embedded.futures import refuse
+from strongroom.engines.embedded.commit.commit_thread import CommitThread, Done, Work
+from strongroom.engines.embedded.commit.futures import refuse
+from strongroom.engines.embedded.commit.serial_point import Group, QueuedWork
 from strongroom.engines.embedded.records.sqlite import Reader
-from strongroom.engines.embedded.serial_point import Group, QueuedWork
 from strongroom.slices import SliceTurns
 from strongroom.values import Purpose
 

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from itertools import accumulate
 from typing import Final
 
-from strongroom.engines.embedded.threads import start
+from strongroom.engines.embedded.disk.threads import start
 
 Work = Callable[[], object]
 Done = Callable[[BaseException | None], None]

@@ -18,12 +18,17 @@ import apsw
 
 from strongroom.engines.base import ContentMissing, DataDamaged, Ref
 from strongroom.engines.checksum import crc64
-from strongroom.engines.embedded.directory import RECORDS_NAME, DirectoryLayout, FileLock, Format
+from strongroom.engines.embedded.disk.directory import (
+    RECORDS_NAME,
+    DirectoryLayout,
+    FileLock,
+    Format,
+)
 from strongroom.engines.embedded.log.gate import refuse_damaged_idle_log
 from strongroom.engines.embedded.records.checksummed_pages import is_damage
 from strongroom.engines.embedded.records.record_walk import Walked
 from strongroom.engines.embedded.records.sqlite import Location, Reader
-from strongroom.engines.embedded.upgrade.steps import lock_settled, settled_format
+from strongroom.engines.embedded.upkeep.upgrade.steps import lock_settled, settled_format
 from strongroom.slices import run_to_completion
 
 _PIECE_BYTES: Final = 1024 * 1024

@@ -18,7 +18,7 @@ from strongroom.engines.embedded.bodies.intake import BodyWriter
 from strongroom.engines.embedded.bodies.segment_content import SegmentContent
 from strongroom.engines.embedded.bodies.segments import SegmentStore
 from strongroom.engines.embedded.bodies.unadopted import Unadopted
-from strongroom.engines.embedded.group_commit import Committer
+from strongroom.engines.embedded.commit.group_commit import Committer
 from strongroom.engines.embedded.records.checksummed_pages import unreadable
 from strongroom.engines.embedded.records.sqlite import Reader
 

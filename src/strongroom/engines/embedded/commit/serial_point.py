@@ -32,11 +32,11 @@ from strongroom.engines.base import (
     ref_of,
 )
 from strongroom.engines.bounds import check_steps, growth_bytes, purpose_of, values_after
-from strongroom.engines.embedded.futures import refuse
+from strongroom.engines.embedded.commit.futures import refuse
+from strongroom.engines.embedded.commit.store_time import DurableTime
 from strongroom.engines.embedded.records.record_cache import UNKNOWN, RecordCache, Uncached
 from strongroom.engines.embedded.records.sqlite import Location, Writer
 from strongroom.engines.embedded.space.reserve import Reserve
-from strongroom.engines.embedded.store_time import DurableTime
 from strongroom.values import Purpose
 
 

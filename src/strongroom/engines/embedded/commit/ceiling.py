@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 
-from strongroom.engines.embedded.futures import retrieve_exception
-from strongroom.engines.embedded.group_commit import Committer
+from strongroom.engines.embedded.commit.futures import retrieve_exception
+from strongroom.engines.embedded.commit.group_commit import Committer
+from strongroom.engines.embedded.commit.store_time import DurableTime
 from strongroom.engines.embedded.records.sqlite import Writer
-from strongroom.engines.embedded.store_time import DurableTime
 
 
 class Ceiling:

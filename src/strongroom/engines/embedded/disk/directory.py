@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from strongroom.engines.base import EngineError
-from strongroom.engines.embedded.files import Files, write_file
+from strongroom.engines.embedded.disk.files import Files, write_file
 from strongroom.platform import FOLDER_LOCK_NAME
 from strongroom.platform import files as system
 from strongroom.platform.locks import lock, open_directory

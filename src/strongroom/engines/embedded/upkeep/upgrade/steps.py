@@ -29,7 +29,7 @@ import apsw
 
 from strongroom.clock import elapsed_s
 from strongroom.engines.base import EngineError, Unavailable
-from strongroom.engines.embedded.directory import (
+from strongroom.engines.embedded.disk.directory import (
     FORMAT_VERSION,
     Damaged,
     DirectoryInUse,
@@ -39,14 +39,14 @@ from strongroom.engines.embedded.directory import (
     ServerLock,
     give_to_owner_of,
 )
-from strongroom.engines.embedded.files import Files, OsFiles, write_file
+from strongroom.engines.embedded.disk.files import Files, OsFiles, write_file
 from strongroom.engines.embedded.log.gate import refuse_damaged_log
 from strongroom.engines.embedded.records.checksummed_pages import is_damage
 from strongroom.engines.embedded.records.record_copy import RecordCopier
 from strongroom.engines.embedded.records.sqlite import Reader
 from strongroom.engines.embedded.space.ballast import BALLAST_BYTES, Ballast
 from strongroom.engines.embedded.space.reserve import is_full
-from strongroom.engines.embedded.upgrade.report import LoggedUpgrade, UpgradeReport, mib_text
+from strongroom.engines.embedded.upkeep.upgrade.report import LoggedUpgrade, UpgradeReport, mib_text
 
 _MARGIN_BYTES: Final = 1024 * 1024
 _LEFTOVERS: Final = ("", "-journal", "-wal", "-shm")

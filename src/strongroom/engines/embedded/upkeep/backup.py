@@ -17,9 +17,7 @@ from typing import Final
 
 import apsw
 
-from strongroom.engines.embedded.check import Finding, Inspection
-from strongroom.engines.embedded.copy_target import PRIVATE_NAMES, CopyTarget
-from strongroom.engines.embedded.directory import (
+from strongroom.engines.embedded.disk.directory import (
     FORMAT_VERSION,
     RECORDS_NAME,
     Damaged,
@@ -29,12 +27,13 @@ from strongroom.engines.embedded.directory import (
     NotADataDirectory,
     UnknownFormat,
 )
-from strongroom.engines.embedded.files import OsFiles, write_file
+from strongroom.engines.embedded.disk.files import OsFiles, write_file
 from strongroom.engines.embedded.log.gate import refuse_damaged_idle_log
 from strongroom.engines.embedded.records.bound_pages import PAGE_BYTES, masked
 from strongroom.engines.embedded.records.checksummed_pages import is_damage
 from strongroom.engines.embedded.records.record_copy import RecordCopier
-from strongroom.engines.embedded.upgrade.steps import lock_settled, settled_format
+from strongroom.engines.embedded.upkeep.check import Finding, Inspection
+from strongroom.engines.embedded.upkeep.copy_target import PRIVATE_NAMES, CopyTarget
 from strongroom.engines.embedded.upkeep.segment_copies import (
     CopiedSegments,
     Progress,
@@ -43,6 +42,7 @@ from strongroom.engines.embedded.upkeep.segment_copies import (
     copy_file,
     copy_segments,
 )
+from strongroom.engines.embedded.upkeep.upgrade.steps import lock_settled, settled_format
 from strongroom.platform.files import sync_file
 
 _log = logging.getLogger(__name__)

@@ -9,8 +9,8 @@ import asyncio
 from collections.abc import Callable
 
 from strongroom.engines.base import COMMIT_BYTES_MAX, EngineError, Full
-from strongroom.engines.embedded.futures import retrieve_exception
-from strongroom.engines.embedded.group_commit import Committer
+from strongroom.engines.embedded.commit.futures import retrieve_exception
+from strongroom.engines.embedded.commit.group_commit import Committer
 from strongroom.values import Health
 
 

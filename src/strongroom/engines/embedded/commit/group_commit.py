@@ -27,8 +27,18 @@ from strongroom.engines.base import (
     Ref,
     Unavailable,
 )
-from strongroom.engines.embedded.commit_thread import CommitThread
-from strongroom.engines.embedded.full_disk import FullDisk
+from strongroom.engines.embedded.commit.commit_thread import CommitThread
+from strongroom.engines.embedded.commit.full_disk import FullDisk
+from strongroom.engines.embedded.commit.serial_point import Bodies, Group, SerialPoint
+from strongroom.engines.embedded.commit.store_time import DurableTime
+from strongroom.engines.embedded.commit.writer_turns import (
+    GROUP_BYTES_MAX,
+    GROUP_ROWS_MAX,
+    GroupPace,
+    Phase,
+    WorkQueue,
+    WriterTurns,
+)
 from strongroom.engines.embedded.records.bound_pages import PAGE_BYTES
 from strongroom.engines.embedded.records.checksummed_pages import (
     is_damage,
@@ -38,17 +48,7 @@ from strongroom.engines.embedded.records.checksummed_pages import (
 from strongroom.engines.embedded.records.database_space import DatabaseFileSpace
 from strongroom.engines.embedded.records.record_cache import RecordCache
 from strongroom.engines.embedded.records.sqlite import Reader, Writer
-from strongroom.engines.embedded.serial_point import Bodies, Group, SerialPoint
 from strongroom.engines.embedded.space.reserve import Reserve
-from strongroom.engines.embedded.store_time import DurableTime
-from strongroom.engines.embedded.writer_turns import (
-    GROUP_BYTES_MAX,
-    GROUP_ROWS_MAX,
-    GroupPace,
-    Phase,
-    WorkQueue,
-    WriterTurns,
-)
 from strongroom.engines.watchers import Watchers
 from strongroom.slices import SliceTurns
 from strongroom.values import Purpose
