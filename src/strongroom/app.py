@@ -319,7 +319,7 @@ class App:
     async def _open_smb(
         self, flags: SmbFlags, budget: ConnectionBudget, telemetry: Telemetry
     ) -> None:
-        from strongroom.servers.smb import serving  # large, and rarely wanted
+        from strongroom.servers.smb.transport import serving  # large, and rarely wanted
 
         listener = serving.smb_listener(
             self.services,

@@ -246,7 +246,7 @@ def test_a_reader_that_waited_for_a_killed_upgrade_completes_it(
         (path / "FORMAT").write_text("strongroom 4 upgrading\n")
 
     # Both call this between their first look at FORMAT and the lock.
-    name = f"strongroom.engines.embedded.{reader}.refuse_damaged_idle_log"
+    name = f"strongroom.engines.embedded.upkeep.{reader}.refuse_damaged_idle_log"
     with monkeypatch.context() as patched:
         patched.setattr(name, killed_after_its_decision)
         if reader == "check":

@@ -20,9 +20,9 @@ from strongroom.auth.accounts import Account
 from strongroom.clock import ManualClock
 from strongroom.semantics.file.accesses import Disposition
 from strongroom.servers.smb.commands.table import FILE_COMMANDS
-from strongroom.servers.smb.listener import SmbListener
 from strongroom.servers.smb.security.encryption import SessionCipher
-from strongroom.servers.smb.settings import SmbSettings
+from strongroom.servers.smb.state.settings import SmbSettings
+from strongroom.servers.smb.transport.listener import SmbListener
 from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles.opening import connect_share
 from strongroom.wire.smb.commands import Command

@@ -21,12 +21,12 @@ from strongroom.engines.memory import MemoryEngine
 from strongroom.errors import StorageError
 from strongroom.file_errors import SHARE_NOT_FOUND, STATUS_INVALID_PARAMETER
 from strongroom.servers.connections.budget import ConnectionBudget
-from strongroom.servers.smb.connection import SmbServerConnection
-from strongroom.servers.smb.declarations import CommandTable
-from strongroom.servers.smb.listener import SmbListener
 from strongroom.servers.smb.security.encryption import SessionCipher
 from strongroom.servers.smb.security.signing import signature
-from strongroom.servers.smb.settings import SmbSettings
+from strongroom.servers.smb.state.declarations import CommandTable
+from strongroom.servers.smb.state.settings import SmbSettings
+from strongroom.servers.smb.transport.connection import SmbServerConnection
+from strongroom.servers.smb.transport.listener import SmbListener
 from strongroom.services.core.runner import Services
 from strongroom.wire.smb.commands import Command
 from strongroom.wire.smb.compounds import padding

@@ -12,14 +12,14 @@ from typing import Any, Protocol
 from strongroom.errors import StorageError
 from strongroom.semantics.file.accesses import Disposition
 from strongroom.servers.smb.commands import table
-from strongroom.servers.smb.declarations import (
+from strongroom.servers.smb.refusals import SmbError
+from strongroom.servers.smb.state.declarations import (
     Needs,
     Negotiated,
     SmbAnswer,
     SmbElement,
 )
-from strongroom.servers.smb.refusals import SmbError
-from strongroom.servers.smb.sessions import SmbSession, TreeConnect
+from strongroom.servers.smb.state.sessions import SmbSession, TreeConnect
 from strongroom.services.core.runner import Services
 from strongroom.services.file.handles import opening
 from strongroom.wire.smb.commands import Command

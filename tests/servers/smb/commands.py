@@ -12,14 +12,14 @@ import struct
 
 from strongroom.file_errors import STATUS_ACCESS_DENIED
 from strongroom.semantics.file.durability import DisconnectReason
-from strongroom.servers.smb.declarations import (
+from strongroom.servers.smb.refusals import CloseConnection, SmbError
+from strongroom.servers.smb.state.declarations import (
     CommandRule,
     CommandTable,
     Needs,
     SmbAnswer,
     SmbElement,
 )
-from strongroom.servers.smb.refusals import CloseConnection, SmbError
 from strongroom.wire.smb.commands import Command
 from strongroom.wire.smb.header import FILE_ID, PLACEHOLDER, FileId
 from strongroom.wire.smb.statuses import STATUS_BUFFER_OVERFLOW, STATUS_NOTIFY_CLEANUP

@@ -13,8 +13,8 @@ from types import TracebackType
 from typing import Any
 
 from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_KEY, DEVELOPMENT_ACCOUNT_NAME
-from strongroom.servers.smb.declarations import SmbAnswer
 from strongroom.servers.smb.refusals import SmbError
+from strongroom.servers.smb.state.declarations import SmbAnswer
 from strongroom.wire.smb.commands import Command
 from strongroom.wire.smb.header import ALL_ONES, HEADER_BYTES
 from strongroom.wire.smb.requests.oplock_break import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import struct
 
-from strongroom.servers.smb.declarations import SmbAnswer
+from strongroom.servers.smb.state.declarations import SmbAnswer
 from strongroom.wire.smb import statuses
 from strongroom.wire.smb.commands import Command
 from strongroom.wire.smb.header import FileId

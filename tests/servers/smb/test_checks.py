@@ -14,7 +14,7 @@ from strongroom.file_errors import (
     STATUS_FILE_NOT_AVAILABLE,
     STATUS_INVALID_PARAMETER,
 )
-from strongroom.servers.smb.checks import CHECKS
+from strongroom.servers.smb.messages.checks import CHECKS
 from strongroom.wire.smb.commands import Command
 from strongroom.wire.smb.header import REPLAY_OPERATION, SIGNED, FileId, read_header, write_header
 from strongroom.wire.smb.statuses import (

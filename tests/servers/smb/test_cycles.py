@@ -23,8 +23,8 @@ from strongroom.engines.embedded import open_store
 from strongroom.operations.file import share
 from strongroom.semantics.file.accesses import Disposition
 from strongroom.servers.smb.commands.table import FILE_COMMANDS
-from strongroom.servers.smb.listener import SmbListener
-from strongroom.servers.smb.settings import SmbSettings
+from strongroom.servers.smb.state.settings import SmbSettings
+from strongroom.servers.smb.transport.listener import SmbListener
 from strongroom.services.core.runner import Services
 from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles.opening import connect_share

@@ -13,9 +13,9 @@ from strongroom.clock import ManualClock
 from strongroom.semantics.file.accesses import Disposition
 from strongroom.semantics.file.oplocks import OplockLevel
 from strongroom.servers.smb.commands.table import FILE_COMMANDS
-from strongroom.servers.smb.listener import SmbListener
-from strongroom.servers.smb.serving import SmbMetrics
-from strongroom.servers.smb.settings import SmbSettings
+from strongroom.servers.smb.state.settings import SmbSettings
+from strongroom.servers.smb.transport.listener import SmbListener
+from strongroom.servers.smb.transport.serving import SmbMetrics
 from strongroom.services.file.handles.opening import connect_share
 from strongroom.wire.smb.commands import Command
 from strongroom.wire.smb.header import HEADER_BYTES, REPLAY_OPERATION, FileId

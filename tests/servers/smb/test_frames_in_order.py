@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import Any
 
-from strongroom.servers.smb.settings import ON_LOOP_BYTES_MAX
+from strongroom.servers.smb.state.settings import ON_LOOP_BYTES_MAX
 from strongroom.slices import SliceTurns
 from strongroom.wire.smb.commands import Command
 from tests.servers.smb.client import connected, listener

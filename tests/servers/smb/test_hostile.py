@@ -12,10 +12,10 @@ import pytest
 from strongroom.semantics.file.durability import DisconnectReason
 from strongroom.servers.smb.commands import targets
 from strongroom.servers.smb.commands.table import FILE_COMMANDS
-from strongroom.servers.smb.declarations import CommandTable, SmbAnswer, SmbElement
-from strongroom.servers.smb.listener import SmbListener
-from strongroom.servers.smb.sessions import SharedLimit
-from strongroom.servers.smb.settings import SmbSettings
+from strongroom.servers.smb.state.declarations import CommandTable, SmbAnswer, SmbElement
+from strongroom.servers.smb.state.sessions import SharedLimit
+from strongroom.servers.smb.state.settings import SmbSettings
+from strongroom.servers.smb.transport.listener import SmbListener
 from strongroom.testing.ports import HOST, free_port
 from strongroom.wire.smb.commands import Command
 from strongroom.wire.smb.framing import prefix

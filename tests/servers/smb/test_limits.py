@@ -11,7 +11,7 @@ import pytest
 
 from strongroom.auth.accounts import Account
 from strongroom.servers.smb.security import logon_delays
-from strongroom.servers.smb.settings import SmbSettings
+from strongroom.servers.smb.state.settings import SmbSettings
 from strongroom.wire.smb.commands import Command
 from strongroom.wire.smb.framing import prefix
 from strongroom.wire.smb.statuses import STATUS_INSUFFICIENT_RESOURCES, STATUS_LOGON_FAILURE

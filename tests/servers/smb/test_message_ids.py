@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strongroom.servers.smb.message_ids import CREDITS_MAX, MessageIds
+from strongroom.servers.smb.state.message_ids import CREDITS_MAX, MessageIds
 
 
 def test_the_first_id_is_zero_and_is_used_once() -> None:

@@ -7,7 +7,7 @@ import struct
 import pytest
 
 from strongroom.file_errors import STATUS_INVALID_PARAMETER
-from strongroom.servers.smb.negotiation import answer_contexts, negotiated
+from strongroom.servers.smb.messages.negotiation import answer_contexts, negotiated
 from strongroom.servers.smb.refusals import SmbError
 from strongroom.wire.smb.setup.negotiate import NegotiateRequest
 from strongroom.wire.smb.setup.negotiate_contexts import NegotiateContext

@@ -8,7 +8,7 @@ import socket
 import pytest
 
 from strongroom.servers.connections.budget import ConnectionBudget
-from strongroom.servers.smb.connection import SmbServerConnection
+from strongroom.servers.smb.transport.connection import SmbServerConnection
 from strongroom.wire.smb.commands import Command
 from strongroom.wire.smb.framing import prefix
 from tests.servers.smb.client import Client, Closed, connected, listener

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 import pytest
 from prometheus_client.metrics_core import Metric
 
-from strongroom.servers.smb.declarations import SmbElement
-from strongroom.servers.smb.observing import REQUEST_LOG
-from strongroom.servers.smb.serving import SmbMetrics
-from strongroom.servers.smb.settings import SmbSettings
-from strongroom.servers.smb.state import ConnectionState
+from strongroom.servers.smb.state.connections import ConnectionState
+from strongroom.servers.smb.state.declarations import SmbElement
+from strongroom.servers.smb.state.observing import REQUEST_LOG
+from strongroom.servers.smb.state.settings import SmbSettings
+from strongroom.servers.smb.transport.serving import SmbMetrics
 from strongroom.servers.telemetry import JsonLines, Telemetry, TextLines
 from strongroom.services.file.admission import Opens
 from strongroom.wire.smb.commands import Command

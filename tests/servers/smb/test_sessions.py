@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from strongroom.semantics.file.durability import DisconnectReason
-from strongroom.servers.smb import sessions
-from strongroom.servers.smb.declarations import Needs, SmbAnswer
 from strongroom.servers.smb.refusals import SmbError
-from strongroom.servers.smb.sessions import SmbSession
+from strongroom.servers.smb.state import sessions
+from strongroom.servers.smb.state.declarations import Needs, SmbAnswer
+from strongroom.servers.smb.state.sessions import SmbSession
 from strongroom.wire.smb.header import ALL_ONES, FileId
 from strongroom.wire.smb.statuses import (
     STATUS_FILE_CLOSED,

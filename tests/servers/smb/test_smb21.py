@@ -15,7 +15,7 @@ import pytest
 
 from strongroom.file_errors import STATUS_ACCESS_DENIED
 from strongroom.semantics.file.accesses import Disposition
-from strongroom.servers.smb.listener import SmbListener
+from strongroom.servers.smb.transport.listener import SmbListener
 from strongroom.wire.smb.commands import Command
 from strongroom.wire.smb.header import (
     ALL_ONES,

@@ -1,7 +1,7 @@
 """The limits and timeouts of accepting connections.
 
 Lives here: what holds before the first byte of a protocol is read. Must not live here: settings of
-a protocol (http/settings.py, smb/settings.py).
+a protocol (http/settings.py, smb/state/settings.py).
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ Sources: [MS-SMB2] sections 3.3.5.22.1 and 3.3.5.22.2; smb.md 2.12.
 from __future__ import annotations
 
 from strongroom.servers.smb.commands.targets import FileTarget
-from strongroom.servers.smb.declarations import SmbAnswer, SmbElement
 from strongroom.servers.smb.refusals import SmbError
+from strongroom.servers.smb.state.declarations import SmbAnswer, SmbElement
 from strongroom.services.file.handles import breaking
 from strongroom.wire.smb import statuses
 from strongroom.wire.smb.requests.oplock_break import (

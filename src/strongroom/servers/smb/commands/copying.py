@@ -16,8 +16,8 @@ from strongroom import file_errors
 from strongroom.errors import StorageError
 from strongroom.semantics.file import accesses
 from strongroom.servers.smb.commands.targets import FileTarget, check_may
-from strongroom.servers.smb.declarations import SmbAnswer, SmbElement
 from strongroom.servers.smb.refusals import SmbError
+from strongroom.servers.smb.state.declarations import SmbAnswer, SmbElement
 from strongroom.services.file.handles import transfers
 from strongroom.services.file.handles.model import Handle
 from strongroom.wire.smb import statuses

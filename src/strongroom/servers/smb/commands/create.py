@@ -26,9 +26,9 @@ from strongroom.servers.smb.commands.targets import (
     level_of,
     owner_of,
 )
-from strongroom.servers.smb.declarations import SmbAnswer, SmbElement
 from strongroom.servers.smb.refusals import SmbError
-from strongroom.servers.smb.sessions import SmbOpen
+from strongroom.servers.smb.state.declarations import SmbAnswer, SmbElement
+from strongroom.servers.smb.state.sessions import SmbOpen
 from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles import closing, durable, opening
 from strongroom.services.file.handles.model import (

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from strongroom.servers.smb.commands.nodes import entry_of
 from strongroom.servers.smb.commands.targets import handle_of
-from strongroom.servers.smb.declarations import SmbAnswer, SmbElement
 from strongroom.servers.smb.refusals import SmbError
+from strongroom.servers.smb.state.declarations import SmbAnswer, SmbElement
 from strongroom.services.file.handles.enumerating import enumerate_names
 from strongroom.services.file.handles.model import RequestedEnumeration
 from strongroom.wire.smb import statuses

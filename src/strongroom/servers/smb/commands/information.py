@@ -23,8 +23,8 @@ from strongroom.servers.smb.commands.targets import (
     handle_of,
     open_of,
 )
-from strongroom.servers.smb.declarations import SmbAnswer, SmbElement
 from strongroom.servers.smb.refusals import SmbError
+from strongroom.servers.smb.state.declarations import SmbAnswer, SmbElement
 from strongroom.services.file.handles import information as services_information
 from strongroom.services.file.handles import renaming
 from strongroom.services.file.handles.model import Handle, RequestedAttributes, RequestedRename

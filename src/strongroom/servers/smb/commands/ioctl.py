@@ -12,8 +12,8 @@ from typing import Final
 from strongroom.file_errors import STATUS_INVALID_PARAMETER
 from strongroom.servers.smb.commands import copying, pipes
 from strongroom.servers.smb.commands.targets import FileTarget, PipeTarget
-from strongroom.servers.smb.declarations import SmbAnswer, SmbElement
 from strongroom.servers.smb.refusals import CloseConnection, SmbError
+from strongroom.servers.smb.state.declarations import SmbAnswer, SmbElement
 from strongroom.services.file.handles import snapshots, transfers
 from strongroom.services.file.handles.model import Handle
 from strongroom.wire.smb import statuses

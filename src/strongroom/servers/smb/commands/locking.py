@@ -10,8 +10,8 @@ from functools import partial
 
 from strongroom import file_errors
 from strongroom.servers.smb.commands.targets import handle_of
-from strongroom.servers.smb.declarations import SmbAnswer, SmbElement
 from strongroom.servers.smb.refusals import SmbError
+from strongroom.servers.smb.state.declarations import SmbAnswer, SmbElement
 from strongroom.services.file.handles import durable, locking
 from strongroom.services.file.handles.model import Handle, RequestedLock
 from strongroom.wire.smb.requests.lock import LOCK_ANSWER, LockRequest, read_lock

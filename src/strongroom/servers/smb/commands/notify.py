@@ -7,7 +7,7 @@ changes (services/file/held/changes.py). Source: [MS-SMB2] section 3.3.5.19; smb
 from __future__ import annotations
 
 from strongroom.servers.smb.commands.targets import handle_of
-from strongroom.servers.smb.declarations import SmbAnswer, SmbElement
+from strongroom.servers.smb.state.declarations import SmbAnswer, SmbElement
 from strongroom.services.file.handles.notifying import RequestedWatch, watch
 from strongroom.wire.smb import statuses
 from strongroom.wire.smb.requests.change_notify import (

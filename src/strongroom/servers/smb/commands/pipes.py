@@ -11,8 +11,8 @@ from typing import Final
 from strongroom import errors
 from strongroom.errors import StorageError
 from strongroom.servers.smb.commands.targets import PipeLimit, PipeTarget
-from strongroom.servers.smb.declarations import SmbAnswer, SmbElement
 from strongroom.servers.smb.refusals import SmbError
+from strongroom.servers.smb.state.declarations import SmbAnswer, SmbElement
 from strongroom.services.file.handles.volumes import share_names
 from strongroom.wire.smb import statuses
 from strongroom.wire.smb.information.file_information import (

@@ -19,7 +19,7 @@ from strongroom.servers.smb.commands import (
     notify,
     transfers,
 )
-from strongroom.servers.smb.declarations import CommandRule, CommandTable, Needs, PayloadSizes
+from strongroom.servers.smb.state.declarations import CommandRule, CommandTable, Needs, PayloadSizes
 from strongroom.wire.smb.commands import Command
 
 _U32: Final = struct.Struct("<I")

@@ -19,9 +19,9 @@ from strongroom.semantics.file.oplocks import (
     CachingKind,
     OplockLevel,
 )
-from strongroom.servers.smb.declarations import SmbConnection, SmbElement
 from strongroom.servers.smb.refusals import SmbError
-from strongroom.servers.smb.sessions import SharedLimit, SmbOpen, SmbSession
+from strongroom.servers.smb.state.declarations import SmbConnection, SmbElement
+from strongroom.servers.smb.state.sessions import SharedLimit, SmbOpen, SmbSession
 from strongroom.services.core.runner import Services
 from strongroom.services.file.handles import closing, durable
 from strongroom.services.file.handles.model import Handle

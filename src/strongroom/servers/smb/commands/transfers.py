@@ -16,8 +16,8 @@ from strongroom.servers.smb.commands.targets import (
     open_of,
     owner_of,
 )
-from strongroom.servers.smb.declarations import SmbAnswer, SmbElement
 from strongroom.servers.smb.refusals import SmbError
+from strongroom.servers.smb.state.declarations import SmbAnswer, SmbElement
 from strongroom.services.file.handles import closing
 from strongroom.services.file.handles import transfers as services_transfers
 from strongroom.wire.smb import statuses

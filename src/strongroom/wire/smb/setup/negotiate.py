@@ -1,8 +1,8 @@
 """NEGOTIATE: the dialects, capabilities and contexts of both sides.
 
 Lives here: the request and the response, and the SMB 1 message that may come first. Must not live
-here: the server's choice (servers/smb/negotiation.py). Source: [MS-SMB2] sections 2.2.3, 2.2.4,
-3.3.5.3; [MS-CIFS] 2.2.4.52; smb.md 2.1.
+here: the server's choice (servers/smb/messages/negotiation.py). Source: [MS-SMB2] sections 2.2.3,
+2.2.4, 3.3.5.3; [MS-CIFS] 2.2.4.52; smb.md 2.1.
 """
 
 from __future__ import annotations

@@ -17,10 +17,10 @@ from strongroom.file_errors import (
     STATUS_FILE_NOT_AVAILABLE,
     STATUS_INVALID_PARAMETER,
 )
-from strongroom.servers.smb.declarations import CommandRule, Needs
 from strongroom.servers.smb.refusals import CloseConnection, SmbError
 from strongroom.servers.smb.security.signing import has_valid_signature
-from strongroom.servers.smb.sessions import SmbOpen, SmbSession, TreeConnect
+from strongroom.servers.smb.state.declarations import CommandRule, Needs
+from strongroom.servers.smb.state.sessions import SmbOpen, SmbSession, TreeConnect
 from strongroom.wire.smb.commands import Command
 from strongroom.wire.smb.header import (
     FILE_ID,

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from strongroom.servers.smb.security.signing import signature
-from strongroom.servers.smb.sessions import FrameCipher
+from strongroom.servers.smb.state.sessions import FrameCipher
 from strongroom.wire.smb.compounds import padding
 from strongroom.wire.smb.header import (
     ASYNC_COMMAND,

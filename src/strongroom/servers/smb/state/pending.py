@@ -6,9 +6,9 @@ request. Source: [MS-SMB2] sections 3.3.4.2, 3.3.5.16; smb.md 1.7.
 
 from __future__ import annotations
 
-from strongroom.servers.smb.declarations import SmbElement
 from strongroom.servers.smb.refusals import SmbError
-from strongroom.servers.smb.sessions import SmbSession, TreeConnect
+from strongroom.servers.smb.state.declarations import SmbElement
+from strongroom.servers.smb.state.sessions import SmbSession, TreeConnect
 from strongroom.wire.smb.header import ASYNC_COMMAND, Header
 from strongroom.wire.smb.statuses import STATUS_INSUFFICIENT_RESOURCES
 

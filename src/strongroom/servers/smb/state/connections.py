@@ -15,14 +15,14 @@ from strongroom.auth.smb_keys import NO_PREAUTH_HASH, extended_hash
 from strongroom.clock import Clock
 from strongroom.semantics.file.durability import DisconnectReason
 from strongroom.servers.observers import RequestObserver
-from strongroom.servers.smb.declarations import CommandTable, Negotiated
-from strongroom.servers.smb.message_ids import MessageIds
-from strongroom.servers.smb.observing import SmbCounts
-from strongroom.servers.smb.pending import PendingRequests
 from strongroom.servers.smb.security.logon_delays import LogonDelays
 from strongroom.servers.smb.security.old_clients import OldClients
-from strongroom.servers.smb.sessions import ALL_TREES_MAX, SharedLimit, SmbSession
-from strongroom.servers.smb.settings import SmbSettings
+from strongroom.servers.smb.state.declarations import CommandTable, Negotiated
+from strongroom.servers.smb.state.message_ids import MessageIds
+from strongroom.servers.smb.state.observing import SmbCounts
+from strongroom.servers.smb.state.pending import PendingRequests
+from strongroom.servers.smb.state.sessions import ALL_TREES_MAX, SharedLimit, SmbSession
+from strongroom.servers.smb.state.settings import SmbSettings
 from strongroom.services.core.runner import Services
 from strongroom.wire.smb.commands import Command
 from strongroom.wire.smb.header import ALL_ONES, SERVER_TO_REDIR, Header, write_header

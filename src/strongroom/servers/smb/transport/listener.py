@@ -17,11 +17,11 @@ from strongroom.servers.connections.accepting import Acceptor
 from strongroom.servers.connections.budget import ConnectionBudget, WaitingConnection
 from strongroom.servers.connections.settings import AcceptSettings
 from strongroom.servers.observers import RequestObserver
-from strongroom.servers.smb.connection import SmbServerConnection
-from strongroom.servers.smb.declarations import CommandTable
-from strongroom.servers.smb.settings import SmbSettings
-from strongroom.servers.smb.setup_commands import SETUP_RULES
-from strongroom.servers.smb.state import ConnectShare, SmbShared
+from strongroom.servers.smb.messages.setup_commands import SETUP_RULES
+from strongroom.servers.smb.state.connections import ConnectShare, SmbShared
+from strongroom.servers.smb.state.declarations import CommandTable
+from strongroom.servers.smb.state.settings import SmbSettings
+from strongroom.servers.smb.transport.connection import SmbServerConnection
 from strongroom.services.core.runner import Services
 
 _CRYPTO_THREADS = 2

@@ -15,16 +15,16 @@ from typing import Final
 
 from strongroom.errors import StorageError
 from strongroom.file_errors import STATUS_INVALID_PARAMETER, STATUS_UNSUCCESSFUL
-from strongroom.servers.smb import answers
-from strongroom.servers.smb.answers import OutgoingMessage, Sealing, answer_header
-from strongroom.servers.smb.checks import IncomingMessage, check
-from strongroom.servers.smb.declarations import Needs, SmbAnswer, SmbElement
-from strongroom.servers.smb.observed import observed
+from strongroom.servers.smb.messages import answers
+from strongroom.servers.smb.messages.answers import OutgoingMessage, Sealing, answer_header
+from strongroom.servers.smb.messages.checks import IncomingMessage, check
+from strongroom.servers.smb.messages.observed import observed
 from strongroom.servers.smb.refusals import CloseConnection, SmbError
 from strongroom.servers.smb.security.signing import has_valid_signature
-from strongroom.servers.smb.sessions import SmbSession
-from strongroom.servers.smb.settings import ON_LOOP_BYTES_MAX
-from strongroom.servers.smb.state import ConnectionState
+from strongroom.servers.smb.state.connections import ConnectionState
+from strongroom.servers.smb.state.declarations import Needs, SmbAnswer, SmbElement
+from strongroom.servers.smb.state.sessions import SmbSession
+from strongroom.servers.smb.state.settings import ON_LOOP_BYTES_MAX
 from strongroom.wire.smb.commands import Command, name_of
 from strongroom.wire.smb.compounds import CompoundElement
 from strongroom.wire.smb.errors import NO_DATA, write_error

@@ -12,12 +12,12 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final
 
-from strongroom.servers.smb.elements import ChainRun
+from strongroom.servers.smb.messages.elements import ChainRun
+from strongroom.servers.smb.messages.setup_commands import negotiate_answer
 from strongroom.servers.smb.refusals import CloseConnection
-from strongroom.servers.smb.sessions import SmbSession
-from strongroom.servers.smb.settings import ON_LOOP_BYTES_MAX
-from strongroom.servers.smb.setup_commands import negotiate_answer
-from strongroom.servers.smb.state import ConnectionState
+from strongroom.servers.smb.state.connections import ConnectionState
+from strongroom.servers.smb.state.sessions import SmbSession
+from strongroom.servers.smb.state.settings import ON_LOOP_BYTES_MAX
 from strongroom.wire.smb import compounds
 from strongroom.wire.smb.commands import Command
 from strongroom.wire.smb.compounds import CompoundElement

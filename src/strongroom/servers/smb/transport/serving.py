@@ -16,8 +16,8 @@ from strongroom.clock import Clock
 from strongroom.servers.connections.budget import ConnectionBudget
 from strongroom.servers.observers import RequestObserver
 from strongroom.servers.smb.commands.table import FILE_COMMANDS
-from strongroom.servers.smb.listener import SmbListener
-from strongroom.servers.smb.settings import SmbSettings
+from strongroom.servers.smb.state.settings import SmbSettings
+from strongroom.servers.smb.transport.listener import SmbListener
 from strongroom.services.core.runner import Services
 from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles.opening import connect_share

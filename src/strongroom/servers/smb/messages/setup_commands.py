@@ -17,8 +17,7 @@ from strongroom.file_errors import (
 )
 from strongroom.semantics.file.attributes import filetime
 from strongroom.semantics.file.durability import DisconnectReason
-from strongroom.servers.smb.declarations import CommandRule, Needs, SmbAnswer, SmbElement
-from strongroom.servers.smb.negotiation import (
+from strongroom.servers.smb.messages.negotiation import (
     NO_CIPHER,
     answer_contexts,
     binding_refusal,
@@ -32,8 +31,9 @@ from strongroom.servers.smb.security.authentication import (
     LogonFailed,
 )
 from strongroom.servers.smb.security.encryption import SessionCipher
-from strongroom.servers.smb.sessions import SmbSession
-from strongroom.servers.smb.state import ConnectionState
+from strongroom.servers.smb.state.connections import ConnectionState
+from strongroom.servers.smb.state.declarations import CommandRule, Needs, SmbAnswer, SmbElement
+from strongroom.servers.smb.state.sessions import SmbSession
 from strongroom.wire.smb.commands import Command
 from strongroom.wire.smb.setup import (
     negotiate,

@@ -19,7 +19,7 @@ from typing import Any, Final, Protocol, TypeVar
 import msgspec
 
 from strongroom.servers.smb.refusals import SmbError
-from strongroom.servers.smb.sessions import SmbOpen, SmbSession, TreeConnect
+from strongroom.servers.smb.state.sessions import SmbOpen, SmbSession, TreeConnect
 from strongroom.services.core.runner import Services
 from strongroom.wire.smb.commands import Command
 from strongroom.wire.smb.header import HEADER_BYTES, FileId, Header

@@ -7,9 +7,9 @@ where there are observers.
 from __future__ import annotations
 
 from strongroom.servers.observers import SmbExchange
-from strongroom.servers.smb.checks import IncomingMessage
-from strongroom.servers.smb.declarations import SmbAnswer, SmbElement
-from strongroom.servers.smb.sessions import SmbSession, TreeConnect
+from strongroom.servers.smb.messages.checks import IncomingMessage
+from strongroom.servers.smb.state.declarations import SmbAnswer, SmbElement
+from strongroom.servers.smb.state.sessions import SmbSession, TreeConnect
 from strongroom.wire.smb.commands import Command
 from strongroom.wire.smb.requests.create import read_create
 from strongroom.wire.smb.setup.tree_connect import read_tree_connect

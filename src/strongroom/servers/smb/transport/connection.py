@@ -15,10 +15,10 @@ from typing import Any, Final, Protocol
 from strongroom.semantics.file.durability import DisconnectReason
 from strongroom.servers.connections.budget import WaitingConnection
 from strongroom.servers.connections.idle_sockets import is_quiet
-from strongroom.servers.smb.intake import FrameIntake
+from strongroom.servers.smb.messages.intake import FrameIntake
 from strongroom.servers.smb.refusals import CloseConnection
-from strongroom.servers.smb.settings import ON_LOOP_BYTES_MAX
-from strongroom.servers.smb.state import ConnectionState, SmbShared
+from strongroom.servers.smb.state.connections import ConnectionState, SmbShared
+from strongroom.servers.smb.state.settings import ON_LOOP_BYTES_MAX
 from strongroom.wire.smb.framing import (
     FrameAssembler,
     prefix,

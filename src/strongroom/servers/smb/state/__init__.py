@@ -1,0 +1,1 @@
+"""What a connection knows between messages: sessions, pending requests, message ids, settings."""
