@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 
+import msgspec
+
 from strongroom.auth.accounts import (
     Account,
     AccountsError,
@@ -46,29 +48,25 @@ class ConfigError(Exception):
     """Invalid settings; the text says which setting, why, and what to do."""
 
 
-@dataclass(frozen=True, slots=True)
-class TlsFiles:
+class TlsFiles(msgspec.Struct, frozen=True):
     """A certificate and its private key, both PEM."""
 
     certificate: Path
     key: Path
 
 
-@dataclass(frozen=True, slots=True)
-class PfxFile:
+class PfxFile(msgspec.Struct, frozen=True):
     """A certificate and its private key in one PFX file; `password_file` None = it has none."""
 
     file: Path
     password_file: Path | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SelfSigned:
+class SelfSigned(msgspec.Struct, frozen=True):
     """A certificate that the server makes itself, for localhost."""
 
 
-@dataclass(frozen=True, slots=True)
-class AccountSources:
+class AccountSources(msgspec.Struct, frozen=True):
     """The sources of accounts.
 
     `file` is checked for changes with every request. `must_exist` is set if the user named the
@@ -80,8 +78,7 @@ class AccountSources:
     must_exist: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class OAuth:
+class OAuth(msgspec.Struct, frozen=True):
     """The issuer whose bearer tokens are accepted.
 
     Attributes:
@@ -99,8 +96,7 @@ class OAuth:
     tenant: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SmbFlags:
+class SmbFlags(msgspec.Struct, frozen=True):
     """The settings of the SMB server.
 
     Attributes:
@@ -112,8 +108,7 @@ class SmbFlags:
     encryption: SmbEncryption = "required"
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceHosts:
+class ServiceHosts(msgspec.Struct, frozen=True):
     """The hosts of services that do not listen on the host of all others; None = that host."""
 
     blob: str | None = None
@@ -122,8 +117,7 @@ class ServiceHosts:
     file: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RolesSource:
+class RolesSource(msgspec.Struct, frozen=True):
     """The source of role assignments.
 
     `file` is checked for changes with every request that needs roles. `must_exist` is set if the
@@ -150,8 +144,7 @@ class SetupSource:
     only: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class LogSettings:
+class LogSettings(msgspec.Struct, frozen=True):
     """The program's own log, on standard error.
 
     Attributes:
@@ -163,8 +156,7 @@ class LogSettings:
     debug_file: Path | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ObservationSettings:
+class ObservationSettings(msgspec.Struct, frozen=True):
     """What is recorded of each request.
 
     Attributes:
@@ -178,8 +170,7 @@ class ObservationSettings:
     traces: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(msgspec.Struct, frozen=True):
     """All settings of a server.
 
     Attributes:
@@ -208,7 +199,7 @@ class Settings:
     file_port: int = DEFAULT_PORTS[3]
     one_port: int | None = None
     smb: SmbFlags | None = None
-    accounts: AccountSources = field(default_factory=AccountSources)
+    accounts: AccountSources = AccountSources()
     tls: TlsFiles | PfxFile | SelfSigned | None = None
     requires_https: bool = False
     test_clock: bool = False

@@ -9,14 +9,14 @@ situations that Azure does not have.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 Extras = tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorCode:
+class ErrorCode(msgspec.Struct, frozen=True):
     """One row of the table.
 
     Attributes:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import enum
 import re
 from binascii import b2a_base64
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import BinaryIO, Final, Literal
@@ -256,8 +255,7 @@ class AccessPolicy(msgspec.Struct, frozen=True, array_like=True, gc=False):
     permission: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ByteRange:
+class ByteRange(msgspec.Struct, frozen=True):
     """`bytes=first-last`, both inclusive; `last` None = to the end."""
 
     first: int
@@ -272,8 +270,7 @@ class ByteRange:
         return self.first, last - self.first + 1
 
 
-@dataclass(frozen=True, slots=True)
-class FileSlice:
+class FileSlice(msgspec.Struct, frozen=True):
     """Bytes in an open file, which the kernel sends without passing them through Python."""
 
     file: BinaryIO
@@ -297,8 +294,7 @@ class Health(enum.Enum):
     """The engine is closed or broken, and will not serve again."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoreFacts:
+class StoreFacts(msgspec.Struct, frozen=True):
     """What an operator watches of a store on a disk.
 
     Attributes:
@@ -333,8 +329,7 @@ class StoreFacts:
     backup_ended_s: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class JobFacts:
+class JobFacts(msgspec.Struct, frozen=True):
     """What an operator watches of the jobs in the background.
 
     Attributes:

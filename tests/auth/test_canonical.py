@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from functools import cmp_to_key
 from typing import Any
 
+import msgspec
 import pytest
 from azure.storage.blob._shared import authentication
 from hypothesis import given
@@ -277,12 +277,12 @@ def _everything_differs(size_bytes: int) -> Any:
 
 def test_everything_that_clients_do_otherwise_is_tried_together() -> None:
     forms = list(other_forms(_everything_differs(8 * 1024), NAME))
-    assert len(set(forms)) == 2 ** len(dataclasses.fields(Form)) - 1
+    assert len(set(forms)) == 2 ** len(msgspec.structs.fields(Form)) - 1
 
 
 def test_a_long_request_is_tried_in_one_other_way_at_a_time() -> None:
     forms = list(other_forms(_everything_differs(16 * 1024), NAME))
-    names = [field.name for field in dataclasses.fields(Form)]
+    names = [field.name for field in msgspec.structs.fields(Form)]
     assert forms == [Form(**{name: True}) for name in reversed(names)]
 
 

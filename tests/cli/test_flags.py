@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 
 from strongroom.cli.flags.flag import Flag
@@ -35,12 +35,12 @@ def test_without_flags_the_settings_are_the_usual_ones() -> None:
     found = settings({})
     # The files are in the data directory; which directory that is, only the command knows.
     assert found.accounts.file is not None and found.roles.file is not None
-    found = dataclasses.replace(found, accounts=AccountSources(), roles=RolesSource())
+    found = msgspec.structs.replace(found, accounts=AccountSources(), roles=RolesSource())
     assert found == usual
 
 
 def test_every_field_of_the_settings_is_reached_by_a_flag() -> None:
-    fields = {field.name for field in dataclasses.fields(Settings)}
+    fields = {field.name for field in msgspec.structs.fields(Settings)}
     direct = [flag.setting for flag in FLAGS if flag.setting is not None]
     assert len(direct) == len(set(direct))
     others = COMPOSED | OF_TESTS | OF_PROGRAMS

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncIterator
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from strongroom import limits
 from strongroom.clock import ManualClock

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from strongroom.wire.core.http import Request, Response
 from tests.servers.loopback import PATIENT, Answer, Client, Served, echo, get, put, run, serving

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from strongroom.servers.connections.budget import ConnectionBudget
 from strongroom.servers.http.protocol import Connection

@@ -13,10 +13,11 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import product
 from typing import Final
 from urllib.parse import unquote
+
+import msgspec
 
 from strongroom import limits
 from strongroom.auth.request import HeaderFields, RequestParts, Service
@@ -64,8 +65,7 @@ class Scheme(enum.Enum):
     SHARED_KEY_LITE = "SharedKeyLite"
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(msgspec.Struct, frozen=True):
     """One variant of the rules in which clients differ.
 
     Attributes:

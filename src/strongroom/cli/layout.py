@@ -12,9 +12,9 @@ import re
 import shutil
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+import msgspec
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from typer.main import get_group
@@ -96,8 +96,7 @@ class GroupWithLayout(TyperGroup):
         return [("Commands", rows)] if rows else []
 
 
-@dataclass(frozen=True, slots=True)
-class Heading:
+class Heading(msgspec.Struct, frozen=True):
     """Commands under one heading.
 
     Attributes:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -45,8 +44,7 @@ class ClockControl(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     advance_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class OwnEndpoints:
+class OwnEndpoints(msgspec.Struct, frozen=True):
     """Answers requests below `PREFIX`.
 
     Attributes:

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 _LOCALHOST: Final = "localhost"
 _READING: Final = frozenset({"GET", "HEAD"})
@@ -23,8 +24,7 @@ _ORIGIN: Final = re.compile(r"[a-z]+://(.+)")
 _SHOWN_CHARS: Final = 100
 
 
-@dataclass(frozen=True, slots=True)
-class OwnHosts:
+class OwnHosts(msgspec.Struct, frozen=True):
     """The host names of this server, in lower case.
 
     Attributes:

@@ -7,10 +7,11 @@ ports (app.py), the path of a request (requests/pipeline.py).
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import Final
+
+import msgspec
 
 from strongroom import errors
 from strongroom.auth.accounts import Accounts
@@ -56,8 +57,7 @@ _ContextOf = Callable[[Request], ServiceContext]
 _Answer = Callable[[ServiceContext, Request], Awaitable[Response]]
 
 
-@dataclass(frozen=True, slots=True)
-class Shared:
+class Shared(msgspec.Struct, frozen=True):
     """The objects that all listeners share.
 
     Attributes:

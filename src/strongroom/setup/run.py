@@ -9,8 +9,9 @@ server can be reached. Must not live here: the single parts (accounts, places, b
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from strongroom.auth.accounts import Account, AccountsError
 from strongroom.clock import Clock

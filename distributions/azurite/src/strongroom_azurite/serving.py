@@ -10,9 +10,10 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
+
+from msgspec.structs import replace
 
 from strongroom.cli.exits import Exit
 from strongroom.cli.serving.until_signal import Program, run

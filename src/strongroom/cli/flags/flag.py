@@ -6,15 +6,14 @@ flags (table.py), reading their values (given.py).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from strongroom.cli.flags.kinds import ValueKind
 
 _PREFIX = "STRONGROOM_"
 
 
-@dataclass(frozen=True, slots=True)
-class Flag:
+class Flag(msgspec.Struct, frozen=True):
     """One flag of `strongroom serve`.
 
     Attributes:
@@ -61,8 +60,7 @@ class Flag:
         return self.own_variables[0] if self.own_variables else _PREFIX + self.parameter.upper()
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(msgspec.Struct, frozen=True):
     """Flags under one heading of `--help`."""
 
     title: str

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NoReturn, TypeVar
+
+import msgspec
 
 from strongroom.cli.exits import Exit, fail
 from strongroom.cli.flags.flag import Flag
@@ -28,8 +29,7 @@ class ValueSource(enum.IntEnum):
     COMMAND_LINE = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(msgspec.Struct, frozen=True):
     """One value. `label` is how an error names its source."""
 
     value: object

@@ -11,10 +11,10 @@ import functools
 import logging
 import os
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeVar
 
 import apsw
+import msgspec
 
 from strongroom.clock import Clock, elapsed_s
 from strongroom.engines.base import (
@@ -89,8 +89,7 @@ _RESTART_WAIT_TICKS: Final = TICKS_PER_S
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EmbeddedOptions:
+class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options that tests change, mostly to make limits small. `vfs` names an apsw VFS; `files`
     makes all other changes on disk. `log_ahead`: extend the log before its space is needed."""
 

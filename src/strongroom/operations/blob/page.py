@@ -6,8 +6,9 @@ reference; docs/operations/blob.md, table "Blobs".
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from strongroom import blob_errors, errors
 from strongroom.operations.blob import documents

@@ -8,8 +8,9 @@ Container", "Lease Share" and "Lease File" of the REST reference.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from strongroom import errors, limits
 from strongroom.auth.authorize import Permission
@@ -77,8 +78,7 @@ MISMATCH: Final = errors.LEASE_ID_MISMATCH_WITH_LEASE_OPERATION
 ABSENT: Final = errors.LEASE_NOT_PRESENT_WITH_LEASE_OPERATION
 
 
-@dataclass(frozen=True, slots=True)
-class LeaseActionRow:
+class LeaseActionRow(msgspec.Struct, frozen=True):
     """A value of x-ms-lease-action: the fields it accepts, and its answer for every kind of
     resource."""
 
@@ -127,8 +127,7 @@ ACTIONS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class LeasedKind:
+class LeasedKind(msgspec.Struct, frozen=True):
     """A kind of resource that can be leased.
 
     `breaks` is the permission that breaking needs instead of `permission`. `fails` are the errors

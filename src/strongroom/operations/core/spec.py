@@ -51,8 +51,7 @@ class Resource(FastHashEnum):
     """Any URL, without credentials: the preflight requests of browsers."""
 
 
-@dataclass(frozen=True, slots=True)
-class When:
+class When(msgspec.Struct, frozen=True):
     """A header or query parameter (`?name`) that distinguishes operations on the same URL.
 
     It must be present, and equal `value` in any case, unless `value` is None.
@@ -62,8 +61,7 @@ class When:
     value: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(msgspec.Struct, frozen=True):
     """One field of an operation's input, and the headers and query parameters that it is read from.
 
     A field that only refuses requests has the name "".
@@ -89,8 +87,7 @@ class Defaults(msgspec.Struct, frozen=True):
     input: Any
 
 
-@dataclass(frozen=True, slots=True)
-class BodyKind:
+class BodyKind(msgspec.Struct, frozen=True):
     """The kind of a request's body: a document, or a stream that the service reads itself.
 
     Attributes:
@@ -110,8 +107,7 @@ class BodyKind:
     unframe: Callable[[BodyReader, int], BodyReader] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Returned:
+class Returned(msgspec.Struct, frozen=True):
     """One response header: `of` takes the result and returns the text, or None to omit the
     header."""
 

@@ -6,8 +6,9 @@ reference; docs/operations/file.md, table "Files".
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Final
+
+import msgspec
 
 from strongroom import blob_errors, errors, file_errors
 from strongroom.operations.core import permissions
@@ -252,7 +253,7 @@ _LEASED: Final = LeasedKind(
 # The lease of a file is infinite: it has no other duration, no renewal and no time to break.
 _ACCEPTS: Final = {"acquire": (fields.INFINITE, PROPOSED_ID), "break": ()}
 _ACTIONS: Final = tuple(
-    dataclasses.replace(
+    msgspec.structs.replace(
         action,
         accepts=(*_ACCEPTS.get(action.word, action.accepts), fields.NO_TRAILING_DOTS),
         waits=False,

@@ -6,9 +6,10 @@ Must not live here: how they are stored. Sources: "Snapshot Blob", "Delete Blob"
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import parse_qs, unquote, urlsplit
+
+import msgspec
 
 from strongroom import blob_errors
 from strongroom.errors import StorageError, invalid_header, invalid_query
@@ -27,8 +28,7 @@ class DeleteSnapshots(enum.Enum):
     ONLY = "only"
 
 
-@dataclass(frozen=True, slots=True)
-class DeletionScope:
+class DeletionScope(msgspec.Struct, frozen=True):
     """The scope of a delete: the base blob, its snapshots, or both."""
 
     base: bool

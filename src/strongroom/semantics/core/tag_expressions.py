@@ -18,9 +18,10 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
+
+import msgspec
 
 from strongroom.errors import invalid_header
 
@@ -41,8 +42,7 @@ OPERATORS: Final[dict[str, Callable[[str, str], bool]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class TagComparison:
+class TagComparison(msgspec.Struct, frozen=True):
     """A comparison: `key operator 'value'`."""
 
     key: str
@@ -50,15 +50,13 @@ class TagComparison:
     value: str
 
 
-@dataclass(frozen=True, slots=True)
-class TagConjunction:
+class TagConjunction(msgspec.Struct, frozen=True):
     """A conjunction: every part holds."""
 
     parts: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TagDisjunction:
+class TagDisjunction(msgspec.Struct, frozen=True):
     """A disjunction: at least one part holds."""
 
     parts: tuple[Expression, ...]

@@ -21,9 +21,10 @@ from __future__ import annotations
 import enum
 import math
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, NoReturn
+
+import msgspec
 
 from strongroom import errors
 from strongroom.errors import StorageError
@@ -63,16 +64,14 @@ class Family(enum.Enum):
     BINARY = "binary"
 
 
-@dataclass(frozen=True, slots=True)
-class Literal:
+class Literal(msgspec.Struct, frozen=True):
     """A constant of a filter."""
 
     family: Family
     value: str | int | float | bool | bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(msgspec.Struct, frozen=True):
     """`name operator literal`; a literal on the left has been moved to the right."""
 
     name: str
@@ -80,36 +79,31 @@ class Comparison:
     literal: Literal
 
 
-@dataclass(frozen=True, slots=True)
-class BooleanProperty:
+class BooleanProperty(msgspec.Struct, frozen=True):
     """A boolean property without an operator: it must be true."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(msgspec.Struct, frozen=True):
     """`true` or `false` without an operator: all entities match, or none."""
 
     value: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Not:
+class Not(msgspec.Struct, frozen=True):
     """A negation: the part does not hold."""
 
     part: Expression
 
 
-@dataclass(frozen=True, slots=True)
-class Conjunction:
+class Conjunction(msgspec.Struct, frozen=True):
     """Every part holds; no part is itself a `Conjunction`."""
 
     parts: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Disjunction:
+class Disjunction(msgspec.Struct, frozen=True):
     """At least one part holds; no part is itself a `Disjunction`."""
 
     parts: tuple[Expression, ...]

@@ -11,9 +11,10 @@ import logging
 import os
 import ssl
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from strongroom.servers.certificates.tls import TlsUnusable, load_context
 
@@ -26,8 +27,7 @@ Stamp = tuple[int, ...] | None
 """What changes with a file; None = there is none."""
 
 
-@dataclass(frozen=True, slots=True)
-class CertificateFiles:
+class CertificateFiles(msgspec.Struct, frozen=True):
     """Where a certificate comes from.
 
     Attributes:

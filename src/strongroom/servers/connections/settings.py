@@ -6,11 +6,10 @@ a protocol (http/settings.py, smb/state/settings.py).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 
-@dataclass(frozen=True, slots=True)
-class AcceptSettings:
+class AcceptSettings(msgspec.Struct, frozen=True):
     """Limits and timeouts of accepting; the defaults suit the internet and loopback alike.
 
     Attributes:

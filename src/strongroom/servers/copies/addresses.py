@@ -11,8 +11,9 @@ import ipaddress
 import re
 import socket
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -50,8 +51,7 @@ _BELOW_COMPATIBLE: Final = 2
 _ENTRY: Final = re.compile(r"(\[[0-9a-f:.]+\]|(?:\*\.)?[a-z0-9_.-]+)(?::([0-9]{1,5}))?")
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(msgspec.Struct, frozen=True):
     """A host as the operator gave it; `port` None = any, `pattern` may begin with `*.`."""
 
     pattern: str
@@ -59,8 +59,7 @@ class _Entry:
     address: _Address | None
 
 
-@dataclass(frozen=True, slots=True)
-class SourceHosts:
+class SourceHosts(msgspec.Struct, frozen=True):
     """The hosts that the operator allowed as copy sources; if there are none, every public host is
     allowed."""
 

@@ -9,8 +9,9 @@ fast. If many arrive, each buffers little and is read from its socket in smaller
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from strongroom.limits import KIB
 
@@ -26,8 +27,7 @@ def limit_reads(transport: asyncio.BaseTransport, size_bytes: int) -> None:
         transport.max_size = size_bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
+class Share(msgspec.Struct, frozen=True):
     """The bytes that one body may buffer: reading pauses above `high_bytes` and resumes below
     `low_bytes`."""
 

@@ -8,7 +8,6 @@ close an idle or slow connection. The figures are our own choices.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 import msgspec
 
@@ -24,8 +23,7 @@ from strongroom.servers.connections.settings import AcceptSettings
 from strongroom.wire.core.http import Request, Response
 
 
-@dataclass(frozen=True, slots=True)
-class HttpSettings(AcceptSettings):
+class HttpSettings(AcceptSettings, frozen=True):
     """Everything that can be set on an HTTP server; the defaults suit the internet and loopback
     alike.
 

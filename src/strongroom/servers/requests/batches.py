@@ -15,9 +15,10 @@ import asyncio
 import itertools
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
+
+import msgspec
 
 from strongroom import blob_errors, errors, limits
 from strongroom.auth.bearer import bearer_text
@@ -49,8 +50,7 @@ RespondToPart = Callable[[ServiceContext, ParsedRequest], Awaitable[Response]]
 """Processes one part, from its credentials to its answer. Never raises a StorageError."""
 
 
-@dataclass(frozen=True, slots=True)
-class BatchRequest:
+class BatchRequest(msgspec.Struct, frozen=True):
     """The request that carries a batch.
 
     Attributes:

@@ -7,8 +7,9 @@ Lives here: the two decisions. Must not live here: reading them back (blobs.py),
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from strongroom.services.blob.blobs import BlobWritten
 from strongroom.services.blob.decisions import access
@@ -28,15 +29,13 @@ from strongroom.store.blob.blob_records import BlobRecord
 from strongroom.values import ContentProperties, Metadata
 
 
-@dataclass(frozen=True, slots=True)
-class SetProperties:
+class SetProperties(msgspec.Struct, frozen=True):
     """Input of Set Blob Properties: all six properties, or None to leave them unchanged."""
 
     properties: ContentProperties | None
 
 
-@dataclass(frozen=True, slots=True)
-class SetMetadata:
+class SetMetadata(msgspec.Struct, frozen=True):
     """Input of Set Blob Metadata: all pairs; an empty tuple clears the metadata."""
 
     metadata: Metadata = ()

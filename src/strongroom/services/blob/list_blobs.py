@@ -13,7 +13,6 @@ So each state that does not change is listed exactly once.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -54,8 +53,7 @@ INCLUDES: Final = frozenset(
 """The words that `include` accepts."""
 
 
-@dataclass(frozen=True, slots=True)
-class ListBlobs:
+class ListBlobs(msgspec.Struct, frozen=True):
     """Input of List Blobs.
 
     `start` is the decoded marker. `start_from` is the first name that may be listed (empty = any).
@@ -84,8 +82,7 @@ class BlobRow(msgspec.Struct, frozen=True, gc=False):
         return None if self.past is None or self.past.is_version else self.past.ticks
 
 
-@dataclass(frozen=True, slots=True)
-class BlobPage:
+class BlobPage(msgspec.Struct, frozen=True):
     """Result: rows and prefixes in order of names, and where the next page begins (None = the end).
 
     `now` is store time before they were read. A row's lease is judged at that time, or at its

@@ -15,8 +15,9 @@ retired. Contents that a reader there has named are kept until it releases them.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from strongroom.engines.base import Item, Key, Partition, Ref
 from strongroom.services.core.background import RemovalBatch
@@ -33,8 +34,7 @@ _PAGE_RECORDS: Final = 1000
 _STAGED_AT_ONCE: Final = 20_000
 
 
-@dataclass(frozen=True, slots=True)
-class WaitingSweep:
+class WaitingSweep(msgspec.Struct, frozen=True):
     """A sweep that waits for readers, of this process or of other gateways.
 
     Garbage retired up to the stamp `until` may be dropped when they are done. Garbage that was
@@ -49,8 +49,7 @@ class WaitingSweep:
         return all(reading.done for reading in self.readers)
 
 
-@dataclass(frozen=True, slots=True)
-class _Garbage:
+class _Garbage(msgspec.Struct, frozen=True):
     old: tuple[tuple[Key, Retired], ...]
     young: frozenset[Body]
     until: int

@@ -8,8 +8,9 @@ them. Must not live here: XML (wire/), matching of CORS rules (semantics/core/co
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from strongroom import errors
 from strongroom.auth.request import Service
@@ -26,15 +27,13 @@ from strongroom.store.core import keys, records
 _CACHED_METHODS: Final = ("GET", "HEAD")
 
 
-@dataclass(frozen=True, slots=True)
-class SetServiceProperties:
+class SetServiceProperties(msgspec.Struct, frozen=True):
     """Input of Set Blob Service Properties; sections that are None stay as they are."""
 
     properties: ServiceProperties
 
 
-@dataclass(frozen=True, slots=True)
-class AccountInformation:
+class AccountInformation(msgspec.Struct, frozen=True):
     """Result of Get Account Information."""
 
     sku_name: str = "Standard_LRS"
@@ -42,8 +41,7 @@ class AccountInformation:
     hierarchical_namespace: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Preflight:
+class Preflight(msgspec.Struct, frozen=True):
     """Input of a preflight request: Origin, Access-Control-Request-Method and the elements of
     Access-Control-Request-Headers; None = not sent."""
 

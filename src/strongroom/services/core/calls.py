@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeVar
 
 import msgspec
@@ -62,8 +61,7 @@ class ConditionUse(enum.Enum):
     """Queues and tables: the headers have no effect (an entity's If-Match is a field)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(msgspec.Struct, frozen=True):
     """The checks that run before the decision of an operation.
 
     `unmet` is the error for a condition of a write that does not hold; copies have their own.

@@ -8,9 +8,10 @@ authorized. Must not live here: the other fields of a place's record, HTTP.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
+
+import msgspec
 
 from strongroom import blob_errors, file_errors, queue_errors, table_errors
 from strongroom.auth.request import Service
@@ -24,8 +25,7 @@ from strongroom.store.core import keys, records
 _REMEMBERED: Final = 64
 
 
-@dataclass(frozen=True, slots=True)
-class PlaceKind:
+class PlaceKind(msgspec.Struct, frozen=True):
     """One kind of place.
 
     Attributes:

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Protocol
+
+import msgspec
 
 from strongroom.engines.base import Commit, Record, Step, Write
 from strongroom.errors import ErrorCode, StorageError, invalid_header
@@ -42,8 +43,7 @@ class SoftDeletedRecord(Protocol):
     def until(self) -> int: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SoftDeleteKind:
+class SoftDeleteKind(msgspec.Struct, frozen=True, kw_only=True):
     """One kind of place that can be soft-deleted.
 
     Attributes:
@@ -66,8 +66,7 @@ class SoftDeleteKind:
     name_header: str
 
 
-@dataclass(frozen=True, slots=True)
-class RestorePlace:
+class RestorePlace(msgspec.Struct, frozen=True):
     """Input of Restore Container and Restore Share: the name of the deleted one, and its listed
     version."""
 

@@ -7,7 +7,6 @@ Must not live here: XML (wire/), the rules of prefix and marker (semantics/core/
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -25,8 +24,7 @@ METADATA: Final = "metadata"
 INCLUDES: Final = frozenset((METADATA,))
 
 
-@dataclass(frozen=True, slots=True)
-class ListQueues:
+class ListQueues(msgspec.Struct, frozen=True):
     """Input of List Queues; `start` is the decoded marker."""
 
     prefix: str = ""
@@ -42,8 +40,7 @@ class QueueRow(msgspec.Struct, frozen=True, gc=False):
     metadata: Metadata
 
 
-@dataclass(frozen=True, slots=True)
-class QueuePage:
+class QueuePage(msgspec.Struct, frozen=True):
     """Result: rows in order of names, and where the next page begins (None = the end)."""
 
     items: list[QueueRow]

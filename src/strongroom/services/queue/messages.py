@@ -12,7 +12,6 @@ point.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
@@ -155,8 +154,7 @@ async def delete_message(services: Services, call: Call[DeleteMessage]) -> None:
     await _change(services, call, call.input.receipt, decide)
 
 
-@dataclass(frozen=True, slots=True)
-class _MessageAtCommit:
+class _MessageAtCommit(msgspec.Struct, frozen=True):
     """A message at the serial point, and the writes that change it."""
 
     key: Key

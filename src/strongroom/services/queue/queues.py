@@ -8,7 +8,6 @@ rules (auth/). Source: "Operations on queues" of the REST reference.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -31,29 +30,25 @@ _SECRET_BYTES: Final = 32
 _StepsOf = Callable[[QueueRecord, Ref, int], tuple[Step, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class CreateQueue:
+class CreateQueue(msgspec.Struct, frozen=True):
     """Input of Create Queue."""
 
     metadata: Metadata = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SetQueueMetadata:
+class SetQueueMetadata(msgspec.Struct, frozen=True):
     """Input of Set Queue Metadata: all pairs; pairs that are not given are removed."""
 
     metadata: Metadata = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SetQueueAcl:
+class SetQueueAcl(msgspec.Struct, frozen=True):
     """Input of Set Queue ACL: all policies, which replace the present ones."""
 
     policies: tuple[AccessPolicy, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class QueueView:
+class QueueView(msgspec.Struct, frozen=True):
     """A committed queue, and the approximate number of its messages."""
 
     record: QueueRecord

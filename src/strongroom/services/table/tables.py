@@ -8,7 +8,6 @@ Table ACL"; reference sections 1, 5 and 9.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -32,16 +31,14 @@ from strongroom.values import AccessPolicy
 _FILTERED_RECORDS: Final = 500
 
 
-@dataclass(frozen=True, slots=True)
-class CreateTable:
+class CreateTable(msgspec.Struct, frozen=True):
     """Input of Create Table. `echo`: the answer contains the table."""
 
     name: str
     echo: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class QueryTables:
+class QueryTables(msgspec.Struct, frozen=True):
     """Input of Query Tables: at most `top` that match, from the name `first` on (lower case)."""
 
     filter: Expression | None = None
@@ -49,8 +46,7 @@ class QueryTables:
     first: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class SetTableAcl:
+class SetTableAcl(msgspec.Struct, frozen=True):
     """Input of Set Table ACL: all policies, which replace the present ones."""
 
     policies: tuple[AccessPolicy, ...] = ()

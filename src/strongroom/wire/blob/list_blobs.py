@@ -8,7 +8,6 @@ order of elements is that of Azure's answers. One template writes each blob, bec
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, NamedTuple, Protocol
 
@@ -119,8 +118,7 @@ class BlobPrefix(msgspec.Struct, frozen=True, gc=False):
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class ListQuery:
+class ListQuery(msgspec.Struct, frozen=True):
     """The parts of the request that a page repeats; `delimiter` None = it was not given."""
 
     page_request: xml.PageRequest

@@ -18,6 +18,8 @@ from typing import Final, NamedTuple
 from urllib.parse import quote
 from xml.parsers import expat
 
+import msgspec
+
 from strongroom import errors, limits
 from strongroom.errors import StorageError
 from strongroom.slices import Steps, run_to_completion
@@ -34,8 +36,7 @@ _SPECIAL: Final = re.compile(f'[&<>"\r{_ILLEGAL_CLASS}]')
 _ESCAPES: Final = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\r": "&#13;"}
 
 
-@dataclass(frozen=True, slots=True)
-class PageRequest:
+class PageRequest(msgspec.Struct, frozen=True):
     """The parts of a request that a page of its list repeats; None = not given.
 
     Attributes:

@@ -18,8 +18,9 @@ import mmap
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterable, Callable, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from strongroom.engines.base import Busy
 from strongroom.engines.checksum import crc64
@@ -35,8 +36,7 @@ _PIECE_BYTES: Final = 256 * 1024
 _INLINE_BYTES: Final = 64 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class BodyWriteOptions:
+class BodyWriteOptions(msgspec.Struct, frozen=True):
     """The parameters for writing one body: `size_bytes` as declared, or None; whether to compute
     the MD5."""
 

@@ -9,6 +9,8 @@ import asyncio
 from dataclasses import dataclass
 from typing import BinaryIO
 
+import msgspec
+
 from strongroom.engines.embedded.records.sqlite import Location
 
 
@@ -34,8 +36,7 @@ class Segment:
     next_sync: asyncio.Future[None] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Reservation:
+class Reservation(msgspec.Struct, frozen=True):
     """A place to write in a segment, from `offset` on. A tail begins aligned, and no other body is
     written there until it is finished. Elsewhere the next reservation begins directly after this
     one."""

@@ -22,6 +22,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
+
 from strongroom.engines.base import EngineError
 from strongroom.engines.embedded.disk.files import Files, write_file
 from strongroom.platform import FOLDER_LOCK_NAME
@@ -76,8 +78,7 @@ class Damaged(EngineError):
     """Parts of the data directory are missing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
+class Format(msgspec.Struct, frozen=True):
     """The content of the FORMAT file.
 
     Attributes:

@@ -28,9 +28,10 @@ it. So one flipped bit is found anywhere, except in the very last commit.
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from typing import BinaryIO, Final
+
+import msgspec
 
 from strongroom.engines.embedded.log.wal_format import (
     FRAME_HEAD_BYTES,
@@ -51,8 +52,7 @@ _COMMIT_PAGES_AT: Final = 4
 _ORDERS: Final[tuple[Order, ...]] = ("<", ">")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogVerdict:
+class LogVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """The frames of a log, and the part of it that SQLite would keep.
 
     Arguments:
@@ -236,7 +236,7 @@ class _LogReader:
         written = original_frame(self._header.order, self._seeds[0], frame)
         if written is not None:
             pages = self._likely_size(written.commit_pages, frame.number)
-            self._continue(dataclasses.replace(frame, commit_pages=pages), written.sums)
+            self._continue(msgspec.structs.replace(frame, commit_pages=pages), written.sums)
             return
         self._is_sure = False
         is_of_this_log = self._is_of_this_log(frame)

@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import BinaryIO, Final, Literal, NamedTuple
+
+import msgspec
 
 from strongroom.engines.embedded.log.wal_sums import WORD_BYTES, WORD_MASK, Order, Sum, wal_checksum
 
@@ -43,8 +44,7 @@ class LogHeader(NamedTuple):
     sum: Sum
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(msgspec.Struct, frozen=True):
     """A frame as read from the file. `number` counts from 1; `commit_pages` is the size of the
     database after the commit that the frame ends, in pages, or 0."""
 

@@ -9,13 +9,12 @@ that the snapshot names. An interrupted copy is never mistaken for a complete on
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import os
-from dataclasses import dataclass
 from typing import Final
 
 import apsw
+import msgspec
 
 from strongroom.engines.embedded.disk.directory import (
     FORMAT_VERSION,
@@ -50,8 +49,7 @@ _MARK: Final = b"a backup was complete when this file was written\n"
 _StrPath = str | os.PathLike[str]
 
 
-@dataclass(frozen=True, slots=True)
-class BackupReport:
+class BackupReport(msgspec.Struct, frozen=True):
     """What a backup took. Lengths of segments: reused of the base, linked to the data directory's
     own, and copied."""
 
@@ -97,7 +95,7 @@ def backup(
     lock = FileLock(home.backup_lock)
     found = lock_settled(home, lock)
     try:
-        stamp = dataclasses.replace(found, version=FORMAT_VERSION, backup=True)
+        stamp = msgspec.structs.replace(found, version=FORMAT_VERSION, backup=True)
         with CopyTarget(target, stamp) as making:
             segments = _copy_records(home, making.layout, found, verify)
             copied = copy_segments(home, making.layout, earlier, segments, progress)
@@ -196,7 +194,7 @@ def restore(
     found = settled_format(home)
     if not found.backup:
         raise NotADataDirectory(f"{home.path} is a data directory, not a backup of one")
-    stamp = dataclasses.replace(found, version=FORMAT_VERSION, backup=False)
+    stamp = msgspec.structs.replace(found, version=FORMAT_VERSION, backup=False)
     for path in (home.records, home.segments):
         if not os.path.exists(path):
             raise Damaged(f"{home.path} is not whole: {path} is missing")

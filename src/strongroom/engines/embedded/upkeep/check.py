@@ -10,11 +10,11 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Final
 
 import apsw
+import msgspec
 
 from strongroom.engines.base import ContentMissing, DataDamaged, Ref
 from strongroom.engines.checksum import crc64
@@ -34,8 +34,7 @@ from strongroom.slices import run_to_completion
 _PIECE_BYTES: Final = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(msgspec.Struct, frozen=True):
     """A problem that a check has found, and its place.
 
     Arguments:

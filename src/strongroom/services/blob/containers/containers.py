@@ -9,7 +9,6 @@ section 12.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -53,8 +52,7 @@ KEPT_CONTAINERS: Final = SoftDeleteKind(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class CreateContainer:
+class CreateContainer(msgspec.Struct, frozen=True):
     """Input of Create Container.
 
     `scope` is the default encryption scope, "" = the account's own. `denies_scopes`: its blobs can
@@ -67,15 +65,13 @@ class CreateContainer:
     denies_scopes: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SetContainerMetadata:
+class SetContainerMetadata(msgspec.Struct, frozen=True):
     """Input of Set Container Metadata. It replaces all metadata of the container."""
 
     metadata: Metadata = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SetContainerAcl:
+class SetContainerAcl(msgspec.Struct, frozen=True):
     """Input of Set Container ACL: all policies and the access level, which replace the present
     ones."""
 
@@ -83,16 +79,14 @@ class SetContainerAcl:
     policies: tuple[AccessPolicy, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerWritten:
+class ContainerWritten(msgspec.Struct, frozen=True):
     """Result of a change: ETag and Last-Modified as stamps."""
 
     etag: int
     modified: int
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerView:
+class ContainerView(msgspec.Struct, frozen=True):
     """A committed container; `now` is the store time at which its lease is to be judged.
 
     `immutability`: its blobs may have immutability policies. `protection` is the container's own,

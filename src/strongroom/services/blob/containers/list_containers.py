@@ -28,8 +28,7 @@ INCLUDES: Final = frozenset((METADATA, DELETED, "system"))
 """The words that `include` accepts. This server has no system containers."""
 
 
-@dataclass(frozen=True, slots=True)
-class ListContainers:
+class ListContainers(msgspec.Struct, frozen=True):
     """Input of List Containers; `start` is the decoded marker."""
 
     prefix: str = ""

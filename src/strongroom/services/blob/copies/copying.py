@@ -10,8 +10,9 @@ Source: "Copy Blob", "Copy Blob From URL", "Abort Copy Blob"; reference section 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from functools import partial
+
+import msgspec
 
 from strongroom import blob_errors, errors, limits
 from strongroom.clock import guid
@@ -63,8 +64,7 @@ from strongroom.store.core.records import CopyOrder, Job, JobKind
 from strongroom.values import Etag, Metadata
 
 
-@dataclass(frozen=True, slots=True)
-class CopyBlob:
+class CopyBlob(msgspec.Struct, frozen=True):
     """Input of both copies.
 
     Empty `metadata` means the source's. `source_md5` is the required MD5 of its content. `wait_s`
@@ -89,8 +89,7 @@ class CopyBlob:
     priority: str = tiers.STANDARD
 
 
-@dataclass(frozen=True, slots=True)
-class CopyResult:
+class CopyResult(msgspec.Struct, frozen=True):
     """Result of a copy: `modified` is a stamp.
 
     `version` is the version's id, 0 = it is none. The digests are set where they were computed.
@@ -365,8 +364,7 @@ def _made(head: BlobRecord, copy: Copy, moved: TransferredBody | None) -> CopyRe
     )
 
 
-@dataclass(frozen=True, slots=True)
-class AbortCopy:
+class AbortCopy(msgspec.Struct, frozen=True):
     """Input of Abort Copy Blob: the id of the copy."""
 
     copy_id: str

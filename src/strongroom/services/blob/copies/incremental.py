@@ -8,7 +8,6 @@ Source: "Incremental Copy Blob"; reference section 5.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -43,8 +42,7 @@ from strongroom.store.core.records import CopyOrder, Job, JobKind
 _ASKED: Final = SourceRequest(by_caller=True)
 
 
-@dataclass(frozen=True, slots=True)
-class CopyIncrementally:
+class CopyIncrementally(msgspec.Struct, frozen=True):
     """Input of Incremental Copy Blob: the URL of a snapshot."""
 
     source: str

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from strongroom import errors
 from strongroom.engines.base import Contents
@@ -23,8 +24,7 @@ _PROGRESS_BYTES: Final = 64 * 1024 * 1024
 Progress = Callable[[int], Awaitable[None]]
 
 
-@dataclass(frozen=True, slots=True)
-class TransferredBody:
+class TransferredBody(msgspec.Struct, frozen=True):
     """The bytes of a copy, durable but not yet owned by a blob, and their MD5 if requested."""
 
     body: NewBody

@@ -13,7 +13,6 @@ mark is set. The mark is removed first, so the deletion has to check again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -113,8 +112,7 @@ def _require_unmarked(state: BlobState) -> None:
         raise DeletionUnderWay
 
 
-@dataclass(frozen=True, slots=True)
-class SetPolicy:
+class SetPolicy(msgspec.Struct, frozen=True):
     """Input of Set Blob Immutability Policy: its end in ticks, and whether it is locked."""
 
     policy: Immutability
@@ -157,8 +155,7 @@ async def delete_policy(services: Services, call: Call[Any]) -> None:
     await access.change_blob(services, call, decide)
 
 
-@dataclass(frozen=True, slots=True)
-class SetHold:
+class SetHold(msgspec.Struct, frozen=True):
     """Input of Set Blob Legal Hold: whether there is to be one."""
 
     hold: bool

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import msgspec
@@ -55,15 +54,13 @@ from strongroom.store.core.keys import Past
 from strongroom.values import Etag, Metadata
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotBlob:
+class SnapshotBlob(msgspec.Struct, frozen=True):
     """Input of Snapshot Blob: the snapshot's own metadata; empty = the blob's."""
 
     metadata: Metadata = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotCreated:
+class SnapshotCreated(msgspec.Struct, frozen=True):
     """Result of Snapshot Blob: the snapshot's time in ticks, its ETag and Last-Modified.
 
     `version` is the new version id of the blob; 0 = it is no version.
@@ -113,8 +110,7 @@ def _create_snapshot(given: SnapshotBlob, state: BlobState, change: BlobChange) 
     return SnapshotCreated(change.stamp, taken.shown_etag, taken.modified, head.version)
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteBlob:
+class DeleteBlob(msgspec.Struct, frozen=True):
     """Input of Delete Blob: x-ms-delete-snapshots, and the conditions on the tier's change time.
 
     The dates are in ticks: the tier must have been changed since, or must not.
@@ -139,8 +135,7 @@ class DeleteBlob:
             raise StorageError(CONDITION_NOT_MET)
 
 
-@dataclass(frozen=True, slots=True)
-class Deleted:
+class Deleted(msgspec.Struct, frozen=True):
     """Result of Delete Blob: whether the deletion was permanent, not a soft delete."""
 
     is_permanent: bool
@@ -214,8 +209,7 @@ class _Listed(NamedTuple):
     is_all: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _DeleteListed:
+class _DeleteListed(msgspec.Struct, frozen=True):
     """Delete the listed snapshots and, when they are all, what else `given` says."""
 
     given: DeleteBlob

@@ -77,8 +77,7 @@ class FoundBlob(msgspec.Struct, frozen=True, gc=False):
     is_current: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class FoundPage:
+class FoundPage(msgspec.Struct, frozen=True):
     """Result: the blobs, and where the next page begins (None = the end)."""
 
     items: list[FoundBlob]

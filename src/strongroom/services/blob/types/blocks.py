@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import msgspec
@@ -57,16 +56,14 @@ _BLOCKS_AT_ONCE = 500
 _EARLIER_MAX = 16
 
 
-@dataclass(frozen=True, slots=True)
-class PutBlock:
+class PutBlock(msgspec.Struct, frozen=True):
     """Input of Put Block: the decoded id, and the body's digests."""
 
     block_id: bytes
     digests: Digests = NO_DIGESTS
 
 
-@dataclass(frozen=True, slots=True)
-class BlockStaged:
+class BlockStaged(msgspec.Struct, frozen=True):
     """Result of Put Block: digests of the body; the MD5 when the client sent one."""
 
     md5: bytes | None
@@ -159,8 +156,7 @@ def _uncommitted(stamp: int) -> BlobRecord:
     return BlobRecord(BlobKind.BLOCK, False, stamp, stamp, stamp, 0, EMPTY, NO_PROPERTIES)
 
 
-@dataclass(frozen=True, slots=True)
-class PutBlockList:
+class PutBlockList(msgspec.Struct, frozen=True):
     """Input of Put Block List: (kind, base64 id) of every entry, and the attributes of the new
     blob.
 
@@ -177,8 +173,7 @@ class PutBlockList:
     immutability: Immutability | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _BlocksRead:
+class _BlocksRead(msgspec.Struct, frozen=True):
     """The blocks that a list may name, and the state that must be unchanged at the commit."""
 
     body: Body
@@ -342,8 +337,7 @@ def _replace(
     return BlobWritten(change.stamp, change.stamp, md5, crc64, version=head.version)
 
 
-@dataclass(frozen=True, slots=True)
-class GetBlockList:
+class GetBlockList(msgspec.Struct, frozen=True):
     """Input of Get Block List: the lists that the client requests."""
 
     committed: bool = True
@@ -357,8 +351,7 @@ class BlockItem(msgspec.Struct, frozen=True, gc=False):
     size_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class BlockList:
+class BlockList(msgspec.Struct, frozen=True):
     """Result of Get Block List; a list that was not requested is None."""
 
     view: BlobView

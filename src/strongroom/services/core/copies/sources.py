@@ -33,8 +33,7 @@ KEPT_SOURCES_MAX: Final = 64
 _REPORTED: Final = ("snapshot", "versionid", "sharesnapshot")
 
 
-@dataclass(frozen=True, slots=True)
-class LocalSource:
+class LocalSource(msgspec.Struct, frozen=True):
     """A blob or file of this server that the caller may read.
 
     `container` is a file's share, and `blob` its path. `snapshot` or `version` are in ticks.

@@ -12,6 +12,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
+
 from strongroom import errors, file_errors
 from strongroom.auth.request import Service
 from strongroom.errors import StorageError
@@ -42,8 +44,7 @@ from strongroom.values import etag_text
 _RANGES_MAX: Final = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class FileSource:
+class FileSource(msgspec.Struct, frozen=True):
     """A file that is copied: its attributes and permission, and where its bytes lie.
 
     `version` is that of its record, or the stamp of the share's snapshot that it is in. The reader

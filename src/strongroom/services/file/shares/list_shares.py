@@ -7,7 +7,6 @@ Must not live here: XML (wire/), the rules of prefix and marker (semantics/core/
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -28,8 +27,7 @@ INCLUDES: Final = frozenset((METADATA, SNAPSHOTS, DELETED))
 """The values that `include` may have."""
 
 
-@dataclass(frozen=True, slots=True)
-class ListShares:
+class ListShares(msgspec.Struct, frozen=True):
     """Input of List Shares; `start` is the decoded marker."""
 
     prefix: str = ""
@@ -53,8 +51,7 @@ class ShareRow(msgspec.Struct, frozen=True):
     snapshot: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SharePage:
+class SharePage(msgspec.Struct, frozen=True):
     """Result: rows in order of names.
 
     Attributes:

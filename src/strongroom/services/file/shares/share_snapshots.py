@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -47,23 +46,20 @@ class DeletedSnapshots(enum.Enum):
     INCLUDE_LEASED = "include-leased"
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotShare:
+class SnapshotShare(msgspec.Struct, frozen=True):
     """Input of Snapshot Share. Without metadata the snapshot has the share's."""
 
     metadata: Metadata = ()
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteShare:
+class DeleteShare(msgspec.Struct, frozen=True):
     """Input of Delete Share. `snapshots` None: x-ms-delete-snapshots is not given, so the share
     must have no snapshots, or the request names one."""
 
     snapshots: DeletedSnapshots | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ShareSnapshotTaken:
+class ShareSnapshotTaken(msgspec.Struct, frozen=True):
     """Result of Snapshot Share.
 
     Attributes:

@@ -8,7 +8,6 @@ Source: "Operations on shares" of the REST reference; reference file.md 2, lease
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -37,8 +36,7 @@ ShareDecision = Callable[[ShareRecord, int], tuple[T, ShareRecord | None]]
 """Returns (result, the new share; None = unchanged), from the share and the stamp."""
 
 
-@dataclass(frozen=True, slots=True)
-class CreateShare:
+class CreateShare(msgspec.Struct, frozen=True):
     """Input of Create Share."""
 
     metadata: Metadata = ()
@@ -46,38 +44,33 @@ class CreateShare:
     tier: str = shares.DEFAULT_TIER
 
 
-@dataclass(frozen=True, slots=True)
-class SetShareProperties:
+class SetShareProperties(msgspec.Struct, frozen=True):
     """Input of Set Share Properties. A property that is None is not changed."""
 
     quota_gib: int | None = None
     tier: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SetShareMetadata:
+class SetShareMetadata(msgspec.Struct, frozen=True):
     """Input of Set Share Metadata: all pairs, which replace the present ones."""
 
     metadata: Metadata = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SetShareAcl:
+class SetShareAcl(msgspec.Struct, frozen=True):
     """Input of Set Share ACL: all policies, which replace the present ones."""
 
     policies: tuple[AccessPolicy, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ShareWritten:
+class ShareWritten(msgspec.Struct, frozen=True):
     """Result of a change: ETag and Last-Modified as stamps."""
 
     etag: int
     modified: int
 
 
-@dataclass(frozen=True, slots=True)
-class ShareView:
+class ShareView(msgspec.Struct, frozen=True):
     """A committed share; `now` is the store time at which its lease is to be judged."""
 
     record: ShareRecord

@@ -20,12 +20,12 @@ the records are converted. Segments are the same in both formats.
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import os
 from typing import Final
 
 import apsw
+import msgspec
 
 from strongroom.clock import elapsed_s
 from strongroom.engines.base import EngineError, Unavailable
@@ -149,7 +149,7 @@ def _convert(
         _write_records(layout, files, vfs, report)
         _check_new_records(layout, vfs)
         files.sync_directory(layout.path)
-        decided = dataclasses.replace(found, version=FORMAT_VERSION, upgrading=True)
+        decided = msgspec.structs.replace(found, version=FORMAT_VERSION, upgrading=True)
         _prepare_format(layout, files, decided)
     except (apsw.Error, OSError, EngineError) as error:
         _delete_after_failure(layout, files)
@@ -211,7 +211,7 @@ def _complete(layout: DirectoryLayout, found: Format, files: Files) -> Format:
         files.sync_directory(layout.path)
         files.rename(layout.new_records, layout.records)
         files.sync_directory(layout.path)
-    stamp = dataclasses.replace(found, version=FORMAT_VERSION, upgrading=False)
+    stamp = msgspec.structs.replace(found, version=FORMAT_VERSION, upgrading=False)
     _prepare_format(layout, files, stamp)
     _replace_format(layout, files)
     return stamp
