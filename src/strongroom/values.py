@@ -329,6 +329,26 @@ class StoreFacts(msgspec.Struct, frozen=True):
     backup_ended_s: float | None
 
 
+class ScrubFacts(msgspec.Struct, frozen=True):
+    """What an operator watches of the scrub of a store.
+
+    Attributes:
+        interval_s: how long a pass may take, and how often one begins.
+        progress: how much of the present pass is read, from 0 to 1; 1 = the last one is complete.
+        read_bytes: how much this process has read.
+        damaged: how many places are damaged.
+        began_s: when the last pass began, or the first one was due, in seconds since 1970.
+        ended_s: when a pass was complete last, in seconds since 1970; None = none was.
+    """
+
+    interval_s: float
+    progress: float
+    read_bytes: int
+    damaged: int
+    began_s: float
+    ended_s: float | None
+
+
 class JobFacts(msgspec.Struct, frozen=True):
     """What an operator watches of the jobs in the background.
 

@@ -19,6 +19,9 @@ calls raise OSError, and may be made from any thread.
     use_cache(descriptor)           write through the cache from now on; False if it did already
     pread, pwrite, pwritev          like those of os: at an offset, without moving a position
     start_write_back(...)           a hint that the written bytes will be synced; promises nothing
+    forget_cached(descriptor, offset, length)
+                                    a hint that memory keeps these bytes no longer, so that the next
+                                    reader reads the disk; promises nothing
     sync_data, sync_file            `sync_data` may leave out the times of the file
     sync_directory(path)
     rename(source, target)          replaces the target
@@ -38,6 +41,7 @@ from strongroom.platform import IS_POSIX
 
 if IS_POSIX:
     from strongroom.platform.posix import (
+        forget_cached,
         free_bytes,
         give_to_owner_of,
         is_past_cache,
@@ -61,6 +65,7 @@ if IS_POSIX:
     )
 else:
     from strongroom.platform.windows.files import (
+        forget_cached,
         free_bytes,
         give_to_owner_of,
         is_past_cache,
@@ -84,6 +89,7 @@ else:
     )
 
 __all__ = [
+    "forget_cached",
     "free_bytes",
     "give_to_owner_of",
     "is_past_cache",

@@ -11,6 +11,7 @@ import ctypes
 import errno
 import fcntl
 import importlib
+import mmap
 import os
 import stat
 from collections.abc import Callable, Sequence
@@ -33,6 +34,8 @@ _SYNC_FILE_RANGE_WRITE: Final = 2
 
 
 _sync_file_range: Final = getattr(c_library(), "sync_file_range", None)
+# macOS lacks the call. Linux drops whole pages only.
+_advise: Final[Callable[[int, int, int, int], None] | None] = getattr(_os, "posix_fadvise", None)
 
 
 def open_file(
@@ -91,6 +94,14 @@ def start_write_back(descriptor: int, offset: int, length: int) -> None:
     if _sync_file_range is not None:
         count, start = ctypes.c_int64(length), ctypes.c_int64(offset)
         _sync_file_range(descriptor, start, count, _SYNC_FILE_RANGE_WRITE)
+
+
+def forget_cached(descriptor: int, offset: int, length: int) -> None:
+    """See files.py."""
+    if _advise is not None and length > 0:  # 0 would mean: up to the end of the file
+        start = offset // mmap.PAGESIZE * mmap.PAGESIZE
+        end = -(-(offset + length) // mmap.PAGESIZE) * mmap.PAGESIZE
+        _advise(descriptor, start, end - start, _os.POSIX_FADV_DONTNEED)
 
 
 def sync_data(descriptor: int) -> None:

@@ -67,6 +67,7 @@ from strongroom.engines.embedded.records.face_scan import ScanRequest
 from strongroom.engines.embedded.records.record_cache import RecordCache
 from strongroom.engines.embedded.records.scans import Scans
 from strongroom.engines.embedded.records.sqlite import Reader, Writer
+from strongroom.engines.embedded.scrub.source import ScrubSource
 from strongroom.engines.embedded.space.ballast import BALLAST_BYTES, Ballast
 from strongroom.engines.embedded.space.reserve import Reserve
 from strongroom.engines.embedded.upkeep.backup import backup as back_up
@@ -115,7 +116,6 @@ class EmbeddedEngine(WaitingEngine):
         reserve: Reserve,
     ) -> None:
         super().__init__()
-        self.gateways = OnlyGateway(time.ceiling, self._why_stopped, self._wait_for_earlier_commits)
         self._directory = directory
         self._writer = writer
         self._time = time
@@ -160,6 +160,8 @@ class EmbeddedEngine(WaitingEngine):
             on_committed=lambda: self._checkpointer.start_if_due(self._committer),
             on_broken=lambda error: _tell(self._fatal, error),
         )
+        waiting = functools.partial(_wait_for_earlier_commits, time, self._committer)
+        self.gateways = OnlyGateway(time.ceiling, self._why_stopped, waiting)
         self._ceiling = Ceiling(time, writer, self._committer)
         self._health = HealthCheck(self._committer, directory.free_bytes)
         times = self._thread.times
@@ -173,6 +175,13 @@ class EmbeddedEngine(WaitingEngine):
         self._segments.load(writer.segments())
         if options.compact:
             self._compactor.start()
+
+    @property
+    def scrub_source(self) -> ScrubSource:
+        """What a scrub of this store needs. Close the scrub before the store."""
+        return ScrubSource(
+            self._directory, self.contents, self._segments, self._committer, self._checkpointer
+        )
 
     def on_fatal(self, callback: Callable[[EngineError], None]) -> None:
         """Register `callback`. It is called once, when an I/O error has stopped the store."""
@@ -274,10 +283,6 @@ class EmbeddedEngine(WaitingEngine):
         if self._why_stopped() is None:
             self._ceiling.rise_to(self._time.now())
         self.watchers.wake_all()
-
-    async def _wait_for_earlier_commits(self, stamp: int) -> None:
-        self._time.check_past(stamp)
-        await self._committer.wait_for_decisions()
 
     async def health(self, timeout_s: float) -> Health:
         """See Engine.health. The request goes to the serial point, which a hanging disk delays."""
@@ -410,6 +415,11 @@ async def open_store(
         if isinstance(error, apsw.Error):
             raise Unavailable(f"{home.layout.records} cannot be opened: {reason(error)}") from error
         raise
+
+
+async def _wait_for_earlier_commits(time: DurableTime, committer: Committer, stamp: int) -> None:
+    time.check_past(stamp)
+    await committer.wait_for_decisions()
 
 
 def _record_seal(committer: Committer, writer: Writer, segment_id: int) -> None:

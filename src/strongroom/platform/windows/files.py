@@ -110,6 +110,11 @@ def start_write_back(descriptor: int, offset: int, length: int) -> None:
     """See platform/files.py."""
 
 
+def forget_cached(descriptor: int, offset: int, length: int) -> None:
+    """See platform/files.py. Windows has no such hint for a file that is open."""
+    del descriptor, offset, length
+
+
 def sync_data(descriptor: int) -> None:
     """See platform/files.py."""
     sync_file(descriptor)

@@ -38,6 +38,11 @@ class SegmentContent:
         self._reader = reader
         self._location = location
 
+    @property
+    def location(self) -> Location:
+        """Where the content lies, as long as it is open."""
+        return self._location
+
     async def read(self, offset: int, length: int) -> bytes:
         """See Opened.read."""
         self._check(offset, length)

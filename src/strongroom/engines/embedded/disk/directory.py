@@ -10,6 +10,7 @@
     records.sqlite  the records (records/sqlite.py)
     segments/       the contents (segments.py)
     ballast         space kept back for a full disk (ballast.py)
+    scrub.json      where the scrub is, and what it has found; may be missing (scrub/kept.py)
 
 Must not live here: what is inside the records or the segments.
 """

@@ -20,6 +20,7 @@ import apsw
 from strongroom.engines.embedded.commit.group_commit import Committer
 from strongroom.engines.embedded.disk.files import Files
 from strongroom.engines.embedded.disk.threads import started_pool
+from strongroom.engines.embedded.log.live_check import LogMoment, log_moment
 from strongroom.engines.embedded.log.space import LogSpace, is_scarce
 from strongroom.engines.embedded.records.bound_pages import PAGE_BYTES
 from strongroom.engines.embedded.records.checksummed_pages import (
@@ -100,6 +101,16 @@ class Checkpointer:
             job.add_done_callback(
                 lambda done: self._loop.call_soon_threadsafe(self._after_passive, committer, done)
             )
+
+    @property
+    def vfs(self) -> str | None:
+        """The VFS of all connections; see EmbeddedOptions."""
+        return self._vfs
+
+    def moment(self) -> LogMoment:
+        """Return the log, and how many of its frames are in use since this store was opened. Call
+        it between two groups. Raises OSError."""
+        return log_moment(f"{self._path}-wal", self._log_pages)
 
     def close(self) -> None:
         """Wait for a running checkpoint, and stop."""

@@ -28,7 +28,8 @@ _VALUE: Final = (
     "SELECT value FROM hidden WHERE keyspace = ? AND partition = ? AND key = ?",
 )
 
-_Position = tuple[bytes, bytes, bytes]
+WalkPosition = tuple[bytes, bytes, bytes]
+"""Where a walk begins in a table: keyspace, partition, name."""
 Walked = tuple[Ref, Record | None]
 """A record; None = it is damaged."""
 
@@ -46,19 +47,33 @@ def walk(connection: apsw.Connection, connect: Callable[[], apsw.Connection]) ->
         yield from _Walk(connection, connect, hidden).records()
 
 
+def walk_from(
+    connection: apsw.Connection,
+    connect: Callable[[], apsw.Connection],
+    hidden: bool,
+    position: WalkPosition,
+) -> Iterator[Walked]:
+    """Yield the records of one table from `position` on, as `walk` does. Raises apsw.Error."""
+    return _Walk(connection, connect, hidden, position).records()
+
+
 class _Walk:
     """The walk over one table. `_position` is where the next record may begin."""
 
     def __init__(
-        self, connection: apsw.Connection, connect: Callable[[], apsw.Connection], hidden: bool
+        self,
+        connection: apsw.Connection,
+        connect: Callable[[], apsw.Connection],
+        hidden: bool,
+        position: WalkPosition = (b"", b"", b""),
     ) -> None:
         self._connection = connection
         self._connect = connect
         self._hidden = hidden
-        self._position: _Position = (b"", b"", b"")
+        self._position = position
 
     def records(self) -> Iterator[Walked]:
-        went_on_at: _Position | None = None
+        went_on_at: WalkPosition | None = None
         while True:
             try:
                 yield from self._readable()

@@ -40,6 +40,7 @@ from strongroom.engines.embedded.records.face_scan import (
     ScanRequest,
 )
 from strongroom.engines.embedded.records.record_walk import Walked, walk
+from strongroom.engines.embedded.records.segment_sums import SegmentSum, segment_sums
 from strongroom.slices import Steps
 
 _WRITER_CACHE_KIB: Final = 12 * 1024
@@ -431,17 +432,9 @@ class Reader:
             # Not a commit, which would fail on damage that was found in the meantime.
             self._connection.execute("ROLLBACK")
 
-    def segment_sums(self) -> list[tuple[int, int, int, int, bool]]:
-        """Return (segment, sum of lengths, furthest end, recorded live_bytes, sealed) of every
-        segment."""
-        rows: list[tuple[Any, ...]] = self._execute(
-            "SELECT ids.id, ifnull(sum(length), 0), ifnull(max(offset + length), 0), "
-            "ifnull(live_bytes, 0), ifnull(sealed, 0) "
-            "FROM (SELECT id FROM segments UNION SELECT segment FROM contents) AS ids "
-            "LEFT JOIN contents ON contents.segment = ids.id "
-            "LEFT JOIN segments ON segments.id = ids.id GROUP BY ids.id ORDER BY ids.id"
-        ).fetchall()
-        return [(row[0], row[1], row[2], row[3], bool(row[4])) for row in rows]
+    def segment_sums(self) -> list[SegmentSum]:
+        """Return what the records say of every segment, in the order of their ids."""
+        return segment_sums(self._execute)
 
     def content_ids(self) -> Iterator[int]:
         """Yield the ids of all contents, ascending."""

@@ -31,12 +31,12 @@ from strongroom.engines.embedded.log.gate import refuse_damaged_idle_log
 from strongroom.engines.embedded.records.bound_pages import PAGE_BYTES, masked
 from strongroom.engines.embedded.records.checksummed_pages import is_damage
 from strongroom.engines.embedded.records.record_copy import RecordCopier
+from strongroom.engines.embedded.records.segment_sums import SegmentSum
 from strongroom.engines.embedded.upkeep.check import Finding, Inspection
 from strongroom.engines.embedded.upkeep.copy_target import PRIVATE_NAMES, CopyTarget
 from strongroom.engines.embedded.upkeep.segment_copies import (
     CopiedSegments,
     Progress,
-    SegmentSum,
     copy_anew,
     copy_file,
     copy_segments,
@@ -131,7 +131,7 @@ def _copy_records(
         problems = list(copier.findings()) if verify else []
         if problems:
             raise Damaged(_damaged_source_text(home, Finding(RECORDS_NAME, problems[0])))
-        segments = [SegmentSum(*one) for one in copier.segment_sums()]
+        segments = copier.segment_sums()
         copier.copy()
     except (apsw.IOError, apsw.CorruptError) as error:
         if not is_damage(error) and not isinstance(error, apsw.CorruptError):

@@ -11,13 +11,13 @@ import itertools
 import os
 from collections.abc import Iterator
 from types import TracebackType
-from typing import Final
+from typing import BinaryIO, Final
 
 import apsw
 import msgspec
 
 from strongroom.engines.base import ContentMissing, DataDamaged, Ref
-from strongroom.engines.checksum import crc64
+from strongroom.engines.embedded.bodies.body_check import BodyCheck, segment_problems, size_of
 from strongroom.engines.embedded.disk.directory import (
     RECORDS_NAME,
     DirectoryLayout,
@@ -29,6 +29,7 @@ from strongroom.engines.embedded.records.checksummed_pages import is_damage
 from strongroom.engines.embedded.records.record_walk import Walked
 from strongroom.engines.embedded.records.sqlite import Location, Reader
 from strongroom.engines.embedded.upkeep.upgrade.steps import lock_settled, settled_format
+from strongroom.platform.files import open_reader
 from strongroom.slices import run_to_completion
 
 _PIECE_BYTES: Final = 1024 * 1024
@@ -159,38 +160,23 @@ class Inspection:
             yield Finding(RECORDS_NAME, problem)
 
     def _body_findings(self) -> Iterator[Finding]:
-        for segment_id, live_bytes, end, noted_bytes, _ in self._reader.segment_sums():
-            yield from self._segment_findings(segment_id, live_bytes, end, noted_bytes)
-
-    def _segment_findings(
-        self, segment_id: int, live_bytes: int, end: int, noted_bytes: int
-    ) -> Iterator[Finding]:
-        place = f"segment {segment_id:016x}"
-        if live_bytes != noted_bytes:
-            yield Finding(place, f"{live_bytes} bytes are alive, but {noted_bytes} are noted")
-        try:
-            size_bytes = os.path.getsize(self._layout.segment(segment_id))
-        except FileNotFoundError:
-            if end:
-                yield Finding(place, "the file is missing")
-            return
-        if size_bytes < end:
-            yield Finding(place, f"{size_bytes} bytes long, but contents reach to {end}")
-        yield from self._content_findings(segment_id)
+        for found in self._reader.segment_sums():
+            size_bytes = size_of(self._layout.segment(found.id))
+            for problem in segment_problems(found, size_bytes):
+                yield Finding(f"segment {found.id:016x}", problem)
+            if size_bytes is not None:
+                yield from self._content_findings(found.id)
 
     def _content_findings(self, segment_id: int) -> Iterator[Finding]:
         after = 0
         extents: list[tuple[int, int, int]] = []
         while rows := self._reader.contents_of(segment_id, after, 512):
-            for content_id, location in rows:
-                extents.append((location.offset, location.offset + location.length, content_id))
-                checksum = 0
-                for piece in self._pieces(location):
-                    checksum = crc64(piece, checksum)
-                if checksum != location.crc64:
-                    yield Finding(
-                        f"content {content_id}", "its checksum differs", content=content_id
-                    )
+            with open_reader(self._layout.segment(segment_id)) as file:
+                for content_id, location in rows:
+                    extents.append((location.offset, location.offset + location.length, content_id))
+                    problem = _content_problem(file, location)
+                    if problem is not None:
+                        yield Finding(f"content {content_id}", problem, content=content_id)
             after = rows[-1][0]
         extents.sort()
         for (_, end, first), (start, _, second) in itertools.pairwise(extents):
@@ -207,6 +193,13 @@ class Inspection:
                     return
                 yield piece
                 left -= len(piece)
+
+
+def _content_problem(file: BinaryIO, location: Location) -> str | None:
+    checking = BodyCheck(location)
+    while checking.read(file, _PIECE_BYTES):
+        pass
+    return checking.problem()
 
 
 def check(directory: str | os.PathLike[str]) -> Iterator[Finding]:

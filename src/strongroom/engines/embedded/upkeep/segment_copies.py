@@ -15,31 +15,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final
 
 from strongroom.engines.embedded.disk.directory import DirectoryLayout
 from strongroom.engines.embedded.disk.files import OsFiles
+from strongroom.engines.embedded.records.segment_sums import SegmentSum
 from strongroom.platform.files import sync_file
 
 Progress = Callable[[int, int], None]
 """progress(bytes copied, total bytes)."""
 
 _PIECE_BYTES: Final = 4 * 1024 * 1024
-
-
-class SegmentSum(NamedTuple):
-    """A row of Reader.segment_sums.
-
-    Attributes:
-        end: where its furthest content ends.
-        sealed: whether nothing is ever written to it again.
-    """
-
-    id: int
-    live_bytes: int
-    end: int
-    noted_bytes: int
-    sealed: bool
 
 
 @dataclass(frozen=True, slots=True)
