@@ -32,7 +32,7 @@ from strongroom.engines.checksum import load_soon
 from strongroom.engines.embedded import EmbeddedEngine, open_store
 from strongroom.engines.embedded.disk.threads import started_pool
 from strongroom.engines.memory import MemoryEngine
-from strongroom.observation import ServerObservers
+from strongroom.observation import ServerObservers, store_scrub
 from strongroom.servers import free_memory, service_listeners, smb
 from strongroom.servers.certificates.served import ServedCertificate
 from strongroom.servers.connections import open_files
@@ -52,7 +52,12 @@ from strongroom.servers.one_port import OnePort
 from strongroom.servers.own_endpoints import OwnEndpoints
 from strongroom.servers.own_hosts import OwnHosts
 from strongroom.servers.service_listeners import ENDPOINTS, Shared
-from strongroom.servers.telemetry import ConnectionMetrics, JobMetrics, StoreMetrics, Telemetry
+from strongroom.servers.telemetry import (
+    ConnectionMetrics,
+    JobMetrics,
+    StoreMetrics,
+    Telemetry,
+)
 from strongroom.servers.wanted_ports import not_listening, wanted_ports
 from strongroom.services.blob.decisions.rehydration import RehydrationDelays
 from strongroom.services.copy_openers import OPENERS
@@ -64,6 +69,7 @@ from strongroom.sources import served_accounts, served_certificate, served_roles
 from strongroom.store.core.held_accounts import PLACE_RANGES, held_accounts
 
 if TYPE_CHECKING:
+    from strongroom.engines.embedded.scrub.scrub import Scrub
     from strongroom.servers.resets import Resets
     from strongroom.setup.run import SetupRun
 
@@ -114,6 +120,7 @@ class App:
         self.tls: ServedCertificate | None = None
         self._clock = clock
         self._tell = tell
+        self.scrub: Scrub | None = None  # set if the store is on a disk and is to be scrubbed
         self.pressure: Pressure | None = None  # set if this server has its process for itself
         self.releases: list[Callable[[], object]] = [gc.collect, free_memory.trim_heap]
         self.ports: dict[str, int] = {}  # by the listener's name
@@ -291,6 +298,7 @@ class App:
         telemetry.add(ConnectionMetrics(budget))
         if isinstance(self.store, EmbeddedEngine):
             telemetry.add(StoreMetrics(self.store.facts))
+            self.scrub = store_scrub(settings, self.store, self._clock, telemetry)
         sweeper = Sweeper(self.services)
         telemetry.add(JobMetrics(sweeper.facts))
         self.observation.add_metrics(telemetry)
@@ -313,6 +321,8 @@ class App:
         self._in_background(load_soon())
         self._in_background(sweeper.run())
         self._in_background(MemoryReturn().run())
+        if self.scrub is not None:
+            self._in_background(self.scrub.run())
         if self.pressure is not None:
             self._in_background(self.pressure.watch(lambda: self.store.health(_HEALTH_TIMEOUT_S)))
 
@@ -404,6 +414,7 @@ class App:
             now=self.store.now,
             advance=self.store.advance if settings.test_clock else None,
             faults=faults,
+            is_damaged=lambda: self.scrub is not None and self.scrub.facts().damaged > 0,
             resets=self._resets().answer if settings.may_be_reset() else None,
             hosts=OwnHosts(frozenset(names), settings.host_suffixes),
         )

@@ -30,6 +30,7 @@ DEFAULT_DATA: Final = Path("strongroom-data")
 DEFAULT_HOST: Final = "127.0.0.1"
 DEFAULT_PORTS: Final = (10000, 10001, 10002, 10003)
 DEFAULT_SMB_PORT: Final = 4450
+DEFAULT_SCRUB_DAYS: Final = 30
 ACCOUNTS_FILE_NAME: Final = "accounts.json"
 ROLES_FILE_NAME: Final = "roles.json"
 ACCOUNTS_VARIABLES: Final = ("STRONGROOM_ACCOUNTS", "AZURITE_ACCOUNTS")
@@ -188,6 +189,7 @@ class Settings(msgspec.Struct, frozen=True):
         ready_file: exists while the server is ready; None = there is no such file.
         services: those that get a port of their own.
         memory_max_bytes: bounds what a server without `data` keeps; None = no bound.
+        scrub_days: everything in `data` is read once in so many days to find damage; 0 = it is not.
         allow_unsigned_tokens: other machines may use the development mode of bearer tokens.
     """
 
@@ -221,6 +223,7 @@ class Settings(msgspec.Struct, frozen=True):
     hosts: ServiceHosts = ServiceHosts()
     services: tuple[ServiceName, ...] = SERVICE_NAMES
     memory_max_bytes: int | None = None
+    scrub_days: int = DEFAULT_SCRUB_DAYS
     allow_unsigned_tokens: bool = False
 
     def host_of(self, name: str) -> str:

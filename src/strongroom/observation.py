@@ -1,13 +1,13 @@
-"""What observes a server's requests and commits: the access log, and spans for OpenTelemetry.
+"""What observes a server: the access log, spans for OpenTelemetry, and the scrub of its store.
 
 Lives here: which of them the settings want, and their beginning and end. Must not live here: what a
-line or a span has (servers/access_log/, servers/tracing/).
+line or a span has (servers/access_log/, servers/tracing/), what is scrubbed (engines/embedded/).
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from strongroom.clock import Clock
 from strongroom.config import ConfigError, Settings
@@ -21,10 +21,14 @@ from strongroom.servers.access_log.texts import ObjectNames
 from strongroom.servers.access_log.writer import AccessLogUnusable
 from strongroom.servers.identities.accounts_file import ServedAccounts
 from strongroom.servers.observers import RequestObserver
-from strongroom.servers.telemetry import Telemetry
+from strongroom.servers.telemetry import ScrubMetrics, Telemetry
+from strongroom.values import TICKS_PER_S, UNIX_EPOCH_TICKS
 
 if TYPE_CHECKING:
+    from strongroom.engines.embedded.scrub.scrub import Scrub
     from strongroom.servers.tracing.set_up import Tracing
+
+_DAY_S: Final = 86400.0
 
 
 class ServerObservers:
@@ -64,6 +68,25 @@ class ServerObservers:
             await self.tracing.close()
         if self.access_log is not None:
             await self.access_log.close()
+
+
+def store_scrub(
+    settings: Settings, store: EmbeddedEngine, clock: Clock, telemetry: Telemetry
+) -> Scrub | None:
+    """Return the scrub of the store, which does not run yet, and add its metrics; None if the
+    settings want none."""
+    if not settings.scrub_days:
+        return None
+    from strongroom.engines.embedded.scrub import scrub as scrubbing
+
+    interval_s = settings.scrub_days * _DAY_S
+    scrub = scrubbing.Scrub(
+        store.scrub_source,
+        interval_s,
+        lambda: (clock.wall_ticks() - UNIX_EPOCH_TICKS) / TICKS_PER_S,
+    )
+    telemetry.add(ScrubMetrics(scrub.facts))
+    return scrub
 
 
 def _access_log(settings: Settings, places: Places, clock: Clock) -> AccessLog | None:

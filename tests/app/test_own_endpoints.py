@@ -24,6 +24,7 @@ class Server:
     def __init__(self, clock: bool = True, anywhere: bool = False) -> None:
         self.ready = True
         self.engine = Health.SERVING
+        self.damaged = False
         self.moved: list[float] = []
         self.endpoints = OwnEndpoints(
             is_ready=lambda: self.ready,
@@ -35,6 +36,7 @@ class Server:
             advance=self.moved.append if clock else None,
             faults=FaultInjector() if clock else None,
             hosts=OwnHosts(frozenset({"store.example.net"}), ("blob.example.org",)),
+            is_damaged=lambda: self.damaged,
         )
 
     async def health(self) -> Health:
@@ -93,6 +95,16 @@ def test_health_asks_the_engine(engine: Health, status: int, word: str) -> None:
     assert facts(response).get("disk") == ("full" if engine is Health.FULL else None)
     server.ready = False
     assert server.ask("GET", "health").status == 503
+
+
+def test_health_says_that_damage_was_found_and_stays_200() -> None:
+    server = Server()
+    for is_damaged, word in ((False, None), (True, "found")):
+        server.damaged = is_damaged
+        response = server.ask("GET", "health")
+        assert response.status == 200
+        assert facts(response)["status"] == "ready"
+        assert facts(response).get("damage") == word
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
+from strongroom.cli.flags import kinds
 from strongroom.cli.flags.flag import Flag
 from strongroom.cli.flags.given import ValueSource, given_values
 from strongroom.cli.flags.rules import agreed
@@ -82,6 +83,16 @@ def test_the_environment_counts_where_no_flag_is_given() -> None:
     assert found.rehydration_s == (54_000.0, 54_000.0)
     found = settings({"blob-port": ["20002"], "tls": ["false"]}, **variables)
     assert (found.blob_port, found.tls) == (20002, None)
+
+
+def test_the_days_of_the_scrub_are_a_whole_number() -> None:
+    assert settings({"scrub-days": ["7"]}).scrub_days == 7
+    assert settings({}, STRONGROOM_SCRUB_DAYS="0").scrub_days == 0
+    read = kinds.whole_number("DAYS", 3650).read
+    assert read("3650") == 3650
+    for text in ("", "-1", "3651", "1.5", "7d", "\u0663", "1" * 400):
+        with pytest.raises(ValueError, match="from 0 to 3650"):
+            read(text)
 
 
 def test_a_value_knows_its_source() -> None:

@@ -127,10 +127,11 @@ def test_numbers_that_are_in_order_are_no_finding() -> None:
     assert list(findings(_READY, measured_of(text, 10.0), None, 10.0)) == []
 
 
-def test_a_server_that_drains_or_is_full_is_a_finding() -> None:
+def test_a_server_that_drains_or_is_full_or_damaged_is_a_finding() -> None:
     for health in (
         b'{"status": "draining", "durable": true, "version": "1"}',
         b'{"status": "ready", "durable": true, "version": "1", "disk": "full"}',
+        b'{"status": "ready", "durable": true, "version": "1", "damage": "found"}',
     ):
         with _other(_answered("", health)) as url:
             assert in_process("status", url).code == Exit.REFUSED

@@ -10,6 +10,8 @@ from pathlib import Path
 from azure.storage.blob import BlobServiceClient
 from prometheus_client.parser import text_string_to_metric_families
 
+from strongroom.engines.embedded.disk.files import OsFiles
+from strongroom.engines.embedded.scrub import kept
 from strongroom.engines.embedded.upkeep.backup import backup
 from strongroom.testing import InProcessServer
 from tests.tidy.sources import ROOT
@@ -23,7 +25,10 @@ def _queries() -> list[str]:
 
 
 def _served(folder: Path) -> dict[str, set[str]]:
-    """The names of all samples of a server that was backed up, with their labels."""
+    """The names of all samples of a server that was backed up and scrubbed, with their labels."""
+    with InProcessServer.start(data=folder / "data", test_clock=False):
+        pass
+    kept.save(str(folder / "data"), OsFiles(), kept.KeptScrub(began_s=1.0, ended_s=2.0))
     with InProcessServer.start(data=folder / "data", test_clock=False) as server:
         client = BlobServiceClient.from_connection_string(server.connection_string)
         client.create_container("box").upload_blob("b", b"1")

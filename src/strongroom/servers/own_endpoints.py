@@ -59,6 +59,7 @@ class OwnEndpoints(msgspec.Struct, frozen=True):
         faults: injects faults for tests; None on a server without a test clock.
         resets: removes everything, and returns status and content of the answer; None on a server
             that is not to be reset.
+        is_damaged: whether the scrub knows of damaged data.
     """
 
     is_ready: Callable[[], bool]
@@ -71,6 +72,7 @@ class OwnEndpoints(msgspec.Struct, frozen=True):
     hosts: OwnHosts
     faults: FaultInjector | None = None
     resets: AnswerReset | None = None
+    is_damaged: Callable[[], bool] = lambda: False
 
     async def respond(self, request: Request) -> Response:
         """Return the answer: 403 for a refused `Host` or `Origin` header, 404 for an unknown
@@ -119,6 +121,9 @@ class OwnEndpoints(msgspec.Struct, frozen=True):
         if engine is Health.FULL:
             # Still 200: reads and deletes are served, and no other server has this data.
             facts["disk"] = "full"
+        if self.is_damaged():
+            # Still 200, too: all that is not damaged is served.
+            facts["damage"] = "found"
         return _json(200 if status == "ready" else 503, facts)
 
     def _metrics(self, request: Request) -> Response:

@@ -34,7 +34,7 @@ from prometheus_client.utils import floatToGoString
 
 from strongroom.servers.connections.budget import ConnectionBudget
 from strongroom.servers.http.settings import Exchange
-from strongroom.values import JobFacts, StoreFacts
+from strongroom.values import JobFacts, ScrubFacts, StoreFacts
 from strongroom.wire.core.http import Response
 
 REQUEST_LOG: Final = "strongroom.requests"
@@ -207,6 +207,31 @@ class StoreMetrics(Collector):
             )
 
 
+class ScrubMetrics(Collector):
+    """The scrub of the store as metrics.
+
+    Arguments:
+        facts: returns the present facts.
+    """
+
+    def __init__(self, facts: Callable[[], ScrubFacts]) -> None:
+        self._facts = facts
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield all metrics with their present values."""
+        facts = self._facts()
+        interval = "How long a pass of the scrub may take, and how often one begins."
+        yield _gauge("scrub_interval_seconds", interval, facts.interval_s)
+        yield _gauge("scrub_progress_ratio", "How much of its pass is read.", facts.progress)
+        yield _counter("scrub_read_bytes", "What the scrub has read.", facts.read_bytes)
+        yield _gauge("scrub_damaged", "Places that the scrub found damaged.", facts.damaged)
+        began = "When the last pass of the scrub began."
+        yield _gauge("scrub_pass_started_timestamp_seconds", began, facts.began_s)
+        if facts.ended_s is not None:
+            last = "When a pass of the scrub was complete last."
+            yield _gauge("scrub_last_completed_timestamp_seconds", last, facts.ended_s)
+
+
 class JobMetrics(Collector):
     """The jobs in the background as metrics.
 
@@ -239,7 +264,7 @@ def _counter(name: str, what: str, count: int) -> Metric:
     return CounterMetricFamily(f"strongroom_{name}", what, value=count)
 
 
-def _gauge(name: str, what: str, count: int) -> Metric:
+def _gauge(name: str, what: str, count: float) -> Metric:
     return GaugeMetricFamily(f"strongroom_{name}", what, value=count)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from strongroom.semantics.file.durability import DisconnectReason
 from strongroom.servers.smb.refusals import SmbError
-from strongroom.servers.smb.state.connections import sessions
+from strongroom.servers.smb.state import sessions
 from strongroom.servers.smb.state.declarations import Needs, SmbAnswer
 from strongroom.servers.smb.state.sessions import SmbSession
 from strongroom.wire.smb.header import ALL_ONES, FileId

@@ -55,6 +55,17 @@ def port(most: int = PORT_MAX) -> ValueKind:
     return ValueKind("PORT", read, int)
 
 
+def whole_number(placeholder: str, most: int) -> ValueKind:
+    """Return the kind of a number from 0 on."""
+
+    def read(text: str) -> int:
+        if not (text.isascii() and text.isdigit() and len(text) <= 9 and int(text) <= most):
+            raise ValueError(f"give a whole number from 0 to {most}")
+        return int(text)
+
+    return ValueKind(placeholder, read, int)
+
+
 def choice(*names: str) -> ValueKind:
     """Return the kind of a value that is one of a few names."""
 

@@ -40,6 +40,14 @@ _DATA: Final = Section(
             because="keeps nothing",
         ),
         Flag(
+            "scrub-days",
+            kinds.whole_number("DAYS", 3650),
+            "Read everything in the data directory once in so many days, slowly, to find damage "
+            "while there still is a backup without it; 0 never does.",
+            default=30,
+            setting="scrub_days",
+        ),
+        Flag(
             "setup",
             kinds.FILE,
             "Make what this file (TOML) names and is missing, before the server can be reached: "

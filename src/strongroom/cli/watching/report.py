@@ -21,18 +21,21 @@ class NotAStrongroom(Exception):
 
 
 class HealthAnswer(msgspec.Struct, frozen=True):
-    """The body of `/.strongroom/health`. `disk` is empty, or `full`."""
+    """The body of `/.strongroom/health`. `disk` is empty, or `full`; `damage` is empty, or
+    `found`."""
 
     status: str
     durable: bool
     version: str
     disk: str = ""
+    damage: str = ""
 
 
 class Measured(msgspec.Struct, frozen=True):
     """The facts of the metrics. A fact that this server does not measure is None.
 
-    A server in memory has none of the disk. `last_backup_s` is in seconds since 1970.
+    A server in memory has none of the disk. `last_backup_s` and `scrubbed_s` are in seconds since
+    1970.
     """
 
     uptime_s: float | None
@@ -46,6 +49,9 @@ class Measured(msgspec.Struct, frozen=True):
     ballast_whole_bytes: int | None
     damaged_reads: int | None
     last_backup_s: float | None
+    scrub_progress: float | None
+    scrub_damaged: int | None
+    scrubbed_s: float | None
     jobs_running: int | None
     jobs_failing: int | None
 
@@ -97,6 +103,9 @@ def measured_of(text: str, now_s: float) -> Measured:
         ballast_whole_bytes=number("ballast_whole_bytes"),
         damaged_reads=number("damaged_reads_total"),
         last_backup_s=sums.get(f"{_PREFIX}last_backup_timestamp_seconds"),
+        scrub_progress=sums.get(f"{_PREFIX}scrub_progress_ratio"),
+        scrub_damaged=number("scrub_damaged"),
+        scrubbed_s=sums.get(f"{_PREFIX}scrub_last_completed_timestamp_seconds"),
         jobs_running=number("jobs_running"),
         jobs_failing=number("jobs_failing"),
     )
@@ -118,6 +127,8 @@ def findings(
         yield f"it is not ready: {health.status}"
     if health.disk == "full":
         yield "the disk is full: new data is refused"
+    if health.damage == "found":
+        yield "the scrub found damage: the log says where, and strongroom doctor names it"
     if measured is not None:
         yield from _measured_findings(measured)
     if backup_within_s is not None:

@@ -134,6 +134,15 @@ def _measured_lines(measured: Measured) -> Iterator[str]:
     yield _row("ballast", f"{_size(measured.ballast_bytes)} of {_size(whole)}")
     yield _row("damaged reads", _number(measured.damaged_reads))
     yield _row("last backup", _moment(measured.last_backup_s))
+    yield _row("scrub", _scrub(measured))
+
+
+def _scrub(measured: Measured) -> str:
+    if measured.scrub_progress is None:
+        return "off"
+    progress = f"{measured.scrub_progress:.0%} of its pass"
+    complete = f"last complete: {_moment(measured.scrubbed_s)}"
+    return f"{progress}, {complete}, {_number(measured.scrub_damaged)} damaged places"
 
 
 def _row(name: str, text: str) -> str:
