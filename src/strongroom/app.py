@@ -57,6 +57,7 @@ from strongroom.servers.telemetry import (
     JobMetrics,
     StoreMetrics,
     Telemetry,
+    load_metrics_soon,
 )
 from strongroom.servers.wanted_ports import not_listening, wanted_ports
 from strongroom.services.blob.decisions.rehydration import RehydrationDelays
@@ -319,6 +320,7 @@ class App:
         if self.tls is not None:
             self._in_background(self.tls.watch())
         self._in_background(load_soon())
+        self._in_background(load_metrics_soon())
         self._in_background(sweeper.run())
         self._in_background(MemoryReturn().run())
         if self.scrub is not None:

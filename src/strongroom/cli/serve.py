@@ -7,6 +7,7 @@ signals (serving/until_signal.py), how a server is put together (app.py), what s
 
 from __future__ import annotations
 
+import gc
 import os
 from typing import TYPE_CHECKING
 
@@ -60,7 +61,11 @@ Exit codes are those of strongroom --help.
 
 def serve(context: typer.Context) -> None:
     """Serve with the settings that the flags, the environment and the defaults give."""
-    from strongroom.cli.flags.settings import settings_of
+    gc.disable()  # a pass while modules load frees nothing, since what they make stays
+    try:
+        from strongroom.cli.flags.settings import settings_of
+    finally:
+        gc.enable()
 
     values = values_of(context, os.environ)
     run(settings_of(FLAGS, values, os.environ))

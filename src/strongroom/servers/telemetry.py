@@ -1,13 +1,17 @@
 """The server's telemetry: metrics, one log line per request, and the formats of the log.
 
 Lives here: observation. Must not live here: decisions. No secret is recorded: the signature in a
-query is masked, and headers and keys are not read.
+query is masked, and headers and keys are not read. The library of metrics loads an HTTP server and
+more, an eighth of what a start imports. So it is imported where metrics are read, and in the
+background after the start.
 """
 
 from __future__ import annotations
 
+import asyncio
 import bisect
 import datetime
+import importlib
 import itertools
 import json
 import logging
@@ -15,27 +19,20 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cached_property, partial
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import unquote_plus
-
-from prometheus_client import CollectorRegistry, ProcessCollector
-from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
-from prometheus_client.metrics_core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-    Metric,
-)
-from prometheus_client.registry import Collector
-from prometheus_client.utils import floatToGoString
 
 from strongroom.servers.connections.budget import ConnectionBudget
 from strongroom.servers.http.settings import Exchange
 from strongroom.values import JobFacts, ScrubFacts, StoreFacts
 from strongroom.wire.core.http import Response
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+    from prometheus_client.metrics_core import Metric
 
 REQUEST_LOG: Final = "strongroom.requests"
 _BUCKETS_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 60.0)
@@ -44,6 +41,8 @@ _MISTAKEN_SIGNATURE: Final = re.compile(
     r"((?:[^0-9A-Za-z]|%3F|%26|%3B)sig(?:\[\])?(?:=|%3D))[^&;]*", re.IGNORECASE
 )
 _NO_OPERATION: Final = "none"
+# A server's first seconds are for its clients. A scrape in them loads the library itself.
+_LOAD_PAUSE_S: Final = 5.0
 _log = logging.getLogger(__name__)
 _requests_log = logging.getLogger(REQUEST_LOG)
 
@@ -60,11 +59,21 @@ class _Times:
     def buckets(self) -> list[tuple[str, float]]:
         """Return cumulative buckets, as Prometheus defines them: each includes the counts below
         it."""
+        from prometheus_client.utils import floatToGoString
+
         bounds = [*map(floatToGoString, _BUCKETS_S), "+Inf"]
         return list(zip(bounds, itertools.accumulate(map(float, self.counts)), strict=True))
 
 
-class Telemetry(Collector):
+class MetricSource(Protocol):
+    """Something that is counted elsewhere."""
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield all metrics with their present values."""
+        ...
+
+
+class Telemetry:
     """Counts exchanges; the HTTP servers call `observe` for each of them.
 
     The counters are plain numbers, since only the event loop changes them, and this class is its
@@ -82,13 +91,11 @@ class Telemetry(Collector):
         self._requests: dict[tuple[str, int], int] = {}
         self._times: dict[str, _Times] = {}
         self._received_bytes = self._sent_bytes = self._incomplete = 0
-        self._registry = CollectorRegistry()
-        self._registry.register(self)
-        ProcessCollector(registry=self._registry)
+        self._sources: list[MetricSource] = []
 
-    def add(self, counts: Collector) -> None:
-        """Add another collector to the exposed metrics."""
-        self._registry.register(counts)
+    def add(self, counts: MetricSource) -> None:
+        """Add another source to the exposed metrics."""
+        self._sources.append(counts)
 
     def observe(self, exchange: Exchange) -> None:
         """Count one exchange, and write its line at log level debug."""
@@ -109,7 +116,9 @@ class Telemetry(Collector):
             _log_request(exchange, operation)
 
     def collect(self) -> Iterator[Metric]:
-        """Yield every metric."""
+        """Yield every metric, but those of the process."""
+        from prometheus_client.metrics_core import CounterMetricFamily, HistogramMetricFamily
+
         requests = CounterMetricFamily(
             "strongroom_requests", "Requests answered.", labels=("operation", "status")
         )
@@ -129,13 +138,38 @@ class Telemetry(Collector):
         yield _counter("incomplete_answers", "Answers not sent whole.", self._incomplete)
         yield _gauge("connections", "Connections open.", self._connections())
         yield _gauge("waiters", "Records that requests wait for.", self._waiters())
+        for source in self._sources:
+            yield from source.collect()
+
+    @cached_property
+    def _registry(self) -> CollectorRegistry:
+        from prometheus_client import CollectorRegistry, ProcessCollector
+        from prometheus_client.registry import Collector
+
+        class All(Collector):
+            collect = staticmethod(self.collect)
+
+        registry = CollectorRegistry()
+        registry.register(All())
+        ProcessCollector(registry=registry)
+        return registry
 
     def exposition(self) -> tuple[bytes, str]:
         """Return every metric as text, and the media type of that text."""
+        from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+
         return generate_latest(self._registry), CONTENT_TYPE_LATEST
 
 
-class ConnectionMetrics(Collector):
+async def load_metrics_soon() -> None:
+    """Load the library of metrics some seconds after a server's start, before the first scrape of
+    most servers."""
+    await asyncio.sleep(_LOAD_PAUSE_S)
+    library = "prometheus_client"
+    await asyncio.get_running_loop().run_in_executor(None, importlib.import_module, library)
+
+
+class ConnectionMetrics:
     """The counts of connections that had to make room as metrics.
 
     Arguments:
@@ -154,7 +188,7 @@ class ConnectionMetrics(Collector):
         yield _counter("connections_refused", "Newcomers refused.", refused)
 
 
-class StoreMetrics(Collector):
+class StoreMetrics:
     """What an operator watches of the store on its disk, as metrics.
 
     Arguments:
@@ -164,12 +198,10 @@ class StoreMetrics(Collector):
     def __init__(self, facts: Callable[[], StoreFacts]) -> None:
         self._facts = facts
 
-    def describe(self) -> list[Metric]:
-        """Return nothing: the registry would read the disk to learn the names."""
-        return []
-
     def collect(self) -> Iterator[Metric]:
         """Yield all metrics with their present values; none while the disk cannot be asked."""
+        from prometheus_client.metrics_core import GaugeMetricFamily
+
         try:
             facts = self._facts()
         except OSError as error:
@@ -207,7 +239,7 @@ class StoreMetrics(Collector):
             )
 
 
-class ScrubMetrics(Collector):
+class ScrubMetrics:
     """The scrub of the store as metrics.
 
     Arguments:
@@ -232,7 +264,7 @@ class ScrubMetrics(Collector):
             yield _gauge("scrub_last_completed_timestamp_seconds", last, facts.ended_s)
 
 
-class JobMetrics(Collector):
+class JobMetrics:
     """The jobs in the background as metrics.
 
     Arguments:
@@ -253,6 +285,9 @@ class JobMetrics(Collector):
 def _histogram(
     name: str, what: str, by_bound: tuple[tuple[float, int], ...], sum_s: float
 ) -> Metric:
+    from prometheus_client.metrics_core import HistogramMetricFamily
+    from prometheus_client.utils import floatToGoString
+
     bounds, counts = zip(*by_bound, strict=True)
     buckets = list(zip(map(floatToGoString, bounds), map(float, counts), strict=True))
     found = HistogramMetricFamily(f"strongroom_{name}", what)
@@ -261,10 +296,14 @@ def _histogram(
 
 
 def _counter(name: str, what: str, count: int) -> Metric:
+    from prometheus_client.metrics_core import CounterMetricFamily
+
     return CounterMetricFamily(f"strongroom_{name}", what, value=count)
 
 
 def _gauge(name: str, what: str, count: float) -> Metric:
+    from prometheus_client.metrics_core import GaugeMetricFamily
+
     return GaugeMetricFamily(f"strongroom_{name}", what, value=count)
 
 

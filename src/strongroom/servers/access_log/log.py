@@ -9,10 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterator
-from typing import Final, Protocol
-
-from prometheus_client.metrics_core import CounterMetricFamily, Metric
-from prometheus_client.registry import Collector
+from typing import TYPE_CHECKING, Final, Protocol
 
 from strongroom.limits import KIB
 from strongroom.servers.access_log.exchanges import ExchangeRecords
@@ -23,6 +20,9 @@ from strongroom.servers.access_log.writer import LogTarget, LogWriter
 from strongroom.servers.http.settings import Exchange
 from strongroom.servers.observers import SmbExchange
 from strongroom.wire.core.http import Request
+
+if TYPE_CHECKING:
+    from prometheus_client.metrics_core import Metric
 
 # The lines of several requests are made one after the other, while their code and data are in the
 # processor's caches. So few are held that no pass of the garbage collector sees them, and none that
@@ -122,7 +122,7 @@ class AccessLog:
         await asyncio.to_thread(self.writer.stop, _STOP_TIMEOUT_S)
 
 
-class AccessLogMetrics(Collector):
+class AccessLogMetrics:
     """The counts of an access log as metrics."""
 
     def __init__(self, writer: LogWriter) -> None:
@@ -130,6 +130,8 @@ class AccessLogMetrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Yield all metrics with their present values."""
+        from prometheus_client.metrics_core import CounterMetricFamily
+
         for name, what, count in (
             ("lines", "Lines of the access log.", self._writer.written),
             ("dropped_lines", "Lines that found no room in the queue.", self._writer.dropped),

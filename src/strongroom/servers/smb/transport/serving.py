@@ -7,9 +7,7 @@ metrics are in docs/operating.md.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-
-from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
+from typing import TYPE_CHECKING
 
 from strongroom.auth.accounts import Accounts
 from strongroom.clock import Clock
@@ -21,6 +19,9 @@ from strongroom.servers.smb.transport.listener import SmbListener
 from strongroom.services.core.runner import Services
 from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles.opening import connect_share
+
+if TYPE_CHECKING:
+    from prometheus_client.metrics_core import Metric
 
 
 def smb_listener(
@@ -50,7 +51,7 @@ def smb_listener(
     )
 
 
-class SmbMetrics(Collector):
+class SmbMetrics:
     """The counts of a listener as metrics."""
 
     def __init__(self, listener: SmbListener) -> None:
@@ -58,6 +59,8 @@ class SmbMetrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Yield all metrics with their present values."""
+        from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily
+
         counts, shared = self._listener.shared.counts, self._listener.shared
         requests = CounterMetricFamily(
             "strongroom_smb_requests",
