@@ -12,9 +12,9 @@ import re
 import shutil
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-import msgspec
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from typer.main import get_group
@@ -96,7 +96,8 @@ class GroupWithLayout(TyperGroup):
         return [("Commands", rows)] if rows else []
 
 
-class Heading(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Heading:
     """Commands under one heading.
 
     Attributes:

@@ -6,14 +6,15 @@ flags (table.py), reading their values (given.py).
 
 from __future__ import annotations
 
-import msgspec
+from dataclasses import dataclass
 
 from strongroom.cli.flags.kinds import ValueKind
 
 _PREFIX = "STRONGROOM_"
 
 
-class Flag(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Flag:
     """One flag of `strongroom serve`.
 
     Attributes:
@@ -60,7 +61,8 @@ class Flag(msgspec.Struct, frozen=True):
         return self.own_variables[0] if self.own_variables else _PREFIX + self.parameter.upper()
 
 
-class Section(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Section:
     """Flags under one heading of `--help`."""
 
     title: str

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NoReturn, TypeVar
-
-import msgspec
 
 from strongroom.cli.exits import Exit, fail
 from strongroom.cli.flags.flag import Flag
@@ -29,7 +28,8 @@ class ValueSource(enum.IntEnum):
     COMMAND_LINE = 3
 
 
-class Given(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Given:
     """One value. `label` is how an error names its source."""
 
     value: object

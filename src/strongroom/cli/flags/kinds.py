@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
-
-import msgspec
 
 PORT_MAX: Final = 65535
 # Kubernetes sets STRONGROOM_BLOB_PORT and its like for Services of such names.
@@ -23,7 +22,8 @@ _UNITS_S: Final = {"h": 3600, "m": 60, "s": 1}
 _SWITCHED: Final = {"true": True, "1": True, "false": False, "0": False}
 
 
-class ValueKind(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class ValueKind:
     """A kind of value.
 
     Attributes:
