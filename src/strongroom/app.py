@@ -15,14 +15,13 @@ import tempfile
 from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
 
 from strongroom.auth.accounts import AccountsError
-from strongroom.auth.bearer import Issuer
 from strongroom.auth.request import Service
 from strongroom.clock import Clock
 from strongroom.config import (
     ConfigError,
+    ConsoleSettings,
     Settings,
     SmbFlags,
     check_oauth,
@@ -37,21 +36,21 @@ from strongroom.servers import free_memory, service_listeners, smb
 from strongroom.servers.certificates.served import ServedCertificate
 from strongroom.servers.connections import open_files
 from strongroom.servers.connections.budget import ConnectionBudget
-from strongroom.servers.copies.addresses import SourceHosts
+from strongroom.servers.console.requests.part import kept_requests
+from strongroom.servers.console.serving import NAME as CONSOLE
+from strongroom.servers.console.serving import Console
 from strongroom.servers.copies.client import CopyClient
 from strongroom.servers.copy_locator import CopyLocator
 from strongroom.servers.faults import FaultInjector
 from strongroom.servers.free_memory import MemoryReturn
 from strongroom.servers.identities.accounts_file import ServedAccounts
-from strongroom.servers.identities.identities import ServedIdentities
 from strongroom.servers.identities.start_checks import check_held_accounts, warn_of_unused_roles
-from strongroom.servers.identities.token_keys import KeyFile, KeyUrl, TokenKeys, fetch
 from strongroom.servers.listener import Listener, RefusedListener, RequestedListener
 from strongroom.servers.memory_pressure import Pressure
 from strongroom.servers.one_port import OnePort
 from strongroom.servers.own_endpoints import OwnEndpoints
 from strongroom.servers.own_hosts import OwnHosts
-from strongroom.servers.service_listeners import ENDPOINTS, Shared
+from strongroom.servers.service_listeners import ENDPOINTS, Contexts, Shared
 from strongroom.servers.telemetry import (
     ConnectionMetrics,
     JobMetrics,
@@ -66,7 +65,15 @@ from strongroom.services.core.copies.sources import CopySources
 from strongroom.services.core.delegation import DelegationAccounts
 from strongroom.services.core.runner import Services
 from strongroom.services.sweeper import Sweeper
-from strongroom.sources import served_accounts, served_certificate, served_roles, source_hosts
+from strongroom.sources import (
+    JobFactsOf,
+    console_facts,
+    console_options,
+    served_accounts,
+    served_certificate,
+    served_identities,
+    source_hosts,
+)
 from strongroom.store.core.held_accounts import PLACE_RANGES, held_accounts
 
 if TYPE_CHECKING:
@@ -122,6 +129,7 @@ class App:
         self._clock = clock
         self._tell = tell
         self.scrub: Scrub | None = None  # set if the store is on a disk and is to be scrubbed
+        self.console: Console | None = None
         self.pressure: Pressure | None = None  # set if this server has its process for itself
         self.releases: list[Callable[[], object]] = [gc.collect, free_memory.trim_heap]
         self.ports: dict[str, int] = {}  # by the listener's name
@@ -286,7 +294,7 @@ class App:
             self.accounts,
             self._clock,
             host_suffixes=settings.host_suffixes,
-            identities=self._identities(),
+            identities=served_identities(settings, self._closing.append),
             strict=settings.strict,
         )
         faults = FaultInjector() if settings.test_clock else None
@@ -313,6 +321,8 @@ class App:
             requires_https=settings.requires_https,
             observers=self.observation.observers,
         )
+        if settings.console is not None:
+            shared = await self._open_console(settings.console, contexts, shared, sweeper.facts)
         for wanted in service_listeners.listeners(contexts, router, shared, ports):
             await self._open(wanted)
         if settings.smb is not None:
@@ -327,6 +337,29 @@ class App:
             self._in_background(self.scrub.run())
         if self.pressure is not None:
             self._in_background(self.pressure.watch(lambda: self.store.health(_HEALTH_TIMEOUT_S)))
+
+    async def _open_console(
+        self, flags: ConsoleSettings, contexts: Contexts, shared: Shared, jobs: JobFactsOf
+    ) -> Shared:
+        """Open the console's port; return what the services' listeners share with it.
+
+        It is opened first, since they tell it of their requests.
+        """
+        store = self.store.facts if isinstance(self.store, EmbeddedEngine) else None
+        server = console_facts(self.settings, self.ports, self.accounts, store, jobs)
+        with_tail, requests = kept_requests(shared, contexts[Service.BLOB], server)
+        options = await console_options(self.settings, self.tls)
+        console = Console(options, server, contexts, with_tail, requests)
+        try:
+            await self._open(RequestedListener(CONSOLE, console.server, flags.port))
+        except CannotListen:
+            if flags.is_asked_for:
+                raise
+            _log.warning("port %d is taken: no console; see --console-port", flags.port)
+            return shared
+        self.console = console
+        self._in_background(console.run())
+        return with_tail
 
     async def _open_smb(
         self, flags: SmbFlags, budget: ConnectionBudget, telemetry: Telemetry
@@ -343,44 +376,6 @@ class App:
         )
         telemetry.add(serving.SmbMetrics(listener))
         await self._open(RequestedListener(smb.NAME, listener, flags.port))
-
-    def _identities(self) -> dict[Service, ServedIdentities]:
-        """Return the judge of bearer tokens for each service; all use the same keys and roles. The
-        mapping is empty if no tokens are accepted.
-
-        Raises: ConfigError.
-        """
-        settings, oauth = self.settings, self.settings.oauth
-        if oauth is None:
-            return {}
-        try:
-            roles = served_roles(settings, open_without=oauth.keys is None)
-            keys = None if oauth.keys is None else self._token_keys(oauth.keys)
-        except (OSError, ValueError) as error:
-            raise ConfigError(f"bearer tokens: {error}") from None
-        return {
-            service: ServedIdentities(
-                Issuer(
-                    name=oauth.issuer,
-                    audiences=oauth.audiences,
-                    tenant=oauth.tenant,
-                    signed=keys is not None,
-                    suffixes=service_listeners.suffixes(service, settings.host_suffixes),
-                ),
-                keys,
-                roles,
-            )
-            for service in ENDPOINTS
-        }
-
-    def _token_keys(self, keys: str) -> TokenKeys:
-        if "://" not in keys:
-            return KeyFile(Path(keys))
-        # The operator named this one host, so it may be in the server's own network.
-        client = CopyClient(SourceHosts.parse((urlsplit(keys).netloc.lower(),)))
-        found = KeyUrl(lambda: fetch(client, keys), asyncio.get_running_loop().time)
-        self._closing.append(found.close)
-        return found
 
     async def _open(self, wanted: RequestedListener) -> None:
         host, listener = self.settings.host_of(wanted.name), wanted.listener

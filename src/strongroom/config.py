@@ -31,6 +31,8 @@ DEFAULT_HOST: Final = "127.0.0.1"
 DEFAULT_PORTS: Final = (10000, 10001, 10002, 10003)
 DEFAULT_SMB_PORT: Final = 4450
 DEFAULT_SCRUB_DAYS: Final = 30
+DEFAULT_CONSOLE_PORT: Final = 10010
+DEFAULT_IDLE_MINUTES: Final = 30
 ACCOUNTS_FILE_NAME: Final = "accounts.json"
 ROLES_FILE_NAME: Final = "roles.json"
 ACCOUNTS_VARIABLES: Final = ("STRONGROOM_ACCOUNTS", "AZURITE_ACCOUNTS")
@@ -118,6 +120,30 @@ class ServiceHosts(msgspec.Struct, frozen=True):
     file: str | None = None
 
 
+class ConsoleSettings(msgspec.Struct, frozen=True):
+    """The settings of the console.
+
+    Attributes:
+        port: 0 = a free one.
+        is_asked_for: whether the server fails to start if the port is taken; otherwise it says so
+            and goes on without a console.
+        url: the one origin of the page behind a proxy that ends TLS; None = that of each request.
+        idle_minutes: without a key or a click for so long, the page signs out.
+        operator: the account whose key sees the whole server; None = that of the only account.
+        oidc_client: the client id with which people sign in at the issuer of bearer tokens; None =
+            they do not.
+        folder: of the built page; None = the package's own.
+    """
+
+    port: int = DEFAULT_CONSOLE_PORT
+    is_asked_for: bool = True
+    url: str | None = None
+    idle_minutes: int = DEFAULT_IDLE_MINUTES
+    operator: str | None = None
+    oidc_client: str | None = None
+    folder: Path | None = None
+
+
 class RolesSource(msgspec.Struct, frozen=True):
     """The source of role assignments.
 
@@ -191,6 +217,7 @@ class Settings(msgspec.Struct, frozen=True):
         memory_max_bytes: bounds what a server without `data` keeps; None = no bound.
         scrub_days: everything in `data` is read once in so many days to find damage; 0 = it is not.
         allow_unsigned_tokens: other machines may use the development mode of bearer tokens.
+        console: None = there is no console.
     """
 
     data: Path | None = DEFAULT_DATA
@@ -225,6 +252,7 @@ class Settings(msgspec.Struct, frozen=True):
     memory_max_bytes: int | None = None
     scrub_days: int = DEFAULT_SCRUB_DAYS
     allow_unsigned_tokens: bool = False
+    console: ConsoleSettings | None = None
 
     def host_of(self, name: str) -> str:
         """Return the host of a listener: a service's own, else that of all."""
@@ -237,7 +265,7 @@ class Settings(msgspec.Struct, frozen=True):
 
     def listening_hosts(self) -> tuple[str, ...]:
         """Return every host that a listener is opened on, without repetition."""
-        shared = self.one_port is not None or self.smb is not None
+        shared = any(one is not None for one in (self.one_port, self.smb, self.console))
         hosts = [self.host_of(name) for name in self.services]
         return tuple(dict.fromkeys([*hosts, self.host] if shared else hosts))
 

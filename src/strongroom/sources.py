@@ -7,11 +7,16 @@ mean (config.py), how the objects are used (app.py).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import logging
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
 
 from strongroom.auth.accounts import Account, AccountsError, development_account
+from strongroom.auth.bearer import Issuer
+from strongroom.auth.request import Service
 from strongroom.clock import Clock
 from strongroom.config import (
     ConfigError,
@@ -21,6 +26,7 @@ from strongroom.config import (
     TlsFiles,
     check_exposure,
 )
+from strongroom.servers import service_listeners
 from strongroom.servers.certificates.served import (
     CertificateFiles,
     ServedCertificate,
@@ -28,9 +34,22 @@ from strongroom.servers.certificates.served import (
     pfx_file,
 )
 from strongroom.servers.certificates.tls import TlsUnusable
+from strongroom.servers.console.oidc import IssuerUnusable, SignIn, discover
+from strongroom.servers.console.own_names import OwnNames
+from strongroom.servers.console.serving import NAME as CONSOLE
+from strongroom.servers.console.serving import ConsoleOptions, ServerFacts
 from strongroom.servers.copies.addresses import SourceHosts
+from strongroom.servers.copies.client import CopyClient
 from strongroom.servers.identities.accounts_file import ServedAccounts
+from strongroom.servers.identities.identities import ServedIdentities
 from strongroom.servers.identities.roles_file import ServedRoles
+from strongroom.servers.identities.token_keys import KeyFile, KeyUrl, TokenKeys, fetch
+from strongroom.values import JobFacts, StoreFacts
+
+_log = logging.getLogger(__name__)
+Close = Callable[[], Awaitable[object]]
+JobFactsOf = Callable[[], JobFacts]
+_EVERYWHERE: Final = ("", "0.0.0.0", "::")
 
 
 def source_hosts(settings: Settings) -> SourceHosts:
@@ -55,6 +74,51 @@ def served_roles(settings: Settings, open_without: bool) -> ServedRoles:
     return ServedRoles(source.file, open_without)
 
 
+def served_identities(
+    settings: Settings, closing: Callable[[Close], None]
+) -> dict[Service, ServedIdentities]:
+    """Return the judge of bearer tokens for each service; all use the same keys and roles. The
+    mapping is empty if no tokens are accepted.
+
+    Arguments:
+        closing: is given what to call at the end.
+
+    Raises: ConfigError.
+    """
+    oauth = settings.oauth
+    if oauth is None:
+        return {}
+    try:
+        roles = served_roles(settings, open_without=oauth.keys is None)
+        keys = None if oauth.keys is None else _token_keys(oauth.keys, closing)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"bearer tokens: {error}") from None
+    return {
+        service: ServedIdentities(
+            Issuer(
+                name=oauth.issuer,
+                audiences=oauth.audiences,
+                tenant=oauth.tenant,
+                signed=keys is not None,
+                suffixes=service_listeners.suffixes(service, settings.host_suffixes),
+            ),
+            keys,
+            roles,
+        )
+        for service in service_listeners.ENDPOINTS
+    }
+
+
+def _token_keys(keys: str, closing: Callable[[Close], None]) -> TokenKeys:
+    if "://" not in keys:
+        return KeyFile(Path(keys))
+    # The operator named this one host, so it may be in the server's own network.
+    client = CopyClient(SourceHosts.parse((urlsplit(keys).netloc.lower(),)))
+    found = KeyUrl(lambda: fetch(client, keys), asyncio.get_running_loop().time)
+    closing(found.close)
+    return found
+
+
 def served_accounts(settings: Settings) -> ServedAccounts:
     """Return the accounts, of which none may expose the well-known key. Raises: ConfigError."""
     sources = settings.accounts
@@ -72,6 +136,88 @@ def served_accounts(settings: Settings) -> ServedAccounts:
         return ServedAccounts(sources.fixed, sources.file, development_account(), admit, call_soon)
     except (AccountsError, OSError) as error:
         raise ConfigError(str(error)) from None
+
+
+def own_url(settings: Settings, port: int) -> str:
+    """Return the server's URL as a client on this machine may use it."""
+    host = own_host(settings)
+    return f"{own_scheme(settings)}://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def console_url(settings: Settings, ports: Mapping[str, int]) -> str:
+    """Return the console's origin as clients on this machine may use it; "" = there is none."""
+    port = ports.get(CONSOLE)
+    if port is None or settings.console is None:
+        return ""
+    return settings.console.url or own_url(settings, port)
+
+
+def own_scheme(settings: Settings) -> str:
+    """Return the scheme of the server's URLs."""
+    return "http" if settings.tls is None else "https"
+
+
+def own_host(settings: Settings) -> str:
+    """Return the host under which clients on this machine may reach the server, without
+    brackets."""
+    return "127.0.0.1" if settings.host in _EVERYWHERE else settings.host.strip("[]")
+
+
+def console_facts(
+    settings: Settings,
+    ports: Mapping[str, int],
+    accounts: ServedAccounts,
+    store: Callable[[], StoreFacts] | None,
+    jobs: JobFactsOf,
+) -> ServerFacts:
+    """Return what the console tells of the server."""
+    host = own_host(settings)
+    return ServerFacts(
+        host=f"[{host}]" if ":" in host else host,
+        scheme=own_scheme(settings),
+        ports=ports,
+        is_local=settings.exposed_host() is None,
+        has_test_clock=settings.test_clock,
+        data=None if settings.data is None else str(settings.data.resolve()),
+        accounts=accounts.all,
+        store=store,
+        jobs=jobs,
+    )
+
+
+async def console_options(settings: Settings, tls: ServedCertificate | None) -> ConsoleOptions:
+    """Return how the console of these settings is served.
+
+    There must be one. Raises: ConfigError.
+    """
+    flags = settings.console
+    assert flags is not None
+    hosts = (*settings.listening_hosts(), *settings.own_hosts)
+    names = OwnNames(frozenset(name.lower().strip("[]") for name in hosts), tls)
+    sign_in = await _sign_in(settings)
+    return ConsoleOptions(
+        flags.url, flags.idle_minutes, flags.operator, names.has, sign_in, flags.folder
+    )
+
+
+async def _sign_in(settings: Settings) -> SignIn | None:
+    """Return the sign-in at the issuer; None if it is not wanted, or the issuer cannot be asked.
+
+    Raises: ConfigError.
+    """
+    client = None if settings.console is None else settings.console.oidc_client
+    issuer = None if settings.oauth is None else settings.oauth.issuer
+    if client is None or issuer is None:
+        return None
+    if settings.tls is None:
+        raise ConfigError(
+            "--console-oidc-client needs TLS, as bearer tokens do: add --tls, or --cert and --key"
+        )
+    try:
+        return await discover(issuer, client)
+    except IssuerUnusable as error:
+        _log.warning("nobody can sign in at the issuer: %s", error)
+        return None
 
 
 def served_certificate(

@@ -311,6 +311,7 @@ class StoreFacts(msgspec.Struct, frozen=True):
         damaged_reads: how often this process has read damaged data.
         backup_ended_s: when the last backup was complete, in seconds since 1970; None = there was
             none.
+        decisions: how many decisions the commits made durable: several share a commit.
     """
 
     free_bytes: int
@@ -327,6 +328,7 @@ class StoreFacts(msgspec.Struct, frozen=True):
     segment_syncs_s: float
     damaged_reads: int
     backup_ended_s: float | None
+    decisions: int = 0
 
 
 class ScrubFacts(msgspec.Struct, frozen=True):

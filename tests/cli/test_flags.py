@@ -18,7 +18,7 @@ from strongroom.config import AccountSources, RolesSource, Settings, without_set
 # Fields of Settings that flags make together (flags/settings.py).
 COMPOSED = {
     "setup", "data", "smb", "accounts", "tls", "oauth", "roles", "rehydration_s", "log",
-    "observation",
+    "observation", "console",
 }  # fmt: skip
 # Fields that no flag sets: tests of the server itself do.
 OF_TESTS = {"drain_timeout_s", "strict"}
@@ -37,6 +37,9 @@ def test_without_flags_the_settings_are_the_usual_ones() -> None:
     # The files are in the data directory; which directory that is, only the command knows.
     assert found.accounts.file is not None and found.roles.file is not None
     found = msgspec.structs.replace(found, accounts=AccountSources(), roles=RolesSource())
+    # People at a machine get a console; Settings by themselves, for tests say, have none.
+    assert found.console is not None and not found.console.is_asked_for
+    found = msgspec.structs.replace(found, console=None)
     assert found == usual
 
 
@@ -57,7 +60,9 @@ def test_every_flag_is_declared_once_and_names_others_that_exist() -> None:
         assert set(flag.excludes) | set(flag.needs) <= set(names), flag.name
         assert bool(flag.excludes) == bool(flag.because), flag.name
         assert flag.repeats == (flag.default == ()), flag.name
-        assert not flag.kind.is_switch or flag.default is False, flag.name
+        # The console is on by default in some places only, so its switch has a third state.
+        is_off = flag.default is (None if flag.name == "console" else False)
+        assert not flag.kind.is_switch or is_off, flag.name
 
 
 @pytest.mark.parametrize("flag", FLAGS, ids=lambda flag: flag.name)

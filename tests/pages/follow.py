@@ -31,6 +31,7 @@ _PLACES = re.compile(r"(?<![\w.])/(srv|backups)(?![\w.-])")
 _OWN_PROGRAM = re.compile(r"(?:^|-- |&& )\./([\w.-]+)", re.MULTILINE)
 _PORTS = (10000, 10001, 10002, 10003)
 _SMB_PORT = 4450
+_CONSOLE_PORT = 10010
 
 Served = Server | InProcessServer
 RequireTool = Callable[[str], str]
@@ -54,6 +55,7 @@ class Follower:
         self._python = python
         self._node = node
         self._smb_port = _SMB_PORT
+        self._console_port = _CONSOLE_PORT
         self._number = 0
         self._servers = ExitStack()
 
@@ -84,6 +86,7 @@ class Follower:
         for port, url in zip(_PORTS, self._urls(), strict=True):
             code = re.sub(rf"\b{port}\b", url.rpartition(":")[2], code)
         code = re.sub(rf"\b{_SMB_PORT}\b", str(self._smb_port), code)
+        code = re.sub(rf"\b{_CONSOLE_PORT}\b", str(self._console_port), code)
         return code.replace("UseDevelopmentStorage=true", self.server.connection_string)
 
     def _urls(self) -> tuple[str, str, str, str]:
@@ -184,6 +187,9 @@ class Follower:
         if "--smb" in flags:
             self._smb_port = free_port()
             flags += ["--smb-port", str(self._smb_port)]
+        if "--console" in flags:
+            self._console_port = free_port()
+            flags += ["--console-port", str(self._console_port)]
         self._servers.close()
         data.parent.mkdir(parents=True, exist_ok=True)
         started = Server.start(data=data, test_clock=False, flags=tuple(flags))

@@ -26,6 +26,9 @@ _PRINCIPAL: Final = re.compile(r"[\x21-\x7e]{1,256}")
 _ACCOUNT: Final = re.compile(r"[a-z0-9]{3,24}")
 _RESOURCE: Final = re.compile(r"[$A-Za-z0-9-]{1,63}")
 _STORAGE: Final = frozenset(Service)
+OPERATOR: Final = "Strongroom Operator"
+"""The role of those who see the figures of the whole server in the console. It permits no access to
+data, in no service."""
 
 
 class RolesError(ValueError):
@@ -117,6 +120,8 @@ ROLES: Final[dict[str, Role]] = {
     # The part of Azure's account management role that concerns the services themselves, and access
     # control lists. It permits management of shares too, which the roles for files do not.
     "Storage Account Contributor": _role(_STORAGE, *_MANAGEMENT),
+    # Azure has no such role. In one account it is enough for the whole server.
+    OPERATOR: _role(()),
 }
 """Every role, by its name."""
 
@@ -217,6 +222,7 @@ def full_assignments(principal: str, account: str) -> Assignments:
         "Storage File Data Privileged Contributor",
         "Storage File Delegator",
         "Storage Account Contributor",
+        OPERATOR,
     )
     return tuple(Assignment(principal, name, account) for name in names)
 

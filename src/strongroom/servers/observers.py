@@ -1,7 +1,11 @@
-"""The observers of requests: the access log and the tracing, where they are on.
+"""The observers of requests: access log, tracing and the tail of requests, where they are on.
 
 Lives here: what an observer is told. Must not live here: any observer. A server without observers
 does not even test for them while it handles a request.
+
+There are two kinds. A RequestObserver follows a request from its begin, over HTTP and SMB. It may
+use the times that the request waited for the engine, so it costs more. An ExchangeObserver is told
+of ended requests over HTTP only.
 """
 
 from __future__ import annotations
@@ -45,8 +49,16 @@ class SmbExchange(msgspec.Struct, frozen=True):
     bytes_out: int
 
 
+class ExchangeObserver(Protocol):
+    """Observes ended requests over HTTP, on the event loop. It needs no times of the engine."""
+
+    def of_listener(self, name: str) -> Callable[[Exchange], None]:
+        """Return the function that is called with each exchange of the port called `name`."""
+        ...
+
+
 class RequestObserver(Protocol):
-    """Observes the requests of all listeners, on the event loop."""
+    """Observes the requests of all listeners, on the event loop, with the times of the engine."""
 
     def begin(self, request: Request | None) -> None:
         """Note a request that begins, in the task that handles it; None = one of SMB."""

@@ -28,17 +28,18 @@ from strongroom.servers.connections.accepting import TlsContexts
 from strongroom.servers.connections.budget import ConnectionBudget
 from strongroom.servers.failed_logons import FailedLogons
 from strongroom.servers.faults import FaultInjector
-from strongroom.servers.http.server import Exchange, HttpServer
+from strongroom.servers.http.server import Exchange, Handler, HttpServer, RenderError
 from strongroom.servers.identities.identities import ServedIdentities
 from strongroom.servers.listener import RequestedListener
 from strongroom.servers.memory_pressure import Pressure
-from strongroom.servers.observers import RequestObserver, watched
+from strongroom.servers.observers import ExchangeObserver, RequestObserver, watched
 from strongroom.servers.one_port import OnePort
 from strongroom.servers.own_endpoints import PREFIX, OwnEndpoints
 from strongroom.servers.requests import pipeline
 from strongroom.servers.requests.admission import ServiceContext
 from strongroom.servers.telemetry import Telemetry
 from strongroom.services.core.runner import Services
+from strongroom.slices import SliceTurns
 from strongroom.wire.core.http import Request, Response
 
 ENDPOINTS: Final[Mapping[Service, Endpoint]] = {
@@ -70,6 +71,7 @@ class Shared(msgspec.Struct, frozen=True):
         requires_https: whether requests over plain HTTP are refused. The server's own endpoints
             answer them.
         observers: are told of each request, beside the telemetry.
+        tail: is told of each ended request over HTTP; None = nobody keeps a tail of them.
     """
 
     own: OwnEndpoints
@@ -80,6 +82,7 @@ class Shared(msgspec.Struct, frozen=True):
     pressure: Pressure | None = None
     requires_https: bool = False
     observers: tuple[RequestObserver, ...] = ()
+    tail: ExchangeObserver | None = None
 
 
 def suffixes(service: Service, host_suffixes: tuple[str, ...]) -> tuple[str, ...]:
@@ -177,25 +180,40 @@ def _server(
                 pass  # the request names no service
         return pipeline.refuse(context, error, request)
 
+    return http_server(name, handle, render, fallback_context.services.turns, shared)
+
+
+def http_server(
+    name: str, handle: Handler, render: RenderError, slices: SliceTurns, shared: Shared
+) -> HttpServer:
+    """Return a server of the process, with what all listeners share.
+
+    Arguments:
+        name: of the listener.
+        handle, render: as HttpServer's `handler` and `render_error`.
+    """
     return HttpServer(
         watched(handle, shared.observers),
         render,
         observe=_observer(name, shared),
         tls=shared.tls,
-        slices=fallback_context.services.turns,
+        slices=slices,
         budget=shared.connections,
     )
 
 
 def _observer(name: str, shared: Shared) -> Callable[[Exchange], None]:
     telemetry, pressure, observers = shared.telemetry, shared.pressure, shared.observers
-    if pressure is None and not observers:
+    tell_tail = None if shared.tail is None else shared.tail.of_listener(name)
+    if pressure is None and not observers and tell_tail is None:
         return telemetry.observe
 
     def observe(exchange: Exchange) -> None:
         if pressure is not None and exchange.complete:
             pressure.request_served()
         telemetry.observe(exchange)
+        if tell_tail is not None:
+            tell_tail(exchange)
         for observer in observers:
             observer.observe(exchange, name)
 

@@ -1,9 +1,9 @@
 """The server's telemetry: metrics, one log line per request, and the formats of the log.
 
-Lives here: observation. Must not live here: decisions. No secret is recorded: the signature in a
-query is masked, and headers and keys are not read. The library of metrics loads an HTTP server and
-more, an eighth of what a start imports. So it is imported where metrics are read, and in the
-background after the start.
+Lives here: observation. Must not live here: decisions. No secret is recorded: signatures and pop
+receipts in a query are masked, and headers and keys are not read. The library of metrics loads an
+HTTP server and more, an eighth of what a start imports. So it is imported where metrics are read,
+and in the background after the start.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property, partial
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from urllib.parse import unquote_plus
 
 from strongroom.servers.connections.budget import ConnectionBudget
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
 
 REQUEST_LOG: Final = "strongroom.requests"
-_BUCKETS_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 60.0)
-_SECRET_PARAMETERS: Final = frozenset({"sig"})
+BUCKETS_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 60.0)
+_SECRET_PARAMETERS: Final = frozenset({"sig", "popreceipt"})
 _MISTAKEN_SIGNATURE: Final = re.compile(
     r"((?:[^0-9A-Za-z]|%3F|%26|%3B)sig(?:\[\])?(?:=|%3D))[^&;]*", re.IGNORECASE
 )
@@ -53,7 +53,7 @@ class _Times:
     __slots__ = ("counts", "sum_s")
 
     def __init__(self) -> None:
-        self.counts = [0] * (len(_BUCKETS_S) + 1)
+        self.counts = [0] * (len(BUCKETS_S) + 1)
         self.sum_s = 0.0
 
     def buckets(self) -> list[tuple[str, float]]:
@@ -61,7 +61,7 @@ class _Times:
         it."""
         from prometheus_client.utils import floatToGoString
 
-        bounds = [*map(floatToGoString, _BUCKETS_S), "+Inf"]
+        bounds = [*map(floatToGoString, BUCKETS_S), "+Inf"]
         return list(zip(bounds, itertools.accumulate(map(float, self.counts)), strict=True))
 
 
@@ -71,6 +71,23 @@ class MetricSource(Protocol):
     def collect(self) -> Iterator[Metric]:
         """Yield all metrics with their present values."""
         ...
+
+
+class ExchangeCounts(NamedTuple):
+    """What a Telemetry has counted since its start.
+
+    Attributes:
+        requests: by operation and status.
+        times: by operation, how many requests took up to each bound of BUCKETS_S, without those of
+            the bounds below. The last count has those above all bounds.
+    """
+
+    requests: dict[tuple[str, int], int]
+    times: dict[str, tuple[int, ...]]
+    received_bytes: int
+    sent_bytes: int
+    connections: int
+    waiters: int
 
 
 class Telemetry:
@@ -106,7 +123,7 @@ class Telemetry:
         times = self._times.get(operation)
         if times is None:
             times = self._times[operation] = _Times()
-        times.counts[bisect.bisect_left(_BUCKETS_S, exchange.seconds)] += 1
+        times.counts[bisect.bisect_left(BUCKETS_S, exchange.seconds)] += 1
         times.sum_s += exchange.seconds
         self._received_bytes += exchange.bytes_in
         self._sent_bytes += exchange.bytes_out
@@ -114,6 +131,17 @@ class Telemetry:
             self._incomplete += 1
         if _requests_log.isEnabledFor(logging.DEBUG):
             _log_request(exchange, operation)
+
+    def counts(self) -> ExchangeCounts:
+        """Return what was counted so far."""
+        return ExchangeCounts(
+            dict(self._requests),
+            {operation: tuple(times.counts) for operation, times in self._times.items()},
+            self._received_bytes,
+            self._sent_bytes,
+            self._connections(),
+            self._waiters(),
+        )
 
     def collect(self) -> Iterator[Metric]:
         """Yield every metric, but those of the process."""

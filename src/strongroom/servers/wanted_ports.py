@@ -7,9 +7,12 @@ them (app.py).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from strongroom.servers import one_port, smb
 from strongroom.servers.listener import RequestedListener
+
+_OTHERS: Final = {smb.NAME: "SMB", "console": "the console"}
 
 
 def wanted_ports(of_services: Mapping[str, int], of_all: int | None) -> dict[str, int]:
@@ -27,8 +30,8 @@ def not_listening(host: str, wanted: RequestedListener, reason: str) -> str:
     is_one = wanted.name == one_port.NAME
     flag = "--one-port" if is_one else f"--{wanted.name}-port"
     what = "all services" if is_one else f"the {wanted.name} service"
-    if wanted.name == smb.NAME:
-        what = "SMB"
+    if wanted.name in _OTHERS:
+        what = _OTHERS[wanted.name]
     return (
         f"cannot listen on {host} port {wanted.port} for {what}: {reason}. Choose another port by "
         f"{flag}, or {flag} 0 for a free one; --port-base 0 takes free ones for all services."

@@ -406,6 +406,8 @@ class Server:
             command += [f"--{service.value}-port", str(port)]
         command += ["--in-memory"] if self.data is None else ["--data", str(self.data)]
         command += ["--test-clock"] if self._test_clock else []
+        has_console = any(flag.startswith("--console") for flag in self._flags)
+        command += [] if has_console else ["--no-console"]
         # Settings in the environment of the test run must not reach the server.
         environment = without_settings(os.environ)
         return subprocess.Popen(  # noqa: S603 - our own program

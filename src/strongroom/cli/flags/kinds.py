@@ -66,6 +66,17 @@ def whole_number(placeholder: str, most: int) -> ValueKind:
     return ValueKind(placeholder, read, int)
 
 
+def minutes() -> ValueKind:
+    """Return the kind of a number of minutes, from 1 to a day."""
+
+    def read(text: str) -> int:
+        if not (text.isascii() and text.isdigit() and len(text) <= 4 and 1 <= int(text) <= 1440):
+            raise ValueError("give minutes from 1 to 1440")
+        return int(text)
+
+    return ValueKind("MINUTES", read, int)
+
+
 def choice(*names: str) -> ValueKind:
     """Return the kind of a value that is one of a few names."""
 

@@ -48,7 +48,7 @@ def _based(own: Given, base: Given, port: int) -> Given:
 
 def refuse_twice(values: Values) -> None:
     """End the command if two services have one port; port 0 is a free one each time."""
-    names = (*_FLAGS, "one-port", *(("smb-port",) if values["smb"].value else ()))
+    names = (*_FLAGS, "one-port", "console-port", *(("smb-port",) if values["smb"].value else ()))
     seen: dict[int, str] = {}
     for name in names:
         given, port = values[name], values.one(name, int)

@@ -231,6 +231,46 @@ _SMB: Final = Section(
     ),
 )
 
+_CONSOLE: Final = Section(
+    "Console",
+    (
+        Flag(
+            "console",
+            kinds.SWITCH,
+            "Serve the console, a page for people. Default: on loopback only, and if no port of 0 "
+            "is asked for; --no-console serves none.",
+        ),
+        Flag(
+            "console-port",
+            kinds.port(),
+            "Port of the console (default: 10010); 0 takes a free one.",
+        ),
+        Flag(
+            "console-url",
+            kinds.text("URL"),
+            "The console's one origin behind a proxy that ends TLS: https://console.example.net.",
+        ),
+        Flag(
+            "console-idle",
+            kinds.minutes(),
+            "Without a key or a click for so long, the page signs out.",
+            default=30,
+        ),
+        Flag(
+            "console-operator",
+            kinds.text("ACCOUNT"),
+            "The account whose key sees figures of the whole server there. Default: the only "
+            "account, if there is one only.",
+        ),
+        Flag(
+            "console-oidc-client",
+            kinds.text("ID"),
+            "Let people sign in at the issuer of --oauth-issuer, as this client (code flow, PKCE).",
+            needs=("oauth-issuer",),
+        ),
+    ),
+)
+
 _TOKENS: Final = Section(
     "Bearer tokens and roles",
     (
@@ -385,6 +425,7 @@ SECTIONS: Final = (
     _ACCOUNTS,
     _TLS,
     _SMB,
+    _CONSOLE,
     _TOKENS,
     _COPIES,
     _WATCHING,

@@ -20,29 +20,15 @@ from strongroom.config import DEFAULT_PORTS, OAuth, Settings, is_loopback
 from strongroom.servers import one_port, smb
 from strongroom.servers.certificates.tls import TlsUnusable
 from strongroom.servers.own_endpoints import PREFIX
+from strongroom.sources import console_url, own_host, own_scheme, own_url
 
 if TYPE_CHECKING:
     from strongroom.servers.certificates.names import CertificateNames
 
 _ACCOUNTS_SHOWN = 5
-_EVERYWHERE = ("", "0.0.0.0", "::")
 _SERVED = tuple(Service)
 
 Urls = dict[Service, list[str]]
-
-
-def base_url(settings: Settings, port: int) -> str:
-    """Return the server's URL as a client on this machine may use it."""
-    host = _own_host(settings)
-    return f"{_scheme(settings)}://{f'[{host}]' if ':' in host else host}:{port}"
-
-
-def _scheme(settings: Settings) -> str:
-    return "http" if settings.tls is None else "https"
-
-
-def _own_host(settings: Settings) -> str:
-    return "127.0.0.1" if settings.host in _EVERYWHERE else settings.host.strip("[]")
 
 
 def account_urls(app: App, name: str, certificate: CertificateNames | None) -> Urls:
@@ -87,8 +73,8 @@ def _service_urls(
         if certificate is None or certificate.cover(host):
             path = "" if one_port.is_for(suffix, service) else mount
             urls.append(_host_url(app.settings, host, port) + path)
-    if not urls or certificate is None or certificate.cover(_own_host(app.settings)):
-        urls.insert(0, f"{base_url(app.settings, port)}{mount}/{name}")
+    if not urls or certificate is None or certificate.cover(own_host(app.settings)):
+        urls.insert(0, f"{own_url(app.settings, port)}{mount}/{name}")
     return urls
 
 
@@ -104,7 +90,7 @@ def _suffixes(settings: Settings, service: Service) -> list[str]:
 
 def _host_url(settings: Settings, host: str, port: int) -> str:
     usual = 80 if settings.tls is None else 443
-    return f"{_scheme(settings)}://{host}" + ("" if port == usual else f":{port}")
+    return f"{own_scheme(settings)}://{host}" + ("" if port == usual else f":{port}")
 
 
 def _certificate_names(app: App) -> CertificateNames | None:
@@ -134,7 +120,7 @@ def connection_string(urls: Urls, name: str, key: str) -> str:
 def banner(app: App) -> str:
     """Return the lines, without a last line break."""
     settings = app.settings
-    url = base_url(settings, app.ports[Service.BLOB.value])
+    url = own_url(settings, app.ports[Service.BLOB.value])
     rows: list[tuple[str, str]] = []
     accounts = app.accounts.all()
     certificate = _certificate_names(app)
@@ -147,7 +133,7 @@ def banner(app: App) -> str:
     if len(accounts) > _ACCOUNTS_SHOWN:
         rows.append(("", f"and {len(accounts) - _ACCOUNTS_SHOWN} more accounts"))
     if smb.NAME in app.ports:
-        rows += mount_rows(_own_host(settings), app.ports[smb.NAME], accounts[0].name)
+        rows += mount_rows(own_host(settings), app.ports[smb.NAME], accounts[0].name)
     rows.append(("data", "in memory" if settings.data is None else str(settings.data.resolve())))
     rows.append(("promise", _promise(settings)))
     if app.certificate is not None:
@@ -164,7 +150,12 @@ def banner(app: App) -> str:
     rows.append(("health", f"{url}{PREFIX}health"))
     width = max(len(name) for name, _ in rows) + 2
     lines = [f"  {name:<{width}}{text}" for name, text in rows]
-    return "\n".join([f"Strongroom {__version__} is ready.", "", *lines, ""])
+    return "\n".join([f"Strongroom {__version__} is ready.", *_console(app), "", *lines, ""])
+
+
+def _console(app: App) -> list[str]:
+    url = console_url(app.settings, app.ports)
+    return [f"Console: {url}/"] if url else []
 
 
 def _tokens(oauth: OAuth) -> str:

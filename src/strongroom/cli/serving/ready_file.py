@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from strongroom import __version__
-from strongroom.cli.serving.banner import base_url
 from strongroom.config import ConfigError
 from strongroom.servers import smb
 from strongroom.servers.own_endpoints import PREFIX
+from strongroom.sources import own_url
 
 if TYPE_CHECKING:
     from strongroom.app import App
@@ -91,10 +91,10 @@ def _unwritable(path: Path, error: OSError) -> ConfigError:
 def ready_content(app: App) -> bytes:
     """Return the content of the file: one JSON object and a line break.
 
-    `endpoints` has the URL of each service, without an account, by the names blob, queue, table,
-    file, all (the port of all services) and smb.
+    `endpoints` has the URL of each service, without an account, by the names blob, queue, table and
+    file. So it has those of all (the port of all services), smb and console, where they are served.
     """
-    endpoints = {name: base_url(app.settings, port) for name, port in app.ports.items()}
+    endpoints = {name: own_url(app.settings, port) for name, port in app.ports.items()}
     if smb.NAME in endpoints:
         endpoints[smb.NAME] = "smb://" + endpoints[smb.NAME].partition("://")[2]
     facts = {

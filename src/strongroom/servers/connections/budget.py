@@ -99,7 +99,7 @@ class ConnectionBudget:
     """The places of all ports of one process. It is used on the event loop.
 
     Arguments:
-        places: how many connections may be served at once.
+        places: how many connections may be served at once; also an attribute.
         patience_s: how long a client that has begun something is safe from newcomers.
 
     Attributes:
@@ -108,7 +108,7 @@ class ConnectionBudget:
     """
 
     def __init__(self, places: int, patience_s: float = PATIENCE_S) -> None:
-        self._places = places
+        self.places = places
         self.patience_s = patience_s
         self._ports: list[PortPlaces] = []
         self._found: deque[tuple[PortPlaces, WaitingConnection]] = deque()
@@ -125,7 +125,7 @@ class ConnectionBudget:
             freed: is called when another connection may be accepted.
             most: the most that this port may have; None = no limit of its own.
         """
-        made = PortPlaces(self, search, freed, self._places if most is None else most)
+        made = PortPlaces(self, search, freed, self.places if most is None else most)
         self._ports.append(made)
         return made
 
@@ -133,7 +133,7 @@ class ConnectionBudget:
 
     def has_room(self, port: PortPlaces) -> bool:
         """Whether the port may have one more connection."""
-        return has_room(self._uses(), self._ports.index(port), self._places)
+        return has_room(self._uses(), self._ports.index(port), self.places)
 
     def end_one(self, port: PortPlaces, now: float) -> bool:
         """End a connection for a newcomer of the port. Returns False if none can be ended."""
@@ -154,7 +154,7 @@ class ConnectionBudget:
 
     def freed(self) -> None:
         """Note that a connection is closed."""
-        if self._found and 2 * sum(len(port.held) for port in self._ports) < self._places:
+        if self._found and 2 * sum(len(port.held) for port in self._ports) < self.places:
             self._found.clear()  # closed connections among them would stay in memory
         for port in self._ports:
             port.freed()
@@ -172,11 +172,11 @@ class ConnectionBudget:
     # Inside.
 
     def _uses(self) -> list[PortUse]:
-        reserve = max(1, self._places // (_RESERVE_DIVISOR * len(self._ports)))
+        reserve = max(1, self.places // (_RESERVE_DIVISOR * len(self._ports)))
         return [PortUse(len(port.held), min(reserve, port.most), port.most) for port in self._ports]
 
     def _givers(self, port: PortPlaces) -> list[PortPlaces]:
-        chosen = givers(self._uses(), self._ports.index(port), self._places)
+        chosen = givers(self._uses(), self._ports.index(port), self.places)
         return [self._ports[at] for at in chosen]
 
     def _end_found(self, chosen: Sequence[PortPlaces]) -> bool:

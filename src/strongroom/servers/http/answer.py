@@ -125,7 +125,7 @@ class Responder:
             if response.finished is not None:
                 _finish(response)
             if self._observe is not None:
-                sent = self._response
+                sent, answer_head = self._response, b"" if plan is None else plan.head
                 self._report(
                     Exchange(
                         request,
@@ -135,8 +135,10 @@ class Responder:
                         self._now() - started,
                         plan is not None,
                         sent,
-                        0 if plan is None else len(plan.head),
+                        len(answer_head),
                         request.peer,
+                        head.sent,
+                        answer_head,
                     )
                 )
         return plan
@@ -164,6 +166,7 @@ class Responder:
                     response=response,
                     head_bytes=len(plan.head),
                     peer=peer,
+                    answer_head=plan.head,
                 )
             )
 

@@ -26,7 +26,7 @@ from strongroom.errors import (
     UNSUPPORTED_HTTP_VERB,
     StorageError,
 )
-from strongroom.servers.http.settings import HttpSettings
+from strongroom.servers.http.settings import HEAD_KEPT_BYTES, HttpSettings
 from strongroom.wire.core.http import Headers, authority_of_absolute
 
 _END: Final = b"\r\n\r\n"
@@ -41,7 +41,8 @@ class Head(msgspec.Struct):
     """A request head that is safe to act on.
 
     `size_bytes` is the body's length: 0 if none was announced, None if the body is chunked.
-    `keep_alive` is the wish of the client's HTTP version and Connection field.
+    `keep_alive` is the wish of the client's HTTP version and Connection field. `sent` is the head
+    as it was sent, without the empty line at its end, cut at HEAD_KEPT_BYTES.
     """
 
     method: str
@@ -51,6 +52,7 @@ class Head(msgspec.Struct):
     keep_alive: bool
     size_bytes: int | None
     expects_continue: bool
+    sent: bytes = b""
 
 
 class HeadParser:
@@ -66,6 +68,7 @@ class HeadParser:
         "_method",
         "_parser",
         "_refusal",
+        "_sent",
         "_settings",
         "_size",
         "_tail",
@@ -85,6 +88,7 @@ class HeadParser:
         self.started = False
         self._fields: list[bytes] = []  # names and values in turn
         self._target = b""
+        self._sent = b""
         self._tail = b""
         self._size = 0
         self._method: bytes | None = None
@@ -124,16 +128,21 @@ class HeadParser:
             self.started = True
         end = self._find_end(data, start)
         stop = len(data) if end < 0 else end
-        self._parse(data[start:stop])
+        piece = data[start:stop]
+        self._parse(piece)
         self._size += stop - start
         if self._size > self._settings.head_bytes_max:
             raise StorageError(REQUEST_HEADER_FIELDS_TOO_LARGE)
+        if end < 0 or self._sent:
+            # A bound on the sum also bounds the copies for a head that comes in many pieces.
+            piece = self._sent = (self._sent + piece[:HEAD_KEPT_BYTES])[:HEAD_KEPT_BYTES]
         if end < 0:
             self._tail = (self._tail + data[max(start, len(data) - 3) :])[-3:]
             if self._method is not None:
                 raise _malformed("The request head does not end with an empty line.")
             return -1
-        self.head = self._checked()
+        # A copy: the piece may be the whole buffer of a read, which must be free for the next one.
+        self.head = self._checked(piece[: min(self._size - len(_END), HEAD_KEPT_BYTES)])
         self._restart()
         return end
 
@@ -193,7 +202,7 @@ class HeadParser:
         self._refusal = error
         raise error
 
-    def _checked(self) -> Head:
+    def _checked(self, sent: bytes) -> Head:
         if self._method is None:
             raise _malformed("The request head is incomplete.")
         method = self._method.decode("latin-1")
@@ -220,6 +229,7 @@ class HeadParser:
             self._keep_alive,
             size_bytes,
             expects is not None and not http_1_0 and expects.lower() == "100-continue",
+            sent,
         )
 
 

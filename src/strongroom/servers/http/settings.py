@@ -8,6 +8,7 @@ close an idle or slow connection. The figures are our own choices.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import Final
 
 import msgspec
 
@@ -21,6 +22,9 @@ from strongroom.limits import (
 )
 from strongroom.servers.connections.settings import AcceptSettings
 from strongroom.wire.core.http import Request, Response
+
+HEAD_KEPT_BYTES: Final = 4 * KIB
+"""So much of a request's head is kept as it was sent, until the request ends."""
 
 
 class HttpSettings(AcceptSettings, frozen=True):
@@ -71,7 +75,8 @@ class Exchange(msgspec.Struct, frozen=True):
     time from the complete request head to the last byte that was given to the socket. `complete` is
     False when the answer could not be sent whole. `response` is the answer that was sent or begun.
     `head_bytes` is the length of its head, 0 if it was not sent whole. `peer` is the client's
-    address.
+    address. `request_head` is the request's head as it was sent, without the empty line at its end,
+    cut at HEAD_KEPT_BYTES. `answer_head` is the head of the answer, b"" if it was not sent whole.
     """
 
     request: Request | None
@@ -83,6 +88,8 @@ class Exchange(msgspec.Struct, frozen=True):
     response: Response | None = None
     head_bytes: int = 0
     peer: str = ""
+    request_head: bytes = b""
+    answer_head: bytes = b""
 
 
 Handler = Callable[[Request], Awaitable[Response]]

@@ -46,6 +46,10 @@ from strongroom.wire.core.query import Query
 
 DEFAULT_VERSION: Final = "2021-12-02"
 OLDEST_VERSION: Final = "2009-09-19"
+ANONYMOUS_REFUSED: Final = (
+    "This port serves no requests without credentials. What is public is so on the service's own "
+    "port."
+)
 
 # Constants, since an attribute access on an enumeration costs a call in Python 3.11.
 _ANY, _CONTAINER, _NOT_PUBLIC = Resource.ANY, Resource.CONTAINER, PublicAccess.NONE
@@ -62,7 +66,8 @@ class ServiceContext:
 
     `suffixes` are the domains below which a label is an account. In tests, `strict` turns an error
     that an operation does not declare into a failure of the server. `identities` judges bearer
-    tokens; None means that none is accepted.
+    tokens; None means that none is accepted. `serves_anonymous` is False where requests without
+    credentials are refused, whatever is public.
     """
 
     services: Services
@@ -73,6 +78,7 @@ class ServiceContext:
     strict: bool = False
     identities: ServedIdentities | None = None
     failed_logons: FailedLogons = field(default_factory=FailedLogons)
+    serves_anonymous: bool = True
     request_ids: RequestIds = field(init=False)
 
     def __post_init__(self) -> None:
@@ -174,6 +180,12 @@ def identify(context: ServiceContext, parsed: ParsedRequest) -> Claim:
     parsed.claim = claim = authenticate(
         parsed.request, parsed.signed, context.accounts, parsed.authenticated_at, context.identities
     )
+    if type(claim) is Anonymous and not context.serves_anonymous:
+        raise StorageError(
+            errors.NO_AUTHENTICATION_INFORMATION,
+            ANONYMOUS_REFUSED,
+            headers=(("WWW-Authenticate", claim.challenge),),
+        )
     if parsed.request.headers.repeats:
         # The operation that reads metadata refuses a repeated name with an error of its own.
         refuse_repeated(parsed.request.headers, besides=(METADATA_PREFIX,))

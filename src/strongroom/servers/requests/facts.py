@@ -11,7 +11,7 @@ from types import CodeType
 
 import msgspec
 
-from strongroom.errors import ErrorCode, StorageError
+from strongroom.errors import ErrorCode, Extras, StorageError
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -20,10 +20,14 @@ class Refusal(msgspec.Struct, frozen=True):
     Attributes:
         row: the row of the table of errors.
         rule: the code of the function that raised the refusal; None if nothing raised it.
+        message: the text of this occurrence.
+        extras: the elements that follow it in the answer's body.
     """
 
     row: ErrorCode
     rule: CodeType | None
+    message: str = ""
+    extras: Extras = ()
 
 
 class PartOutcome(msgspec.Struct, frozen=True):
@@ -48,7 +52,7 @@ def refusal_of(error: StorageError) -> Refusal:
     """Return what is kept of a refusal."""
     step = error.__traceback__
     if step is None:
-        return Refusal(error.row, None)
+        return Refusal(error.row, None, error.message, error.extras)
     while step.tb_next is not None:
         step = step.tb_next
-    return Refusal(error.row, step.tb_frame.f_code)
+    return Refusal(error.row, step.tb_frame.f_code, error.message, error.extras)

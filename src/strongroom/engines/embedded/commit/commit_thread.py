@@ -32,11 +32,16 @@ _BOUNDS_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 
 
 
 class CommitTimes:
-    """How long commits took, with their syncs. One thread at a time notes; others may read."""
+    """How long commits took, with their syncs. One thread at a time notes; others may read.
+
+    Attributes:
+        decisions: how many decisions these commits made durable; counted on the event loop.
+    """
 
     def __init__(self) -> None:
         self._counts = [0] * (len(_BOUNDS_S) + 1)
         self.sum_s = 0.0
+        self.decisions = 0
 
     def note(self, took_s: float) -> None:
         """Count one commit."""

@@ -220,6 +220,7 @@ class Committer:
     ) -> None:
         self.observer: CommitObserver | None = None
         self._commit = writer.commit
+        self._times = thread.times
         self._watchers = watchers
         self._on_committed = on_committed
         self._on_broken = on_broken
@@ -318,6 +319,7 @@ class Committer:
             self._tell(lambda observer: observer.ended(error))
         if error is None:
             self._transaction.committed(group)
+            self._times.decisions += len(group.items)
             self._answer(group)
             if group.changed:
                 self._watchers.notify(group.changed)

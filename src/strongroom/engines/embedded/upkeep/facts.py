@@ -37,6 +37,7 @@ def store_facts(
         segment_syncs_s=segments.sync_times.sum_s,
         damaged_reads=DataDamaged.found,
         backup_ended_s=_backup_ended_s(layout),
+        decisions=times.decisions,
     )
 
 

@@ -1,0 +1,192 @@
+// The read API's documents. Made by `python -m tests.tidy.console_types` from
+// src/strongroom/servers/console/api/; do not edit. The comment says whose a field is. Others get
+// null in its place, or an empty list.
+
+export interface AccountFigures {
+  readonly name: string; // server
+  readonly keys: number; // server
+  readonly requests_per_s: number | null; // server
+  readonly errors_per_s: number | null; // server
+}
+
+export interface DevelopmentAccount {
+  readonly name: string; // anybody
+  readonly key: string; // anybody
+}
+
+export interface DiskFigures {
+  readonly free_bytes: number; // server
+  readonly is_full: boolean; // server
+  readonly reserve_bytes: number; // server
+  readonly reserve_whole_bytes: number; // server
+  readonly records_bytes: number; // server
+  readonly log_bytes: number; // server
+  readonly segments_bytes: number; // server
+  readonly live_bytes: number; // server
+  readonly damaged_reads: number; // server
+  readonly last_backup_time: string | null; // server
+}
+
+export interface ExchangedToken {
+  readonly access_token: string; // anybody
+  readonly expires_in_s: number; // anybody
+  readonly id_token: string | null; // anybody
+}
+
+export interface HeaderText {
+  readonly name: string; // readable
+  readonly value: string; // readable
+}
+
+export interface JobFigures {
+  readonly running: number; // server
+  readonly failing: number; // server
+  readonly done: number; // server
+}
+
+export interface LoggedError {
+  readonly time: string; // server
+  readonly level: string; // server
+  readonly text: string; // server
+}
+
+export interface Overview {
+  readonly time: string; // anybody
+  readonly interval_s: number; // anybody
+  readonly scope: "account" | "server" | null; // anybody
+  readonly services: readonly ServiceFigures[]; // anybody
+  readonly server: ServerFigures | null; // server
+}
+
+export interface Problem {
+  readonly error: ProblemDetail; // anybody
+}
+
+export interface ProblemDetail {
+  readonly code: string; // anybody
+  readonly text: string; // anybody
+  readonly needs: string | null; // anybody
+}
+
+export interface Replay {
+  readonly curl: string; // readable
+  readonly python: string | null; // readable
+  readonly javascript: string | null; // readable
+  readonly dotnet: string | null; // readable
+}
+
+export interface RequestInFull {
+  readonly request: RequestRow; // readable
+  readonly is_whole: boolean; // readable
+  readonly is_cut: boolean; // readable
+  readonly request_headers: readonly HeaderText[]; // readable
+  readonly answer_headers: readonly HeaderText[]; // readable
+  readonly why: Why | null; // readable
+  readonly replay: Replay | null; // readable
+}
+
+export interface RequestRow {
+  readonly number: number; // readable
+  readonly time: string; // readable
+  readonly who: string; // readable
+  readonly account: string; // readable
+  readonly operation: string; // readable
+  readonly method: string; // readable
+  readonly service: string; // readable
+  readonly path: string; // readable
+  readonly status: number; // readable
+  readonly code: string; // readable
+  readonly duration_ms: number; // readable
+  readonly through_console: boolean; // readable
+}
+
+export interface RequestsPage {
+  readonly newest: number; // readable
+  readonly oldest_kept: number; // readable
+  readonly requests: readonly RequestRow[]; // readable
+}
+
+export interface SampledHour {
+  readonly end_time: string; // anybody
+  readonly step_s: number; // anybody
+  readonly scope: "account" | "server" | null; // anybody
+  readonly requests_per_s: readonly (number | null)[]; // own
+  readonly errors_per_s: readonly (number | null)[]; // own
+  readonly latency_p50_s: readonly (number | null)[]; // own
+  readonly latency_p99_s: readonly (number | null)[]; // own
+  readonly received_bytes_per_s: readonly (number | null)[]; // own
+  readonly sent_bytes_per_s: readonly (number | null)[]; // own
+  readonly commits_per_s: readonly (number | null)[]; // server
+  readonly commits_per_sync: readonly (number | null)[]; // server
+  readonly disk_free_bytes: readonly (number | null)[]; // server
+  readonly memory_bytes: readonly (number | null)[]; // server
+  readonly connections: readonly (number | null)[]; // server
+}
+
+export interface ServerFigures {
+  readonly started_time: string; // server
+  readonly data: string | null; // server
+  readonly is_ready: boolean; // server
+  readonly commits_per_s: number | null; // server
+  readonly commits_per_sync: number | null; // server
+  readonly memory_bytes: number | null; // server
+  readonly connections: number; // server
+  readonly connections_max: number; // server
+  readonly waiters: number; // server
+  readonly disk: DiskFigures | null; // server
+  readonly jobs: JobFigures | null; // server
+  readonly last_errors: readonly LoggedError[]; // server
+  readonly accounts: readonly AccountFigures[]; // server
+}
+
+export interface ServiceFigures {
+  readonly name: "blob" | "queue" | "table" | "file"; // anybody
+  readonly url: string; // anybody
+  readonly port: number; // anybody
+  readonly requests_per_s: number | null; // own
+  readonly errors_per_s: number | null; // own
+  readonly latency_p50_s: number | null; // own
+  readonly latency_p99_s: number | null; // own
+  readonly received_bytes_per_s: number | null; // own
+  readonly sent_bytes_per_s: number | null; // own
+}
+
+export interface ServicePort {
+  readonly name: "blob" | "queue" | "table" | "file"; // anybody
+  readonly url: string; // anybody
+  readonly port: number; // anybody
+}
+
+export interface Session {
+  readonly version: string; // anybody
+  readonly development_account: DevelopmentAccount | null; // anybody
+  readonly issuer: SignInIssuer | null; // anybody
+  readonly services: readonly ServicePort[]; // anybody
+  readonly console_url: string | null; // anybody
+  readonly idle_minutes: number; // anybody
+  readonly has_test_clock: boolean; // anybody
+}
+
+export interface SignInIssuer {
+  readonly name: string; // anybody
+  readonly authorization_endpoint: string; // anybody
+  readonly client_id: string; // anybody
+  readonly scope: string; // anybody
+}
+
+export interface Who {
+  readonly kind: "key" | "bearer"; // anybody
+  readonly account: string | null; // anybody
+  readonly name: string; // anybody
+  readonly is_operator: boolean; // anybody
+  readonly may_see: readonly string[]; // anybody
+  readonly scope: "account" | "server" | null; // anybody
+}
+
+export interface Why {
+  readonly rule: string; // readable
+  readonly text: string; // readable
+  readonly link: string | null; // readable
+  readonly string_to_sign: string | null; // readable
+  readonly mistakes: readonly string[]; // readable
+}

@@ -1,0 +1,72 @@
+"""The console of `strongroom serve`, from its flags.
+
+Lives here: when there is a console, and texts that cannot be its origin. Must not live here: the
+flags (table.py), the console itself (servers/console/).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import urlsplit
+
+from strongroom.cli.flags.given import Values
+from strongroom.config import (
+    DEFAULT_CONSOLE_PORT,
+    ConfigError,
+    ConsoleSettings,
+    is_loopback,
+)
+from strongroom.servers.console.origin import host_name
+
+_PORTS: Final = ("blob-port", "queue-port", "table-port", "file-port", "one-port", "smb-port")
+_OF_CONSOLE: Final = ("console-url", "console-operator", "console-oidc-client")
+
+
+def console_settings(values: Values) -> ConsoleSettings | None:
+    """Return the console; None = there is none. Raises: ConfigError."""
+    port, wanted = values.one("console-port", int), values.one("console", bool)
+    if wanted is False:
+        return None
+    is_asked_for = port is not None or bool(wanted)
+    if not is_asked_for and not _is_by_default(values):
+        _refuse_without(values)
+        return None
+    return ConsoleSettings(
+        port=DEFAULT_CONSOLE_PORT if port is None else port,
+        is_asked_for=is_asked_for,
+        url=_origin(values.one("console-url", str)),
+        idle_minutes=values.known("console-idle", int),
+        operator=values.one("console-operator", str),
+        oidc_client=values.one("console-oidc-client", str),
+    )
+
+
+def _is_by_default(values: Values) -> bool:
+    """Whether there is a console that nobody asked for: for people at a machine, not for tests."""
+    ports = [values[name].value for name in _PORTS]
+    return (
+        is_loopback(values.known("host", str))
+        and 0 not in ports
+        and DEFAULT_CONSOLE_PORT not in ports
+    )
+
+
+def _refuse_without(values: Values) -> None:
+    given = [name for name in _OF_CONSOLE if values[name].is_set]
+    if given:
+        raise ConfigError(
+            f"--{given[0]} does nothing without a console: add --console or --console-port"
+        )
+
+
+def _origin(text: str | None) -> str | None:
+    """Return the origin of a URL, as browsers write it. Raises: ConfigError."""
+    if text is None:
+        return None
+    parts = urlsplit(text)
+    is_origin = parts.path in ("", "/") and not (parts.query or parts.fragment)
+    if parts.scheme not in ("http", "https") or host_name(parts.netloc) is None or not is_origin:
+        raise ConfigError(
+            f"--console-url {text!r} must be an origin, like https://console.example.net"
+        )
+    return f"{parts.scheme}://{parts.netloc.lower()}"

@@ -1,0 +1,1 @@
+"""The console's read API: its documents, its endpoints, and their answers."""

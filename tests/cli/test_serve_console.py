@@ -1,0 +1,130 @@
+"""When `strongroom serve` has a console, what it prints of it, and what its flags refuse."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from pathlib import Path
+
+import pytest
+
+from strongroom.cli.exits import Exit
+from strongroom.cli.flags.console import console_settings
+from strongroom.cli.flags.given import given_values
+from strongroom.cli.flags.ports import with_base
+from strongroom.cli.flags.table import FLAGS
+from strongroom.config import DEFAULT_CONSOLE_PORT, ConfigError, ConsoleSettings
+from strongroom.testing.ports import HOST, free_port, port_flags
+from strongroom.testing.server import Server
+from tests.cli.command import strongroom
+
+
+def found(*flags: str, **variables: str) -> ConsoleSettings | None:
+    """The console of `--name=value` flags and of variables."""
+    given: dict[str, list[str]] = {}
+    for flag in flags:
+        name, _, value = flag.removeprefix("--").partition("=")
+        given.setdefault(name, []).append(value or "true")
+    if "no-console" in given:
+        del given["no-console"]
+        given["console"] = ["false"]
+    return console_settings(with_base(given_values(FLAGS, given, variables)))
+
+
+def test_it_is_on_by_default_on_loopback() -> None:
+    for flags in ([], ["--host=localhost"], ["--host=::1"], ["--blob-port=12000"]):
+        assert found(*flags) == ConsoleSettings(is_asked_for=False), flags
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["--no-console"],
+        ["--host=0.0.0.0"],
+        ["--host=store.example.net"],
+        ["--blob-port=0"],
+        ["--one-port=0"],
+        ["--port-base=0"],
+        ["--smb", "--smb-port=0"],
+        ["--table-port=10010"],
+        ["--no-console", "--console-port=10011"],
+    ],
+)
+def test_it_is_off_where_nobody_asks_for_it(flags: list[str]) -> None:
+    assert found(*flags) is None
+
+
+def test_it_is_asked_for_by_its_port_or_by_its_name() -> None:
+    for flags in (["--console"], ["--console-port=10010"]):
+        assert found("--host=0.0.0.0", "--blob-port=0", *flags) == ConsoleSettings()
+    assert found("--console-port=0") == ConsoleSettings(port=0)
+    assert found(STRONGROOM_CONSOLE_PORT="10011") == ConsoleSettings(port=10011)
+    assert found(STRONGROOM_CONSOLE="false") is None
+
+
+def test_its_settings_are_those_of_the_flags() -> None:
+    console = found(
+        "--console-url=https://Console.Example.net/",
+        "--console-idle=5",
+        "--console-operator=shop",
+        "--console-oidc-client=page",
+        "--oauth-issuer=https://issuer.example",
+    )
+    assert console == ConsoleSettings(
+        is_asked_for=False,
+        url="https://console.example.net",
+        idle_minutes=5,
+        operator="shop",
+        oidc_client="page",
+    )
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "console.example.net",
+        "https://a/b",
+        "https://a?b",
+        "ftp://a",
+        "https://",
+        "https://a b",
+        "https://user@a",
+        "https://a;script-src *",
+    ],
+)
+def test_what_is_no_origin_is_refused(url: str) -> None:
+    with pytest.raises(ConfigError, match="must be an origin"):
+        found(f"--console-url={url}")
+
+
+def test_flags_of_no_console_are_refused() -> None:
+    with pytest.raises(ConfigError, match="--console-operator does nothing without a console"):
+        found("--host=0.0.0.0", "--console-operator=shop")
+
+
+def test_the_console_is_printed_and_a_taken_port_that_was_asked_for_is_an_error() -> None:
+    port = free_port()
+    with Server.start(flags=("--console-port", str(port))) as server:
+        assert f"\nConsole: http://{HOST}:{port}/\n" in server.output()
+        with socket.create_connection((HOST, port), timeout=10):
+            pass
+        ran = strongroom("serve", "--in-memory", *port_flags(), "--console-port", port)
+    assert ran.code == Exit.LISTEN
+    assert f"cannot listen on {HOST} port {port} for the console: " in ran.err
+
+
+def test_a_taken_default_port_is_said_and_skipped() -> None:
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(socket.create_server((HOST, DEFAULT_CONSOLE_PORT)))
+        except OSError:
+            pass  # another program of this machine has it
+        # A flag of the console that asks for none.
+        server = stack.enter_context(Server.start(flags=("--console-idle", "5")))
+        assert f"port {DEFAULT_CONSOLE_PORT} is taken: no console" in server.output()
+        assert "Console:" not in server.output()
+
+
+def test_servers_for_tests_have_none_unless_asked(tmp_path: Path) -> None:
+    with Server.start(data=tmp_path / "data") as server:
+        assert "Console:" not in server.output()
