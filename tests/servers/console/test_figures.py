@@ -16,8 +16,8 @@ from strongroom.servers.console.samples import (
     NO_BUCKETS,
     SAMPLES_MAX,
     STEP_S,
+    IntervalSample,
     Ring,
-    Sample,
     Traffic,
 )
 from strongroom.servers.console.tail_figures import tail_samples
@@ -86,7 +86,7 @@ def test_a_sample_is_what_was_counted_since_the_last() -> None:
     assert sampler.services["blob"].requests == 10
     assert sampler.services["queue"].errors == 0
     sampler.take(2 * STEP_S)
-    assert sampler.ring.all()[-1] == Sample(STEP_S, Traffic(), 0, 0, 0, 0, 5, 7, 3)
+    assert sampler.ring.all()[-1] == IntervalSample(STEP_S, Traffic(), 0, 0, 0, 0, 5, 7, 3)
 
 
 def test_a_disk_that_cannot_be_asked_leaves_a_gap() -> None:
@@ -104,13 +104,13 @@ def test_a_disk_that_cannot_be_asked_leaves_a_gap() -> None:
 
 def test_the_ring_is_bounded_and_has_gaps() -> None:
     ring = Ring()
-    sample = Sample(STEP_S, Traffic(), 0, 0, None, None, None, None, 0)
+    sample = IntervalSample(STEP_S, Traffic(), 0, 0, None, None, None, None, 0)
     for _ in range(SAMPLES_MAX + 5):
         ring.add(sample)
     assert len(ring.all()) == SAMPLES_MAX
-    ring.add(Sample(3 * STEP_S + 0.4, Traffic(), 0, 0, None, None, None, None, 0))
+    ring.add(IntervalSample(3 * STEP_S + 0.4, Traffic(), 0, 0, None, None, None, None, 0))
     assert [one is None for one in ring.all()[-4:]] == [False, True, True, False]
-    ring.add(Sample(1e9, Traffic(), 0, 0, None, None, None, None, 0))
+    ring.add(IntervalSample(1e9, Traffic(), 0, 0, None, None, None, None, 0))
     assert len(ring.all()) == SAMPLES_MAX
     assert not any(ring.all()[:-1])
 

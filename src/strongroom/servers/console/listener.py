@@ -23,7 +23,7 @@ from strongroom.servers.console.api.endpoints import OPERATION, ReadApi, refused
 from strongroom.servers.console.origin import (
     Area,
     ConsoleOrigin,
-    Refusal,
+    OriginRefusal,
     area_of,
     host_name,
 )
@@ -121,7 +121,7 @@ class ConsolePort(msgspec.Struct, frozen=True):
         policy = page_policy(self.origin.of(request), self.page.paths)
         return finish(_file(found), request, area, policy)
 
-    def _refused(self, area: Area, refusal: Refusal) -> Response:
+    def _refused(self, area: Area, refusal: OriginRefusal) -> Response:
         if area is Area.API:
             return refused_by_rule(refusal.status, refusal.rule, refusal.text)
         return _text(refusal.status, refusal.text)

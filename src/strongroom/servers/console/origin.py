@@ -61,7 +61,7 @@ _DESTINATIONS: Final = {
 }
 
 
-class Refusal(NamedTuple):
+class OriginRefusal(NamedTuple):
     """Why a request is not answered.
 
     Attributes:
@@ -73,7 +73,7 @@ class Refusal(NamedTuple):
     text: str
 
 
-class Asked(msgspec.Struct, frozen=True):
+class FetchFacts(msgspec.Struct, frozen=True):
     """The parts of a request that the rules judge."""
 
     method: str
@@ -103,13 +103,13 @@ class ConsoleOrigin(msgspec.Struct, frozen=True):
     is_own: Callable[[str], bool]
     url: str | None = None
 
-    def refusal(self, request: Request) -> Refusal | None:
+    def refusal(self, request: Request) -> OriginRefusal | None:
         """Return why a request is not answered; None if it is."""
         asked = asked_of(request)
         for rule in RULES:
             text = rule.judge(self, asked)
             if text is not None:
-                return Refusal(rule.name, rule.status, text)
+                return OriginRefusal(rule.name, rule.status, text)
         return None
 
     def of(self, request: Request) -> str:
@@ -128,10 +128,10 @@ class ConsoleOrigin(msgspec.Struct, frozen=True):
             return True
         return name == "localhost" or is_address(name) or self.is_own(name)
 
-    def _wanted(self, asked: Asked) -> str:
+    def _wanted(self, asked: FetchFacts) -> str:
         return self.url or _normal(f"{asked.scheme}://{asked.host.lower()}")
 
-    def is_foreign(self, asked: Asked) -> bool:
+    def is_foreign(self, asked: FetchFacts) -> bool:
         """Whether an Origin was sent that is not the console's own."""
         given = asked.get("origin")
         return given is not None and _normal(given) != self._wanted(asked)
@@ -148,10 +148,10 @@ def area_of(path: str) -> Area:
     return Area.ASSET if path.startswith(_ASSETS) else Area.PAGE
 
 
-def asked_of(request: Request) -> Asked:
+def asked_of(request: Request) -> FetchFacts:
     """Return the parts of a request that the rules judge."""
     scheme = "https" if request.tls else "http"
-    return Asked(request.method, area_of(request.path), scheme, request.headers)
+    return FetchFacts(request.method, area_of(request.path), scheme, request.headers)
 
 
 def host_name(authority: str) -> str | None:
@@ -175,12 +175,12 @@ def _normal(origin: str) -> str:
     return f"{scheme}://{authority.removesuffix(_USUAL_PORTS.get(scheme, ':'))}"
 
 
-def _judge_repeats(own: ConsoleOrigin, asked: Asked) -> str | None:
+def _judge_repeats(own: ConsoleOrigin, asked: FetchFacts) -> str | None:
     repeated = [name for name in _JUDGED if name in asked.headers.repeats]
     return f"The header {repeated[0]} is given more than once." if repeated else None
 
 
-def _judge_host(own: ConsoleOrigin, asked: Asked) -> str | None:
+def _judge_host(own: ConsoleOrigin, asked: FetchFacts) -> str | None:
     if own.has_host(asked.host):
         return None
     return (
@@ -189,27 +189,27 @@ def _judge_host(own: ConsoleOrigin, asked: Asked) -> str | None:
     )
 
 
-def _judge_origin(own: ConsoleOrigin, asked: Asked) -> str | None:
+def _judge_origin(own: ConsoleOrigin, asked: FetchFacts) -> str | None:
     if not own.is_foreign(asked):
         return None
     shown = (asked.headers.get("origin") or "")[:_SHOWN_CHARS]
     return f"A page of {shown!r} may not use the console's port: it is not of the console."
 
 
-def _judge_preflight(own: ConsoleOrigin, asked: Asked) -> str | None:
+def _judge_preflight(own: ConsoleOrigin, asked: FetchFacts) -> str | None:
     if asked.method != "OPTIONS":
         return None
     return "Preflight requests are never granted here. CORS rules count on a service's own port."
 
 
-def _judge_site(own: ConsoleOrigin, asked: Asked) -> str | None:
+def _judge_site(own: ConsoleOrigin, asked: FetchFacts) -> str | None:
     site = asked.get("sec-fetch-site")
     if site in _OWN_SITES or _is_link(asked):
         return None
     return f"A page of another site ({site[:_SHOWN_CHARS]!r}) may only link to the console's page."
 
 
-def _is_link(asked: Asked) -> bool:
+def _is_link(asked: FetchFacts) -> bool:
     """Whether a person follows a link of another site to an address of the page."""
     if asked.area is not Area.PAGE or asked.method != "GET":
         return False
@@ -218,34 +218,34 @@ def _is_link(asked: Asked) -> bool:
     return (asked.get("sec-fetch-mode"), asked.get("sec-fetch-dest")) == ("navigate", "document")
 
 
-def _judge_service_worker(own: ConsoleOrigin, asked: Asked) -> str | None:
+def _judge_service_worker(own: ConsoleOrigin, asked: FetchFacts) -> str | None:
     if asked.headers.get("service-worker") is None:
         return None
     return "Nothing on this port is the script of a service worker."
 
 
-def _judge_destination(own: ConsoleOrigin, asked: Asked) -> str | None:
+def _judge_destination(own: ConsoleOrigin, asked: FetchFacts) -> str | None:
     destination = asked.get("sec-fetch-dest")
     if destination is None or destination in _DESTINATIONS[asked.area]:
         return None
     return f"This address is no {destination[:_SHOWN_CHARS]}, and is not answered as one."
 
 
-class Rule(NamedTuple):
+class OriginRule(NamedTuple):
     """One rule. `judge` returns why a request breaks it, as a sentence; None if it does not."""
 
     name: str
     status: int
-    judge: Callable[[ConsoleOrigin, Asked], str | None]
+    judge: Callable[[ConsoleOrigin, FetchFacts], str | None]
 
 
 RULES: Final = (
-    Rule("one value", 400, _judge_repeats),
-    Rule("host", 421, _judge_host),
-    Rule("origin", 403, _judge_origin),
-    Rule("preflight", 403, _judge_preflight),
-    Rule("site", 403, _judge_site),
-    Rule("service worker", 403, _judge_service_worker),
-    Rule("destination", 403, _judge_destination),
+    OriginRule("one value", 400, _judge_repeats),
+    OriginRule("host", 421, _judge_host),
+    OriginRule("origin", 403, _judge_origin),
+    OriginRule("preflight", 403, _judge_preflight),
+    OriginRule("site", 403, _judge_site),
+    OriginRule("service worker", 403, _judge_service_worker),
+    OriginRule("destination", 403, _judge_destination),
 )
 """All rules, in the order in which they are tried."""

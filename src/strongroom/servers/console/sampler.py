@@ -15,8 +15,8 @@ import msgspec
 
 from strongroom.servers.console.samples import (
     STEP_S,
+    IntervalSample,
     Ring,
-    Sample,
     Traffic,
     by_service,
     traffic_of,
@@ -105,7 +105,7 @@ class Sampler:
         store, before = now.store, last.store
         has_both = store is not None and before is not None
         self.ring.add(
-            Sample(
+            IntervalSample(
                 interval_s,
                 now.traffic - last.traffic,
                 now.counts.received_bytes - last.counts.received_bytes,

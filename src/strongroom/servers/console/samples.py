@@ -60,7 +60,7 @@ class Traffic(msgspec.Struct, frozen=True):
         return least_s
 
 
-class Sample(msgspec.Struct, frozen=True):
+class IntervalSample(msgspec.Struct, frozen=True):
     """One interval.
 
     Attributes:
@@ -89,15 +89,15 @@ class Ring:
     """The samples of the last hour, the newest last; None where one is missing."""
 
     def __init__(self, samples_max: int = SAMPLES_MAX) -> None:
-        self._samples: deque[Sample | None] = deque(maxlen=samples_max)
+        self._samples: deque[IntervalSample | None] = deque(maxlen=samples_max)
 
-    def add(self, sample: Sample) -> None:
+    def add(self, sample: IntervalSample) -> None:
         """Add a sample. If it took much longer than a step, the steps before it are missing."""
         missing = min(round(sample.interval_s / STEP_S) - 1, self._samples.maxlen or 0)
         self._samples.extend([None] * max(0, missing))
         self._samples.append(sample)
 
-    def all(self) -> tuple[Sample | None, ...]:
+    def all(self) -> tuple[IntervalSample | None, ...]:
         """Return the samples, the oldest first."""
         return tuple(self._samples)
 

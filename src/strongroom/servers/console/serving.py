@@ -14,7 +14,7 @@ import msgspec
 
 from strongroom.auth.accounts import Account
 from strongroom.auth.request import Service
-from strongroom.servers.console.api.endpoints import Answer, Asked, ReadApi, answer_who
+from strongroom.servers.console.api.endpoints import Answer, ApiRequest, ReadApi, answer_who
 from strongroom.servers.console.api.figures import Figures, ServerState
 from strongroom.servers.console.api.parts import RequestsPart
 from strongroom.servers.console.api.table import NUMBER
@@ -152,13 +152,13 @@ def _gauges(server: ServerFacts, shared: Shared, wall_ticks: Callable[[], int]) 
 
 
 def _answers(session: SessionFacts, figures: Figures) -> dict[str, Answer]:
-    async def answer_session(asked: Asked) -> msgspec.Struct:
+    async def answer_session(asked: ApiRequest) -> msgspec.Struct:
         return session.document()
 
-    async def answer_overview(asked: Asked) -> msgspec.Struct:
+    async def answer_overview(asked: ApiRequest) -> msgspec.Struct:
         return figures.overview(asked.known)
 
-    async def answer_history(asked: Asked) -> msgspec.Struct:
+    async def answer_history(asked: ApiRequest) -> msgspec.Struct:
         return figures.hour(asked.known)
 
     return {
@@ -173,10 +173,10 @@ def _requests_answers(requests: RequestsPart | None) -> dict[str, Answer]:
     if requests is None:
         return {}
 
-    async def answer_page(asked: Asked) -> msgspec.Struct:
+    async def answer_page(asked: ApiRequest) -> msgspec.Struct:
         return await requests.page(asked.known, asked.query, asked.request.on_disconnect)
 
-    async def answer_one(asked: Asked) -> msgspec.Struct:
+    async def answer_one(asked: ApiRequest) -> msgspec.Struct:
         return await requests.in_full(asked.known, asked.number)
 
     return {"requests": answer_page, f"requests/{NUMBER}": answer_one}
@@ -186,7 +186,7 @@ def _sign_in_answers(sign_in: SignIn | None, origin: ConsoleOrigin) -> dict[str,
     if sign_in is None:
         return {}
 
-    async def answer_tokens(asked: Asked) -> msgspec.Struct:
+    async def answer_tokens(asked: ApiRequest) -> msgspec.Struct:
         if not asked.request.tls:
             text = "A token is sent over TLS only: open the console by https."
             raise ApiRefusal(403, "HttpsNeeded", text)

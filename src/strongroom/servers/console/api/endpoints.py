@@ -40,7 +40,7 @@ _NUMBER_CHARS_MAX: Final = 15
 _JSON: Final = "application/json"
 
 
-class Asked(NamedTuple):
+class ApiRequest(NamedTuple):
     """A request to one endpoint.
 
     Attributes:
@@ -62,7 +62,7 @@ class Asked(NamedTuple):
         return self.viewer
 
 
-Answer = Callable[[Asked], Awaitable[msgspec.Struct]]
+Answer = Callable[[ApiRequest], Awaitable[msgspec.Struct]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class ReadApi:
             raise _unknown()
         query = _query(request.query, row.parameters)
         body = await _body(request, _BODY_BYTES_MAX if row.method == "POST" else 0)
-        document = await answer(Asked(request, viewer, number, query, body))
+        document = await answer(ApiRequest(request, viewer, number, query, body))
         return document, NOBODY if viewer is None else viewer.visible
 
     async def _mounted(
@@ -141,7 +141,7 @@ class ReadApi:
             raise ApiRefusal(429, "TooManyRequests", "Ask less often: wait a second, then repeat.")
 
 
-async def answer_who(asked: Asked) -> Who:
+async def answer_who(asked: ApiRequest) -> Who:
     """`GET who`."""
     viewer = asked.known
     may_see = ["requests", "coordination"]

@@ -28,7 +28,7 @@ from strongroom.servers.console.api.documents import (
 )
 from strongroom.servers.console.marks import OWN, SERVER
 from strongroom.servers.console.sampler import Sampler
-from strongroom.servers.console.samples import STEP_S, Sample, Traffic
+from strongroom.servers.console.samples import STEP_S, IntervalSample, Traffic
 from strongroom.servers.console.tail_figures import TailRecord, TailSamples, tail_samples
 from strongroom.servers.console.viewers import Viewer
 from strongroom.values import StoreFacts, datetime_of
@@ -115,7 +115,7 @@ class Figures(msgspec.Struct, frozen=True):
         ended = self.sampler.ended or self.sampler.gauges.wall_ticks()
         return tail_samples((one for _, one in self.tail(0)), account, ended, steps)
 
-    def _server(self, newest: Sample | None) -> ServerFigures:
+    def _server(self, newest: IntervalSample | None) -> ServerFigures:
         sampler, state = self.sampler, self.state
         counts, store = sampler.gauges.counts(), sampler.gauges.store_facts()
         jobs = sampler.gauges.jobs()
@@ -135,7 +135,7 @@ class Figures(msgspec.Struct, frozen=True):
             accounts=self._accounts(newest),
         )
 
-    def _accounts(self, newest: Sample | None) -> tuple[AccountFigures, ...]:
+    def _accounts(self, newest: IntervalSample | None) -> tuple[AccountFigures, ...]:
         found = []
         for account in self.accounts():
             (step,) = self._of_account(account.name, 1).steps
@@ -150,7 +150,9 @@ class Figures(msgspec.Struct, frozen=True):
         return tuple(found)
 
 
-def _service(port: ServicePort, newest: Sample | None, traffic: Traffic | None) -> ServiceFigures:
+def _service(
+    port: ServicePort, newest: IntervalSample | None, traffic: Traffic | None
+) -> ServiceFigures:
     if newest is None or traffic is None:
         return ServiceFigures(name=port.name, url=port.url, port=port.port)
     return ServiceFigures(
@@ -183,12 +185,12 @@ def _hour_of_account(end: str, steps: tuple[Traffic | None, ...]) -> SampledHour
 
 
 def _series(
-    samples: tuple[Sample | None, ...], value: Callable[[Sample], float | None]
+    samples: tuple[IntervalSample | None, ...], value: Callable[[IntervalSample], float | None]
 ) -> tuple[float | None, ...]:
     return tuple(None if one is None else value(one) for one in samples)
 
 
-def _decisions_per_sync(sample: Sample) -> float | None:
+def _decisions_per_sync(sample: IntervalSample) -> float | None:
     if not sample.commits or sample.decisions is None:
         return None
     return round(sample.decisions / sample.commits, 2)
