@@ -106,15 +106,15 @@ class Sampler:
         has_both = store is not None and before is not None
         self.ring.add(
             IntervalSample(
-                interval_s,
-                now.traffic - last.traffic,
-                now.counts.received_bytes - last.counts.received_bytes,
-                now.counts.sent_bytes - last.counts.sent_bytes,
-                _commits(store) - _commits(before) if has_both else None,
-                _decisions(store) - _decisions(before) if has_both else None,
-                None if store is None else store.free_bytes,
-                self.gauges.memory_bytes() or None,
-                now.counts.connections,
+                interval_s=interval_s,
+                traffic=now.traffic - last.traffic,
+                received_bytes=now.counts.received_bytes - last.counts.received_bytes,
+                sent_bytes=now.counts.sent_bytes - last.counts.sent_bytes,
+                commits=_commits(store) - _commits(before) if has_both else None,
+                decisions=_decisions(store) - _decisions(before) if has_both else None,
+                disk_free_bytes=None if store is None else store.free_bytes,
+                memory_bytes=self.gauges.memory_bytes() or None,
+                connections=now.counts.connections,
             )
         )
 

@@ -101,15 +101,15 @@ class Console:
         self._log = LogTail()
         self._sampler = Sampler(_gauges(server, shared, context.clock.wall_ticks))
         session = SessionFacts(
-            server.ports,
-            server.host,
-            server.scheme,
-            server.accounts,
-            server.is_local,
-            options.idle_minutes,
-            server.has_test_clock,
-            options.url,
-            None if options.sign_in is None else options.sign_in.issuer,
+            ports=server.ports,
+            host=server.host,
+            scheme=server.scheme,
+            accounts=server.accounts,
+            is_local=server.is_local,
+            idle_minutes=options.idle_minutes,
+            has_test_clock=server.has_test_clock,
+            console_url=options.url,
+            issuer=None if options.sign_in is None else options.sign_in.issuer,
         )
         figures = Figures(
             self._sampler,

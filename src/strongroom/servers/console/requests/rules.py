@@ -25,7 +25,7 @@ _ADVICE: Final = "what-to-do-about-the-common-ones"
 _DISTRIBUTION: Final = "strongroom"
 
 
-class Rule(NamedTuple):
+class RuleRow(NamedTuple):
     """A rule that refuses.
 
     Attributes:
@@ -52,10 +52,11 @@ _Row = tuple[str, str, str, str]
 """Code, part of the text, number, the rule in short."""
 
 
-def _section(page: str, anchor: str, service: Service | None, *rows: _Row) -> tuple[Rule, ...]:
+def _section(page: str, anchor: str, service: Service | None, *rows: _Row) -> tuple[RuleRow, ...]:
     """Return the rules of one section."""
     return tuple(
-        Rule(code, holds, number, page, anchor, text, service) for code, holds, number, text in rows
+        RuleRow(code, holds, number, page, anchor, text, service)
+        for code, holds, number, text in rows
     )
 
 
@@ -365,14 +366,14 @@ RULES: Final = (
 )
 
 
-def rule_of(code: str, text: str, service: Service | None) -> Rule:
+def rule_of(code: str, text: str, service: Service | None) -> RuleRow:
     """Return the rule of a refusal. If no row is for it, the rule is the page on errors."""
     known = text.lower()
     for rule in RULES:
         fits = rule.service is None or rule.service is service
         if rule.code == code and fits and rule.holds in known:
             return rule
-    return Rule(code, "", "", ERRORS_PAGE, _ADVICE, "")
+    return RuleRow(code, "", "", ERRORS_PAGE, _ADVICE, "")
 
 
 def refused_by(note: RefusalNote | None) -> str:
@@ -380,7 +381,7 @@ def refused_by(note: RefusalNote | None) -> str:
     return "" if note is None or note.rule is None else rule_name(note.rule)
 
 
-def link_of(rule: Rule) -> str:
+def link_of(rule: RuleRow) -> str:
     """Return where the documentation has a rule: an address, or a path of the repository where this
     installation knows no address."""
     return f"{_documentation()}{rule.page}#{rule.anchor}"

@@ -21,7 +21,7 @@ class Calls(NamedTuple):
     dotnet: str
 
 
-class Client(NamedTuple):
+class SdkClient(NamedTuple):
     """The first lines in each language, which make the client `service`. `{url}`, `{account}` and
     `{key}` stand for quoted values."""
 
@@ -30,8 +30,8 @@ class Client(NamedTuple):
     dotnet: str
 
 
-CLIENTS: Final[Mapping[Service, Client]] = {
-    Service.BLOB: Client(
+CLIENTS: Final[Mapping[Service, SdkClient]] = {
+    Service.BLOB: SdkClient(
         "from azure.storage.blob import BlobServiceClient\n\n"
         "service = BlobServiceClient({url}, credential={key})\n",
         'import {{ BlobServiceClient, StorageSharedKeyCredential }} from "@azure/storage-blob";\n\n'
@@ -41,7 +41,7 @@ CLIENTS: Final[Mapping[Service, Client]] = {
         "var key = new StorageSharedKeyCredential({account}, {key});\n"
         "var service = new BlobServiceClient(new Uri({url}), key);\n",
     ),
-    Service.QUEUE: Client(
+    Service.QUEUE: SdkClient(
         "from azure.storage.queue import QueueServiceClient\n\n"
         "service = QueueServiceClient({url}, credential={key})\n",
         "import {{ QueueServiceClient, StorageSharedKeyCredential }} from "
@@ -52,7 +52,7 @@ CLIENTS: Final[Mapping[Service, Client]] = {
         "var key = new StorageSharedKeyCredential({account}, {key});\n"
         "var service = new QueueServiceClient(new Uri({url}), key);\n",
     ),
-    Service.TABLE: Client(
+    Service.TABLE: SdkClient(
         "from azure.core.credentials import AzureNamedKeyCredential\n"
         "from azure.data.tables import TableServiceClient\n\n"
         "key = AzureNamedKeyCredential({account}, {key})\n"
@@ -66,7 +66,7 @@ CLIENTS: Final[Mapping[Service, Client]] = {
         "var key = new TableSharedKeyCredential({account}, {key});\n"
         "var service = new TableServiceClient(new Uri({url}), key);\n",
     ),
-    Service.FILE: Client(
+    Service.FILE: SdkClient(
         "from azure.storage.fileshare import ShareServiceClient\n\n"
         "service = ShareServiceClient({url}, credential={key})\n",
         "import {{ ShareServiceClient, StorageSharedKeyCredential }} from "

@@ -31,7 +31,7 @@ _OTHER_SCHEME: Final = {
 _OTHER_METHODS: Final = ("GET", "HEAD", "PUT", "POST", "DELETE", "MERGE", "PATCH")
 
 
-class Variant(NamedTuple):
+class SigningVariant(NamedTuple):
     """Another request that a client may have signed, and what it tells."""
 
     says: str
@@ -68,20 +68,20 @@ def matching_variant(
     return None
 
 
-def _variants(request: Request, service: Service, account: str) -> Iterator[Variant]:
+def _variants(request: Request, service: Service, account: str) -> Iterator[SigningVariant]:
     yield from _paths(request, service, account)
     yield from _queries(request)
     yield from _lengths(request)
     yield from _without_headers(request)
     for method in _OTHER_METHODS:
         if method != request.method:
-            yield Variant(
+            yield SigningVariant(
                 f"The method {method} was signed, and {request.method} was sent.",
                 _with(request, method=method),
             )
 
 
-def _paths(request: Request, service: Service, account: str) -> Iterator[Variant]:
+def _paths(request: Request, service: Service, account: str) -> Iterator[SigningVariant]:
     path = request.path
     changes: tuple[tuple[str, Callable[[str], str]], ...] = (
         ("The path was signed without its last slash.", lambda text: text.rstrip("/")),
@@ -131,7 +131,7 @@ def _paths(request: Request, service: Service, account: str) -> Iterator[Variant
     for says, change in changes:
         changed = change(path)
         if changed != path:
-            yield Variant(says, _with(request, path=changed or "/"))
+            yield SigningVariant(says, _with(request, path=changed or "/"))
 
 
 def _without_first(text: str, start: str, instead: str) -> str:
@@ -145,14 +145,14 @@ def _single_slashes(text: str) -> str:
     return text
 
 
-def _queries(request: Request) -> Iterator[Variant]:
+def _queries(request: Request) -> Iterator[SigningVariant]:
     query = request.query
     if query is None:
         return
-    yield Variant("The query was not signed.", _with(request, query=None))
+    yield SigningVariant("The query was not signed.", _with(request, query=None))
     encoded = query.replace("%", "%25")
     if encoded != query:
-        yield Variant(
+        yield SigningVariant(
             "The values of the query were signed encoded; they are signed decoded.",
             _with(request, query=encoded),
         )
@@ -161,28 +161,30 @@ def _queries(request: Request) -> Iterator[Variant]:
         rest = "&".join(pieces[:at] + pieces[at + 1 :])
         name = piece.partition("=")[0]
         says = f"The parameter {name} was not signed, or was added on the way."
-        yield Variant(says, _with(request, query=rest or None))
+        yield SigningVariant(says, _with(request, query=rest or None))
 
 
-def _lengths(request: Request) -> Iterator[Variant]:
+def _lengths(request: Request) -> Iterator[SigningVariant]:
     given = request.headers.get("content-length")
     if given is not None:
         says = "Content-Length was not signed."
-        yield Variant(says, _replaced(request, "content-length", None))
+        yield SigningVariant(says, _replaced(request, "content-length", None))
     if given != "0":
         says = "Content-Length was signed as 0."
         old = _replaced(request, "content-length", "0")
-        yield Variant(says, old)
+        yield SigningVariant(says, old)
     else:
         # Before version 2015-02-21 the zero is signed.
         old = _replaced(_replaced(request, "x-ms-version", "2015-02-20"), "content-length", "0")
-        yield Variant("Content-Length was signed as 0; from 2015-02-21 it is signed empty.", old)
+        yield SigningVariant(
+            "Content-Length was signed as 0; from 2015-02-21 it is signed empty.", old
+        )
 
 
-def _without_headers(request: Request) -> Iterator[Variant]:
+def _without_headers(request: Request) -> Iterator[SigningVariant]:
     kind = request.headers.get("content-type")
     if kind is not None and ";" in kind:
-        yield Variant(
+        yield SigningVariant(
             "Content-Type was signed without its parameters, or a proxy added them.",
             _replaced(request, "content-type", kind.partition(";")[0].strip()),
         )
@@ -190,13 +192,13 @@ def _without_headers(request: Request) -> Iterator[Variant]:
         if name == "content-length":
             continue
         if name in SIGNED_HEADERS or name.startswith("x-ms-"):
-            yield Variant(
+            yield SigningVariant(
                 f"The header {name} was not signed, or was added on the way.",
                 _replaced(request, name, None),
             )
     for name, value in _ASSUMED.items():
         if name not in request.headers:
-            yield Variant(
+            yield SigningVariant(
                 f"The header {name} was signed as '{value}', and did not arrive.",
                 _replaced(request, name, value),
             )
