@@ -1,0 +1,16 @@
+// The page's start.
+
+import { render } from "preact";
+
+import { App } from "./app";
+import { startRouter } from "./state/router";
+import { startTheme } from "./state/theme";
+import "./styles/tokens.css";
+import "./styles/base.css";
+import "./styles/parts.css";
+import "./styles/views.css";
+
+startTheme();
+startRouter();
+const root = document.getElementById("console");
+if (root) render(<App />, root);

@@ -1,0 +1,122 @@
+// One way to send a request: to the four services beneath this origin, and to the read API. Here:
+// the URL, the headers that every request has, the signature. Not here: which operations there are.
+
+import type { Credential, Service } from "./credentials";
+import { errorOf, NoAnswer } from "./errors";
+import { authorization, type Scheme } from "./signing";
+
+export const VERSION = "2025-11-05";
+export const API_PREFIX = "/.strongroom/console/v1/";
+
+export type Query = Readonly<Record<string, string | number | undefined>>;
+
+export interface DataRequest {
+  readonly method: "GET" | "HEAD" | "PUT" | "POST" | "DELETE" | "MERGE" | "PATCH";
+  readonly service: Service;
+  readonly account: string;
+  /** After the account, percent-encoded (`pathOf`): "" or "/container/blob". */
+  readonly path: string;
+  readonly query?: Query;
+  /** Names in any case. `x-ms-date`, `x-ms-version` and the signature are added. */
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: Blob | Uint8Array<ArrayBuffer> | string;
+  readonly signal?: AbortSignal;
+}
+
+/** Return "/a/b" of names, each percent-encoded as a whole: a "/" inside a name becomes %2F. */
+export function pathOf(...names: readonly string[]): string {
+  return names.map((name) => `/${encodeURIComponent(name)}`).join("");
+}
+
+/** Return "?a=1&b=2"; parameters without a value are left out. */
+export function queryOf(query: Query = {}): string {
+  const pairs = Object.entries(query).filter(([, value]) => value !== undefined);
+  const text = pairs.map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value ?? "")}`);
+  return text.length ? `?${text.join("&")}` : "";
+}
+
+/**
+ * Send a request to a service. Return its answer, whose status is below 400.
+ *
+ * Raises: ServiceError for any other answer, NoAnswer without one, AbortError if `signal` fired.
+ */
+export async function send(credential: Credential, request: DataRequest): Promise<Response> {
+  const url = dataUrl(credential, request);
+  const body = bodyOf(request.body);
+  const headers = new Map([...Object.entries(request.headers ?? {})].map(([name, value]) => [name.toLowerCase(), value]));
+  headers.set("x-ms-version", VERSION);
+  const scheme = request.service === "table" ? "table" : "full";
+  const signed = await signedHeaders(credential, request.method, url, headers, body?.size ?? 0, scheme);
+  return fetched(url, { method: request.method, headers: signed, body: body ?? null, signal: request.signal ?? null });
+}
+
+/** Send a request to the read API, `path` without its prefix. Raises: as `send`. */
+export async function askApi<Document>(
+  credential: Credential | null,
+  path: string,
+  query: Query = {},
+  signal?: AbortSignal,
+): Promise<Document> {
+  const url = new URL(`${API_PREFIX}${path}${queryOf(query)}`, location.origin);
+  const plain = new Map([["x-ms-version", VERSION]]);
+  const headers = credential ? await signedHeaders(credential, "GET", url, plain, 0, "full") : plain;
+  const answer = await fetched(url, { method: "GET", headers, signal: signal ?? null });
+  return (await answer.json()) as Document;
+}
+
+function dataUrl(credential: Credential, request: DataRequest): URL {
+  const url = new URL(`/${request.service}/${request.account}${request.path}${queryOf(request.query)}`, location.origin);
+  if (credential.kind === "sas") url.search += `${url.search ? "&" : "?"}${credential.token}`;
+  return url;
+}
+
+// A Blob's own type would become a Content-Type that was not signed, and so would that of a text.
+function bodyOf(body: DataRequest["body"]): Blob | null {
+  if (body === undefined) return null;
+  return body instanceof Blob ? body.slice(0, body.size, "") : new Blob([body]);
+}
+
+async function signedHeaders(
+  credential: Credential,
+  method: string,
+  url: URL,
+  headers: Map<string, string>,
+  contentLength: number,
+  scheme: Scheme,
+): Promise<Map<string, string>> {
+  if (credential.kind === "sas") return headers;
+  headers.set("x-ms-date", new Date().toUTCString());
+  const value =
+    credential.kind === "bearer"
+      ? `Bearer ${credential.token}`
+      : await authorization(credential.signer, credential.account, scheme, { method, url, headers, contentLength });
+  return headers.set("authorization", value);
+}
+
+interface Sent {
+  readonly method: string;
+  readonly headers: ReadonlyMap<string, string>;
+  readonly body?: Blob | null;
+  readonly signal: AbortSignal | null;
+}
+
+async function fetched(url: URL, sent: Sent): Promise<Response> {
+  let response: Response;
+  try {
+    response = await fetch(url, {
+      method: sent.method,
+      headers: [...sent.headers].map(([name, value]): [string, string] => [name, value]),
+      body: sent.body ?? null,
+      signal: sent.signal,
+      cache: "no-store",
+      credentials: "omit",
+      redirect: "error",
+      referrerPolicy: "no-referrer",
+    });
+  } catch (error) {
+    if (sent.signal?.aborted) throw error;
+    throw new NoAnswer(error instanceof Error ? error.message : String(error));
+  }
+  if (response.status >= 400) throw await errorOf(response);
+  return response;
+}

@@ -1,0 +1,28 @@
+// The views that are there, in the order of the navigation. A view that is not here has no link.
+
+import type { ComponentType } from "preact";
+
+import type { IconName } from "../components/icons";
+import type { CredentialKind } from "../protocol/credentials";
+import { texts } from "../texts";
+import { Overview } from "./overview/overview";
+import { Requests } from "./requests/requests";
+
+export interface View {
+  /** The first segment of its addresses; the server serves the page under these (pages.py). */
+  readonly name: "overview" | "blobs" | "queues" | "tables" | "files" | "coordination" | "requests" | "access";
+  readonly title: string;
+  readonly icon: IconName;
+  /** Who may see it; others are told which credential it needs, before anything is asked. */
+  readonly for: readonly CredentialKind[];
+  readonly component: ComponentType;
+}
+
+export const VIEWS: readonly View[] = [
+  { name: "overview", title: texts.overview.title, icon: "overview", for: ["key", "bearer"], component: Overview },
+  { name: "requests", title: texts.requests.title, icon: "requests", for: ["key", "bearer"], component: Requests },
+];
+
+export function viewNamed(name: string): View | undefined {
+  return VIEWS.find((view) => view.name === name);
+}
