@@ -10,6 +10,7 @@ JOBS ?= $(if $(ARGS),0,$(shell cores=$$(getconf _NPROCESSORS_ONLN); echo $$((cor
 # The folder to test, unless ARGS names what to test.
 in = $(if $(filter tests/%,$(ARGS)),,$(1))
 NODE_DIR := tests/interop/node
+CONSOLE := console/node_modules/.installed
 # The long proofs, and the tests that repeat less in `make test` (tests/effort.py).
 PROOFS := tests/proof tests/fuzz tests/conformance/concurrency/test_races.py tests/conformance/concurrency/test_body_histories.py \
 	tests/conformance/file/test_smb_breaks.py tests/conformance/file/test_smb_histories.py \
@@ -23,20 +24,23 @@ SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null)
 # The repository itself, and each folder that has a distribution of its own.
 BUILT := . $(patsubst %/,%,$(dir $(wildcard distributions/*/pyproject.toml)))
 # The parts of `make check`, the longest first. Each prints its output in one piece, where make can do that.
-CHECKS := check-types check-tidy check-darwin check-win32 check-layers check-format
+CHECKS := check-types check-tidy check-darwin check-win32 check-console check-layers check-format
 WHOLE_OUTPUT := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 # What is built into a site; every page keeps its place, so that links stay as they are.
 PAGES = $(wildcard *.md docs/*.md docs/*/*.md benchmarks/README.md tests/README.md docs/site/*.css docs/site/*.js)
 # Where it is set, each of the hundreds of processes that tests start would compile all it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run install format check test coverage interop proof bench docs dist image installed lowest $(CHECKS)
+.PHONY: help run console install format check test coverage interop proof bench docs dist image installed lowest $(CHECKS)
 
 help: ## Show these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s%s\n", $$1, $$2}' Makefile
 
 run: $(VENV)/.runtime ## Install what serving needs, then serve (ARGS="--data DIR ...")
 	@$(BIN)/strongroom serve $(ARGS)
+
+console: $(VENV)/.dev $(CONSOLE) ## Build the console's page with Node.js (the wheel ships it, so running needs no Node)
+	$(BIN)/python -m tests.tidy.console_build
 
 install: $(VENV)/.dev ## Install the project with everything its development needs
 
@@ -58,6 +62,10 @@ check-darwin check-win32: check-%:
 check-tidy:
 	$(PYTEST) tests/tidy
 
+# Compares hashes with Python alone; where the page's packages are installed, it builds anew.
+check-console:
+	$(BIN)/python -m tests.tidy.console_build --compare
+
 check-layers:
 	$(BIN)/lint-imports --no-logo
 
@@ -70,7 +78,7 @@ coverage: $(VENV)/.dev ## Run the tests once more, and report the lines and bran
 	$(BIN)/coverage combine --quiet && $(BIN)/coverage html --quiet --directory build/coverage
 	$(BIN)/coverage report --skip-covered --sort=miss | tail -n 40
 
-interop: $(VENV)/.dev $(NODE_DIR)/node_modules/.installed ## Drive the server with other clients: Node SDKs, rclone, delta-rs, Celery
+interop: $(VENV)/.dev $(NODE_DIR)/node_modules/.installed $(CONSOLE) ## Drive the server with other clients: Node SDKs, rclone, delta-rs, Celery
 	$(PYTEST) $(call in,tests/interop) --numprocesses=$(if $(ARGS),0,2) \
 		--dist=loadfile --no-loadscope-reorder $(ARGS)
 
@@ -139,4 +147,9 @@ $(VENV)/.docs: $(VENV)/.created constraints.txt
 # Without npm there is nothing to install: the tests then fail and say what is missing.
 $(NODE_DIR)/node_modules/.installed: $(NODE_DIR)/package.json
 	@! command -v npm >/dev/null || npm --prefix $(NODE_DIR) install --no-audit --no-fund --loglevel=error
+	@mkdir -p $(@D) && touch $@
+
+# What was locked, with its hashes; scripts of packages never run (console/.npmrc).
+$(CONSOLE): console/package-lock.json
+	@! command -v npm >/dev/null || npm --prefix console ci --no-audit --no-fund --loglevel=error
 	@mkdir -p $(@D) && touch $@

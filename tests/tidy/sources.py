@@ -13,8 +13,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = PurePosixPath("src/strongroom")
 
 _FOLDERS = (
-    *(".ci", ".github", "benchmarks", "deploy", "distributions", "docs", "examples", "src"),
-    "tests",
+    *(".ci", ".github", "benchmarks", "console", "deploy", "distributions", "docs", "examples"),
+    *("src", "tests"),
 )
 _FOREIGN = {"__pycache__", "node_modules"}
 # In a linked worktree, git's own folder is a file.
