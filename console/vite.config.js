@@ -20,5 +20,5 @@ export default defineConfig({
       },
     },
   },
-  test: { environment: "happy-dom", include: ["tests/**/*.test.{ts,tsx}"] },
+  test: { environment: "happy-dom", testTimeout: 60_000, include: ["tests/**/*.test.{ts,tsx}"] },
 });

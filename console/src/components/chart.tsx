@@ -18,25 +18,35 @@ export interface Series {
   readonly values: readonly (number | null)[];
 }
 
+/** What the marks of the axis are multiples of. */
+export type Unit = "any" | "bytes" | "count";
+
 export interface ChartProps {
   readonly title: string;
   /** Seconds since 1970. */
   readonly times: readonly number[];
   readonly series: readonly Series[];
   readonly format: (value: number) => string;
+  readonly unit?: Unit;
 }
 
 const HEIGHT_PX = 120;
 const AXIS_PX = 62;
+/** The time that a chart shows at least, when the server has just started. */
+const SHORTEST_S = 300;
+const MARKS: Readonly<Record<"bytes" | "count", number[]>> = {
+  bytes: Array.from({ length: 52 }, (_, at) => 2 ** at),
+  count: Array.from({ length: 12 }, (_, at) => [1, 2, 5].map((one) => one * 10 ** at)).flat(),
+};
 
-export function Chart({ title, times, series, format }: ChartProps): JSX.Element {
+export function Chart({ title, times, series, format, unit = "any" }: ChartProps): JSX.Element {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const pointed = useSignal<number | null>(null);
   const labels = series.map((one) => one.label).join("\n");
   useEffect(() => {
     if (!box.current) return undefined;
-    const made = new uPlot(options(box.current, series, format, (at) => { pointed.value = at; }), dataOf(times, series), box.current);
+    const made = new uPlot(options(box.current, series, format, unit, (at) => { pointed.value = at; }), dataOf(times, series), box.current);
     plot.current = made;
     const observer = new ResizeObserver(([entry]) => {
       if (entry) made.setSize({ width: entry.contentRect.width, height: HEIGHT_PX });
@@ -92,6 +102,7 @@ function options(
   box: HTMLElement,
   series: readonly Series[],
   format: (value: number) => string,
+  unit: Unit,
   point: (at: number | null) => void,
 ): uPlot.Options {
   const style = getComputedStyle(box);
@@ -102,10 +113,10 @@ function options(
     height: HEIGHT_PX,
     legend: { show: false },
     cursor: { y: false, points: { size: 6 }, drag: { x: false, y: false } },
-    scales: { y: { range: (_, __, max) => [0, max > 0 ? max * 1.1 : 1] } },
+    scales: { x: { range: (_, first, last) => [Math.min(first, last - SHORTEST_S), last] }, y: { range: (_, __, max) => [0, max > 0 ? max * 1.1 : 1] } },
     axes: [
       { ...axis, space: 60, size: 24, values: (_, ticks) => ticks.map((one) => clockTime(one * 1000).slice(0, 5)) },
-      { ...axis, space: 34, size: AXIS_PX, values: (_, ticks) => ticks.map(format) },
+      { ...axis, ...(unit === "any" ? {} : { incrs: MARKS[unit] }), space: 34, size: AXIS_PX, values: (_, ticks) => ticks.map(format) },
     ],
     series: [
       {},

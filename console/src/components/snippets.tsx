@@ -26,21 +26,23 @@ export function Snippets({ snippets }: SnippetsProps): JSX.Element | null {
   if (!shown) return null;
   return (
     <div class="snippets">
-      <div class="tabs" role="tablist" onKeyDown={move}>
-        {snippets.map(([language], at) => (
-          <button
-            key={language}
-            id={`${id}-${at}`}
-            type="button"
-            role="tab"
-            aria-selected={at === chosen.value}
-            aria-controls={`${id}-panel`}
-            tabIndex={at === chosen.value ? 0 : -1}
-            onClick={() => { chosen.value = at; }}
-          >
-            {language}
-          </button>
-        ))}
+      <div class="tabs">
+        <div role="tablist" onKeyDown={move}>
+          {snippets.map(([language], at) => (
+            <button
+              key={language}
+              id={`${id}-${at}`}
+              type="button"
+              role="tab"
+              aria-selected={at === chosen.value}
+              aria-controls={`${id}-panel`}
+              tabIndex={at === chosen.value ? 0 : -1}
+              onClick={() => { chosen.value = at; }}
+            >
+              {language}
+            </button>
+          ))}
+        </div>
         <CopyButton name={texts.dialogs.copyCode(shown[0])} text={() => shown[1]} />
       </div>
       <pre id={`${id}-panel`} role="tabpanel" aria-labelledby={`${id}-${chosen.value}`} tabIndex={0}>{shown[1]}</pre>

@@ -12,11 +12,11 @@ export interface Live<Document> {
   readonly error: Signal<unknown>;
 }
 
-const SLOWEST_MS = 30_000;
+const SLOWEST_MS = 10_000;
 
 /**
  * Ask `path` of the read API now and every `everyMs`, as who is signed in. A failure doubles the
- * pause, up to 30 seconds.
+ * pause, up to 10 seconds.
  */
 export function useLive<Document>(path: string, everyMs: number, query: Query = {}): Live<Document> {
   const document_ = useSignal<Document | null>(null);

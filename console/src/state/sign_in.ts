@@ -1,6 +1,6 @@
 // The ways to sign in. Each raises ServiceError, or an Error whose text a person can read.
 
-import type { Who } from "../api/documents";
+import type { Session as ServerFacts, Who } from "../api/documents";
 import type { SasCredential } from "../protocol/credentials";
 import { ServiceError } from "../protocol/errors";
 import { askApi, type DataRequest, send } from "../protocol/requests";
@@ -29,7 +29,8 @@ export async function signInWithToken(token: string): Promise<void> {
 
 /** Sign in with a SAS URL: the service must find its signature right. */
 export async function signInWithSas(text: string): Promise<void> {
-  const read = readSasUrl(text, server.value?.services ?? []);
+  server.value ??= await askApi<ServerFacts>(null, "session");
+  const read = readSasUrl(text, server.value.services);
   if (typeof read === "string") throw new Error(texts.signIn.sasProblems[read]);
   await prove(read);
   begin({ credential: read, who: null });

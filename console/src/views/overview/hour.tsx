@@ -4,7 +4,7 @@ import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 
 import type { SampledHour } from "../../api/documents";
-import { Chart, type Series } from "../../components/chart";
+import { Chart, type Series, type Unit } from "../../components/chart";
 import { countText, durationText, rateText, sizeText } from "../../state/times";
 import { texts } from "../../texts";
 
@@ -14,6 +14,7 @@ type Values = readonly (number | null)[];
 interface Plan {
   readonly title: string;
   readonly format: (value: number) => string;
+  readonly unit?: Unit;
   readonly series: readonly (readonly [label: string, color: string, values: (hour: SampledHour) => Values])[];
 }
 
@@ -36,7 +37,8 @@ const PLANS: readonly Plan[] = [
   },
   {
     title: words.bytes,
-    format: (bytes) => sizeText(bytes),
+    format: sizeText,
+    unit: "bytes",
     series: [
       [words.received, "--series-1", (hour) => hour.received_bytes_per_s],
       [words.sent, "--series-3", (hour) => hour.sent_bytes_per_s],
@@ -44,9 +46,9 @@ const PLANS: readonly Plan[] = [
   },
   { title: words.commits, format: rateText, series: [["", "--series-1", (hour) => hour.commits_per_s]] },
   { title: words.perSync, format: rateText, series: [["", "--series-1", (hour) => hour.commits_per_sync]] },
-  { title: words.memory, format: sizeText, series: [["", "--series-1", (hour) => hour.memory_bytes]] },
-  { title: words.disk, format: sizeText, series: [["", "--series-1", (hour) => hour.disk_free_bytes]] },
-  { title: words.connections, format: countText, series: [["", "--series-1", (hour) => hour.connections]] },
+  { title: words.memory, format: sizeText, unit: "bytes", series: [["", "--series-1", (hour) => hour.memory_bytes]] },
+  { title: words.disk, format: sizeText, unit: "bytes", series: [["", "--series-1", (hour) => hour.disk_free_bytes]] },
+  { title: words.connections, format: countText, unit: "count", series: [["", "--series-1", (hour) => hour.connections]] },
 ];
 
 export function Hour({ hour }: { readonly hour: SampledHour }): JSX.Element {
@@ -54,7 +56,7 @@ export function Hour({ hour }: { readonly hour: SampledHour }): JSX.Element {
   const shown = PLANS.filter((plan) => plan.series.some(([, , of]) => of(hour).some((value) => value !== null)));
   return (
     <section class="charts" aria-label={words.label}>
-      {shown.map((plan) => <Chart key={plan.title} title={plan.title} times={times} format={plan.format} series={seriesOf(plan, hour)} />)}
+      {shown.map((plan) => <Chart key={plan.title} title={plan.title} times={times} format={plan.format} unit={plan.unit ?? "any"} series={seriesOf(plan, hour)} />)}
     </section>
   );
 }

@@ -2,27 +2,32 @@
 
 import type { JSX } from "preact";
 
-import type { Overview, ServiceFigures } from "../../api/documents";
+import type { Overview, SampledHour, ServiceFigures } from "../../api/documents";
 import { Panel } from "../../components/parts";
 import { durationText, rateText, sizeText } from "../../state/times";
 import { texts } from "../../texts";
 
 const words = texts.overview;
 
-export function Tiles({ figures }: { readonly figures: Overview }): JSX.Element {
-  const sum = (of: (one: ServiceFigures) => number | null): number => figures.services.reduce((total, one) => total + (of(one) ?? 0), 0);
-  const worst = (of: (one: ServiceFigures) => number | null): number | null => {
+type Figure = (one: ServiceFigures) => number | null;
+
+export function Tiles({ figures, hour }: { readonly figures: Overview; readonly hour: SampledHour | null }): JSX.Element {
+  const sum = (of: Figure): number | null => {
+    const known = figures.services.map(of).filter((one) => one !== null);
+    return known.length ? known.reduce((total, one) => total + one, 0) : null;
+  };
+  const worst = (of: Figure): number | null => {
     const known = figures.services.map(of).filter((one) => one !== null);
     return known.length ? Math.max(...known) : null;
   };
   return (
     <dl class="tiles">
-      <Tile name={words.tiles.requests} value={rateText(sum((one) => one.requests_per_s))} note={words.perSecond} />
-      <Tile name={words.tiles.errors} value={rateText(sum((one) => one.errors_per_s))} note={words.perSecond} />
+      <Tile name={words.tiles.requests} value={known(sum((one) => one.requests_per_s), rateText)} note={words.perSecond} />
+      <Tile name={words.tiles.errors} value={known(sum((one) => one.errors_per_s), rateText)} note={words.perSecond} />
       <Tile name={words.tiles.p50} value={latency(worst((one) => one.latency_p50_s))} note={words.slowest} />
       <Tile name={words.tiles.p99} value={latency(worst((one) => one.latency_p99_s))} note={words.slowest} />
-      <Tile name={words.tiles.received} value={sizeText(sum((one) => one.received_bytes_per_s))} note={words.perSecond} />
-      <Tile name={words.tiles.sent} value={sizeText(sum((one) => one.sent_bytes_per_s))} note={words.perSecond} />
+      <Tile name={words.tiles.received} value={known(sum((one) => one.received_bytes_per_s) ?? newest(hour?.received_bytes_per_s), sizeText)} note={words.perSecond} />
+      <Tile name={words.tiles.sent} value={known(sum((one) => one.sent_bytes_per_s) ?? newest(hour?.sent_bytes_per_s), sizeText)} note={words.perSecond} />
     </dl>
   );
 }
@@ -71,6 +76,10 @@ export function Services({ services }: { readonly services: readonly ServiceFigu
       </div>
     </Panel>
   );
+}
+
+function newest(values: readonly (number | null)[] = []): number | null {
+  return values.findLast((one) => one !== null) ?? null;
 }
 
 function latency(seconds: number | null): string {

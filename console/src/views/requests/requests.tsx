@@ -69,7 +69,8 @@ export function Requests(): JSX.Element {
 
 const COLUMNS: readonly Column<RequestRow>[] = [
   { key: "time", header: words.columns.time, class: "time", cell: (row) => <time dateTime={row.time} title={utcTime(row.time)}>{clockTime(row.time)}</time> },
-  { key: "who", header: words.columns.who, class: "minor who-cell", cell: (row) => row.who },
+  { key: "status", header: words.columns.status, class: "number status", cell: (row) => row.status },
+  { key: "code", header: words.columns.code, class: "code-cell", cell: (row) => row.code },
   { key: "operation", header: words.columns.operation, opens: true, cell: (row) => row.operation || row.method },
   {
     key: "path",
@@ -82,8 +83,7 @@ const COLUMNS: readonly Column<RequestRow>[] = [
       </span>
     ),
   },
-  { key: "status", header: words.columns.status, class: "number status", cell: (row) => row.status },
-  { key: "code", header: words.columns.code, class: "code-cell", cell: (row) => row.code },
+  { key: "who", header: words.columns.who, class: "minor who-cell", cell: (row) => row.who },
   { key: "duration", header: words.columns.duration, class: "number minor", cell: (row) => row.duration_ms.toFixed(1) },
 ];
 

@@ -1,0 +1,33 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+
+import { watchIdle } from "../src/state/idle";
+
+beforeEach(() => { vi.useFakeTimers(); });
+afterEach(() => { vi.useRealTimers(); });
+
+test("without a key or a click for so long, it expires once", () => {
+  const expire = vi.fn();
+  watchIdle(30, expire);
+  vi.advanceTimersByTime(29 * 60_000);
+  expect(expire).not.toHaveBeenCalled();
+  vi.advanceTimersByTime(2 * 60_000);
+  expect(expire).toHaveBeenCalledTimes(1);
+});
+
+test("a key begins the time anew", () => {
+  const expire = vi.fn();
+  watchIdle(30, expire);
+  vi.advanceTimersByTime(29 * 60_000);
+  dispatchEvent(new Event("keydown"));
+  vi.advanceTimersByTime(29 * 60_000);
+  expect(expire).not.toHaveBeenCalled();
+});
+
+test("a click after a sleep of the computer comes too late", () => {
+  const expire = vi.fn();
+  let now = 0;
+  watchIdle(30, expire, () => now);
+  now = 31 * 60_000;
+  dispatchEvent(new Event("pointerdown"));
+  expect(expire).toHaveBeenCalledTimes(1);
+});

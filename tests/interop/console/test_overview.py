@@ -1,0 +1,73 @@
+"""The overview: figures that live, connection strings, examples."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import expect
+
+from tests.conformance.client import PUT_BLOB
+from tests.interop.console.browsers import Console
+from tests.interop.console.conftest import KEY, NewConsole, Served
+
+
+def test_it_shows_the_services_with_their_ports(console: Console, served: Served) -> None:
+    console.sign_in()
+    table = console.page.get_by_role("table", name="Services")
+    for name in ("Blobs", "Queues", "Tables", "Files"):
+        expect(table.get_by_role("row", name=re.compile(name))).to_be_visible()
+    expect(table.get_by_role("cell", name=str(served.server.port), exact=True)).to_be_visible()
+
+
+def test_the_figures_move_while_one_looks(console: Console, served: Served) -> None:
+    console.sign_in()
+    row = console.page.get_by_role("table", name="Services").get_by_role("row", name="Blobs")
+    expect(row).to_be_visible()
+    served.client.put("/moving?restype=container")
+    for number in range(40):
+        served.client.put(f"/moving/{number}", PUT_BLOB, b"text")
+    # The fourth cell is the latency of the median, which is not known before.
+    expect(row.get_by_role("cell").nth(3)).to_have_text(re.compile(r"\d"))
+    chart = console.page.get_by_role("figure").filter(has_text="Requests a second")
+    expect(chart.get_by_text(re.compile(r"[1-9]")).first).to_be_visible()
+
+
+def test_the_key_is_shown_only_on_request(console: Console) -> None:
+    console.sign_in()
+    text = console.page.get_by_text("DefaultEndpointsProtocol=http;")
+    expect(text).to_be_visible()
+    assert KEY.key not in console.page.content()
+    console.button("Show key").click()
+    expect(text).to_contain_text(f"AccountKey={KEY.key};")
+    console.button("Hide key").click()
+    expect(text).not_to_contain_text(KEY.key)
+
+
+def test_the_connection_string_is_copied_whole(new_console: NewConsole, served: Served) -> None:
+    console = new_console(permissions=["clipboard-read", "clipboard-write"])
+    console.sign_in()
+    console.button("Copy connection string").click()
+    expect(console.page.get_by_role("status").filter(has_text="Copied.")).to_be_visible()
+    copied = console.page.evaluate("navigator.clipboard.readText()")
+    assert copied == served.server.connection_string
+    assert KEY.key not in console.page.content()
+
+
+def test_each_sdk_has_an_example_of_three_lines(console: Console) -> None:
+    console.sign_in()
+    tabs = console.page.get_by_role("tab")
+    expect(tabs.first).to_be_visible()
+    for name in ("Python", "JavaScript", ".NET", "Java", "Go"):
+        console.page.get_by_role("tab", name=name, exact=True).click()
+        panel = console.page.get_by_role("tabpanel", name=name, exact=True)
+        assert len((panel.text_content() or "").splitlines()) == 3
+
+
+def test_it_is_gone_when_the_server_does_not_answer_and_says_so(console: Console) -> None:
+    console.sign_in()
+    expect(console.page.get_by_role("table", name="Services")).to_be_visible()
+    console.page.route("**/console/v1/overview", lambda route: route.abort())
+    expect(console.page.get_by_role("alert").filter(has_text="does not answer")).to_be_visible()
+    expect(console.page.get_by_role("table", name="Services")).to_be_visible()
+    console.page.unroute("**/console/v1/overview")
+    expect(console.page.get_by_role("alert").filter(has_text="does not answer")).to_be_hidden()
