@@ -1,7 +1,7 @@
 """The console's built page, and the hashes that tell of which sources it is.
 
-Lives here: the list of sources, the hashes, building and comparing. Must not live here: how the page
-is built (console/vite.config.js). Python alone compares hashes; Node is needed only to build.
+Lives here: the list of sources, the hashes, building and comparing. Must not live here: how the
+page is built (console/vite.config.js). Python alone compares hashes; Node is needed only to build.
 
     python -m tests.tidy.console_build            builds, and records the hashes (`make console`)
     python -m tests.tidy.console_build --compare  lints, checks the types, builds anew and compares
@@ -36,7 +36,9 @@ Hashes = dict[str, str]
 def sources(console: Path = CONSOLE) -> list[Path]:
     """Return the files of which the page is built, in order."""
     found = [path for folder in _FOLDERS for path in (console / folder).rglob("*")]
-    return sorted(path for path in [*found, *(console / name for name in _SOURCES)] if path.is_file())
+    return sorted(
+        path for path in [*found, *(console / name for name in _SOURCES)] if path.is_file()
+    )
 
 
 def built_files(built: Path = BUILT) -> list[Path]:
@@ -54,7 +56,10 @@ def hashes(paths: Iterable[Path], root: Path) -> Hashes:
 
 def record(console: Path = CONSOLE, built: Path = BUILT) -> str:
     """Return the content of `sources.json`."""
-    content = {"sources": hashes(sources(console), console), "built": hashes(built_files(built), built)}
+    content = {
+        "sources": hashes(sources(console), console),
+        "built": hashes(built_files(built), built),
+    }
     return json.dumps(content, indent=1, sort_keys=True) + "\n"
 
 
@@ -87,7 +92,9 @@ def shipped() -> list[tuple[str, str, str]]:
 def build(built: Path) -> None:
     """Build the page into `built`. Raises: CalledProcessError, FileNotFoundError without Node."""
     _run("node_modules/.bin/vite", "build", "--logLevel", "warn", "--outDir", str(built))
-    parts = [f"{name} {version} ({licence})\n\n{_licence(name)}" for name, version, licence in shipped()]
+    parts = [
+        f"{name} {version} ({licence})\n\n{_licence(name)}" for name, version, licence in shipped()
+    ]
     (built / LICENCES).write_text("\n\n".join(parts), encoding="utf-8")
 
 

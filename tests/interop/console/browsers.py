@@ -1,7 +1,7 @@
 """The browser that uses the console, and what must hold of everything that it did.
 
-Lives here: starting Debian's Chromium by Playwright's library, a page that is watched, axe. Must not
-live here: fixtures (conftest.py), what a person does in a view (test_*.py).
+Lives here: starting Debian's Chromium by Playwright's library, a page that is watched, axe. Must
+not live here: fixtures (conftest.py), what a person does in a view (test_*.py).
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ def chromium() -> Iterator[Browser]:
     """Provide a browser; fail, naming the remedy, if there is none."""
     path = shutil.which("chromium")
     if path is None:
-        pytest.fail("Chromium is missing: install it (Debian: apt install chromium).", pytrace=False)
+        pytest.fail(
+            "Chromium is missing: install it (Debian: apt install chromium).", pytrace=False
+        )
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=[*_FLAGS, *_NO_SANDBOX])
         try:
@@ -100,7 +102,9 @@ class Console:
     def serious_findings(self) -> list[str]:
         """Return what axe finds serious in what is shown."""
         if not _AXE.is_file():
-            pytest.fail("axe-core is missing: run 'make interop' or 'npm ci' in console/.", pytrace=False)
+            pytest.fail(
+                "axe-core is missing: run 'make interop' or 'npm ci' in console/.", pytrace=False
+            )
         self.page.evaluate(_AXE.read_text(encoding="utf-8"))
         found: dict[str, Any] = self.page.evaluate("axe.run()")
         return [

@@ -25,7 +25,7 @@ def press_until(console: Console, name: str, key: str = "Tab") -> None:
     for _ in range(_TABS_MAX):
         console.page.keyboard.press(key)
         found = console.page.evaluate(
-            "(document.activeElement.getAttribute('aria-label') || document.activeElement.textContent).trim()"
+            "(document.activeElement.ariaLabel || document.activeElement.textContent).trim()"
         )
         if found == name:
             return

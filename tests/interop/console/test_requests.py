@@ -75,7 +75,9 @@ def test_a_refused_request_is_explained(console: Console, served: Served) -> Non
     for heading in ("Why", "Headers", "Replay"):
         expect(region.get_by_role("heading", name=heading, exact=True)).to_be_visible()
     expect(region).to_contain_text("restype:container")  # of the string to sign
-    expect(region.get_by_role("cell", name=re.compile("^x-ms-date$", re.IGNORECASE))).to_be_visible()
+    expect(
+        region.get_by_role("cell", name=re.compile("^x-ms-date$", re.IGNORECASE))
+    ).to_be_visible()
     expect(region).to_contain_text("curl")
     assert re.search(r"/requests/\d+$", console.page.url)
     text = region.text_content() or ""

@@ -70,7 +70,9 @@ def test_a_sas_url_signs_in_for_data_only(console: Console, served: Served) -> N
     field.fill(sas_url(served, "sas-data"))
     field.press("Enter")
     expect(console.heading("Overview")).to_be_visible()
-    expect(console.page.get_by_text("This view needs another sign-in: account key.")).to_be_visible()
+    expect(
+        console.page.get_by_text("This view needs another sign-in: account key.")
+    ).to_be_visible()
     assert "sig=" not in console.page.url
     assert "sig=" not in console.page.content()
 

@@ -51,26 +51,28 @@ export function Operator({ server }: { readonly server: ServerFigures }): JSX.El
 function Accounts({ accounts }: { readonly accounts: readonly AccountFigures[] }): JSX.Element {
   return (
     <Panel title={words.accountsHeading}>
-      <table aria-label={words.accountsHeading}>
-        <thead>
-          <tr>
-            <th scope="col">{words.account}</th>
-            <th scope="col" class="number">{words.keys}</th>
-            <th scope="col" class="number">{words.requests}</th>
-            <th scope="col" class="number">{words.errors}</th>
-          </tr>
-        </thead>
-        <tbody>
-          {accounts.map((one) => (
-            <tr key={one.name}>
-              <th scope="row">{one.name}</th>
-              <td class="number">{countText(one.keys)}</td>
-              <td class="number">{known(one.requests_per_s, rateText)}</td>
-              <td class="number">{known(one.errors_per_s, rateText)}</td>
+      <div class="scroll" role="group" aria-label={words.accountsHeading} tabIndex={0}>
+        <table aria-label={words.accountsHeading}>
+          <thead>
+            <tr>
+              <th scope="col">{words.account}</th>
+              <th scope="col" class="number">{words.keys}</th>
+              <th scope="col" class="number">{words.requests}</th>
+              <th scope="col" class="number">{words.errors}</th>
             </tr>
-          ))}
-        </tbody>
-      </table>
+          </thead>
+          <tbody>
+            {accounts.map((one) => (
+              <tr key={one.name}>
+                <th scope="row">{one.name}</th>
+                <td class="number">{countText(one.keys)}</td>
+                <td class="number">{known(one.requests_per_s, rateText)}</td>
+                <td class="number">{known(one.errors_per_s, rateText)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
     </Panel>
   );
 }

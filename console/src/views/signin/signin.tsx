@@ -29,7 +29,7 @@ export function SignIn(): JSX.Element {
       <Development />
       <KeyForm />
       <SasForm />
-      <IssuerLink />
+      {server.value?.issuer && <IssuerLink issuer={server.value.issuer} />}
       {server.value && <p class="muted foot">{texts.signIn.version(server.value.version)}</p>}
     </div>
   );
