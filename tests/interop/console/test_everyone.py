@@ -41,6 +41,8 @@ def test_everything_is_done_with_the_keyboard(console: Console) -> None:
     press_until(console, "Requests", "Shift+Tab")
     console.page.keyboard.press("Enter")
     expect(console.heading("Requests")).to_be_focused()
+    table = console.page.get_by_role("table", name="Requests", exact=True)
+    table.get_by_role("link", name="Get Blob").first.wait_for()
     press_until(console, "Pause")
     console.page.keyboard.press("Enter")
     expect(console.button("Resume")).to_be_focused()
