@@ -33,7 +33,7 @@ from strongroom.coordination.recipes.slots.semaphore import Semaphore
 from strongroom.coordination.schema.names import check_template
 from strongroom.coordination.session.context import RecipeContext
 from strongroom.coordination.session.handles import log
-from strongroom.coordination.store import Promises, Store
+from strongroom.coordination.store import LabelsWaits, Promises, Store
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -57,13 +57,14 @@ class Client:
         rate_error: float = 0.05,
         clock: Clocks | None = None,
     ) -> None:
-        self.store = store
+        label = label or f"{socket.gethostname()}:{os.getpid()}"
+        self.store = store = store.labelled(label) if isinstance(store, LabelsWaits) else store
         self._rate_error = rate_error
         self.context = RecipeContext(
             clock or SystemClocks(),
             ClockRules(rate_error),
             store.promises(),
-            label or f"{socket.gethostname()}:{os.getpid()}",
+            label,
             log.warning,
         )
         self.driver = SyncDriver(store, self.context)

@@ -8,7 +8,7 @@ tests/coordination runs against every store.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal, Protocol
+from typing import Final, Literal, Protocol, runtime_checkable
 
 from strongroom.coordination.effects import CasOutcome, Entry, LeaseTerms, Watched
 
@@ -136,6 +136,29 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Close the connections."""
+        ...
+
+
+@runtime_checkable
+class LabelsWaits(Protocol):
+    """A store that can tell its server who waits: the server then shows the waiters to people."""
+
+    def labelled(self, label: str) -> Store:
+        """Return the same store, with the same connections, for a participant of this label."""
+        ...
+
+
+@runtime_checkable
+class ListsStates(Protocol):
+    """A store whose listings show which records have changed."""
+
+    def list_states(
+        self, prefix: str, timeout_s: float, keys_max: int | None = None
+    ) -> dict[str, str]:
+        """Return the keys that begin with `prefix`, each with a text that names its state.
+
+        While a key's text stays the same, so does what `get` returns.
+        """
         ...
 
 

@@ -100,6 +100,12 @@ class Waiting:
         self._engine = engine
         self._disposable = disposable
         self._stopping = False
+        self._clients: dict[int, RequestClient] = {}
+
+    @property
+    def clients(self) -> Sequence[RequestClient]:
+        """Return the clients whose requests wait at this moment, for people to look at."""
+        return tuple(self._clients.values())
 
     @property
     def is_stopping(self) -> bool:
@@ -121,7 +127,14 @@ class Waiting:
         When `wait_s` is over or the client has disconnected, the error of its last MustWait is
         raised.
         """
-        return await self._until_answered(wait_s, attempt, _disconnection(client))
+        disconnected = _disconnection(client)
+        if client is None:
+            return await self._until_answered(wait_s, attempt, disconnected)
+        self._clients[id(client)] = client
+        try:
+            return await self._until_answered(wait_s, attempt, disconnected)
+        finally:
+            self._clients.pop(id(client), None)
 
     async def _until_answered(
         self, wait_s: float, attempt: Callable[[], Awaitable[T]], disconnected: asyncio.Future[None]

@@ -11,11 +11,13 @@ its lease. Such a blob counts as held until the lease ends. Source: Microsoft Le
 
 from __future__ import annotations
 
+import copy
 import html
 import math
 import re
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Self
+from urllib.parse import quote, unquote
 
 from strongroom.coordination.clock import Clocks, SystemClocks
 from strongroom.coordination.effects import (
@@ -32,7 +34,11 @@ from strongroom.coordination.errors import StoreRefused, StoreUnavailable
 from strongroom.coordination.store import AsyncStore, Promises
 from strongroom.coordination.stores.azure.account import AzureAddress
 from strongroom.coordination.stores.azure.http import AzureHttp, code_of, detail_of
-from strongroom.coordination.stores.connections.http_pool import HttpResponse, NoResponse
+from strongroom.coordination.stores.connections.http_pool import (
+    HttpResponse,
+    NoResponse,
+    Transport,
+)
 from strongroom.coordination.stores.connections.pauses import Pauses
 from strongroom.coordination.stores.threaded_store import StoreBase, ThreadedStore
 
@@ -41,6 +47,11 @@ HELD_STATES: Final = ("leased", "breaking")
 """The values of x-ms-lease-state for a leased blob."""
 POLL_MIN_S: Final = 0.25
 POLL_MAX_S: Final = 2.0
+AGENT: Final = "strongroom-coordination/"
+"""The beginning of the User-Agent of a waiting read; the label of the waiter follows."""
+_LABEL_PLAIN: Final = "!#$&'*+-./:=?@^_`|~ "
+_LABEL_MAX: Final = 200
+_LISTED_MAX: Final = 5000  # keys in one answer of the service
 _CREATE_TIMEOUT_S: Final = 10.0
 _WAIT_MAX_S: Final = 60
 _ANSWER_S: Final = 5.0
@@ -51,6 +62,7 @@ _UNCERTAIN: Final = frozenset({408, 429, 500, 502, 503, 504})
 # Keys are ASCII without markup (names.py), so the XML need not be parsed to find them.
 _BLOB: Final = re.compile(r"<Blob>.*?</Blob>", re.DOTALL)
 _NAME: Final = re.compile(r"<Name>([^<&]*)</Name>")
+_STATE: Final = re.compile(r"<(?:Etag|LeaseState)>([^<]*)<")
 _NEXT: Final = re.compile(r"<NextMarker>([^<]*)</NextMarker>")
 
 
@@ -63,7 +75,11 @@ class AzureStore(StoreBase):
             store asks for a delay until it finds that the service ignores it.
         durable: whether an acknowledged write survives the service's process.
         clock: provides dates, and measures time limits.
+        transport: carries the requests; by default, connections to the account's endpoint.
     """
+
+    console_url = ""
+    """Where people can look at the records in a browser; empty if the server does not say."""
 
     def __init__(
         self,
@@ -71,13 +87,21 @@ class AzureStore(StoreBase):
         long_polls: bool | None = None,
         durable: bool = True,
         clock: Clocks | None = None,
+        transport: Transport | None = None,
     ) -> None:
         self._address, self._durable = address, durable
         self._clock = clock or SystemClocks()
         self._container = address.container
-        self._http = AzureHttp(address.account, self._clock)
+        self._http = AzureHttp(address.account, self._clock, transport)
         self._long_polls, self._early_count = long_polls is not False, 0
         self._pauses = Pauses(self._clock, POLL_MIN_S, POLL_MAX_S)
+        self._agent: Mapping[str, str] = {}  # a header of waiting reads that says who waits
+
+    def labelled(self, label: str) -> Self:
+        """See `LabelsWaits`. The label is a part of the header of requests that wait anyway."""
+        named = copy.copy(self)
+        named._agent = {"user-agent": waiter_agent(label)}
+        return named
 
     @property
     def endpoint(self) -> str:
@@ -142,7 +166,7 @@ class AzureStore(StoreBase):
     ) -> HttpResponse:
         headers = {**more, "if-none-match": version} if version is not None else dict(more)
         if wait_s >= 1:
-            headers["x-strongroom-wait"] = str(wait_s)
+            headers |= {"x-strongroom-wait": str(wait_s), **self._agent}
         response = self._read(key, headers, wait_s + _ANSWER_S, long_polls=wait_s >= 1)
         if wait_s >= 1 and code_of(response) == "ContainerNotFound":
             self._create_container()  # the service cannot wait on a missing container
@@ -163,9 +187,25 @@ class AzureStore(StoreBase):
             self._long_polls = False
 
     def list_keys(self, prefix: str, timeout_s: float) -> list[str]:
+        return sorted(self.list_states(prefix, timeout_s))
+
+    def list_states(
+        self, prefix: str, timeout_s: float, keys_max: int | None = None
+    ) -> dict[str, str]:
+        """Return the keys that begin with `prefix`, each with a text that names its state.
+
+        While a key's text stays the same, so does what `get` returns.
+
+        Arguments:
+            keys_max: end the listing after about so many keys; None = list all.
+
+        Raises: as `get`.
+        """
         until_s = self._clock.monotonic_s() + timeout_s
-        keys: list[str] = []
+        states: dict[str, str] = {}
         query = {"restype": "container", "comp": "list", "prefix": prefix, "include": "metadata"}
+        if keys_max is not None and keys_max < _LISTED_MAX:
+            query["maxresults"] = str(keys_max)
         while True:
             left_s = until_s - self._clock.monotonic_s()
             try:
@@ -173,17 +213,18 @@ class AzureStore(StoreBase):
             except NoResponse as error:
                 raise StoreUnavailable(str(error)) from error
             if response.status == 404 and code_of(response) in _ABSENT:
-                return []
+                return {}
             if response.status != 200:
                 raise _error_of(prefix, response)
             text = response.body.decode()
             for blob in _BLOB.findall(text):
                 name = _NAME.search(blob)
                 if name is not None and self._is_listed(blob):
-                    keys.append(name[1])
+                    states[name[1]] = " ".join(_STATE.findall(blob))
             marker = _NEXT.search(text)
-            if marker is None or not marker[1]:
-                return sorted(keys)
+            is_enough = keys_max is not None and len(states) >= keys_max
+            if marker is None or not marker[1] or is_enough:
+                return states
             query["marker"] = html.unescape(marker[1])
 
     def _is_listed(self, blob: str) -> bool:
@@ -286,7 +327,9 @@ class AzureStore(StoreBase):
 
     def aio(self) -> AsyncStore:
         long_polls = self._long_polls
-        return _AioAzure(type(self)(self._address, long_polls, self._durable, self._clock))
+        own = type(self)(self._address, long_polls, self._durable, self._clock)
+        own._agent = self._agent
+        return _AioAzure(own)
 
     def after_fork(self) -> None:
         self._http.pool.reset()
@@ -299,6 +342,17 @@ class _AioAzure(ThreadedStore):
     async def close(self) -> None:
         await super().close()
         self._store.close()  # interrupts the requests of its threads
+
+
+def waiter_agent(label: str) -> str:
+    """Return the User-Agent of a waiting read: who waits, as visible ASCII characters."""
+    return f"{AGENT}{quote(label, safe=_LABEL_PLAIN)[:_LABEL_MAX]}"
+
+
+def label_of_agent(agent: str) -> str | None:
+    """Return who waits, from the User-Agent of a waiting read; None if it names no participant."""
+    label = agent.removeprefix(AGENT)
+    return unquote(label) if label and label != agent else None
 
 
 def condition(expected: str | None) -> dict[str, str]:

@@ -22,6 +22,7 @@ from strongroom.coordination.stores.azure.account import AzureAccount
 from strongroom.coordination.stores.connections.http_pool import (
     HttpPool,
     HttpResponse,
+    Transport,
     endpoint_parts,
 )
 
@@ -58,12 +59,15 @@ class AzureHttp:
     Arguments:
         account: the account, which signs the requests.
         clock: provides the date of requests, and measures time limits.
+        transport: carries the requests; by default, connections to the account's endpoint.
     """
 
-    def __init__(self, account: AzureAccount, clock: Clocks) -> None:
+    def __init__(
+        self, account: AzureAccount, clock: Clocks, transport: Transport | None = None
+    ) -> None:
         self._account, self._clock = account, clock
         self._base = quote(endpoint_parts(account.endpoint).path.rstrip("/"))
-        self.pool = HttpPool(account.endpoint, clock)
+        self.pool: Transport = transport or HttpPool(account.endpoint, clock)
         self._date = ("", "")  # the last second of the clock, and its HTTP date
 
     def send(

@@ -29,7 +29,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
 from strongroom.coordination.clock import Clocks
 from strongroom.coordination.effects import (
@@ -48,7 +48,7 @@ from strongroom.coordination.errors import StoreRefused, StoreUnavailable
 from strongroom.coordination.store import Promises
 from strongroom.coordination.stores.azure.account import AzureAddress
 from strongroom.coordination.stores.azure.etag import HELD_STATES, NOTE, AzureStore, condition
-from strongroom.coordination.stores.connections.http_pool import HttpResponse
+from strongroom.coordination.stores.connections.http_pool import HttpResponse, Transport
 
 _PLACEHOLDER: Final = "placeholder"
 _PLACEHOLDER_HEADER: Final = f"x-ms-meta-{_PLACEHOLDER}"
@@ -91,11 +91,19 @@ class AzureLeaseStore(AzureStore):
         long_polls: bool | None = None,
         durable: bool = True,
         clock: Clocks | None = None,
+        transport: Transport | None = None,
     ) -> None:
-        super().__init__(address, long_polls, durable, clock)
+        super().__init__(address, long_polls, durable, clock, transport)
         self._cached: OrderedDict[str, _CachedEntry] = OrderedDict()
         self._unconfirmed: dict[str, _CachedEntry] = {}  # leases that may be ours, without a record
         self._cache_lock = threading.Lock()
+
+    def labelled(self, label: str) -> Self:
+        """See `LabelsWaits`. What this store has read and leased is known to it alone."""
+        named = super().labelled(label)
+        named._cached, named._unconfirmed = OrderedDict(), {}
+        named._cache_lock = threading.Lock()
+        return named
 
     # Reading
 

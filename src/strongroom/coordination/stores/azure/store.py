@@ -7,7 +7,7 @@ Lives here: `open_url`, and the detection of the server's features. Must not liv
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from strongroom.coordination.clock import Clocks, SystemClocks
 from strongroom.coordination.errors import StoreRefused, StoreUnavailable
@@ -71,26 +71,40 @@ def open_http_url(url: str, query: Mapping[str, str]) -> AzureStore:
 def _open(address: AzureAddress, query: Mapping[str, str]) -> AzureStore:
     mode = query.get("mode", "etag")
     clock = SystemClocks()
-    long_polls, durable = _probe(address, clock)
-    if "wait" in query:
-        long_polls = query["wait"] == "1"
-    if mode == "etag":
-        return AzureStore(address, long_polls, durable, clock)
-    return AzureLeaseStore(address, long_polls, durable, clock)
+    found = _probe(address, clock)
+    long_polls = query["wait"] == "1" if "wait" in query else found.long_polls
+    kind = AzureStore if mode == "etag" else AzureLeaseStore
+    store = kind(address, long_polls, found.durable, clock)
+    store.console_url = found.console_url
+    return store
 
 
-def _probe(address: AzureAddress, clock: Clocks) -> tuple[bool | None, bool]:
-    """Return whether the service delays responses (None: unknown), and whether it is durable.
+class _Features(NamedTuple):
+    """What a server says of itself.
 
-    If the server does not respond, the first is None. A later watch then shows what it does.
+    Attributes:
+        long_polls: whether it delays responses; None: unknown, a later watch shows it.
+        durable: whether an acknowledged write survives its process.
+        console_url: where its console is; empty if it has none.
     """
+
+    long_polls: bool | None
+    durable: bool
+    console_url: str = ""
+
+
+def _probe(address: AzureAddress, clock: Clocks) -> _Features:
     http = AzureHttp(address.account, clock)
     if http.pool.host.endswith(_PUBLIC):
-        return False, True
+        return _Features(False, True)
     try:
         facts = http.strongroom_health(_PROBE_TIMEOUT_S)
     except (StoreUnavailable, StoreRefused, NoResponse):
-        return None, True
+        return _Features(None, True)
     finally:
         http.pool.close()
-    return (False, True) if facts is None else (True, facts["durable"] is True)
+    if facts is None:
+        return _Features(False, True)
+    console_url = facts.get("console")
+    is_url = isinstance(console_url, str) and console_url.startswith(("http://", "https://"))
+    return _Features(True, facts["durable"] is True, str(console_url) if is_url else "")

@@ -12,7 +12,7 @@ from __future__ import annotations
 import ssl
 import threading
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Protocol
 from urllib.parse import SplitResult, urlsplit
 
 from strongroom.coordination.clock import Clocks
@@ -25,7 +25,7 @@ from strongroom.coordination.stores.connections.http_connection import (
 )
 from strongroom.coordination.stores.connections.tls_refusals import refusal_of
 
-__all__ = ["HttpPool", "HttpResponse", "NoResponse"]
+__all__ = ["HttpPool", "HttpResponse", "NoResponse", "Transport"]
 
 _IDLE_MAX: Final = 32
 
@@ -49,6 +49,32 @@ def endpoint_parts(url: str) -> SplitResult:
 
 class NoResponse(Exception):
     """A request was sent, at least in part, and no response came: its fate is unknown."""
+
+
+class Transport(Protocol):
+    """What carries requests to one server, and its responses back; see `HttpPool`. Thread-safe."""
+
+    host: str
+
+    def send(
+        self,
+        method: str,
+        target: str,
+        headers: Mapping[str, str],
+        body: bytes,
+        timeout_s: float,
+        long_polls: bool = False,
+    ) -> HttpResponse:
+        """Send one request and return its response; see `HttpPool.send`."""
+        ...
+
+    def reset(self) -> None:
+        """Drop what a forked child must not use."""
+        ...
+
+    def close(self) -> None:
+        """Close what is idle, and interrupt delayed requests."""
+        ...
 
 
 class HttpPool:
