@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from strongroom.cli.coordination.stores import shown_url
 from strongroom.cli.exits import Exit
 from strongroom.coordination import StoreRefused, Unsupported, connect
+from strongroom.coordination.options.url_options import shown_url
 from strongroom.coordination.stores.azure.account import DEVELOPMENT_NAME, address_of_http
 from strongroom.testing import ports
 from strongroom.testing.server import InProcessServer

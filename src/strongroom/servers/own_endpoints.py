@@ -60,6 +60,7 @@ class OwnEndpoints(msgspec.Struct, frozen=True):
         resets: removes everything, and returns status and content of the answer; None on a server
             that is not to be reset.
         is_damaged: whether the scrub knows of damaged data.
+        console_url: returns where the console is; "" = there is none.
     """
 
     is_ready: Callable[[], bool]
@@ -73,6 +74,7 @@ class OwnEndpoints(msgspec.Struct, frozen=True):
     faults: FaultInjector | None = None
     resets: AnswerReset | None = None
     is_damaged: Callable[[], bool] = lambda: False
+    console_url: Callable[[], str] = str
 
     async def respond(self, request: Request) -> Response:
         """Return the answer: 403 for a refused `Host` or `Origin` header, 404 for an unknown
@@ -124,6 +126,9 @@ class OwnEndpoints(msgspec.Struct, frozen=True):
         if self.is_damaged():
             # Still 200, too: all that is not damaged is served.
             facts["damage"] = "found"
+        console_url = self.console_url()
+        if console_url:
+            facts["console"] = console_url
         return _json(200 if status == "ready" else 503, facts)
 
     def _metrics(self, request: Request) -> Response:

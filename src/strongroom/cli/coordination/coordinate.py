@@ -18,6 +18,7 @@ from strongroom.cli.coordination.stores import (
     StoreUrl,
     client_of,
     json_of,
+    point_to_console,
     print_json,
 )
 from strongroom.cli.coordination.waiting import describing_wait, gate_description, is_shown
@@ -112,6 +113,8 @@ def wait(
 ) -> None:
     """Wait until the gate is open. Print its payload as JSON, if it has one."""
     with client_of(store) as client:
+        if not quiet:
+            point_to_console(client)
         gate = client.gate(context.obj, _hints(hints))
         with describing_wait(gate_description(gate, context.obj), is_shown(quiet, verbose)):
             payload = gate.wait(timeout, generation)
@@ -131,6 +134,7 @@ def open_(
     is, with its payload."""
     given = json_of("--payload", payload)
     with client_of(store) as client:
+        point_to_console(client, as_json)
         _show_gate(context.obj, client.gate(context.obj, _hints(hints)).open(given), as_json)
 
 
@@ -146,6 +150,7 @@ def rearm(context: typer.Context, as_json: AsJson = False, store: StoreUrl = DEF
     """Close the gate again: begin the next generation. Nodes that wait from now on wait until it
     is opened. A closed gate stays as it is."""
     with client_of(store) as client:
+        point_to_console(client, as_json)
         _show_gate(context.obj, client.gate(context.obj).rearm(), as_json)
 
 
@@ -155,6 +160,7 @@ def show_gate(
 ) -> None:
     """Print whether the gate is open, its generation, its payload, and who changed it last."""
     with client_of(store) as client:
+        point_to_console(client, as_json)
         _show_gate(context.obj, client.gate(context.obj).show(), as_json)
 
 

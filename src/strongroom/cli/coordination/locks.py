@@ -19,6 +19,7 @@ from strongroom.cli.coordination.stores import (
     StoreUrl,
     client_of,
     json_text,
+    point_to_console,
     print_json,
 )
 from strongroom.cli.counted import counted
@@ -73,6 +74,7 @@ def list_(kind: KindOf = None, as_json: AsJson = False, store: StoreUrl = DEFAUL
     found: list[tuple[Kind, View]] = []
     unreadable: list[str] = []
     with client_of(store) as client:
+        point_to_console(client, as_json)
         for one in _kinds(kind):
             found += _views(client, one, unreadable)
     if as_json:
@@ -142,6 +144,7 @@ def show(
     fence, time left. Also print the waiters, and how the last hold ended. Exit code 1: nothing has
     this name."""
     with client_of(store) as client:
+        point_to_console(client, as_json)
         known = _kind_of(client, kind, name)
         view = None if known is None else _view(client, known, name)
         if known is None or view is None:
@@ -166,6 +169,7 @@ def break_(
     """End the current hold of a lock or election, or all holds of a semaphore or read-write lock.
     The fence rises, so that guarded writes of the former holders are refused."""
     with client_of(store) as client:
+        point_to_console(client, as_json)
         known = _kind_of(client, kind, name)
         view = None if known is None else _break(client, known, name)
     if as_json:

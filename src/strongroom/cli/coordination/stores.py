@@ -6,6 +6,7 @@ Lives here: `--store`, opening it, exit codes 75 and 76. Must not live here: any
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ import typer
 
 from strongroom.cli.coordination.waiting import printing_warnings
 from strongroom.cli.exits import Exit, fail
+from strongroom.cli.plain import plain
 
 if TYPE_CHECKING:
     from strongroom.coordination import Client
@@ -29,6 +31,7 @@ DEFAULT_STORE = "azure://"
 _FIRST_ANSWER_S = 2.0
 _FIRST_RETRY_S = 0.1
 _PROBED_KEY = "check/answers"
+_LINK_CHARS_MAX = 200
 AsJson = Annotated[bool, typer.Option("--json", help="For scripts: one JSON document.")]
 
 
@@ -85,6 +88,8 @@ def _await_answer(client: Client, store: str) -> None:
 
 
 def _nobody_answers(client: Client, store: str, why: str) -> str:
+    from strongroom.coordination.options.url_options import shown_url
+
     endpoint = getattr(client.store, "endpoint", "")  # only a Blob service has one
     start = "start one with 'strongroom serve', or " if endpoint else ""
     return (
@@ -93,11 +98,12 @@ def _nobody_answers(client: Client, store: str, why: str) -> str:
     )
 
 
-def shown_url(url: str) -> str:
-    """Return a store's URL without what may be a secret: user, password and options."""
-    scheme, _, rest = url.partition("://")
-    host, slash, path = rest.partition("#")[0].partition("?")[0].partition("/")
-    return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}"
+def point_to_console(client: Client, as_json: bool = False) -> None:
+    """Print where to see the records in a browser: on a terminal, if the server has a console."""
+    console_url = getattr(client.store, "console_url", "")
+    if console_url and not as_json and sys.stderr.isatty():
+        link = plain(f"{console_url.rstrip('/')}/coordination"[:_LINK_CHARS_MAX])
+        print(f"strongroom: see it at {link}", file=sys.stderr)
 
 
 def json_of(flag: str, text: str | None) -> Any:

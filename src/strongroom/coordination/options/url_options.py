@@ -57,6 +57,15 @@ class UrlOptions:
         return found[0] if found else ""
 
 
+def shown_url(url: str) -> str:
+    """Return a store's URL without what may be a secret: user, password and options."""
+    scheme, _, rest = url.partition("://")
+    place = rest.partition("#")[0].partition("?")[0]
+    # A password may hold an unescaped slash. In the path of a file, an @ is a character.
+    is_path = place.startswith("/")
+    return f"{scheme}://{place if is_path else place.rpartition('@')[2]}"
+
+
 def query_of(url: str) -> dict[str, str]:
     """Return the query of a URL as a mapping; of a repeated option only the last value.
 
