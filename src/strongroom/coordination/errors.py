@@ -90,6 +90,18 @@ class ClientClosed(StoreRefused):
     """The client was closed, or its process was forked, while a caller used it."""
 
 
+class ChangedSince(CoordinationError):
+    """The record is no longer in the state that the caller saw. Nothing was written.
+
+    Arguments:
+        name: of the lock, gate, ...
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(f"{name!r} has changed since you looked: look again")
+
+
 class CorruptRecord(CoordinationError):
     """The value under a key is damaged, or not written by this toolkit; the message quotes it.
 

@@ -16,9 +16,15 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from strongroom.coordination.effects import Applied, Entry, Sleep, Steps, Unknown, cas, get
-from strongroom.coordination.errors import CorruptRecord, StoreUnavailable, waited_in_vain
+from strongroom.coordination.errors import (
+    ChangedSince,
+    CorruptRecord,
+    StoreUnavailable,
+    waited_in_vain,
+)
 from strongroom.coordination.options.arguments import waiting_time
 from strongroom.coordination.recipes.waiting import Backoff, await_change
+from strongroom.coordination.schema.names import name_of
 from strongroom.coordination.schema.records import decode_document, encode_document
 from strongroom.coordination.session.context import RecipeContext
 
@@ -74,17 +80,30 @@ def read_steps(key: str) -> Steps[tuple[GateView, str | None]]:
     return view_of(key, entry), None if entry is None else entry.version
 
 
-def open_steps(context: RecipeContext, key: str, payload: Any) -> Steps[GateView]:
-    """Open the current generation. A gate that is open already keeps its payload."""
-    return (yield from _change(context, key, True, payload))
+def open_steps(
+    context: RecipeContext, key: str, payload: Any, generation: int | None = None
+) -> Steps[GateView]:
+    """Open the current generation. A gate that is open already keeps its payload.
+
+    Arguments:
+        generation: the generation that the caller means; None = the current one.
+
+    Raises: ChangedSince if another generation has begun; and as `Gate.open`.
+    """
+    return (yield from _change(context, key, True, payload, generation))
 
 
-def rearm_steps(context: RecipeContext, key: str) -> Steps[GateView]:
-    """Begin the next generation, closed. A gate that is closed already stays as it is."""
-    return (yield from _change(context, key, False, None))
+def rearm_steps(context: RecipeContext, key: str, generation: int | None = None) -> Steps[GateView]:
+    """Begin the next generation, closed. A gate that is closed already stays as it is.
+
+    Arguments, errors: as `open_steps`.
+    """
+    return (yield from _change(context, key, False, None, generation))
 
 
-def _change(context: RecipeContext, key: str, is_open: bool, payload: Any) -> Steps[GateView]:
+def _change(
+    context: RecipeContext, key: str, is_open: bool, payload: Any, generation: int | None
+) -> Steps[GateView]:
     backoff = Backoff(context)
     own_nonces: set[str] = set()
     last = StoreUnavailable("no try was made")
@@ -94,12 +113,16 @@ def _change(context: RecipeContext, key: str, is_open: bool, payload: Any) -> St
         try:
             entry = yield from get(key, _ATTEMPT_S)
             current = view_of(key, entry)
-            if current.is_open is is_open or _nonce(key, entry) in own_nonces:
+            if _nonce(key, entry) in own_nonces:
+                return current
+            if generation not in (None, current.generation):
+                raise ChangedSince(name_of(key))
+            if current.is_open is is_open:
                 return current
             nonce = context.nonce()
-            generation = current.generation if is_open else current.generation + 1
             who, since = context.label, context.clock.wall_text()
-            after = GateView(generation, is_open, payload, who, since)
+            next_generation = current.generation if is_open else current.generation + 1
+            after = GateView(next_generation, is_open, payload, who, since)
             expected = None if entry is None else entry.version
             document = _encode(after, nonce)
             outcome = yield from cas(key, expected, document, _ATTEMPT_S)

@@ -17,8 +17,10 @@ from typing import Final
 from strongroom.coordination.effects import Applied, Sleep, Steps, Unknown, cas, get
 from strongroom.coordination.errors import CoordinationError, CorruptRecord, StoreUnavailable
 from strongroom.coordination.recipes.waiting import Backoff
+from strongroom.coordination.schema.names import key_of
 from strongroom.coordination.session.context import RecipeContext
 
+KIND: Final = "ids"
 ID_MAX: Final = 2**63 - 1
 _ATTEMPT_S: Final = 1.5
 _EXPECTED: Final = "the next free id as a decimal number"
@@ -114,11 +116,26 @@ def reserve_steps(context: RecipeContext, state: RangeReservations, count: int) 
     raise IdsUnavailable(state.name, state.max_retries + 1, reason)
 
 
-def _number(state: RangeReservations, value: bytes) -> int:
+def next_id_steps(name: str) -> Steps[int | None]:
+    """Return the next id that nobody has reserved, by one read; None if none was ever reserved.
+
+    Raises: StoreUnavailable, StoreRefused, CorruptRecord, BadName.
+    """
+    key = key_of(KIND, name)
+    entry = yield from get(key, _ATTEMPT_S)
+    return None if entry is None else decode_next_id(key, entry.value)
+
+
+def decode_next_id(key: str, value: bytes) -> int:
+    """Return the number under a key of ids. Raises: CorruptRecord."""
     text = value.strip()
     if not text.isdigit() or len(text) > 19:
-        raise CorruptRecord(state.key, value, _EXPECTED)
-    number = int(text)
+        raise CorruptRecord(key, value, _EXPECTED)
+    return int(text)
+
+
+def _number(state: RangeReservations, value: bytes) -> int:
+    number = decode_next_id(state.key, value)
     if number < state.highest:
         expected = f"{_EXPECTED}, {state.highest} or more: it has been that already"
         raise CorruptRecord(state.key, value, expected)

@@ -16,7 +16,12 @@ from typing import Final, Generic, TypeVar
 from strongroom.coordination.drivers.event_loop import AsyncDriver
 from strongroom.coordination.drivers.threads import SyncDriver
 from strongroom.coordination.effects import Steps
-from strongroom.coordination.recipes.ids.id_ranges import ID_MAX, RangeReservations, reserve_steps
+from strongroom.coordination.recipes.ids.id_ranges import (
+    ID_MAX,
+    KIND,
+    RangeReservations,
+    reserve_steps,
+)
 from strongroom.coordination.schema.names import key_of
 from strongroom.coordination.session.context import RecipeContext
 from strongroom.coordination.session.forking import register_for_forks
@@ -80,7 +85,7 @@ class _Source:
 
     def __init__(self, context: RecipeContext, name: str, options: IdsOptions) -> None:
         self._context, self.options = context, options
-        self._name, self._key = name, key_of("ids", name)
+        self._name, self._key = name, key_of(KIND, name)
         self._reset()
 
     def _reset(self) -> None:

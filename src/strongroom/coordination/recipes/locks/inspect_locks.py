@@ -19,7 +19,7 @@ from strongroom.coordination.effects import (
     get,
     list_keys,
 )
-from strongroom.coordination.errors import BadName, StoreUnavailable
+from strongroom.coordination.errors import BadName, ChangedSince, StoreUnavailable
 from strongroom.coordination.recipes.locks.lock_state import LockView, observed_record, view_of
 from strongroom.coordination.recipes.waiting import WriteRetries
 from strongroom.coordination.schema.names import key_of, name_of
@@ -55,13 +55,19 @@ def list_steps(context: RecipeContext, kind: str) -> Steps[list[str]]:
     return names
 
 
-def break_steps(context: RecipeContext, kind: str, name: str) -> Steps[LockView | None]:
+def break_steps(
+    context: RecipeContext, kind: str, name: str, nonce: str | None = None
+) -> Steps[LockView | None]:
     """End another client's hold now; return its view, or None if nobody held the lock.
+
+    Arguments:
+        nonce: the hold that is meant (`LockView.nonce`); None = whichever there is.
 
     The fence is counted up. So the holder's later writes are refused once the next holder has
     written. The holder learns of it at its next renewal, or at once if it watches.
 
     Raises:
+        ChangedSince: the lock is free, or another hold has begun; nothing was written.
         StoreUnavailable: the store did not answer, or the outcome of the write is unknown.
     """
     key = key_of(kind, name)
@@ -70,6 +76,8 @@ def break_steps(context: RecipeContext, kind: str, name: str) -> Steps[LockView 
         sent_s = context.clock.monotonic_s()
         entry = yield from get(key, _TIMEOUT_S)
         view = view_of(context, name, key, observed_record(context, key, entry, sent_s))
+        if nonce is not None and (view is None or view.nonce != nonce):
+            raise ChangedSince(name)
         if entry is None or view is None or not view.held:
             return None
         record = decode_lock(key, entry.value)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from strongroom.coordination.effects import Applied, Conflict, Entry, Steps, cas, get
-from strongroom.coordination.errors import StoreUnavailable
+from strongroom.coordination.errors import ChangedSince, StoreUnavailable
 from strongroom.coordination.recipes.slots import barrier_core
 from strongroom.coordination.recipes.slots.barrier_core import decode_barrier
 from strongroom.coordination.recipes.slots.slot_records import (
@@ -127,8 +127,13 @@ def show_barrier_steps(context: RecipeContext, name: str) -> Steps[BarrierView |
     return BarrierView(name, record.generation, record.parties, arrived)
 
 
-def break_slots_steps(context: RecipeContext, kind: str, name: str) -> Steps[SlotsView | None]:
+def break_slots_steps(
+    context: RecipeContext, kind: str, name: str, fence: int | None = None
+) -> Steps[SlotsView | None]:
     """End all holds of a semaphore or a read-write lock.
+
+    Arguments:
+        fence: the highest fence that the caller has seen (`SlotsView.fence`); None = any.
 
     The fence counts up. Waiting clients keep waiting. Holders learn of it at their next renewal, or
     at once if they watch.
@@ -136,6 +141,7 @@ def break_slots_steps(context: RecipeContext, kind: str, name: str) -> Steps[Slo
     Returns: the slots as they were before; None if nobody held one.
 
     Raises:
+        ChangedSince: a higher fence was given since; nothing was written.
         StoreUnavailable: the store did not answer, or the outcome of the write is unknown.
     """
     key = key_of(kind, name)
@@ -146,6 +152,8 @@ def break_slots_steps(context: RecipeContext, kind: str, name: str) -> Steps[Slo
             return None
         record = decode_slots(kind, key, entry.value)
         view = _view_of(context, name, key, record, since_s)
+        if fence is not None and view.fence != fence:
+            raise ChangedSince(name)
         if not view.holders:
             return None
         value = encode_slots(kind, _emptied(record), context.nonce())
