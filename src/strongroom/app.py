@@ -414,6 +414,7 @@ class App:
             is_damaged=lambda: self.scrub is not None and self.scrub.facts().damaged > 0,
             resets=self._resets().answer if settings.may_be_reset() else None,
             hosts=OwnHosts(frozenset(names), settings.host_suffixes),
+            console_url=self.console_url,
         )
 
     def _resets(self) -> Resets:

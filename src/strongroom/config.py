@@ -133,6 +133,8 @@ class ConsoleSettings(msgspec.Struct, frozen=True):
         oidc_client: the client id with which people sign in at the issuer of bearer tokens; None =
             they do not.
         folder: of the built page; None = the package's own.
+        coordination_stores: further stores of the toolkit, each NAME=URL, which may hold secrets.
+        coordination_acts: whether operators may open gates and break locks there.
     """
 
     port: int = DEFAULT_CONSOLE_PORT
@@ -142,6 +144,8 @@ class ConsoleSettings(msgspec.Struct, frozen=True):
     operator: str | None = None
     oidc_client: str | None = None
     folder: Path | None = None
+    coordination_stores: tuple[str, ...] = field(default=(), repr=False)
+    coordination_acts: bool = False
 
 
 class RolesSource(msgspec.Struct, frozen=True):

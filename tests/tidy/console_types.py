@@ -16,11 +16,14 @@ from typing import Any, Final, Literal, Union
 import msgspec
 
 from strongroom.servers.console import marks
-from strongroom.servers.console.api import documents
+from strongroom.servers.console.api import coordination, documents
 from tests.tidy.sources import ROOT
 
 FILE: Final = ROOT / "console" / "src" / "api" / "documents.ts"
-DOCUMENTS: Final = documents.DOCUMENTS
+DOCUMENTS: Final[tuple[type[msgspec.Struct], ...]] = (
+    *documents.DOCUMENTS,
+    *coordination.DOCUMENTS,
+)
 _HEAD: Final = """\
 // The read API's documents. Made by `python -m tests.tidy.console_types` from
 // src/strongroom/servers/console/api/; do not edit. The comment says whose a field is. Others get

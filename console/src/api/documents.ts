@@ -9,6 +9,23 @@ export interface AccountFigures {
   readonly errors_per_s: number | null; // server
 }
 
+export interface BreakAct {
+  readonly broken: readonly string[]; // readable
+}
+
+export interface ContainerRecords {
+  readonly container: string; // readable
+  readonly may_act: boolean; // readable
+  readonly records: PlaceRecords; // readable
+}
+
+export interface Coordination {
+  readonly change: string; // readable
+  readonly containers: readonly ContainerRecords[]; // readable
+  readonly has_more: boolean; // readable
+  readonly stores: readonly OtherStore[]; // server
+}
+
 export interface DevelopmentAccount {
   readonly name: string; // anybody
   readonly key: string; // anybody
@@ -33,6 +50,12 @@ export interface ExchangedToken {
   readonly id_token: string | null; // anybody
 }
 
+export interface GateAct {
+  readonly generation: number; // readable
+  readonly is_open: boolean; // readable
+  readonly state: string; // readable
+}
+
 export interface HeaderText {
   readonly name: string; // readable
   readonly value: string; // readable
@@ -50,12 +73,28 @@ export interface LoggedError {
   readonly text: string; // server
 }
 
+export interface OtherStore {
+  readonly name: string; // server
+  readonly url: string; // server
+  readonly may_act: boolean; // server
+}
+
 export interface Overview {
   readonly time: string; // anybody
   readonly interval_s: number; // anybody
   readonly scope: "account" | "server" | null; // anybody
   readonly services: readonly ServiceFigures[]; // anybody
   readonly server: ServerFigures | null; // server
+}
+
+export interface PlaceRecords {
+  readonly gates: readonly ShownGate[]; // readable
+  readonly held: readonly ShownHold[]; // readable
+  readonly barriers: readonly ShownBarrier[]; // readable
+  readonly groups: readonly ShownGroup[]; // readable
+  readonly ids: readonly ShownIds[]; // readable
+  readonly unreadable: readonly UnreadableRecord[]; // readable
+  readonly next_after: string; // readable
 }
 
 export interface Problem {
@@ -167,11 +206,89 @@ export interface Session {
   readonly has_test_clock: boolean; // anybody
 }
 
+export interface ShownBarrier {
+  readonly name: string; // readable
+  readonly generation: number; // readable
+  readonly parties: number; // readable
+  readonly arrived: readonly ShownHolder[]; // readable
+}
+
+export interface ShownGate {
+  readonly name: string; // readable
+  readonly generation: number; // readable
+  readonly is_open: boolean; // readable
+  readonly payload: string; // readable
+  readonly who: string; // readable
+  readonly since: string; // readable
+  readonly waiting: readonly ShownWaiter[]; // readable
+  readonly waiting_count: number; // readable
+  readonly state: string; // readable
+}
+
+export interface ShownGroup {
+  readonly name: string; // readable
+  readonly members: readonly ShownMember[]; // readable
+  readonly member_count: number; // readable
+}
+
+export interface ShownHold {
+  readonly kind: "lock" | "election" | "semaphore" | "rwlock"; // readable
+  readonly name: string; // readable
+  readonly holders: readonly ShownHolder[]; // readable
+  readonly waiting: readonly ShownWaiter[]; // readable
+  readonly waiting_count: number; // readable
+  readonly fence: string; // readable
+  readonly limit: number; // readable
+  readonly value: string; // readable
+  readonly end: string; // readable
+  readonly state: string; // readable
+}
+
+export interface ShownHolder {
+  readonly who: string; // readable
+  readonly since: string; // readable
+  readonly role: string; // readable
+  readonly fence: string; // readable
+  readonly ttl_s: number; // readable
+  readonly left_s: number; // readable
+  readonly writes: number; // readable
+}
+
+export interface ShownIds {
+  readonly name: string; // readable
+  readonly next_id: string; // readable
+}
+
+export interface ShownMember {
+  readonly who: string; // readable
+  readonly since: string; // readable
+  readonly data: string; // readable
+  readonly ttl_s: number; // readable
+  readonly left_s: number; // readable
+}
+
+export interface ShownWaiter {
+  readonly who: string; // readable
+  readonly since: string; // readable
+  readonly is_queued: boolean; // readable
+}
+
 export interface SignInIssuer {
   readonly name: string; // anybody
   readonly authorization_endpoint: string; // anybody
   readonly client_id: string; // anybody
   readonly scope: string; // anybody
+}
+
+export interface StoreRecords {
+  readonly change: string; // server
+  readonly store: OtherStore; // server
+  readonly records: PlaceRecords; // server
+}
+
+export interface UnreadableRecord {
+  readonly key: string; // readable
+  readonly why: string; // readable
 }
 
 export interface Who {

@@ -19,7 +19,12 @@ from strongroom.config import (
 from strongroom.servers.console.origin import host_name
 
 _PORTS: Final = ("blob-port", "queue-port", "table-port", "file-port", "one-port", "smb-port")
-_OF_CONSOLE: Final = ("console-url", "console-operator", "console-oidc-client")
+_OF_CONSOLE: Final = (
+    "console-url",
+    "console-operator",
+    "console-oidc-client",
+    "coordination-store",
+)
 
 
 def console_settings(values: Values) -> ConsoleSettings | None:
@@ -38,6 +43,8 @@ def console_settings(values: Values) -> ConsoleSettings | None:
         idle_minutes=values.known("console-idle", int),
         operator=values.one("console-operator", str),
         oidc_client=values.one("console-oidc-client", str),
+        coordination_stores=values.texts("coordination-store"),
+        coordination_acts=values.known("coordination-acts", bool),
     )
 
 

@@ -268,6 +268,22 @@ _CONSOLE: Final = Section(
             "Let people sign in at the issuer of --oauth-issuer, as this client (code flow, PKCE).",
             needs=("oauth-issuer",),
         ),
+        Flag(
+            "coordination-store",
+            kinds.text("NAME=URL"),
+            "A further store of the coordination toolkit to show to operators there; may be "
+            "repeated. A password in the URL belongs into the configuration file or the "
+            "environment: every user of this machine can see flags in ps.",
+            default=(),
+            repeats=True,
+        ),
+        Flag(
+            "coordination-acts",
+            kinds.SWITCH,
+            "Let operators open gates and break locks in those stores, too.",
+            default=False,
+            needs=("coordination-store",),
+        ),
     ),
 )
 

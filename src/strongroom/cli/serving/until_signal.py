@@ -13,6 +13,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -145,12 +146,18 @@ async def _until_signal(settings: Settings, program: Program) -> EngineError | N
         access_log = app.observation.access_log
         if access_log is not None:
             on_signals(loop, REOPENING_SIGNALS, access_log.writer.reopen)
+        if app.console is not None:
+            # The part of the console that uses the toolkit, which nothing below `cli` knows.
+            from strongroom.console.serving import open_coordination
+
+            at_end.callback(open_coordination(app))
         announce.ready(app)
         program.started(app)
 
     try:
-        give_up = partial(_exit_at_once, program)
-        return await serve(settings, SystemClock(), stop, started, give_up, program.tell)
+        with ExitStack() as at_end:
+            give_up = partial(_exit_at_once, program)
+            return await serve(settings, SystemClock(), stop, started, give_up, program.tell)
     finally:
         announce.end()
 

@@ -1,0 +1,100 @@
+"""The addresses of the API beneath `coordination`: what they take, and how they refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from strongroom.auth.claims import SharedKeyClaim
+from strongroom.console.endpoints import CoordinationPart, Document
+from strongroom.servers.console.api.coordination import BreakAct, Coordination, GateAct
+from strongroom.servers.console.api.parts import MountedRequest
+from strongroom.servers.console.refusals import ApiRefusal
+from strongroom.servers.console.viewers import Viewer
+from strongroom.testing import InProcessServer
+from tests.console.world import ACCOUNT, World
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[World]:
+    with InProcessServer.start() as server:
+        world = World(server)
+        yield world
+        world.view.close()
+
+
+def asked(
+    world: World,
+    method: str,
+    path: str,
+    query: dict[str, str],
+    if_match: str | None = None,
+    body: bytes = b"",
+) -> Document:
+    viewer = Viewer(SharedKeyClaim(ACCOUNT), is_operator=True)
+    request = MountedRequest(method, path, query, if_match, body, viewer)
+    part = CoordinationPart(world.view, world.wall_ticks, bool)
+    return world.run(part.answer(request))
+
+
+IN = {"container": "locks"}
+
+
+def test_a_gate_by_its_address(world: World) -> None:
+    opened = asked(world, "POST", "/gates/go%2F%C3%A4%3Cb%3E/open", IN, '"1"', b'{"a": 1}')
+    assert opened == GateAct(1, True, "1")
+    assert asked(world, "POST", "/gates/go%2F%C3%A4%3Cb%3E/rearm", IN, "*") == GateAct(
+        2, False, "2"
+    )
+    seen = asked(world, "GET", "", IN)
+    assert isinstance(seen, Coordination)
+    assert [one.name for one in seen.containers[0].records.gates] == ["go/ä<b>"]
+    assert asked(world, "POST", "/locks/free/break", IN | {"kind": "election"}) == BreakAct(())
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "query", "if_match", "body", "status"),
+    [
+        ("GET", "", {"container": "A"}, None, b"", 400),
+        ("GET", "", {"container": "a/../b"}, None, b"", 400),
+        ("GET", "", {"what": "x"}, None, b"", 400),
+        ("GET", "", {"limit": "0"}, None, b"", 400),
+        ("GET", "", {"limit": "²"}, None, b"", 400),
+        ("GET", "", {"wait_s": "1e9"}, None, b"", 400),
+        ("GET", "", {"after": "a" * 257}, None, b"", 400),
+        ("GET", "", {"store": "none"}, None, b"", 404),
+        ("POST", "", {}, None, b"", 405),
+        ("GET", "/gates/go/open", IN, None, b"", 405),
+        ("POST", "/gates/go", IN, None, b"", 404),
+        ("POST", "/gates/go/break", IN, None, b"", 404),
+        ("POST", "/gates/a/b/open", IN, None, b"", 404),
+        ("POST", "/gates//open", IN, None, b"", 400),
+        ("POST", "/gates/%FF/open", IN, None, b"", 400),
+        ("POST", f"/gates/{'a' * 300}/open", IN, None, b"", 400),
+        ("POST", "/gates/go/open", {}, None, b"", 400),
+        ("POST", "/gates/go/open", IN | {"store": "x"}, None, b"", 400),
+        ("POST", "/gates/go/open", IN, "no quotes", b"", 400),
+        ("POST", "/gates/go/open", IN, '"7"', b"", 412),
+        ("POST", "/gates/go/open", IN, None, b"{", 400),
+        ("POST", "/gates/go/open", IN, None, b"NaN", 400),
+        ("POST", "/gates/go/open", IN, None, b"[" * 30_000, 400),
+        ("POST", "/gates/go/open", IN, None, b'"%s"' % (b"a" * 40_000), 413),
+        ("POST", "/locks/a/break", IN | {"kind": "gate"}, None, b"", 400),
+        ("POST", "/locks/a/break", IN, '"seen"', b"", 412),
+        ("POST", "/locks/a/break", {"store": "none"}, None, b"", 404),
+    ],
+)
+def test_what_is_refused(
+    world: World,
+    method: str,
+    path: str,
+    query: dict[str, str],
+    if_match: str | None,
+    body: bytes,
+    status: int,
+) -> None:
+    with pytest.raises(ApiRefusal) as refused:
+        asked(world, method, path, query, if_match, body)
+    assert (refused.value.status, bool(refused.value.text)) == (status, True)
+    assert len(refused.value.text) < 500
