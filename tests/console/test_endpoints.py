@@ -50,6 +50,8 @@ def test_a_gate_by_its_address(world: World) -> None:
     seen = asked(world, "GET", "", IN)
     assert isinstance(seen, Coordination)
     assert [one.name for one in seen.containers[0].records.gates] == ["go/ä<b>"]
+    dots = IN | {"name": ".."}
+    assert asked(world, "POST", "/gates/-/open", dots, None) == GateAct(1, True, "1")
     assert asked(world, "POST", "/locks/free/break", IN | {"kind": "election"}) == BreakAct(())
 
 
@@ -82,6 +84,7 @@ def test_a_gate_by_its_address(world: World) -> None:
         ("POST", "/gates/go/open", IN, None, b'"%s"' % (b"a" * 40_000), 413),
         ("POST", "/locks/a/break", IN | {"kind": "gate"}, None, b"", 400),
         ("POST", "/locks/a/break", IN, '"seen"', b"", 412),
+        ("POST", "/gates/go/open", IN | {"name": "x"}, None, b"", 400),
         ("POST", "/locks/a/break", {"store": "none"}, None, b"", 404),
     ],
 )

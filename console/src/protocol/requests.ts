@@ -73,6 +73,23 @@ export async function postApi<Document>(path: string, content: unknown): Promise
   return (await answer.json()) as Document;
 }
 
+export interface ApiAct {
+  readonly path: string;
+  readonly query?: Query;
+  /** What was seen, for If-Match; without it the act is done whatever there is now. */
+  readonly state?: string;
+}
+
+/** Let the read API do something: a POST without a body. Raises: as `send`. */
+export async function actApi<Document>(credential: Credential, act: ApiAct): Promise<Document> {
+  const url = new URL(`${API_PREFIX}${act.path}${queryOf(act.query)}`, location.origin);
+  const plain = new Map([["x-ms-version", VERSION]]);
+  if (act.state) plain.set("if-match", `"${act.state}"`);
+  const headers = await signedHeaders(credential, "POST", url, plain, 0, "full");
+  const answer = await fetched(url, { method: "POST", headers, signal: null });
+  return (await answer.json()) as Document;
+}
+
 function dataUrl(credential: Credential, request: DataRequest): URL {
   const url = new URL(`/${request.service}/${request.account}${request.path}${queryOf(request.query)}`, location.origin);
   if (credential.kind === "sas") url.search += `${url.search ? "&" : "?"}${credential.token}`;

@@ -8,7 +8,8 @@
 
 A GET takes `after` and `limit` for pages, and `change` and `wait_s` to wait for a change. An act
 takes `container` or `store`, and the header If-Match with the `state` that was seen. NAME is
-percent-encoded as one segment. Lives here: parameters, and errors as refusals. Must not live here:
+percent-encoded as one segment; `-?name=NAME` is for names that no browser can send there, like
+`..`. Lives here: parameters, and errors as refusals. Must not live here:
 who asks (servers/console/viewers.py), what is read or done (coordination_view.py).
 """
 
@@ -56,7 +57,7 @@ from strongroom.servers.console.viewers import Viewer
 WAIT_S_MAX: Final = 30
 PAYLOAD_BYTES_MAX: Final = 32 * 1024
 _READ: Final = frozenset({"container", "store", "after", "limit", "change", "wait_s"})
-_ACT: Final = frozenset({"container", "store", "kind"})
+_ACT: Final = frozenset({"container", "store", "kind", "name"})
 _CONTAINER: Final = re.compile(r"[$a-z0-9-]{1,63}")
 _TEXT_CHARS_MAX: Final = 256
 _KINDS: Final = get_args(Kind)
@@ -112,7 +113,7 @@ class CoordinationPart:
             )
         if asked.method != "POST":
             raise ApiRefusal(405, "WrongMethod", "Allowed: POST.")
-        return await self._act(asked, _decoded(parts[1]), parts[2])
+        return await self._act(asked, _name(parts[1], asked.query), parts[2])
 
     def _access(self, viewer: Viewer) -> Access:
         label = f"{viewer.name} (console)"
@@ -161,7 +162,12 @@ def _no_store(name: str) -> ApiRefusal:
     return ApiRefusal(404, "NotFound", f"No store is called {name[:_TEXT_CHARS_MAX]!r}.")
 
 
-def _decoded(segment: str) -> str:
+def _name(segment: str, query: Mapping[str, str]) -> str:
+    given = query.get("name")
+    if given is not None:
+        if segment != "-":
+            raise ApiRefusal(400, "InvalidQuery", "With ?name=, the segment is a hyphen.")
+        return given
     try:
         return unquote(segment, errors="strict")
     except UnicodeDecodeError:
