@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 
 import pytest
@@ -101,3 +102,27 @@ def test_what_is_refused(
         asked(world, method, path, query, if_match, body)
     assert (refused.value.status, bool(refused.value.text)) == (status, True)
     assert len(refused.value.text) < 500
+
+
+def test_one_viewer_cannot_occupy_the_readers(world: World) -> None:
+    part = CoordinationPart(world.view, world.wall_ticks, bool)
+    viewer = Viewer(SharedKeyClaim(ACCOUNT), is_operator=True)
+
+    def reading(change: str, wait_s: str) -> MountedRequest:
+        query = IN | {"change": change, "wait_s": wait_s}
+        return MountedRequest("GET", "", query, None, b"", viewer)
+
+    async def play() -> None:
+        seen = await part.answer(reading("", "0"))
+        assert isinstance(seen, Coordination)
+        waits = [asyncio.create_task(part.answer(reading(seen.change, "20"))) for _ in range(16)]
+        await asyncio.sleep(0)
+        with pytest.raises(ApiRefusal) as refused:
+            await part.answer(reading("", "0"))
+        assert refused.value.status == 429
+        for one in waits:
+            one.cancel()
+        await asyncio.gather(*waits, return_exceptions=True)
+        assert isinstance(await part.answer(reading("", "0")), Coordination)
+
+    world.run(play())

@@ -18,6 +18,7 @@ from strongroom.coordination import connect
 from strongroom.testing import InProcessServer
 from strongroom.testing.ports import HOST, free_port
 from strongroom.values import rfc1123
+from tests.cli.command import in_process
 from tests.cli.terminal import AtTerminal
 from tests.conformance.signing import authorization
 
@@ -153,3 +154,15 @@ def test_a_command_at_a_terminal_says_where_the_console_is(served: Served) -> No
     assert command.end() == 0
     for_scripts = AtTerminal("locks", "list", "--json", "--store", served.url(SHOP))
     assert for_scripts.end() == 0 and "see it at" not in for_scripts.seen
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("--coordination-acts",), "--coordination-store"),
+        (("--host", "0.0.0.0", "--coordination-store", "a=memory://b"), "--console"),
+    ],
+)
+def test_flags_that_would_do_nothing_are_refused(flags: tuple[str, ...], said: str) -> None:
+    ran = in_process("serve", "--in-memory", *flags)
+    assert ran.code in (2, 3) and said in ran.err

@@ -17,7 +17,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final, cast, get_args
 from urllib.parse import unquote
 
@@ -55,6 +57,8 @@ from strongroom.servers.console.refusals import ApiRefusal
 from strongroom.servers.console.viewers import Viewer
 
 WAIT_S_MAX: Final = 30
+READS_MAX: Final = 16
+"""So many reads of one viewer are in progress or wait for a change at a time."""
 PAYLOAD_BYTES_MAX: Final = 32 * 1024
 _READ: Final = frozenset({"container", "store", "after", "limit", "change", "wait_s"})
 _ACT: Final = frozenset({"container", "store", "kind", "name"})
@@ -83,6 +87,7 @@ class CoordinationPart:
     ) -> None:
         self.view = view
         self._wall_ticks, self._is_stopping = wall_ticks, is_stopping
+        self._waiting: Counter[str] = Counter()
 
     async def answer(self, asked: MountedRequest) -> Document:
         """Return the document of the answer. Raises: ApiRefusal."""
@@ -122,6 +127,24 @@ class CoordinationPart:
     async def _read(self, asked: MountedRequest) -> Document:
         query = asked.query
         _check_names(query, _READ)
+        with self._one_more(f"{asked.viewer.kind} {asked.viewer.name}"):
+            return await self._read_page(asked)
+
+    @contextmanager
+    def _one_more(self, viewer: str) -> Iterator[None]:
+        """Count a read of this viewer while the block runs. Raises: ApiRefusal: too many wait."""
+        if self._waiting[viewer] >= READS_MAX:
+            raise ApiRefusal(429, "TooManyRequests", f"{READS_MAX} reads are waiting already.")
+        self._waiting[viewer] += 1
+        try:
+            yield
+        finally:
+            self._waiting[viewer] -= 1
+            if not self._waiting[viewer]:
+                del self._waiting[viewer]
+
+    async def _read_page(self, asked: MountedRequest) -> Document:
+        query = asked.query
         page = PageOf(_text(query, "after"), _number(query, "limit", PAGE_MAX, 1, PAGE_MAX))
         change, wait_s = _text(query, "change"), _number(query, "wait_s", 0, 0, WAIT_S_MAX)
         access, store = self._access(asked.viewer), query.get("store")
