@@ -5,6 +5,7 @@ import type { ComponentType } from "preact";
 import type { IconName } from "../components/icons";
 import type { CredentialKind } from "../protocol/credentials";
 import { texts } from "../texts";
+import { Blobs } from "./blobs/blobs";
 import { Coordination } from "./coordination/coordination";
 import { Overview } from "./overview/overview";
 import { Requests } from "./requests/requests";
@@ -21,6 +22,7 @@ export interface View {
 
 export const VIEWS: readonly View[] = [
   { name: "overview", title: texts.overview.title, icon: "overview", for: ["key", "bearer"], component: Overview },
+  { name: "blobs", title: texts.blobs.title, icon: "blobs", for: ["key", "sas", "bearer"], component: Blobs },
   { name: "coordination", title: texts.coordination.title, icon: "coordination", for: ["key", "bearer"], component: Coordination },
   { name: "requests", title: texts.requests.title, icon: "requests", for: ["key", "bearer"], component: Requests },
 ];

@@ -1,0 +1,146 @@
+// Uploads. A block's id carries the SHA-256 of its bytes, so blocks of two files never mix, and a
+// resumed upload skips a block only if the block's own bytes give an id that is there already.
+// Nothing shows before the commit, which is for the blob that was there at the beginning.
+
+import { NoAnswer, ServiceError } from "../errors";
+import { blockList, leased } from "./blobs";
+import { askBlob, type BlobPlace } from "./place";
+import { Slots } from "./slots";
+
+const MIB = 1024 * 1024;
+const BLOCK_BYTES = 4 * MIB;
+const BLOCKS_MAX = 50_000;
+export const BLOCKS_IN_MEMORY = 4;
+const TRIES = 4;
+
+/** Shared by all uploads of the page. */
+const slots = new Slots(BLOCKS_IN_MEMORY);
+
+export interface UploadWatch {
+  readonly signal: AbortSignal;
+  readonly leaseId?: string | undefined;
+  /** Called with the bytes that are at the server, and how many of them were there before. */
+  readonly progress: (doneBytes: number, skippedBytes: number) => void;
+  /** Called before the one request after which the upload cannot be cancelled. */
+  readonly commits: () => void;
+}
+
+/** Upload a file. Raises: ServiceError (412 or 409 if the blob changed meanwhile), the abort's reason. */
+export async function upload(place: BlobPlace, file: File, watch: UploadWatch): Promise<void> {
+  const condition = await conditionNow(place, watch.signal);
+  const headers = { ...condition, ...leased(watch.leaseId), ...contentType(file) };
+  if (file.size <= BLOCK_BYTES) {
+    await putWhole(place, file, headers, watch);
+  } else {
+    const ids = await putBlocks(place, file, watch);
+    await commit(place, ids, headers, watch);
+  }
+  watch.progress(file.size, 0);
+}
+
+/** Return the condition under which the blob is as it is now: this ETag, or none at all. */
+export async function conditionNow(place: BlobPlace, signal: AbortSignal): Promise<Record<string, string>> {
+  try {
+    const etag = (await askBlob(place, "HEAD", { signal })).headers.get("etag");
+    return etag ? { "if-match": etag } : { "if-none-match": "*" };
+  } catch (error) {
+    // Who may not read may create, but not replace what was never seen.
+    if (error instanceof ServiceError && [403, 404].includes(error.status)) return { "if-none-match": "*" };
+    throw error;
+  }
+}
+
+function contentType(file: File): Record<string, string> {
+  return file.type ? { "x-ms-blob-content-type": file.type } : {};
+}
+
+async function putWhole(place: BlobPlace, file: File, headers: Record<string, string>, watch: UploadWatch): Promise<void> {
+  const give = await slots.take(watch.signal);
+  try {
+    const body = new Uint8Array(await file.arrayBuffer());
+    watch.signal.throwIfAborted();
+    watch.commits();
+    await askBlob(place, "PUT", { headers: { ...headers, "x-ms-blob-type": "BlockBlob" }, body });
+  } finally {
+    give();
+  }
+}
+
+export function blockSizeFor(sizeBytes: number): number {
+  return Math.max(BLOCK_BYTES, Math.ceil(sizeBytes / BLOCKS_MAX / MIB) * MIB);
+}
+
+/** Return the id of a block: its SHA-256, in base64. */
+export async function blockId(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
+  return btoa(String.fromCharCode(...new Uint8Array(await crypto.subtle.digest("SHA-256", bytes))));
+}
+
+async function putBlocks(place: BlobPlace, file: File, watch: UploadWatch): Promise<string[]> {
+  const there = await blocksThere(place, watch.signal);
+  const size = blockSizeFor(file.size);
+  const count = Math.ceil(file.size / size);
+  const ids = Array.from({ length: count }, () => "");
+  const ends = new AbortController();
+  const signal = AbortSignal.any([watch.signal, ends.signal]);
+  let next = 0;
+  let done = 0;
+  let skipped = 0;
+  const work = async (): Promise<void> => {
+    while (next < count) {
+      const at = next;
+      next += 1;
+      const give = await slots.take(signal);
+      try {
+        const bytes = new Uint8Array(await file.slice(at * size, (at + 1) * size).arrayBuffer());
+        const id = await blockId(bytes);
+        if (there.get(id) === bytes.length) skipped += bytes.length;
+        else await putBlock(place, id, bytes, signal, watch.leaseId);
+        there.set(id, bytes.length);
+        ids[at] = id;
+        done += bytes.length;
+        watch.progress(done, skipped);
+      } finally {
+        give();
+      }
+    }
+  };
+  try {
+    await Promise.all(Array.from({ length: Math.min(BLOCKS_IN_MEMORY, count) }, work));
+  } catch (error) {
+    ends.abort();
+    throw error;
+  }
+  return ids;
+}
+
+/** Return the sizes of the uncommitted blocks by their ids. */
+async function blocksThere(place: BlobPlace, signal: AbortSignal): Promise<Map<string, number>> {
+  try {
+    const blocks = await blockList(place, "uncommitted", signal);
+    return new Map(blocks.map((one) => [one.id, one.sizeBytes]));
+  } catch (error) {
+    if (error instanceof ServiceError && [403, 404].includes(error.status)) return new Map();
+    throw error;
+  }
+}
+
+async function putBlock(place: BlobPlace, id: string, bytes: Uint8Array<ArrayBuffer>, signal: AbortSignal, leaseId?: string): Promise<void> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      await askBlob(place, "PUT", { query: { comp: "block", blockid: id }, headers: leased(leaseId), body: bytes, signal });
+      return;
+    } catch (error) {
+      const isPassing = error instanceof NoAnswer || (error instanceof ServiceError && [500, 503].includes(error.status));
+      if (signal.aborted || !isPassing || attempt === TRIES) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 500 * 2 ** attempt));
+      signal.throwIfAborted();
+    }
+  }
+}
+
+async function commit(place: BlobPlace, ids: readonly string[], headers: Record<string, string>, watch: UploadWatch): Promise<void> {
+  watch.signal.throwIfAborted();
+  watch.commits();
+  const body = `<?xml version="1.0" encoding="utf-8"?><BlockList>${ids.map((id) => `<Uncommitted>${id}</Uncommitted>`).join("")}</BlockList>`;
+  await askBlob(place, "PUT", { query: { comp: "blocklist" }, headers: { ...headers, "content-type": "application/xml" }, body });
+}

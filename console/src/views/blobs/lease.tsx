@@ -1,0 +1,117 @@
+// The lease of a blob or container: its state, the time that is left where this page holds it, and
+// what can be done. The state is read again each second and a half, so that what others do is seen.
+
+import { useSignal } from "@preact/signals";
+import type { JSX } from "preact";
+import { useEffect } from "preact/hooks";
+
+import { Field } from "../../components/controls";
+import { FormDialog } from "../../components/dialog";
+import { acquireLease, breakLease, forgetLease, type HeldLease, heldLease, type LeasePlace, releaseLease, renewLease } from "../../protocol/blob/leases";
+import type { Act } from "../../protocol/blob/rights";
+import { countText } from "../../state/times";
+import { complain, say } from "../../state/toasts";
+import { texts } from "../../texts";
+import { ActButton } from "./place";
+
+const words = texts.blobs;
+
+export interface LeaseProps {
+  readonly place: LeasePlace;
+  /** In Azure's words: available, leased, breaking, broken, expired. */
+  readonly state: string;
+  readonly act: Act;
+  /** Read the state anew. */
+  readonly changed: () => void;
+}
+
+export function LeaseButtons({ place, state, act, changed }: LeaseProps): JSX.Element {
+  const open = useSignal<"acquire" | "release" | null>(null);
+  const held = heldLease(place);
+  const isLeased = state === "leased" || state === "breaking";
+  const run = (work: Promise<void>, said: string): void => {
+    work.then(() => { say(said); }, complain).finally(changed);
+  };
+  const release = (): void => {
+    if (held) run(releaseLease(place, held.id), words.leaseReleased);
+    else open.value = "release";
+  };
+  return (
+    <>
+      {!isLeased && <ActButton act={act} text={words.acquireLease} onClick={() => { open.value = "acquire"; }} />}
+      {held && <ActButton act={act} text={words.renewLease} onClick={() => { run(renewLease(place, held), words.leaseRenewed); }} />}
+      {isLeased && <ActButton act={act} text={words.releaseLease} onClick={release} />}
+      {isLeased && <ActButton act={act} text={words.breakLease} onClick={() => { run(breakLease(place), words.leaseBroken); }} />}
+      {open.value === "acquire" && <Acquire place={place} onClose={() => { open.value = null; }} changed={changed} />}
+      {open.value === "release" && <Release place={place} onClose={() => { open.value = null; }} changed={changed} />}
+    </>
+  );
+}
+
+interface DialogOf {
+  readonly place: LeasePlace;
+  readonly onClose: () => void;
+  readonly changed: () => void;
+}
+
+function Acquire({ place, onClose, changed }: DialogOf): JSX.Element {
+  const seconds = useSignal("60");
+  const act = async (): Promise<void> => {
+    const duration = Number(seconds.value);
+    const isRight = duration === -1 || (Number.isInteger(duration) && duration >= 15 && duration <= 60);
+    if (!isRight || seconds.value.trim() === "") throw new Error(words.notADuration);
+    await acquireLease(place, duration);
+    say(words.leaseAcquired);
+    changed();
+  };
+  return (
+    <FormDialog title={words.acquireTitle(nameOf(place))} onClose={onClose} action={words.acquire} act={act}>
+      <Field label={words.duration} value={seconds.value} hint={words.durationHint} onInput={(value) => { seconds.value = value; }} />
+    </FormDialog>
+  );
+}
+
+function Release({ place, onClose, changed }: DialogOf): JSX.Element {
+  const id = useSignal("");
+  const act = async (): Promise<void> => {
+    await releaseLease(place, id.value.trim());
+    say(words.leaseReleased);
+    changed();
+  };
+  return (
+    <FormDialog title={words.releaseTitle(nameOf(place))} onClose={onClose} action={words.release} disabled={id.value.trim() === ""} act={act}>
+      <Field label={words.leaseId} value={id.value} hint={words.leaseIdHint} onInput={(value) => { id.value = value; }} code />
+    </FormDialog>
+  );
+}
+
+function nameOf(place: LeasePlace): string {
+  return "blob" in place ? place.blob : place.container;
+}
+
+/** The state in words, with the countdown of a lease that this page holds. */
+export function LeaseState({ place, state, duration }: { readonly place: LeasePlace; readonly state: string; readonly duration: string }): JSX.Element {
+  const held = heldLease(place);
+  const isLeased = state === "leased";
+  // Another broke or replaced it: this page's id is of no use any more.
+  const isLost = held !== undefined && (state === "available" || state === "broken" || state === "expired");
+  useEffect(() => { if (isLost) forgetLease(place); }, [isLost]);
+  return (
+    <span class="lease-state">
+      <span class={`lease ${state}`}>{state}</span>
+      {isLeased && held && <><span class="muted">{words.leaseHere}</span><Countdown lease={held} /></>}
+      {isLeased && !held && <span class="muted">{duration === "infinite" ? words.leaseInfinite : words.leaseElsewhere}</span>}
+    </span>
+  );
+}
+
+function Countdown({ lease }: { readonly lease: HeldLease }): JSX.Element {
+  const now = useSignal(Date.now());
+  useEffect(() => {
+    const timer = setInterval(() => { now.value = Date.now(); }, 250);
+    return () => { clearInterval(timer); };
+  }, []);
+  if (lease.endsMs === null) return <span>{words.leaseInfinite}</span>;
+  const left = Math.max(0, Math.ceil((lease.endsMs - now.value) / 1000));
+  return <span class="countdown" role="timer">{words.leaseLeft(words.seconds(countText(left)))}</span>;
+}
