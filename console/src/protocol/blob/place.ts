@@ -58,8 +58,11 @@ export function blobPath(place: BlobPlace): string {
   return pathOf(place.container, place.blob);
 }
 
-function ask(place: AccountPlace, path: string, method: Method, asked: Asked): Promise<Response> {
+async function ask(place: AccountPlace, path: string, method: Method, asked: Asked): Promise<Response> {
   const { signal, ...rest } = asked;
   const { credential, account } = place;
-  return send(credential, { method, service: "blob", account, path, ...rest, ...(signal ? { signal } : {}) });
+  const answer = await send(credential, { method, service: "blob", account, path, ...rest, ...(signal ? { signal } : {}) });
+  // What a write answers is in its headers. Its body is read to the end, so that the connection is free.
+  if (method !== "GET") await answer.arrayBuffer();
+  return answer;
 }

@@ -1,6 +1,7 @@
 // Uploads. A block's id carries the SHA-256 of its bytes, so blocks of two files never mix, and a
 // resumed upload skips a block only if the block's own bytes give an id that is there already.
-// Nothing shows before the commit, which is for the blob that was there at the beginning.
+// Nothing shows before the commit, which is for the blob that was there at the beginning. Put Blob is
+// not used, even for small files: it stores the Cache-Control that browsers add to requests.
 
 import { NoAnswer, ServiceError } from "../errors";
 import { blockList, leased } from "./blobs";
@@ -28,14 +29,8 @@ export interface UploadWatch {
 /** Upload a file. Raises: ServiceError (412 or 409 if the blob changed meanwhile), the abort's reason. */
 export async function upload(place: BlobPlace, file: File, watch: UploadWatch): Promise<void> {
   const condition = await conditionNow(place, watch.signal);
-  const headers = { ...condition, ...leased(watch.leaseId), ...contentType(file) };
-  if (file.size <= BLOCK_BYTES) {
-    await putWhole(place, file, headers, watch);
-  } else {
-    const ids = await putBlocks(place, file, watch);
-    await commit(place, ids, headers, watch);
-  }
-  watch.progress(file.size, 0);
+  const ids = await putBlocks(place, file, watch);
+  await commit(place, ids, { ...condition, ...leased(watch.leaseId), ...contentType(file) }, watch);
 }
 
 /** Return the condition under which the blob is as it is now: this ETag, or none at all. */
@@ -54,18 +49,6 @@ function contentType(file: File): Record<string, string> {
   return file.type ? { "x-ms-blob-content-type": file.type } : {};
 }
 
-async function putWhole(place: BlobPlace, file: File, headers: Record<string, string>, watch: UploadWatch): Promise<void> {
-  const give = await slots.take(watch.signal);
-  try {
-    const body = new Uint8Array(await file.arrayBuffer());
-    watch.signal.throwIfAborted();
-    watch.commits();
-    await askBlob(place, "PUT", { headers: { ...headers, "x-ms-blob-type": "BlockBlob" }, body });
-  } finally {
-    give();
-  }
-}
-
 export function blockSizeFor(sizeBytes: number): number {
   return Math.max(BLOCK_BYTES, Math.ceil(sizeBytes / BLOCKS_MAX / MIB) * MIB);
 }
@@ -76,8 +59,8 @@ export async function blockId(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
 }
 
 async function putBlocks(place: BlobPlace, file: File, watch: UploadWatch): Promise<string[]> {
-  const there = await blocksThere(place, watch.signal);
   const size = blockSizeFor(file.size);
+  const there = file.size > size ? await blocksThere(place, watch.signal) : new Map<string, number>();
   const count = Math.ceil(file.size / size);
   const ids = Array.from({ length: count }, () => "");
   const ends = new AbortController();

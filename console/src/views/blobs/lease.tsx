@@ -3,12 +3,13 @@
 
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 
 import { Field } from "../../components/controls";
 import { FormDialog } from "../../components/dialog";
 import { acquireLease, breakLease, forgetLease, type HeldLease, heldLease, type LeasePlace, releaseLease, renewLease } from "../../protocol/blob/leases";
 import type { Act } from "../../protocol/blob/rights";
+import { ServiceError } from "../../protocol/errors";
 import { countText } from "../../state/times";
 import { complain, say } from "../../state/toasts";
 import { texts } from "../../texts";
@@ -30,7 +31,12 @@ export function LeaseButtons({ place, state, act, changed }: LeaseProps): JSX.El
   const held = heldLease(place);
   const isLeased = state === "leased" || state === "breaking";
   const run = (work: Promise<void>, said: string): void => {
-    work.then(() => { say(said); }, complain).finally(changed);
+    const failed = (error: unknown): void => {
+      // Another has the lease now: the id of this page is of no use any more.
+      if (error instanceof ServiceError && /^LeaseIdMismatch|^LeaseNotPresent/.test(error.code)) forgetLease(place);
+      complain(error);
+    };
+    work.then(() => { say(said); }, failed).finally(changed);
   };
   const release = (): void => {
     if (held) run(releaseLease(place, held.id), words.leaseReleased);
@@ -93,8 +99,11 @@ function nameOf(place: LeasePlace): string {
 export function LeaseState({ place, state, duration }: { readonly place: LeasePlace; readonly state: string; readonly duration: string }): JSX.Element {
   const held = heldLease(place);
   const isLeased = state === "leased";
-  // Another broke or replaced it: this page's id is of no use any more.
-  const isLost = held !== undefined && (state === "available" || state === "broken" || state === "expired");
+  // `state` may have been read before the lease was acquired: only what was seen as leased is lost.
+  const seen = useRef("");
+  if (held && isLeased) seen.current = held.id;
+  const hasEnded = held !== undefined && held.endsMs !== null && held.endsMs < Date.now();
+  const isLost = held !== undefined && !isLeased && state !== "breaking" && (seen.current === held.id || hasEnded);
   useEffect(() => { if (isLost) forgetLease(place); }, [isLost]);
   return (
     <span class="lease-state">

@@ -22,17 +22,24 @@ export interface Upload {
 }
 
 const FILES_AT_ONCE = 4;
+const DONE_EVERY_MS = 1000;
 
 export const uploads = signal<readonly Upload[]>([]);
 const aborts = new Map<number, AbortController>();
 const files = new Slots(FILES_AT_ONCE);
 let last = 0;
 
-/** Upload files into a folder ("" or "a/b/"). `done` is called after each that arrived. */
+/** Upload files into a folder ("" or "a/b/"). `done` is called when some arrived, once a second at most, and at the end. */
 export function startUploads(place: ContainerPlace, folder: string, chosen: readonly File[], done: () => void): void {
   const added = chosen.map((file) => ({ file, upload: newUpload(place, folder, file) }));
   uploads.value = [...uploads.value, ...added.map((one) => one.upload)];
-  for (const one of added) void run(one.upload, one.file, done);
+  let lastMs = 0;
+  const seldom = (): void => {
+    if (uploads.value.some(isUnderWay) && Date.now() - lastMs < DONE_EVERY_MS) return;
+    lastMs = Date.now();
+    done();
+  };
+  for (const one of added) void run(one.upload, one.file, seldom);
 }
 
 export function cancelUpload(number: number): void {

@@ -58,7 +58,7 @@ export function Versions({ place, current, round, changed }: VersionsProps): JSX
       {opened.value?.act === "compare" && current && (
         <Dialog title={words.compareTitle} onClose={close} wide>
           <Compare now={blob} properties={current} then={opened.value.state} />
-          <div class="actions"><Button onClick={close}>{texts.dialogs.cancel}</Button></div>
+          <div class="actions"><Button onClick={close}>{words.close}</Button></div>
         </Dialog>
       )}
       {opened.value?.act === "promote" && <PromoteDialog state={opened.value.state} onClose={close} done={done} />}
