@@ -144,7 +144,7 @@ function Parts({ place, properties, round, changed }: PartProps & { readonly rou
   const tab = tabs.find(([name]) => name === asked)?.[0] ?? "properties";
   return (
     <Tabs<Tab>
-      label={place.blob}
+      label={words.parts}
       tabs={tabs}
       chosen={tab}
       onChoose={(one) => { navigate(blobAddress(place, { tab: one === "properties" ? "" : one }), true); }}

@@ -44,7 +44,7 @@ export function OneContainer({ place }: { readonly place: ContainerPlace }): JSX
         </div>
       </div>
       <Tabs<Tab>
-        label={place.container}
+        label={words.parts}
         tabs={[["blobs", words.tabs.blobs], ["settings", words.tabs.settings]]}
         chosen={tab === "settings" ? "settings" : "blobs"}
         onChoose={(one) => { navigate(containerAddress(place, { tab: one === "blobs" ? "" : one, prefix }), true); }}

@@ -12,15 +12,10 @@ const IMAGES: readonly (readonly [type: string, start: readonly (number | null)[
   ["image/gif", [0x47, 0x49, 0x46, 0x38]],
   ["image/webp", [0x52, 0x49, 0x46, 0x46, null, null, null, null, 0x57, 0x45, 0x42, 0x50]],
 ];
-const PARQUET = [0x50, 0x41, 0x52, 0x31];
 
 /** Return the type of an image that a browser can show without running anything; null for the rest. */
 export function imageType(bytes: Uint8Array): string | null {
   return IMAGES.find(([, start]) => startsWith(bytes, start))?.[0] ?? null;
-}
-
-export function isParquet(bytes: Uint8Array): boolean {
-  return startsWith(bytes, PARQUET);
 }
 
 function startsWith(bytes: Uint8Array, start: readonly (number | null)[]): boolean {

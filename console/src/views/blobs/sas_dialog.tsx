@@ -50,7 +50,5 @@ async function linkOf(place: ContainerPlace | BlobPlace, rights: readonly Right[
   const blob = "blob" in place ? place.blob : undefined;
   const token = await makeSas({ credential, container, rights, validMs, nowMs: Date.now(), ...(blob === undefined ? {} : { blob }) });
   const path = "blob" in place ? blobPath(place) : pathOf(container);
-  // A list is what a container's link can show by itself.
-  const query = blob === undefined ? "restype=container&comp=list&" : "";
-  return `${ownPortUrl({ account, path })}?${query}${token}`;
+  return `${ownPortUrl({ account, path })}?${token}`;
 }
