@@ -21,7 +21,6 @@ from tests.interop.console.conftest import KEY, NewConsole, Served
 MIB = 1024 * 1024
 _NUMBERS = itertools.count(1)
 _BLOCK = 4 * MIB
-_PHONE = {"width": 360, "height": 740}
 _MARKUP = "<img src=x onerror=window.ran=1>'&#%?.txt"
 _MARKUP_PATH = "%3Cimg%20src%3Dx%20onerror%3Dwindow.ran%3D1%3E%27%26%23%25%3F.txt"
 # Chromium's own dialog cannot be driven: this file is chosen at once, and keeps the sizes only.
@@ -97,7 +96,7 @@ def test_a_container_and_a_blob_are_made_looked_at_and_deleted(
     console.button("Create").click()
     console.page.get_by_role("link", name="made-by-hand", exact=True).click()
     upload(console, file)
-    blobs_table(console).get_by_role("link", name="greeting.txt", exact=True).click()
+    console.page.get_by_role("link", name="greeting.txt", exact=True).click()
     assert console.page.url.endswith(address("made-by-hand", "greeting.txt"))
     preview = console.page.get_by_role("region", name="Preview", exact=True)
     expect(preview).to_contain_text("hello, vault")
@@ -402,7 +401,7 @@ def test_axe_finds_nothing_serious_and_nothing_is_too_wide(
 def must_suit_everyone(console: Console) -> None:
     """Assert that axe finds nothing serious, and that all fits into a phone's width."""
     assert console.serious_findings() == []
-    console.page.set_viewport_size(_PHONE)
+    console.page.set_viewport_size({"width": 360, "height": 740})
     main = "document.querySelector('main')"
     assert console.page.evaluate(f"{main}.scrollWidth <= {main}.clientWidth")
     console.page.set_viewport_size({"width": 1280, "height": 860})
@@ -463,3 +462,21 @@ def test_what_was_deleted_is_restored(console: Console, served: Served, containe
     served.client.put(
         query, {}, body.replace("true", "false").replace("<Days>1</Days>", "").encode()
     )
+
+
+def test_dropped_files_are_uploaded_into_the_folder_that_is_shown(
+    console: Console, served: Served, container: str
+) -> None:
+    served.client.put(f"/{container}/a/b/first", PUT_BLOB, b"")
+    console.sign_in(address(container) + "?prefix=a%2Fb%2F")
+    expect(blobs_table(console).get_by_role("link", name="first", exact=True)).to_be_visible()
+    dropped = console.page.evaluate_handle(
+        """() => {
+          const data = new DataTransfer();
+          data.items.add(new File(["dropped"], "second.txt"));
+          return data;
+        }"""
+    )
+    console.page.locator(".drop-area").dispatch_event("drop", {"dataTransfer": dropped})
+    expect(blobs_table(console).get_by_role("link", name="second.txt", exact=True)).to_be_visible()
+    assert stored(served, f"/{container}/a/b/second.txt") == b"dropped"

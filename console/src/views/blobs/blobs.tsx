@@ -14,13 +14,11 @@ import { texts } from "../../texts";
 import { OneBlob } from "./blob";
 import { OneContainer } from "./container";
 import { Containers } from "./containers";
-import { watchUploadsLeaving } from "./uploads";
 
 const words = texts.blobs;
 
 export function Blobs(): JSX.Element {
   const { credential } = currentSession();
-  useEffect(watchUploadsLeaving, []);
   return (
     <>
       <ViewHead title={words.title} />

@@ -2,14 +2,14 @@
 
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren, JSX } from "preact";
-import { useId, useRef } from "preact/hooks";
+import { useEffect, useId, useRef } from "preact/hooks";
 
 import { Button } from "../../components/controls";
 import type { ContainerPlace } from "../../protocol/blob/place";
 import { countText, sizeText } from "../../state/times";
 import { textOfError } from "../../state/toasts";
 import { texts } from "../../texts";
-import { ActButton, blobAddress } from "./place";
+import { ActButton } from "./place";
 import { cancelUpload, hideFinished, isUnderWay, startUploads, type Upload, uploads } from "./uploads";
 
 const words = texts.blobs;
@@ -30,6 +30,16 @@ export function DropArea({ place, folder, done, children }: DropAreaProps): JSX.
   const start = (chosen: FileList | null): void => {
     if (chosen?.length) startUploads(place, folder, [...chosen], done);
   };
+  useEffect(() => {
+    // A file that is dropped beside the area would replace the page, and end the session.
+    const stay = (event: DragEvent): void => { event.preventDefault(); };
+    addEventListener("dragover", stay);
+    addEventListener("drop", stay);
+    return () => {
+      removeEventListener("dragover", stay);
+      removeEventListener("drop", stay);
+    };
+  }, []);
   const drop = (event: DragEvent): void => {
     event.preventDefault();
     isOver.value = false;
@@ -48,10 +58,9 @@ export function DropArea({ place, folder, done, children }: DropAreaProps): JSX.
         <input
           ref={input}
           id={id}
-          class="unseen"
           type="file"
           multiple
-          tabIndex={-1}
+          hidden
           onChange={(event) => {
             start(event.currentTarget.files);
             event.currentTarget.value = "";
@@ -81,11 +90,11 @@ export function Uploads({ place }: { readonly place: ContainerPlace }): JSX.Elem
 }
 
 function Line({ upload }: { readonly upload: Upload }): JSX.Element {
-  const { number, place, name, state, sizeBytes, doneBytes } = upload;
+  const { number, name, state, sizeBytes, doneBytes } = upload;
   const isWhole = state === "done";
   return (
     <li class={`upload-line ${state}`}>
-      <span class="upload-name" title={name}>{isWhole ? <a href={blobAddress({ ...place, blob: name })}>{name}</a> : name}</span>
+      <span class="upload-name" title={name}>{name}</span>
       <progress aria-label={name} max={Math.max(1, sizeBytes)} value={isWhole ? Math.max(1, sizeBytes) : doneBytes} />
       <span class="upload-state muted" role={state === "failed" ? "alert" : "status"}>{stateText(upload)}</span>
       {(state === "waiting" || state === "running") && (

@@ -33,6 +33,7 @@ let last = 0;
 export function startUploads(place: ContainerPlace, folder: string, chosen: readonly File[], done: () => void): void {
   const added = chosen.map((file) => ({ file, upload: newUpload(place, folder, file) }));
   uploads.value = [...uploads.value, ...added.map((one) => one.upload)];
+  addEventListener("beforeunload", askBeforeLeaving);
   let lastMs = 0;
   const seldom = (): void => {
     if (uploads.value.some(isUnderWay) && Date.now() - lastMs < DONE_EVERY_MS) return;
@@ -54,13 +55,9 @@ export function isUnderWay({ state }: Upload): boolean {
   return state === "waiting" || state === "running" || state === "committing";
 }
 
-/** Ask before the window is closed while something is being uploaded. Return what ends it. */
-export function watchUploadsLeaving(): () => void {
-  const ask = (event: BeforeUnloadEvent): void => {
-    if (uploads.value.some(isUnderWay)) event.preventDefault();
-  };
-  addEventListener("beforeunload", ask);
-  return () => { removeEventListener("beforeunload", ask); };
+// Asks before the window is closed while something is being uploaded.
+function askBeforeLeaving(event: BeforeUnloadEvent): void {
+  if (uploads.value.some(isUnderWay)) event.preventDefault();
 }
 
 atSignOut(() => {
