@@ -11,6 +11,7 @@ import "./styles/parts.css";
 import "./styles/views.css";
 import "./styles/blobs.css";
 import "./styles/coordination.css";
+import "./styles/queues.css";
 
 startTheme();
 startRouter();

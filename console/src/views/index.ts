@@ -8,6 +8,7 @@ import { texts } from "../texts";
 import { Blobs } from "./blobs/blobs";
 import { Coordination } from "./coordination/coordination";
 import { Overview } from "./overview/overview";
+import { Queues } from "./queues/queues";
 import { Requests } from "./requests/requests";
 
 export interface View {
@@ -24,6 +25,7 @@ export const VIEWS: readonly View[] = [
   { name: "overview", title: texts.overview.title, icon: "overview", for: ["key", "bearer"], component: Overview },
   { name: "blobs", title: texts.blobs.title, icon: "blobs", for: ["key", "sas", "bearer"], component: Blobs },
   { name: "coordination", title: texts.coordination.title, icon: "coordination", for: ["key", "bearer"], component: Coordination },
+  { name: "queues", title: texts.queues.title, icon: "queues", for: ["key", "sas", "bearer"], component: Queues },
   { name: "requests", title: texts.requests.title, icon: "requests", for: ["key", "bearer"], component: Requests },
 ];
 
