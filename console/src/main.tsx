@@ -12,6 +12,7 @@ import "./styles/views.css";
 import "./styles/blobs.css";
 import "./styles/coordination.css";
 import "./styles/queues.css";
+import "./styles/tables.css";
 
 startTheme();
 startRouter();

@@ -10,6 +10,7 @@ import { Coordination } from "./coordination/coordination";
 import { Overview } from "./overview/overview";
 import { Queues } from "./queues/queues";
 import { Requests } from "./requests/requests";
+import { Tables } from "./tables/tables";
 
 export interface View {
   /** The first segment of its addresses; the server serves the page under these (pages.py). */
@@ -26,6 +27,7 @@ export const VIEWS: readonly View[] = [
   { name: "blobs", title: texts.blobs.title, icon: "blobs", for: ["key", "sas", "bearer"], component: Blobs },
   { name: "coordination", title: texts.coordination.title, icon: "coordination", for: ["key", "bearer"], component: Coordination },
   { name: "queues", title: texts.queues.title, icon: "queues", for: ["key", "sas", "bearer"], component: Queues },
+  { name: "tables", title: texts.tables.title, icon: "tables", for: ["key", "sas", "bearer"], component: Tables },
   { name: "requests", title: texts.requests.title, icon: "requests", for: ["key", "bearer"], component: Requests },
 ];
 
