@@ -34,7 +34,7 @@ export interface Entity extends NewEntity {
 const ANNOTATION = "@odata.type";
 const OWN = /^odata\.|@odata\./;
 const KEYS = ["PartitionKey", "RowKey", "Timestamp"];
-const STRINGS_AND_NUMBERS = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g;
+const STRINGS_AND_NUMBERS = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*/g;
 const INT32_MAX = 2n ** 31n;
 
 /** A number of a JSON document, with the digits that it was written with. */

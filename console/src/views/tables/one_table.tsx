@@ -18,13 +18,15 @@ import { propertyColumns } from "./columns";
 import { ColumnChoice } from "./column_choice";
 import { DeleteEntity } from "./delete_entity";
 import { EntityGrid } from "./entity_grid";
+import { ExportDialog } from "./export_dialog";
 import { FilterBar } from "./filter_bar";
+import { ImportDialog } from "./import_dialog";
 import { PAGE_ENTITIES, type Rows, rowsOf } from "./rows";
 import { DeleteTable } from "./table_list";
 
 const words = texts.tables;
 
-type Asked = "add" | "delete table" | Entity | null;
+type Asked = "add" | "import" | "export" | "delete table" | Entity | null;
 
 export function OneTable({ at, isOnly }: { readonly at: TableAt; readonly isOnly: boolean }): JSX.Element {
   const filter = address.value.query["filter"] ?? "";
@@ -47,6 +49,8 @@ export function OneTable({ at, isOnly }: { readonly at: TableAt; readonly isOnly
     <div class="tables one-table">
       <ViewHead title={words.title}>
         <Button kind="primary" onClick={() => { asked.value = "add"; }}>{words.addEntity}</Button>
+        <Button onClick={() => { asked.value = "import"; }}>{words.import}</Button>
+        <Button onClick={() => { asked.value = "export"; }}>{words.export}</Button>
         <Button kind="danger" onClick={() => { asked.value = "delete table"; }}>{words.deleteOf(at.table)}</Button>
       </ViewHead>
       {isOnly ? <h2><code>{at.table}</code></h2> : <Crumbs view="tables" all={words.all} account={at.account} name={at.table} />}
@@ -60,6 +64,8 @@ export function OneTable({ at, isOnly }: { readonly at: TableAt; readonly isOnly
       )}
       <Pages rows={rows} />
       {asked.value === "add" && <AddEntity at={at} onClose={close} onAdded={rows.load} />}
+      {asked.value === "import" && <ImportDialog at={at} onClose={close} onWritten={rows.load} />}
+      {asked.value === "export" && <ExportDialog at={at} filter={filter} onClose={close} />}
       {asked.value === "delete table" && <DeleteTable at={at} onClose={close} onDeleted={() => { navigate(addressOf("tables", [at.account]), true); }} />}
       {asked.value !== null && typeof asked.value === "object" && <DeleteEntity at={at} entity={asked.value} rows={rows} onClose={close} />}
     </div>
