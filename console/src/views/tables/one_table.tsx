@@ -58,7 +58,7 @@ export function OneTable({ at, isOnly }: { readonly at: TableAt; readonly isOnly
         <ColumnChoice columns={all} chosen={names} onChoose={(list) => { show({ columns: list === null ? "" : list.join(",") || "-" }); }} />
       </FilterBar>
       <Problem error={rows.error.value} />
-      {entities.length > 0 && <EntityGrid at={at} rows={rows} columns={shown} onDelete={(entity) => { asked.value = entity; }} />}
+      {entities.length > 0 && <EntityGrid key={`${filter} ${rows.before.value}`} at={at} rows={rows} columns={shown} onDelete={(entity) => { asked.value = entity; }} />}
       {rows.isRead.value && entities.length === 0 && !rows.next.value && (
         <Empty title={filter ? words.noneMatch : words.noEntities}>{filter ? words.noneMatchHint : words.noEntitiesHint}</Empty>
       )}
