@@ -69,6 +69,7 @@ from strongroom.sources import (
     JobFactsOf,
     console_facts,
     console_options,
+    console_url,
     served_accounts,
     served_certificate,
     served_identities,
@@ -414,7 +415,7 @@ class App:
             is_damaged=lambda: self.scrub is not None and self.scrub.facts().damaged > 0,
             resets=self._resets().answer if settings.may_be_reset() else None,
             hosts=OwnHosts(frozenset(names), settings.host_suffixes),
-            console_url=self.console_url,
+            console_url=lambda: console_url(settings, self.ports),
         )
 
     def _resets(self) -> Resets:

@@ -25,9 +25,9 @@ export interface View {
 export const VIEWS: readonly View[] = [
   { name: "overview", title: texts.overview.title, icon: "overview", for: ["key", "bearer"], component: Overview },
   { name: "blobs", title: texts.blobs.title, icon: "blobs", for: ["key", "sas", "bearer"], component: Blobs },
-  { name: "coordination", title: texts.coordination.title, icon: "coordination", for: ["key", "bearer"], component: Coordination },
   { name: "queues", title: texts.queues.title, icon: "queues", for: ["key", "sas", "bearer"], component: Queues },
   { name: "tables", title: texts.tables.title, icon: "tables", for: ["key", "sas", "bearer"], component: Tables },
+  { name: "coordination", title: texts.coordination.title, icon: "coordination", for: ["key", "bearer"], component: Coordination },
   { name: "requests", title: texts.requests.title, icon: "requests", for: ["key", "bearer"], component: Requests },
 ];
 
