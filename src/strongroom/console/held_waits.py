@@ -24,7 +24,7 @@ GRACE_S: Final = 1.0
 """A waiter counts for so long after it was last seen: it may be between two long polls."""
 
 
-class Subject(NamedTuple):
+class WaitedRecord(NamedTuple):
     """The record that is waited for: its account, its container and its key."""
 
     account: str
@@ -70,8 +70,8 @@ class HeldWaits:
     ) -> None:
         self._waiting, self._context = waiting, context
         self._monotonic_s, self._wall_ticks = monotonic_s, wall_ticks
-        self._read: dict[int, tuple[Request, Subject | None]] = {}
-        self._seen: dict[Subject, dict[str, _Seen]] = {}
+        self._read: dict[int, tuple[Request, WaitedRecord | None]] = {}
+        self._seen: dict[WaitedRecord, dict[str, _Seen]] = {}
 
     def look(self) -> None:
         """Note who waits at this moment."""
@@ -90,16 +90,16 @@ class HeldWaits:
                 self._note(known[1], _label(request), now_s)
         self._forget(now_s - GRACE_S)
 
-    def _subject(self, request: Request) -> Subject | None:
+    def _subject(self, request: Request) -> WaitedRecord | None:
         try:
             target = read(self._context, request).addressed.target
         except StorageError:
             return None
         if request.method != "GET" or target.container is None or target.blob is None:
             return None
-        return Subject(target.account, target.container, target.blob)
+        return WaitedRecord(target.account, target.container, target.blob)
 
-    def _note(self, subject: Subject, who: str, now_s: float) -> None:
+    def _note(self, subject: WaitedRecord, who: str, now_s: float) -> None:
         waiters = self._seen.setdefault(subject, {})
         seen = waiters.get(who)
         if seen is None:

@@ -37,7 +37,7 @@ _NAME: Final = re.compile(r"<Container><Name>([^<]*)</Name>")
 _READER: Final = "console"
 
 
-class Place:
+class RecordPlace:
     """One container: reads its records, and acts on them.
 
     Arguments:
@@ -96,10 +96,10 @@ class OwnPlaces:
         self._transport, self._is_durable = transport, is_durable
         self._clock = SystemClocks()
         self._lock = threading.Lock()
-        self._places: OrderedDict[tuple[str, bytes, str], Place] = OrderedDict()
+        self._places: OrderedDict[tuple[str, bytes, str], RecordPlace] = OrderedDict()
         self._containers: dict[str, _Containers] = {}
 
-    def place(self, account: Account, container: str) -> Place:
+    def place(self, account: Account, container: str) -> RecordPlace:
         """Return a container as a place; it need not exist."""
         key = account.name, account.keys[0], container
         with self._lock:
@@ -109,7 +109,7 @@ class OwnPlaces:
                 store = AzureLeaseStore(
                     address, True, self._is_durable, self._clock, self._transport
                 )
-                place = self._places[key] = Place(store, self._clock)
+                place = self._places[key] = RecordPlace(store, self._clock)
             self._places.move_to_end(key)
             if len(self._places) > _PLACES_MAX:
                 self._places.popitem(last=False)
