@@ -52,7 +52,15 @@ class Access(msgspec.Struct, frozen=True):
         now = self.wall_ticks()
         try:
             grant = authorize(
-                self.claim, needs, target, PublicAccess.NONE, (), now, "127.0.0.1", True, None
+                self.claim,
+                needs,
+                target,
+                PublicAccess.NONE,
+                (),
+                now_wall_ticks=now,
+                peer_ip="127.0.0.1",
+                tls=True,
+                version=None,
             )
         except StorageError:
             return False

@@ -75,13 +75,13 @@ class _Found:
 
     def page(self, next_after: str) -> PlaceRecords:
         return PlaceRecords(
-            tuple(self.gates),
-            tuple(self.held),
-            tuple(self.barriers),
-            tuple(self.groups),
-            tuple(self.ids),
-            tuple(self.unreadable),
-            next_after,
+            gates=tuple(self.gates),
+            held=tuple(self.held),
+            barriers=tuple(self.barriers),
+            groups=tuple(self.groups),
+            ids=tuple(self.ids),
+            unreadable=tuple(self.unreadable),
+            next_after=next_after,
         )
 
 

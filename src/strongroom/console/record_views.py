@@ -57,7 +57,7 @@ def gate_state(view: GateView) -> str:
 def lock_of(kind: Kind, view: LockView, waits: Waits) -> ShownHold:
     """Return a lock or an election; those who watch an election without standing are left out."""
     who, since = shown(view.who), shown(view.since)
-    holder = ShownHolder(who, since, "hold", str(view.fence), view.ttl_s, view.left_s, view.writes)
+    holder = _held_by(view, who, since, "hold")
     holders = (holder,) if view.held else ()
     waiting = _waiting(view.waiting, () if kind == "election" else waits, holders)
     return ShownHold(
@@ -111,7 +111,19 @@ def member_of(view: MemberView) -> ShownMember:
 
 def _holder(slot: SlotView) -> ShownHolder:
     who, since, role = shown(slot.who), shown(slot.since), shown(slot.role)
-    return ShownHolder(who, since, role, str(slot.fence), slot.ttl_s, slot.left_s, slot.writes)
+    return _held_by(slot, who, since, role)
+
+
+def _held_by(view: LockView | SlotView, who: str, since: str, role: str) -> ShownHolder:
+    return ShownHolder(
+        who=who,
+        since=since,
+        role=role,
+        fence=str(view.fence),
+        ttl_s=view.ttl_s,
+        left_s=view.left_s,
+        writes=view.writes,
+    )
 
 
 def _waiting(

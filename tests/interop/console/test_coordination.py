@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from strongroom.coordination import connect
 from strongroom.testing.ports import HOST, free_port
 
-CHROMIUM = "/usr/bin/chromium"
 AXE = Path(__file__).parents[3] / "console/node_modules/axe-core/axe.min.js"
 ACCOUNT = "devstoreaccount1"
 TIMEOUT_MS = 30_000
@@ -52,15 +50,6 @@ def console() -> Iterator[Console]:
         yield Console(ports[0], ports[4])
         server.terminate()
         server.stdout.read()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    assert os.path.exists(CHROMIUM), "this needs Chromium: apt-get install chromium"
-    with sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield started
-        started.close()
 
 
 @contextlib.contextmanager
