@@ -252,6 +252,7 @@ export const texts = {
     notKept: "Only the line in the table is kept of this request. In full, the server keeps the newest 500 and the newest 500 refused.",
     succeeded: "The request was carried out.",
     rule: (rule: string) => `Rule ${rule}`,
+    ruleAt: (rule: string, place: string) => `Rule ${rule}, in ${place}`,
     stringToSign: "The string that the server signed",
     stringToSignHint: "Compare it with what your client signed, line by line.",
     mistakes: "What was found",

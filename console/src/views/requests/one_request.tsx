@@ -58,6 +58,20 @@ function Line({ document }: { readonly document: RequestInFull }): JSX.Element {
   );
 }
 
+/** The rule, and where it stands. Without an address of the documentation that is a place in the repository, no link. */
+function RuleOf({ rule, link }: { readonly rule: string; readonly link: string | null }): JSX.Element {
+  if (link?.startsWith("https://")) {
+    return (
+      <p>
+        <a href={link} target="_blank" rel="noopener noreferrer">
+          {words.rule(rule)}
+        </a>
+      </p>
+    );
+  }
+  return <p>{link ? words.ruleAt(rule, link) : words.rule(rule)}</p>;
+}
+
 function Why({ why, status, isWhole }: { readonly why: WhyTexts | null; readonly status: number; readonly isWhole: boolean }): JSX.Element {
   return (
     <div class="block">
@@ -66,7 +80,7 @@ function Why({ why, status, isWhole }: { readonly why: WhyTexts | null; readonly
       {why && (
         <>
           <p>{why.text}</p>
-          {why.rule && <p>{why.link ? <a href={why.link} target="_blank" rel="noopener noreferrer">{words.rule(why.rule)}</a> : words.rule(why.rule)}</p>}
+          {why.rule && <RuleOf rule={why.rule} link={why.link} />}
           {why.mistakes.length > 0 && (
             <>
               <h3>{words.mistakes}</h3>
