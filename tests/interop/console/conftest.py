@@ -1,4 +1,5 @@
-"""One server and one browser for all tests of the console; each test has a window of its own."""
+"""One server for all tests of the console, and one browser for those of a file; each test has a
+window of its own."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         client.close()
 
 
-@pytest.fixture(scope="session")
+# Playwright keeps a running event loop in this thread, with which no other test could start one.
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with chromium() as running:
         yield running
