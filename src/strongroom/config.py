@@ -120,7 +120,9 @@ class ServiceHosts(msgspec.Struct, frozen=True):
     file: str | None = None
 
 
-class ConsoleSettings(msgspec.Struct, frozen=True):
+# No struct: its text must not show the secrets of stores.
+@dataclass(frozen=True, slots=True)
+class ConsoleSettings:
     """The settings of the console.
 
     Attributes:

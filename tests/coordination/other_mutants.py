@@ -108,7 +108,9 @@ def no_condition(context: RecipeContext, state: RangeReservations, count: int) -
     return range(start, start + count)
 
 
-def _stale_change(context: RecipeContext, key: str, is_open: bool, payload: Any) -> Steps[GateView]:
+def _stale_change(
+    context: RecipeContext, key: str, is_open: bool, payload: Any, generation: int | None
+) -> Steps[GateView]:
     """A lost race is retried with the new version and the old content."""
     view, version = yield from read_steps(key)
     after = replace(view, is_open=is_open, generation=view.generation + (not is_open))

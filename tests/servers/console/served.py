@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import dataclasses
 import http.client
 import json
 from collections.abc import Iterator, Mapping
@@ -154,4 +155,4 @@ def serving(*accounts: Account, **more: Any) -> Iterator[ServedConsole]:
 def with_console(chosen: Settings, **more: Any) -> Settings:
     """Settings with other settings of their console."""
     assert chosen.console is not None
-    return replace(chosen, console=replace(chosen.console, **more))
+    return replace(chosen, console=dataclasses.replace(chosen.console, **more))
