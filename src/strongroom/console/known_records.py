@@ -65,21 +65,16 @@ class KnownRecords(StoreBase):
         lease: LeaseTerms | None = None,
         note: str = "",
     ) -> CasOutcome:
-        """See `Store.cas`."""
         return self._store.cas(key, expected, value, timeout_s, lease, note)
 
     def delete(self, key: str, expected: str, timeout_s: float) -> CasOutcome:
-        """See `Store.delete`."""
         return self._store.delete(key, expected, timeout_s)
 
     def watch(self, key: str, version: str | None, timeout_s: float) -> Watched:
-        """See `Store.watch`."""
         return self._store.watch(key, version, timeout_s)
 
     def promises(self) -> Promises:
-        """See `Store.promises`."""
         return self._store.promises()
 
     def close(self) -> None:
-        """See `Store.close`."""
         self._store.close()
